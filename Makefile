@@ -1,0 +1,54 @@
+# make demo: everything a newcomer needs to see something. make test: everything CI runs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test lint unit docs bench check-science clean
+
+help:
+	@echo "make demo           install into .venv, analyse the embedded crowd, write figures to demo/"
+	@echo "make test           install and run everything CI runs: lint, types, tests, examples, documentation"
+	@echo "make lint           ruff and mypy"
+	@echo "make docs           the documentation, into docs/_build/html"
+	@echo "make bench          figures of speed and memory, side by side with what they are compared to"
+	@echo "make check-science  slow checks against the paper's figures and, where present, real crowds"
+
+$(BIN)/python:
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'crowdgraph needs Python 3.11 or newer')"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing crowdgraph into $(VENV) (PyTorch is large: this takes some minutes the first time)"
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(PIP) --editable ".[dev,bench]"
+	@touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/python examples/demo.py
+
+test: lint unit docs
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(VENV)/installed-dev
+	$(BIN)/pytest -n auto -m "not science"
+
+docs: $(VENV)/installed-dev
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "Documentation: docs/_build/html/index.html"
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/run.py
+
+check-science: $(VENV)/installed-dev
+	$(BIN)/pytest -m science -s
+
+clean:
+	rm -rf demo docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,82 @@
+"""crowdgraph: understand crowds of volunteers who label things.
+
+A `CrowdGraph` holds who said what about which item and when; models read it and return results; the graph is annotated
+with results; networks, communities, dynamics, plots and reports are functions of the annotated graph.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crowdgraph import errors, plot, simulate
+    from crowdgraph.core.clock import Clock
+    from crowdgraph.core.communities import Communities, CommunityTrack
+    from crowdgraph.core.confusion import ConfusionHistory, ConfusionMatrix, ConfusionSnapshot, ConfusionTrack
+    from crowdgraph.core.fit import ModelFit
+    from crowdgraph.core.gold import Gold
+    from crowdgraph.core.graph import CrowdGraph
+    from crowdgraph.core.network import VolunteerNetwork
+    from crowdgraph.io.csv import read_csv
+    from crowdgraph.io.panoptes import read_panoptes
+    from crowdgraph.io.parquet import read_parquet
+    from crowdgraph.io.store import load
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Clock",
+    "Communities",
+    "CommunityTrack",
+    "ConfusionHistory",
+    "ConfusionMatrix",
+    "ConfusionSnapshot",
+    "ConfusionTrack",
+    "CrowdGraph",
+    "Gold",
+    "ModelFit",
+    "VolunteerNetwork",
+    "errors",
+    "load",
+    "plot",
+    "read_csv",
+    "read_panoptes",
+    "read_parquet",
+    "simulate",
+]
+
+# Where each public name lives; loaded when first used (PEP 562), so that importing crowdgraph stays fast.
+_HOMES = {
+    "Clock": "crowdgraph.core.clock",
+    "Communities": "crowdgraph.core.communities",
+    "CommunityTrack": "crowdgraph.core.communities",
+    "ConfusionHistory": "crowdgraph.core.confusion",
+    "ConfusionMatrix": "crowdgraph.core.confusion",
+    "ConfusionSnapshot": "crowdgraph.core.confusion",
+    "ConfusionTrack": "crowdgraph.core.confusion",
+    "CrowdGraph": "crowdgraph.core.graph",
+    "Gold": "crowdgraph.core.gold",
+    "ModelFit": "crowdgraph.core.fit",
+    "VolunteerNetwork": "crowdgraph.core.network",
+    "load": "crowdgraph.io.store",
+    "read_csv": "crowdgraph.io.csv",
+    "read_panoptes": "crowdgraph.io.panoptes",
+    "read_parquet": "crowdgraph.io.parquet",
+}
+_MODULES = ("errors", "plot", "simulate")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"crowdgraph.{name}")
+    else:
+        raise AttributeError(f"module 'crowdgraph' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

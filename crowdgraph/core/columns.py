@@ -1,0 +1,137 @@
+"""Read-only NumPy columns: the store behind every table and every result."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from crowdgraph.errors import ColumnError, shown
+
+__all__ = [
+    "Grouping",
+    "attribute_columns",
+    "attributes_equal",
+    "columns_equal",
+    "frozen",
+    "grouped",
+    "id_array",
+    "object_array",
+    "plain",
+    "same_values",
+    "sealed",
+    "value_tuple",
+]
+
+Array = NDArray[Any]
+
+
+class Grouping(NamedTuple):
+    """Rows gathered by group: group `g` has rows ``order[starts[g]:starts[g + 1]]``, in their old order."""
+
+    order: Array
+    starts: Array
+
+    def rows(self, group: int) -> Array:
+        """The rows of one group."""
+        return self.order[self.starts[group] : self.starts[group + 1]]
+
+
+def sealed(array: Array) -> Array:
+    """The same array, made read-only; for arrays that nobody else holds."""
+    array.setflags(write=False)
+    return array
+
+
+def frozen(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
+    """A read-only array that nobody else can write to: copied unless it is sealed already."""
+    array = np.asarray(values, dtype=dtype)
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if not owner.flags.writeable and owner.base is None:
+        return array
+    return sealed(array.copy())
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value it stands for (datetimes stay); anything else as it is."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+
+
+def object_array(values: Iterable[Any]) -> Array:
+    """A one-dimensional array of Python objects; tuples stay whole."""
+    return np.fromiter(values, dtype=object)
+
+
+def id_array(values: Iterable[Hashable]) -> Array:
+    """Ids as a read-only column: int64 where all are plain integers, Python objects otherwise."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int64:
+        return frozen(values)
+    listed = [plain(value) for value in values]
+    if listed and all(type(value) is int and -(2**63) <= value < 2**63 for value in listed):
+        return sealed(np.array(listed, dtype=np.int64))
+    return sealed(object_array(listed))
+
+
+def attribute_columns(attributes: Mapping[str, ArrayLike], *, length: int, owner: str) -> Mapping[str, Array]:
+    """A read-only mapping of read-only columns, each as long as the table they belong to."""
+    columns = {}
+    for name, values in attributes.items():
+        column = frozen(values)
+        if column.shape[:1] != (length,):
+            raise ColumnError(
+                f"Attribute {name!r} of {owner} has shape {column.shape}; expected {length:,} values, one for each row."
+            )
+        columns[name] = column
+    return MappingProxyType(columns)
+
+
+def grouped(codes: Array, n_groups: int) -> Grouping:
+    """Gather rows by code, keeping their order within a group: a counting sort, linear in the rows."""
+    from scipy.sparse import coo_array
+
+    rows = np.arange(len(codes), dtype=np.int32 if len(codes) < 2**31 else np.int64)
+    table = coo_array((np.ones(len(codes), dtype=np.int8), (codes, rows)), shape=(n_groups, len(codes)))
+    table.has_canonical_format = True  # each row is a column of its own, so there is nothing to sum
+    by_group = table.tocsr()
+    return Grouping(sealed(by_group.indices), sealed(by_group.indptr))
+
+
+def columns_equal(left: Array, right: Array) -> bool:
+    """Whether two columns hold the same values; nulls equal nulls."""
+    if left is right:
+        return True
+    if left.shape != right.shape:
+        return False
+    if object in (left.dtype, right.dtype):
+        pairs = zip(left.tolist(), right.tolist(), strict=True)
+        return all(a is b or a == b or (a != a and b != b) for a, b in pairs)
+    try:
+        return bool(np.array_equal(left, right, equal_nan=True))
+    except TypeError:
+        return bool(np.array_equal(left, right))
+
+
+def attributes_equal(left: Mapping[str, Array], right: Mapping[str, Array]) -> bool:
+    """Whether two sets of attributes hold the same columns."""
+    return left.keys() == right.keys() and all(columns_equal(left[name], right[name]) for name in left)
+
+
+def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...]:
+    """Classes or labels as a tuple of distinct plain values."""
+    names = tuple(plain(value) for value in values)
+    if not names:
+        raise ColumnError(f"There are no {what}; a graph needs at least one. Name them with {what}=[...].")
+    if len(set(names)) < len(names):
+        twice = {value for value in names if names.count(value) > 1}
+        raise ColumnError(f"The {what} repeat {shown(sorted(twice, key=str))}; name each once.")
+    return names
+
+
+def same_values(left: Sequence[Hashable] | Array, right: Sequence[Hashable] | Array) -> bool:
+    """Whether two id columns or value tuples are the same, in the same order."""
+    return left is right or (len(left) == len(right) and list(left) == list(right))

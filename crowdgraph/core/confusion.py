@@ -1,0 +1,369 @@
+"""Confusion matrices as Dirichlet distributions: of one volunteer or all, at one time or over time.
+
+Axes are always (..., true class, label) and rows sum to one in the mean. Every type here offers the same three
+read-outs: `mean`, `interval` and `accuracy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crowdgraph.core.clock import Clock, Moment
+from crowdgraph.core.columns import Array, frozen, sealed, value_tuple
+from crowdgraph.core.result import (
+    Result,
+    check_same_ids,
+    check_same_values,
+    positive_array,
+    probability_array,
+    unique_ids,
+)
+from crowdgraph.core.tables import NodeTable
+from crowdgraph.errors import ParameterError, ResultError, one_of, shown
+
+if TYPE_CHECKING:
+    from crowdgraph.core.graph import CrowdGraph
+
+__all__ = ["ConfusionHistory", "ConfusionMatrix", "ConfusionSnapshot", "ConfusionTrack", "Inference"]
+
+Inference = Literal["static", "filtered", "smoothed"]
+Correct = Mapping[Hashable, Hashable | Collection[Hashable]]
+
+
+class DirichletRows:
+    """Read-outs shared by everything that holds Dirichlet concentrations of shape (..., J, L)."""
+
+    concentration: Array
+    classes: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]
+
+    @cached_property
+    def mean(self) -> Array:
+        """The expected confusion, of shape (..., J, L); rows sum to one."""
+        return sealed(self.concentration / self.concentration.sum(axis=-1, keepdims=True))
+
+    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """The lower and upper end of the central interval of every entry, each of shape (..., J, L).
+
+        Entries of a Dirichlet row are Beta distributed, so the ends are Beta quantiles.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.9.")
+        from scipy.special import betaincinv
+
+        rest = self.concentration.sum(axis=-1, keepdims=True) - self.concentration
+        # A row of one label is certain: its Beta has no second parameter.
+        rest = np.maximum(rest, np.finfo(float).tiny)
+        low = betaincinv(self.concentration, rest, (1 - level) / 2)
+        high = betaincinv(self.concentration, rest, (1 + level) / 2)
+        return sealed(low), sealed(high)
+
+    def accuracy(self, class_probs: ArrayLike | None = None, *, correct: Correct | None = None) -> Array:
+        """The expected share of correct labels, of shape (...).
+
+        Parameters
+        ----------
+        class_probs
+            How often each class occurs, of shape (J,); equally often if left out.
+        correct
+            For each class, the label (or labels) that count as correct. Needed only where a class is not itself a
+            label, for instance ``{"supernova": [1, 3], "not supernova": [-1]}``.
+        """
+        n_classes = len(self.classes)
+        shares = np.full(n_classes, 1 / n_classes) if class_probs is None else class_probs
+        weights = probability_array("class_probs", shares, shape=(n_classes,))
+        hits = correct_labels(self.classes, self.labels, correct)
+        return np.asarray((self.mean * hits).sum(axis=-1) @ weights)
+
+    def _set_rows(self, concentration: ArrayLike, *, lead: tuple[int | None, ...]) -> None:
+        """Check and store classes, labels and concentrations of shape (*lead, J, L)."""
+        for name in ("classes", "labels"):
+            object.__setattr__(self, name, value_tuple(getattr(self, name), what=name))
+        shape = (*lead, len(self.classes), len(self.labels))
+        object.__setattr__(self, "concentration", positive_array("concentration", concentration, shape=shape))
+
+
+def correct_labels(classes: tuple[Hashable, ...], labels: tuple[Hashable, ...], correct: Correct | None) -> Array:
+    """A (J, L) mask of the labels that are correct for each class."""
+    answers: Correct = {name: name for name in classes} if correct is None else correct
+    hits = np.zeros((len(classes), len(labels)), dtype=bool)
+    for row, name in enumerate(classes):
+        if name not in answers:
+            raise ParameterError(
+                f"correct= does not name the class {name!r}; name a label for each of {shown(classes)}."
+            )
+        answer = answers[name]
+        several = isinstance(answer, Collection) and not isinstance(answer, str | bytes | tuple)
+        for label in answer if several else (answer,):  # type: ignore[union-attr]
+            if label not in labels:
+                raise ParameterError(
+                    f"{label!r} is not a label, so it cannot be the correct answer for class {name!r}; the labels are "
+                    f"{shown(labels)}. Say which labels are correct with correct={{class: label, ...}}."
+                )
+            hits[row, labels.index(label)] = True
+    return hits
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConfusionMatrix(DirichletRows):
+    """One confusion matrix: `concentration` of shape (J, L)."""
+
+    concentration: Array
+    classes: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]
+
+    def __post_init__(self) -> None:
+        self._set_rows(self.concentration, lead=())
+
+    def __repr__(self) -> str:
+        rows = [
+            f"  {name!s:<16} " + "  ".join(f"{label}: {p:.2f}" for label, p in zip(self.labels, row, strict=True))
+            for name, row in zip(self.classes, self.mean, strict=True)
+        ]
+        return "\n".join(["ConfusionMatrix (rows: true class, entries: probability of a label)", *rows])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConfusionSnapshot(DirichletRows):
+    """The confusion of all volunteers at one time: `concentration` of shape (K, J, L)."""
+
+    volunteers: Array
+    concentration: Array
+    classes: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "volunteers", unique_ids(self.volunteers, kind="volunteer"))
+        self._set_rows(self.concentration, lead=(len(self.volunteers),))
+
+    def __len__(self) -> int:
+        return len(self.volunteers)
+
+    def of(self, volunteer: Hashable) -> ConfusionMatrix:
+        """The confusion matrix of one volunteer."""
+        code = self._table.code(volunteer)
+        return ConfusionMatrix(concentration=self.concentration[code], classes=self.classes, labels=self.labels)
+
+    @cached_property
+    def _table(self) -> NodeTable:
+        return NodeTable("volunteer", self.volunteers)
+
+    def __repr__(self) -> str:
+        return f"ConfusionSnapshot({len(self):,} volunteers, {len(self.classes)} classes x {len(self.labels)} labels)"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConfusionHistory(DirichletRows):
+    """The confusion of one volunteer after each of their responses.
+
+    Attributes
+    ----------
+    volunteer
+        Whose history this is.
+    times
+        When the responses were given, of shape (T,).
+    concentration
+        The Dirichlet after each response, of shape (T, J, L).
+    initial
+        The Dirichlet before the first, of shape (J, L). For a static model it holds at all times and T is 0.
+    clock
+        What the times are.
+    """
+
+    volunteer: Hashable
+    times: Array
+    concentration: Array
+    initial: Array
+    classes: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "times", frozen(self.times))
+        self.clock.check(self.times)
+        self._set_rows(self.concentration, lead=(len(self.times),))
+        shape = (len(self.classes), len(self.labels))
+        object.__setattr__(self, "initial", positive_array("initial", self.initial, shape=shape))
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def at(self, moment: Moment) -> ConfusionMatrix:
+        """What we now believe about the volunteer at a moment: the state after the last response until then."""
+        return self._matrix(self.clock.count_until(self.times, moment, inclusive=True))
+
+    def latest(self) -> ConfusionMatrix:
+        """The confusion after the last response."""
+        return self._matrix(len(self))
+
+    def _matrix(self, n_steps: int) -> ConfusionMatrix:
+        concentration = self.concentration[n_steps - 1] if n_steps else self.initial
+        return ConfusionMatrix(concentration=concentration, classes=self.classes, labels=self.labels)
+
+    def __repr__(self) -> str:
+        return f"ConfusionHistory of {self.volunteer!r}: {len(self):,} steps\n{self.latest()!r}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConfusionTrack(DirichletRows, Result):
+    """The confusion of all volunteers after each of their responses, aligned to the responses.
+
+    The steps of volunteer `k` are rows ``starts[k]:starts[k + 1]``. A static model has no steps: its posterior is
+    `initial` and holds at all times.
+
+    Attributes
+    ----------
+    volunteers
+        Ids, of shape (K,).
+    starts
+        Where each volunteer's steps begin, of shape (K + 1,).
+    times, concentration
+        One time and one Dirichlet for each step, of shapes (S,) and (S, J, L).
+    initial
+        The Dirichlet before the first step, of shape (K, J, L), or (J, L) for all alike.
+    inference
+        ``"static"``, ``"filtered"`` (from the volunteer's past only) or ``"smoothed"`` (from past and future).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> track = ConfusionTrack.static(
+    ...     volunteers=["anna", "bert"], concentration=np.array([[[8.0, 2], [1, 9]], [[5, 5], [5, 5]]]),
+    ...     classes=("no", "yes"), labels=("no", "yes"))
+    >>> track.of("anna").latest().mean
+    array([[0.8, 0.2],
+           [0.1, 0.9]])
+    >>> track.latest().accuracy()
+    array([0.85, 0.5 ])
+    """
+
+    volunteers: Array
+    starts: Array
+    times: Array
+    concentration: Array
+    initial: Array
+    classes: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]
+    clock: Clock
+    inference: Inference = field(default="smoothed")
+
+    def __post_init__(self) -> None:
+        one_of("inference", self.inference, ("static", "filtered", "smoothed"))
+        self._set(
+            volunteers=unique_ids(self.volunteers, kind="volunteer"),
+            starts=frozen(self.starts, dtype=np.int64),
+            times=frozen(self.times),
+        )
+        self._check_steps()
+        self._set_rows(self.concentration, lead=(len(self.times),))
+        shape = (len(self.volunteers), len(self.classes), len(self.labels))
+        initial = np.asarray(self.initial, dtype=np.float64)
+        if initial.ndim == 2:
+            positive_array("initial", initial, shape=shape[1:])
+            self._set(initial=np.broadcast_to(sealed(initial.copy()), shape))
+        else:
+            self._set(initial=positive_array("initial", initial, shape=shape))
+
+    @classmethod
+    def static(
+        cls, *, volunteers: Any, concentration: ArrayLike, classes: tuple[Hashable, ...], labels: tuple[Hashable, ...]
+    ) -> ConfusionTrack:
+        """The track of a model whose confusion does not change: one Dirichlet for each volunteer, (K, J, L)."""
+        shape = (0, len(classes), len(labels))
+        return cls(
+            volunteers=volunteers,
+            starts=np.zeros(len(volunteers) + 1, dtype=np.int64),
+            times=np.zeros(0, dtype=np.int64),
+            concentration=np.zeros(shape),
+            initial=np.asarray(concentration, dtype=np.float64),
+            classes=classes,
+            labels=labels,
+            clock=Clock("order"),
+            inference="static",
+        )
+
+    @property
+    def name(self) -> str:
+        """``"confusion"``."""
+        return "confusion"
+
+    def __len__(self) -> int:
+        return len(self.volunteers)
+
+    def of(self, volunteer: Hashable) -> ConfusionHistory:
+        """The history of one volunteer."""
+        code = self._table.code(volunteer)
+        steps = slice(self.starts[code], self.starts[code + 1])
+        return ConfusionHistory(
+            volunteer=volunteer,
+            times=self.times[steps],
+            concentration=self.concentration[steps],
+            initial=self.initial[code],
+            classes=self.classes,
+            labels=self.labels,
+            clock=self.clock,
+        )
+
+    def at(self, moment: Moment) -> ConfusionSnapshot:
+        """What we now believe about all volunteers at a moment: the state after the last response until then."""
+        if self.inference == "static":
+            return self.latest()
+        reached = np.concatenate([[0], np.cumsum(self.clock.reached(self.times, moment))])
+        return self._snapshot(reached[self.starts[1:]] - reached[self.starts[:-1]])
+
+    def latest(self) -> ConfusionSnapshot:
+        """The confusion of all volunteers after their last response."""
+        return self._snapshot(np.diff(self.starts))
+
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """One row for each volunteer, step, class and label: the mean and the concentration.
+
+        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``. A static track has one step for each volunteer, without
+        a time.
+        """
+        from crowdgraph.io.frames import confusion_frame
+
+        return confusion_frame(self, kind=kind)
+
+    def check_fits(self, graph: CrowdGraph) -> None:
+        """Raise unless the track was made for the graph's volunteers, classes and labels."""
+        check_same_ids("The confusion track", self.volunteers, graph.volunteers.table)
+        check_same_values("The confusion track", "classes", self.classes, graph.classes)
+        check_same_values("The confusion track", "labels", self.labels, graph.labels)
+
+    @cached_property
+    def _table(self) -> NodeTable:
+        return NodeTable("volunteer", self.volunteers)
+
+    def _snapshot(self, n_steps: Array) -> ConfusionSnapshot:
+        """The state of each volunteer after some of their steps."""
+        begun = n_steps > 0
+        concentration = np.array(self.initial)
+        concentration[begun] = self.concentration[(self.starts[:-1] + n_steps - 1)[begun]]
+        return ConfusionSnapshot(
+            volunteers=self.volunteers, concentration=concentration, classes=self.classes, labels=self.labels
+        )
+
+    def _check_steps(self) -> None:
+        expected = (len(self.volunteers) + 1,)
+        if self.starts.shape != expected:
+            raise ResultError(f"starts has shape {self.starts.shape}; expected {expected}, one more than volunteers.")
+        if self.starts[0] != 0 or self.starts[-1] != len(self.times) or (np.diff(self.starts) < 0).any():
+            raise ResultError(f"starts must rise from 0 to the number of steps ({len(self.times):,}).")
+        if self.inference == "static" and len(self.times):
+            raise ResultError("A static track has no steps; put each volunteer's posterior into `initial`.")
+        falls = np.flatnonzero(self.times[1:] < self.times[:-1]) + 1
+        if np.setdiff1d(falls, self.starts).size:
+            raise ResultError("The times of a volunteer's steps must not fall.")
+
+    def __repr__(self) -> str:
+        return (
+            f"ConfusionTrack({len(self):,} volunteers, {len(self.times):,} steps, {self.inference}, "
+            f"{len(self.classes)} classes x {len(self.labels)} labels)"
+        )

@@ -1,0 +1,106 @@
+"""Gold: what is known of the items' true classes, for certain or as probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from crowdgraph.core.columns import Array, columns_equal, frozen, sealed
+from crowdgraph.core.tables import NodeTable
+from crowdgraph.errors import GoldError, UnknownIdError, shown
+
+__all__ = ["Gold"]
+
+
+class Gold(Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
+    """Known classes by item: a mapping from item id to its class, or to a probability for each class.
+
+    Attributes
+    ----------
+    probs
+        The known probability of each class, of shape (N, J): one-hot where the class is known for certain, NaN where
+        nothing is known.
+    classes
+        The classes, J of them.
+    n_unmatched
+        How many gold items were given that nobody answered and that are therefore not in the graph.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.CrowdGraph.from_responses(
+    ...     {"volunteer": ["anna", "bert"], "item": ["x", "y"], "label": ["yes", "no"]}, gold={"x": "yes"})
+    >>> graph.gold["x"], len(graph.gold), "y" in graph.gold
+    ('yes', 1, False)
+    """
+
+    def __init__(self, items: NodeTable, classes: tuple[Hashable, ...], probs: Array, *, n_unmatched: int = 0) -> None:
+        self._items = items
+        self.classes = classes
+        self.probs = frozen(probs, dtype=np.float64)
+        self.n_unmatched = n_unmatched
+        if self.probs.shape != (len(items), len(classes)):
+            raise GoldError(
+                f"Gold has shape {self.probs.shape}; expected {(len(items), len(classes))}, items by classes."
+            )
+        self._check_probabilities()
+
+    @classmethod
+    def unknown(cls, items: NodeTable, classes: tuple[Hashable, ...]) -> Gold:
+        """No gold at all."""
+        return cls(items, classes, np.broadcast_to(sealed(np.array(np.nan)), (len(items), len(classes))))
+
+    @cached_property
+    def known(self) -> Array:
+        """For each item, whether anything is known, of shape (N,)."""
+        return sealed(~np.isnan(self.probs[:, 0]))
+
+    @cached_property
+    def codes(self) -> Array:
+        """The code of each item's class where it is known for certain, -1 elsewhere, of shape (N,)."""
+        certain = self.known & (np.nan_to_num(self.probs).max(axis=1) == 1.0)
+        return sealed(np.where(certain, np.nan_to_num(self.probs).argmax(axis=1), -1))
+
+    @property
+    def is_soft(self) -> Array:
+        """For each item, whether its gold is a probability and not a certainty, of shape (N,)."""
+        return self.known & (self.codes < 0)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.known))
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._items.ids[self.known].tolist())
+
+    def __getitem__(self, item: Hashable) -> Hashable | dict[Hashable, float]:
+        code = self._items.code(item)
+        if not self.known[code]:
+            raise UnknownIdError(f"There is no gold for item {item!r}; gold covers {len(self):,} items.")
+        if self.codes[code] >= 0:
+            return self.classes[int(self.codes[code])]
+        return dict(zip(self.classes, self.probs[code].tolist(), strict=True))
+
+    def of_items(self, items: NodeTable, codes: Array) -> Gold:
+        """The gold of some items only."""
+        return Gold(items, self.classes, self.probs[codes], n_unmatched=self.n_unmatched)
+
+    def equals(self, other: Gold) -> bool:
+        """Whether both say the same of the same classes."""
+        return self.classes == other.classes and columns_equal(self.probs, other.probs)
+
+    def __repr__(self) -> str:
+        soft = f", {np.count_nonzero(self.is_soft):,} of them as probabilities" if self.is_soft.any() else ""
+        return f"Gold for {len(self):,} of {len(self._items):,} items{soft}"
+
+    def _check_probabilities(self) -> None:
+        rows = self.probs[self.known] if len(self._items) else self.probs
+        bad = ~(np.isfinite(rows) & (rows >= 0)).all(axis=1) | ~np.isclose(rows.sum(axis=1), 1.0, rtol=0, atol=1e-6)
+        if bad.any():
+            item = self._items.ids[self.known][bad].tolist()[0]
+            raise GoldError(
+                f"Gold probabilities must not be negative and must sum to one over {shown(self.classes)}; "
+                f"{np.count_nonzero(bad):,} items do not, such as {item!r} with {rows[bad][0].tolist()}. "
+                "Divide each row by its sum."
+            )

@@ -1,0 +1,541 @@
+"""CrowdGraph: who said what about which item and when."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from os import PathLike
+from types import MappingProxyType
+from typing import Any, Literal, NoReturn, TypeVar
+
+import numpy as np
+
+from crowdgraph.core.clock import Moment
+from crowdgraph.core.columns import Array, Grouping, grouped, value_tuple
+from crowdgraph.core.communities import Communities, CommunityTrack
+from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.gold import Gold
+from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.nodes import Items, Responses, Volunteers
+from crowdgraph.core.result import Result
+from crowdgraph.core.story import html_story, text_story
+from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
+from crowdgraph.errors import ColumnError, NotAnnotatedError, ParameterError, shown, suggestion
+
+__all__ = ["CrowdGraph"]
+
+Duplicates = Literal["all", "first", "last", "error"]
+Missing = Literal["error", "drop", "keep"]
+TableName = Literal["responses", "volunteers", "items", "gold"]
+ResultType = TypeVar("ResultType", bound=Result)
+
+
+class CrowdGraph:
+    """Who said what about which item and when: an immutable graph of volunteers, items and responses.
+
+    Make one with `from_responses`, `crowdgraph.read_csv` and the other doors; this constructor takes finished tables.
+
+    Parameters
+    ----------
+    volunteers, items
+        The nodes.
+    responses
+        The responses, sorted by time, with codes that point into the node tables and `labels`.
+    classes, labels
+        What items can be and what volunteers can say; they may differ.
+    gold
+        Known classes; unknown for all items if left out.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.CrowdGraph.from_responses({
+    ...     "volunteer": ["anna", "bert", "anna"], "item": ["x", "x", "y"], "label": ["yes", "no", "no"],
+    ...     "time": ["2026-03-01", "2026-03-02", "2026-03-05"]})
+    >>> graph
+    CrowdGraph: 2 volunteers, 2 items, 3 responses
+      labels      no 67%, yes 33%
+      classes     no, yes; no gold
+      time        2026-03-01 00:00:00 to 2026-03-05 00:00:00
+      activity    median 2 (most 2) a volunteer, median 2 (most 2) an item
+    >>> len(graph.before("2026-03-02").responses)
+    1
+    """
+
+    _volunteers: NodeTable
+    _items: NodeTable
+    _responses: ResponseTable
+    classes: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]
+    gold: Gold
+    annotations: Mapping[str, Result]
+
+    def __init__(
+        self,
+        volunteers: NodeTable,
+        items: NodeTable,
+        responses: ResponseTable,
+        *,
+        classes: Sequence[Hashable],
+        labels: Sequence[Hashable],
+        gold: Gold | None = None,
+    ) -> None:
+        class_names = value_tuple(classes, what="classes")
+        label_names = value_tuple(labels, what="labels")
+        for name, lowest, size in (
+            ("volunteer", 0, len(volunteers)),
+            ("item", 0, len(items)),
+            ("label", -1, len(label_names)),
+        ):
+            codes = getattr(responses, name)
+            if len(codes) and not lowest <= codes.min() <= codes.max() < size:
+                raise ColumnError(
+                    f"Codes in {name!r} run from {codes.min()} to {codes.max()}; expected {lowest} to {size - 1}."
+                )
+        self._fill(volunteers, items, responses, class_names, label_names, gold or Gold.unknown(items, class_names), {})
+
+    def _fill(
+        self,
+        volunteers: NodeTable,
+        items: NodeTable,
+        responses: ResponseTable,
+        classes: tuple[Hashable, ...],
+        labels: tuple[Hashable, ...],
+        gold: Gold,
+        annotations: Mapping[str, Result],
+    ) -> None:
+        self.__dict__.update(
+            _volunteers=volunteers,
+            _items=items,
+            _responses=responses,
+            classes=classes,
+            labels=labels,
+            gold=gold,
+            annotations=MappingProxyType(dict(annotations)),
+        )
+
+    def _with(
+        self,
+        *,
+        responses: ResponseTable | None = None,
+        gold: Gold | None = None,
+        annotations: Mapping[str, Result] | None = None,
+    ) -> CrowdGraph:
+        """The same nodes with other responses, gold or annotations; tables that are valid stay shared."""
+        graph = object.__new__(CrowdGraph)
+        graph._fill(
+            self._volunteers,
+            self._items,
+            self._responses if responses is None else responses,
+            self.classes if gold is None else gold.classes,
+            self.labels,
+            self.gold if gold is None else gold,
+            annotations or {},
+        )
+        return graph
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"A CrowdGraph is immutable, so {name!r} cannot be set; its methods return new graphs.")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"A CrowdGraph is immutable, so {name!r} cannot be deleted.")
+
+    def __repr__(self) -> str:
+        return text_story(self)
+
+    def _repr_html_(self) -> str:
+        return html_story(self)
+
+    # Parts
+
+    @property
+    def volunteers(self) -> Volunteers:
+        """The volunteers; ``graph.volunteers["anna"]`` is one of them."""
+        return Volunteers(self, self._volunteers)
+
+    @property
+    def items(self) -> Items:
+        """The items; ``graph.items["x17"]`` is one of them."""
+        return Items(self, self._items)
+
+    @property
+    def responses(self) -> Responses:
+        """The responses in order of time."""
+        return Responses(self, self._responses)
+
+    # Build
+
+    @classmethod
+    def from_responses(
+        cls,
+        frame: Any,
+        *,
+        volunteer: str = "volunteer",
+        item: str = "item",
+        label: str = "label",
+        time: str = "time",
+        gold: Any = None,
+        classes: Iterable[Hashable] | None = None,
+        labels: Iterable[Hashable] | None = None,
+        duplicates: Duplicates = "all",
+        missing: Missing = "error",
+        volunteers: Any = None,
+        items: Any = None,
+    ) -> CrowdGraph:
+        """Build a graph from a table with one row for each response.
+
+        Parameters
+        ----------
+        frame
+            A pandas, polars or pyarrow table, a DuckDB relation or anything else narwhals understands, or a dict of
+            columns. Columns beyond the four named below become attributes of the responses.
+        volunteer, item, label
+            Names of the columns that say who answered which item with what.
+        time
+            Name of the column of times: integers, floats, datetimes with or without zone, or ISO strings. Where the
+            frame has no such column, the order of the rows is the time. Rows are sorted by time; equal times keep
+            their order.
+        gold
+            Known classes: a mapping from item to class (or to a mapping from class to probability), a table with the
+            columns `item` and `label` (named as in `frame`), or a table with a column of probabilities for each class.
+        classes
+            What items can be. If left out: the labels, unless gold names other classes, then those of gold.
+        labels
+            What volunteers can say. If left out: the labels that occur, sorted.
+        duplicates
+            What to do where a volunteer answered an item more than once: keep ``"all"``, the ``"first"`` or the
+            ``"last"`` in time, or raise an ``"error"``.
+        missing
+            What to do with a null id, label or time: raise an ``"error"``, ``"drop"`` the rows with a warning, or
+            ``"keep"`` null labels as items that were shown but not answered.
+        volunteers, items
+            Tables with a column of ids (named as in `frame`) and columns of attributes; nodes named here belong to
+            the graph even if they have no response.
+
+        Returns
+        -------
+        CrowdGraph
+            Volunteers and items are coded in the order of `volunteers` and `items`, then of their first response.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses(
+        ...     {"user": ["anna", "bert"], "item": [17, 17], "label": [-1, 3]}, volunteer="user",
+        ...     classes=["not supernova", "supernova"], gold={17: "supernova"})
+        >>> graph.items[17].gold
+        'supernova'
+        """
+        from crowdgraph.io.frames import graph_from_frame
+
+        return graph_from_frame(
+            frame,
+            volunteer=volunteer,
+            item=item,
+            label=label,
+            time=time,
+            gold=gold,
+            classes=classes,
+            labels=labels,
+            duplicates=duplicates,
+            missing=missing,
+            volunteers=volunteers,
+            items=items,
+        )
+
+    @classmethod
+    def from_networkx(cls, network: Any, *, gold: Any = None, duplicates: Duplicates = "all") -> CrowdGraph:
+        """Build a graph from a networkx graph whose edges are responses.
+
+        Nodes need an attribute `kind` that is ``"volunteer"`` or ``"item"``; edges need `label` and may have `time`;
+        all other attributes are kept. What `to_networkx` wrote comes back unchanged.
+        """
+        from crowdgraph.io.networkx import graph_from_networkx
+
+        return graph_from_networkx(network, gold=gold, duplicates=duplicates)
+
+    # Views
+
+    def before(self, moment: Moment) -> CrowdGraph:
+        """What could be known before a moment: the responses with an earlier time.
+
+        Nodes, codes and gold stay as they are, columns share memory and annotations are left out, since they may have
+        seen the future. To ask what we now believe about a moment, use ``graph.confusion().at(moment)``.
+        """
+        return self._rows(0, self._count_until(moment))
+
+    def first(self, n: int) -> CrowdGraph:
+        """What could be known after the first `n` responses; otherwise as `before`."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n <= len(self.responses):
+            raise ParameterError(f"first({n!r}): expected a whole number from 0 to {len(self.responses):,}.")
+        return self._rows(0, int(n))
+
+    def window(self, start: Moment, stop: Moment) -> CrowdGraph:
+        """The responses from `start` up to, not including, `stop`; otherwise as `before`."""
+        rows = self._count_until(start), self._count_until(stop)
+        if rows[1] < rows[0]:
+            raise ParameterError(f"window({start!r}, {stop!r}): the start lies after the stop; swap them.")
+        return self._rows(*rows)
+
+    def snapshots(
+        self, *, times: Iterable[Moment] | None = None, counts: Iterable[int] | None = None
+    ) -> Iterator[CrowdGraph]:
+        """Views of what could be known, one after another: `before` each of `times`, or `first` of each of `counts`.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(seed=0).graph
+        >>> [len(view.responses) for view in graph.snapshots(counts=[1000, 2000])]
+        [1000, 2000]
+        """
+        if (times is None) == (counts is None):
+            raise ParameterError("snapshots() needs either times=[...] or counts=[...].")
+        stops = [self._count_until(time) for time in times or ()] + [
+            len(self.first(count).responses) for count in counts or ()
+        ]
+        if stops != sorted(stops):
+            raise ParameterError("The times or counts of snapshots must rise; sort them.")
+        return (self._rows(0, stop) for stop in stops)
+
+    def subgraph(
+        self, *, volunteers: Iterable[Hashable] | None = None, items: Iterable[Hashable] | None = None
+    ) -> CrowdGraph:
+        """The graph of some volunteers and items and the responses between them.
+
+        A side that is not named keeps the nodes that still have a response. The order of nodes stays; codes and
+        annotations do not.
+        """
+        responses = self._responses
+        chosen = np.ones(len(responses), dtype=bool)
+        wanted = {}
+        for kind, ids in (("volunteer", volunteers), ("item", items)):
+            if ids is not None:
+                table = self._table(kind)
+                wanted[kind] = np.zeros(len(table), dtype=bool)
+                wanted[kind][table.codes(ids)] = True
+                chosen &= wanted[kind][getattr(responses, kind)]
+        return self._induced(chosen, wanted)
+
+    def select_experienced(self, *, min_per_class: int = 50, min_experienced: int = 10) -> CrowdGraph:
+        """The paper's selection of items that experienced volunteers have answered.
+
+        Experienced volunteers answered at least `min_per_class` different gold items of each class. Kept are the items
+        that at least `min_experienced` of them answered, and all volunteers who answered those items.
+        """
+        responses = self._responses
+        new = ~responses.is_repeat
+        true_class = self.gold.codes[responses.item]
+        seen = new & (true_class >= 0)
+        n_classes, n_volunteers = len(self.classes), len(self.volunteers)
+        pairs = responses.volunteer[seen].astype(np.int64) * n_classes + true_class[seen]
+        examples = np.bincount(pairs, minlength=n_volunteers * n_classes).reshape(n_volunteers, n_classes)
+        experienced = np.asarray((examples >= min_per_class).all(axis=1))
+        by_experienced = new & experienced[responses.volunteer]
+        n_experienced: Array = np.bincount(responses.item[by_experienced], minlength=len(self.items))
+        wanted = np.asarray(n_experienced >= min_experienced)
+        if not wanted.any():
+            raise ParameterError(
+                f"No item was answered by {min_experienced} volunteers with {min_per_class} gold examples of each "
+                f"class ({np.count_nonzero(experienced):,} volunteers have that many); lower one of the two."
+            )
+        return self._induced(wanted[responses.item], {"item": wanted})
+
+    def with_gold(self, gold: Any, *, classes: Iterable[Hashable] | None = None) -> CrowdGraph:
+        """The same graph with other gold (as in `from_responses`), or with none at all for ``gold=None``.
+
+        Annotations are left out, since they may have seen the old gold.
+        """
+        from crowdgraph.io.gold import read_gold
+
+        names = self.classes if classes is None else value_tuple(classes, what="classes")
+        return self._with(gold=read_gold(gold, items=self._items, labels=self.labels, classes=names))
+
+    # Annotations
+
+    def annotate(self, result: Result, *, name: str | None = None) -> CrowdGraph:
+        """Return a new graph that also carries a result; this graph stays as it is.
+
+        A result of the same name is replaced. Columns are shared, so this costs microseconds. A result made for other
+        volunteers, items, classes or labels is refused.
+
+        Parameters
+        ----------
+        result
+            A `ModelFit`, `ConfusionTrack`, `VolunteerNetwork`, `Communities` or `CommunityTrack`.
+        name
+            The name to keep it under; the result's own (its model or method) if left out.
+        """
+        if not isinstance(result, Result):
+            raise ParameterError(
+                f"A graph is annotated with a result such as a ModelFit or Communities; got a {type(result).__name__}."
+            )
+        result.check_fits(self)
+        key = result.name if name is None else name
+        others = {other: value for other, value in self.annotations.items() if other != key}
+        return self._with(annotations={**others, key: result})
+
+    def fit(self, name: str | None = None) -> ModelFit:
+        """The fit carried under a name, or the latest one."""
+        return self._annotation(name, ModelFit, lacking="a model's fit")
+
+    def confusion(self, name: str | None = None) -> ConfusionTrack:
+        """The volunteers' confusion over time from the annotation of that name, or from the latest that has one."""
+        for key, result in reversed(list(self.annotations.items())):
+            track = result.confusion if isinstance(result, ModelFit) else result
+            if name in (None, key) and isinstance(track, ConfusionTrack):
+                return track
+        raise self._lacking(name, "confusion matrices")
+
+    def item_probs(self, name: str | None = None) -> Array:
+        """The probability of each class for each item, of shape (N, J), from a fit."""
+        return self.fit(name).item_probs
+
+    def network(self, name: str | None = None) -> VolunteerNetwork:
+        """The network of volunteers carried under a name, or the latest one."""
+        return self._annotation(name, VolunteerNetwork, lacking="a network of volunteers")
+
+    def communities(self, name: str | None = None) -> Communities:
+        """The communities carried under a name, or the latest ones."""
+        return self._annotation(name, Communities, lacking="communities")
+
+    def community_track(self, name: str | None = None) -> CommunityTrack:
+        """The communities over time carried under a name, or the latest ones."""
+        return self._annotation(name, CommunityTrack, lacking="communities over time")
+
+    def _annotation(self, name: str | None, kind: type[ResultType], *, lacking: str) -> ResultType:
+        for key, result in reversed(list(self.annotations.items())):
+            if name in (None, key) and isinstance(result, kind):
+                return result
+        raise self._lacking(name, lacking)
+
+    def _lacking(self, name: str | None, lacking: str) -> NotAnnotatedError:
+        carried = tuple(self.annotations)
+        if name is not None and name not in carried:
+            return NotAnnotatedError(
+                f"There is no annotation {name!r}; this graph carries {shown(carried) or 'none'}."
+                f"{suggestion(name, carried)}"
+            )
+        where = f"The annotation {name!r} has no" if name is not None else "This graph carries no"
+        return NotAnnotatedError(f"{where} {lacking}. Make one and assign: graph = graph.annotate(result).")
+
+    # Doors out
+
+    def to_networkx(self, *, at: Moment | None = None) -> Any:
+        """A `networkx.MultiGraph`: nodes are ``("volunteer", id)`` and ``("item", id)``, edges are responses.
+
+        Annotations become node attributes (`confusion`, `participation`, `class_probs`). With `at`, the graph ends
+        there: responses until then, and confusion as now believed about then.
+        """
+        from crowdgraph.io.networkx import graph_to_networkx
+
+        return graph_to_networkx(self, at=at)
+
+    def to_igraph(self, *, at: Moment | None = None) -> Any:
+        """An undirected `igraph.Graph` with vertex attributes `kind` and `id`, responses as edges; as `to_networkx`."""
+        from crowdgraph.io.igraph import graph_to_igraph
+
+        return graph_to_igraph(self, at=at)
+
+    def to_graphml(self, path: str | PathLike[str], *, at: Moment | None = None) -> None:
+        """Write a GraphML file for Gephi, Cytoscape and others."""
+        from crowdgraph.io.networkx import write_graphml
+
+        write_graphml(self, path, at=at)
+
+    def to_gexf(self, path: str | PathLike[str], *, at: Moment | None = None) -> None:
+        """Write a GEXF file for Gephi."""
+        from crowdgraph.io.networkx import write_gexf
+
+        write_gexf(self, path, at=at)
+
+    def to_pandas(self, *, table: TableName = "responses") -> Any:
+        """One of the graph's tables as a pandas frame: ``"responses"``, ``"volunteers"``, ``"items"`` or ``"gold"``.
+
+        `from_responses` takes the tables back.
+        """
+        from crowdgraph.io.frames import graph_frame
+
+        return graph_frame(self, table=table, kind="pandas")
+
+    def to_polars(self, *, table: TableName = "responses") -> Any:
+        """One of the graph's tables as a polars frame; as `to_pandas`."""
+        from crowdgraph.io.frames import graph_frame
+
+        return graph_frame(self, table=table, kind="polars")
+
+    def to_arrow(self, *, table: TableName = "responses") -> Any:
+        """One of the graph's tables as a pyarrow table; as `to_pandas`."""
+        from crowdgraph.io.frames import graph_frame
+
+        return graph_frame(self, table=table, kind="arrow")
+
+    def to_torch(self, *, device: Any = None) -> Any:
+        """The columns as tensors: `volunteer`, `item`, `label` (int64 codes), `time` and `gold` (float64)."""
+        from crowdgraph.io.torch import graph_to_torch
+
+        return graph_to_torch(self, device=device)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the graph with its annotations to one file, which `crowdgraph.load` reads.
+
+        The file appears whole or not at all; a crash leaves an older one as it was.
+        """
+        from crowdgraph.io.store import save
+
+        save(self, path)
+
+    def equals(self, other: CrowdGraph) -> bool:
+        """Whether both graphs hold the same nodes, responses, classes, labels and gold; annotations do not count."""
+        return (
+            self.classes == other.classes
+            and self.labels == other.labels
+            and self._volunteers.equals(other._volunteers)
+            and self._items.equals(other._items)
+            and self._responses.equals(other._responses)
+            and self.gold.equals(other.gold)
+        )
+
+    # Rows
+
+    def _table(self, kind: str) -> NodeTable:
+        return self._volunteers if kind == "volunteer" else self._items
+
+    @cached_property
+    def _rows_by_volunteer(self) -> Grouping:
+        return grouped(self.responses.volunteer, len(self.volunteers))
+
+    @cached_property
+    def _rows_by_item(self) -> Grouping:
+        return grouped(self.responses.item, len(self.items))
+
+    def _rows_by(self, kind: NodeKind) -> Grouping:
+        return self._rows_by_volunteer if kind == "volunteer" else self._rows_by_item
+
+    def _rows(self, start: int, stop: int) -> CrowdGraph:
+        return self._with(responses=self._responses.slice(start, stop))
+
+    def _count_until(self, moment: Moment) -> int:
+        return self._responses.clock.count_until(self._responses.time, moment)
+
+    def _induced(self, chosen: Array, wanted: Mapping[str, Array]) -> CrowdGraph:
+        """The chosen responses, with the wanted nodes or else those the responses touch."""
+        rows = self._responses.take(np.flatnonzero(chosen))
+        codes = {}
+        for kind in ("volunteer", "item"):
+            touched = np.bincount(getattr(rows, kind), minlength=len(self._table(kind))) > 0
+            codes[kind] = np.flatnonzero(wanted.get(kind, touched))
+        places = {kind: np.searchsorted(codes[kind], getattr(rows, kind)).astype(np.int32) for kind in codes}
+        responses = ResponseTable(
+            places["volunteer"], places["item"], rows.label, rows.time, rows.clock, rows.attributes
+        )
+        items = self._items.take(codes["item"])
+        return CrowdGraph(
+            self._volunteers.take(codes["volunteer"]),
+            items,
+            responses,
+            classes=self.classes,
+            labels=self.labels,
+            gold=self.gold.of_items(items, codes["item"]),
+        )

@@ -1,0 +1,263 @@
+"""Views of a graph's parts: all volunteers, items or responses, and single ones.
+
+They hold the graph and no data of their own, so they are cheap to make and always agree with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from crowdgraph.core.clock import Clock
+from crowdgraph.core.columns import Array, Grouping, plain
+from crowdgraph.core.confusion import ConfusionHistory
+from crowdgraph.core.tables import NodeTable, ResponseTable
+from crowdgraph.errors import ParameterError
+
+if TYPE_CHECKING:
+    from crowdgraph.core.graph import CrowdGraph
+
+__all__ = ["Item", "Items", "Response", "Responses", "Volunteer", "Volunteers"]
+
+
+class Response(NamedTuple):
+    """One response: who said what about which item and when."""
+
+    volunteer: Hashable
+    item: Hashable
+    label: Hashable | None
+    time: Any
+    attributes: dict[str, Any]
+
+
+class Responses:
+    """Responses in order of time: all of a graph's, or those of one node.
+
+    ``responses[3]`` is a `Response`; the columns hold codes: places in ``graph.volunteers.ids``, ``graph.items.ids``
+    and ``graph.labels``.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.CrowdGraph.from_responses({"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": [1, 3]})
+    >>> graph.responses[1]
+    Response(volunteer='bert', item='x', label=3, time=1, attributes={})
+    >>> graph.responses.label
+    array([0, 1], dtype=int16)
+    """
+
+    def __init__(self, graph: CrowdGraph, table: ResponseTable) -> None:
+        self._graph = graph
+        self.table = table
+
+    @property
+    def volunteer(self) -> Array:
+        """Codes of the volunteers, of shape (R,)."""
+        return self.table.volunteer
+
+    @property
+    def item(self) -> Array:
+        """Codes of the items, of shape (R,)."""
+        return self.table.item
+
+    @property
+    def label(self) -> Array:
+        """Codes of the labels, of shape (R,); -1 where an item was shown but not answered."""
+        return self.table.label
+
+    @property
+    def time(self) -> Array:
+        """Sorted times, of shape (R,); datetimes with a zone are in UTC."""
+        return self.table.time
+
+    @property
+    def clock(self) -> Clock:
+        """What the times are."""
+        return self.table.clock
+
+    @property
+    def attributes(self) -> Mapping[str, Array]:
+        """Further columns, one value for each response."""
+        return self.table.attributes
+
+    @property
+    def is_repeat(self) -> Array:
+        """For each response, whether the volunteer had answered the item before, of shape (R,)."""
+        return self.table.is_repeat
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __iter__(self) -> Iterator[Response]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, row: int) -> Response:
+        if not isinstance(row, int | np.integer):
+            raise ParameterError(f"A response is found by its place, an integer; got {row!r}.")
+        table, graph = self.table, self._graph
+        if not -len(table) <= row < len(table):
+            raise IndexError(f"There is no response {row}; there are {len(table):,}.")
+        label = int(table.label[row])
+        return Response(
+            volunteer=plain(graph.volunteers.ids[table.volunteer[row]]),
+            item=plain(graph.items.ids[table.item[row]]),
+            label=graph.labels[label] if label >= 0 else None,
+            time=table.clock.shown(table.time[row]),
+            attributes={name: plain(column[row]) for name, column in table.attributes.items()},
+        )
+
+    def __repr__(self) -> str:
+        if len(self) == 0:
+            return "Responses: none"
+        first, last = (self.clock.shown(self.time[row]) for row in (0, -1))
+        extra = f"; with {', '.join(self.attributes)}" if self.attributes else ""
+        return f"Responses: {len(self):,} from {first} to {last}{extra}"
+
+
+class Node:
+    """One volunteer or item of a graph."""
+
+    kind: str
+
+    def __init__(self, graph: CrowdGraph, table: NodeTable, grouping: Grouping, code: int) -> None:
+        self._graph = graph
+        self._table = table
+        self._rows = grouping.rows(code)
+        self.code = code
+        self.id: Hashable = plain(table.ids[code])
+
+    @property
+    def n_responses(self) -> int:
+        """How many responses this node has."""
+        return len(self._rows)
+
+    @property
+    def responses(self) -> Responses:
+        """The node's responses, in order of time."""
+        return Responses(self._graph, self._graph.responses.table.take(self._rows))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The node's attributes."""
+        return {name: plain(column[self.code]) for name, column in self._table.attributes.items()}
+
+    def __repr__(self) -> str:
+        extra = "".join(f", {name}={value!r}" for name, value in self.attributes.items())
+        return f"{type(self).__name__}({self.id!r}, {self.n_responses:,} responses{extra})"
+
+
+class Volunteer(Node):
+    """One volunteer: their responses and, once the graph is annotated, their confusion and participation."""
+
+    kind = "volunteer"
+
+    @property
+    def confusion(self) -> ConfusionHistory:
+        """The volunteer's confusion over time, from the latest annotation that has one."""
+        return self._graph.confusion().of(self.id)
+
+    @property
+    def participation(self) -> Array:
+        """How much the volunteer belongs to each community, from the latest annotation that has communities."""
+        return self._graph.communities().of(self.id)
+
+
+class Item(Node):
+    """One item: its responses, its gold and, once the graph is annotated, its class probabilities."""
+
+    kind = "item"
+
+    @property
+    def gold(self) -> Hashable | dict[Hashable, float] | None:
+        """The known class, or a probability for each class, or None where nothing is known."""
+        return self._graph.gold[self.id] if self._graph.gold.known[self.code] else None
+
+    @property
+    def class_probs(self) -> dict[Hashable, float]:
+        """The probability of each class, from the latest annotation that has them."""
+        row = self._graph.item_probs()[self.code]
+        return dict(zip(self._graph.classes, row.tolist(), strict=True))
+
+
+NodeType = TypeVar("NodeType", bound=Node)
+
+
+class Nodes(Generic[NodeType]):
+    """All nodes of one kind: `len`, iteration over ids, ``in``, and single nodes by id."""
+
+    _node: type[NodeType]
+
+    def __init__(self, graph: CrowdGraph, table: NodeTable) -> None:
+        self._graph = graph
+        self.table = table
+
+    @property
+    def ids(self) -> Array:
+        """The ids in order of their codes."""
+        return self.table.ids
+
+    @property
+    def attributes(self) -> Mapping[str, Array]:
+        """Columns with one value for each node."""
+        return self.table.attributes
+
+    @property
+    def n_responses(self) -> Array:
+        """How many responses each node has."""
+        return np.diff(self._grouping.starts)
+
+    @property
+    def _grouping(self) -> Grouping:
+        return self._graph._rows_by(self.table.kind)
+
+    def codes(self, ids: Any) -> Array:
+        """The codes of several ids."""
+        return self.table.codes(ids)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.table.ids.tolist())
+
+    def __contains__(self, node_id: object) -> bool:
+        return node_id in self.table
+
+    def __getitem__(self, node_id: Hashable) -> NodeType:
+        return self._node(self._graph, self.table, self._grouping, self.table.code(node_id))
+
+    def __repr__(self) -> str:
+        first = ", ".join(repr(node_id) for node_id in self.ids[:3].tolist())
+        more = ", ..." if len(self) > 3 else ""
+        extra = f"; with {', '.join(self.attributes)}" if self.attributes else ""
+        return f"{type(self).__name__}: {len(self):,} ({first}{more}){extra}"
+
+
+class Volunteers(Nodes[Volunteer]):
+    """The volunteers of a graph.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.CrowdGraph.from_responses({"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": [1, 3]})
+    >>> graph.volunteers["anna"].n_responses
+    1
+    """
+
+    _node = Volunteer
+
+
+class Items(Nodes[Item]):
+    """The items of a graph.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.CrowdGraph.from_responses({"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": [1, 3]})
+    >>> [response.label for response in graph.items["x"].responses]
+    [1, 3]
+    """
+
+    _node = Item

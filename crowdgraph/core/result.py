@@ -1,0 +1,117 @@
+"""What every result has in common: it knows for which volunteers, items and classes it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crowdgraph.core.columns import Array, frozen, id_array, same_values
+from crowdgraph.errors import AlignmentError, IdError, ResultError, shown
+
+if TYPE_CHECKING:
+    from crowdgraph.core.graph import CrowdGraph
+    from crowdgraph.core.tables import NodeTable
+
+__all__ = ["Result"]
+
+
+class Result:
+    """A result of a model, network or detector, ready to annotate a graph.
+
+    Results are frozen dataclasses that check their arrays on construction.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name under which a graph carries this result unless another is given."""
+        raise NotImplementedError
+
+    def check_fits(self, graph: CrowdGraph) -> None:
+        """Raise `AlignmentError` unless this result was made for the graph's ids."""
+        raise NotImplementedError
+
+    def _set(self, **fields: Any) -> None:
+        """Store normalised fields while the frozen dataclass is under construction."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+
+def real_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
+    """A read-only float64 array of the expected shape (None is any length), all finite."""
+    array = frozen(values, dtype=np.float64)
+    fits = array.ndim == len(shape) and all(want in (None, got) for got, want in zip(array.shape, shape, strict=True))
+    if not fits:
+        wanted = tuple("any" if want is None else want for want in shape)
+        raise ResultError(f"{name} has shape {array.shape}; expected {wanted}.")
+    if not np.isfinite(array).all():
+        raise ResultError(f"{name} holds {np.count_nonzero(~np.isfinite(array)):,} values that are not finite.")
+    return array
+
+
+def positive_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
+    """As `real_array`, and every value above zero."""
+    array = real_array(name, values, shape=shape)
+    if not (array > 0).all():
+        raise ResultError(f"{name} must be positive; its smallest value is {array.min():g}.")
+    return array
+
+
+def probability_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
+    """As `real_array`, with values in [0, 1] that sum to one over the last axis."""
+    array = real_array(name, values, shape=shape)
+    if (array < 0).any():
+        raise ResultError(f"{name} must not be negative; its smallest value is {array.min():g}.")
+    sums = array.sum(axis=-1)
+    if not np.allclose(sums, 1.0, rtol=0, atol=1e-6):
+        worst = np.ravel(sums)[np.abs(np.ravel(sums) - 1).argmax()]
+        raise ResultError(f"{name} must sum to one over its last axis; one sum is {worst:g}.")
+    return array
+
+
+def unique_ids(values: Iterable[Hashable], *, kind: str) -> Array:
+    """Ids as a column, each once."""
+    ids = id_array(values)
+    if len(set(ids.tolist())) < len(ids):
+        raise IdError(f"Some {kind} ids repeat; each {kind} has one place.")
+    return ids
+
+
+def parameters(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How a result was made, read-only."""
+    return MappingProxyType(dict(values))
+
+
+def check_same_ids(result: str, ids: Array, table: NodeTable) -> None:
+    """Raise unless a result's ids are the graph's, in the graph's order."""
+    if same_values(ids, table.ids):
+        return
+    strangers = [node_id for node_id in ids.tolist() if node_id not in table]
+    if strangers:
+        why = f"{len(strangers):,} of its {table.kind}s are not in the graph ({shown(strangers, most=3)})"
+    elif len(ids) < len(table):
+        why = f"it covers {len(ids):,} of the graph's {len(table):,} {table.kind}s"
+    else:
+        why = f"its {table.kind}s stand in another order"
+    raise AlignmentError(f"{result} was made for another graph: {why}. Fit it on this graph, then annotate.")
+
+
+def check_known_ids(result: str, ids: Array, table: NodeTable) -> None:
+    """Raise unless a result's ids are among the graph's."""
+    strangers = [] if ids is table.ids else [node_id for node_id in ids.tolist() if node_id not in table]
+    if strangers:
+        raise AlignmentError(
+            f"{result} was made for another graph: {len(strangers):,} of its {table.kind}s are not in this one "
+            f"({shown(strangers, most=3)}). Make it from this graph, then annotate."
+        )
+
+
+def check_same_values(result: str, what: str, got: Sequence[Hashable], expected: Sequence[Hashable]) -> None:
+    """Raise unless a result's classes or labels are the graph's, in the graph's order."""
+    if not same_values(got, expected):
+        raise AlignmentError(
+            f"{result} was made for the {what} {shown(got)}; the graph has {shown(expected)}. Fit it on this graph."
+        )

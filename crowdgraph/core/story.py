@@ -1,0 +1,101 @@
+"""The story a graph tells about itself, as text and as HTML for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crowdgraph.core.columns import Array
+
+if TYPE_CHECKING:
+    from crowdgraph.core.graph import CrowdGraph
+
+__all__ = ["headline", "html_story", "text_story"]
+
+MOST_SHOWN = 8
+
+
+def headline(graph: CrowdGraph) -> str:
+    """The sizes in one line."""
+    return f"{len(graph.volunteers):,} volunteers, {len(graph.items):,} items, {len(graph.responses):,} responses"
+
+
+def text_story(graph: CrowdGraph) -> str:
+    """Several lines of plain text."""
+    lines = [f"  {name:<11} {text}" for name, text in facts(graph)]
+    return "\n".join([f"CrowdGraph: {headline(graph)}", *lines])
+
+
+def html_story(graph: CrowdGraph) -> str:
+    """A small table."""
+    rows = "".join(
+        f'<tr><th style="text-align:left;vertical-align:top">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(text)}</td></tr>'
+        for name, text in facts(graph)
+    )
+    return f"<div><strong>CrowdGraph</strong>: {escape(headline(graph))}<table>{rows}</table></div>"
+
+
+def facts(graph: CrowdGraph) -> Iterator[tuple[str, str]]:
+    """What is worth knowing first, as pairs of a name and a sentence."""
+    responses = graph.responses
+    answered = responses.label[responses.label >= 0]
+    yield "labels", shares(graph.labels, np.bincount(answered, minlength=len(graph.labels)))
+    if len(answered) < len(responses):
+        yield "unanswered", f"{len(responses) - len(answered):,} responses show an item without an answer"
+    yield "classes", class_sentence(graph)
+    yield "time", time_sentence(graph)
+    if len(responses):
+        yield (
+            "activity",
+            f"{spread(graph.volunteers.n_responses)} a volunteer, {spread(graph.items.n_responses)} an item",
+        )
+    for name, part in (("volunteers", graph.volunteers), ("items", graph.items), ("responses", responses)):
+        if part.attributes:
+            yield name, f"also have {listed(tuple(part.attributes))}"
+    if graph.annotations:
+        yield "annotated", ", ".join(f"{name} ({type(result).__name__})" for name, result in graph.annotations.items())
+
+
+def class_sentence(graph: CrowdGraph) -> str:
+    """The classes, and how many items have gold."""
+    gold = graph.gold
+    if not len(gold):
+        return f"{listed(graph.classes)}; no gold"
+    counts = np.nansum(gold.probs, axis=0)
+    soft = np.count_nonzero(gold.is_soft)
+    note = f" ({soft:,} as probabilities)" if soft else ""
+    return f"{shares(graph.classes, counts)}; gold for {len(gold):,} of {len(graph.items):,} items{note}"
+
+
+def time_sentence(graph: CrowdGraph) -> str:
+    """From when to when, and what the times are."""
+    responses = graph.responses
+    if responses.clock.kind == "order":
+        return "none given: the order of the rows"
+    if not len(responses):
+        return "no responses"
+    first, last = (responses.clock.shown(responses.time[row]) for row in (0, -1))
+    zone = f" ({responses.clock.zone})" if responses.clock.zone else ""
+    return f"{first} to {last}{zone}"
+
+
+def shares(names: tuple[object, ...], counts: Array) -> str:
+    """Names with their share of the total."""
+    total = max(float(counts.sum()), 1.0)
+    parts = [f"{name} {count / total:.0%}" for name, count in zip(names, counts, strict=True)]
+    return listed(tuple(parts))
+
+
+def listed(names: tuple[object, ...]) -> str:
+    """The first few names."""
+    more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
+    return ", ".join(str(name) for name in names[:MOST_SHOWN]) + more
+
+
+def spread(counts: Array) -> str:
+    """The median and the largest count."""
+    return f"median {np.median(counts):,.0f} (most {counts.max():,})"

@@ -1,0 +1,176 @@
+"""Tables of aligned read-only columns, validated on construction: nodes of one kind, and responses."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from crowdgraph.core.clock import Clock
+from crowdgraph.core.columns import (
+    Array,
+    attribute_columns,
+    attributes_equal,
+    columns_equal,
+    frozen,
+    id_array,
+    same_values,
+    sealed,
+)
+from crowdgraph.errors import ColumnError, IdError, UnknownIdError, shown, suggestion
+
+__all__ = ["NodeKind", "NodeTable", "ResponseTable"]
+
+NodeKind = Literal["volunteer", "item"]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """The volunteers or the items: their ids and attributes, in the order of their codes.
+
+    Parameters
+    ----------
+    kind
+        ``"volunteer"`` or ``"item"``.
+    ids
+        Distinct hashable ids; the code of a node is its place here.
+    attributes
+        Columns with one value for each node.
+    """
+
+    kind: NodeKind
+    ids: Array
+    attributes: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", id_array(self.ids))
+        columns = attribute_columns(self.attributes, length=len(self.ids), owner=f"the {self.kind}s")
+        object.__setattr__(self, "attributes", columns)
+        if len(self._code_of) < len(self.ids):
+            raise IdError(f"{len(self.ids) - len(self._code_of):,} {self.kind} ids repeat; each node has one id.")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __contains__(self, node_id: object) -> bool:
+        return node_id in self._code_of
+
+    @cached_property
+    def _code_of(self) -> dict[Hashable, int]:
+        return {node_id: code for code, node_id in enumerate(self.ids.tolist())}
+
+    def code(self, node_id: Hashable) -> int:
+        """The code of one id."""
+        try:
+            return self._code_of[node_id]
+        except (KeyError, TypeError):
+            raise UnknownIdError(
+                f"There is no {self.kind} {node_id!r} among {len(self):,}.{self._hint(node_id)}"
+            ) from None
+
+    def codes(self, node_ids: Iterable[Hashable]) -> Array:
+        """The codes of several ids."""
+        if isinstance(node_ids, str):
+            raise IdError(f"Expected several {self.kind} ids, got the one string {node_ids!r}; write [{node_ids!r}].")
+        wanted = node_ids.tolist() if isinstance(node_ids, np.ndarray) else list(node_ids)
+        return np.array([self.code(node_id) for node_id in wanted], dtype=np.int64)
+
+    def take(self, codes: Array) -> NodeTable:
+        """The table of some nodes only."""
+        return NodeTable(self.kind, self.ids[codes], {name: column[codes] for name, column in self.attributes.items()})
+
+    def equals(self, other: NodeTable) -> bool:
+        """Whether both tables hold the same ids and attributes, in the same order."""
+        return same_values(self.ids, other.ids) and attributes_equal(self.attributes, other.attributes)
+
+    def _hint(self, wrong: Hashable) -> str:
+        if len(self) == 0:
+            return ""
+        kinds = {type(node_id).__name__ for node_id in self.ids[:1000].tolist()}
+        if type(wrong).__name__ not in kinds:
+            return f" Ids here are of type {' or '.join(sorted(kinds))}, such as {shown(self.ids[:1].tolist())}."
+        return suggestion(wrong, self.ids[:10_000].tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseTable:
+    """Who said what about which item and when: one row for each response, sorted by time.
+
+    Parameters
+    ----------
+    volunteer, item
+        Codes of the nodes.
+    label
+        Codes of the labels; -1 where an item was shown but not answered.
+    time
+        Sorted times: integers, floats or datetimes, as `clock` says.
+    clock
+        What the times are.
+    attributes
+        Columns with one value for each response.
+    """
+
+    volunteer: Array
+    item: Array
+    label: Array
+    time: Array
+    clock: Clock
+    attributes: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("volunteer", "item", "label", "time"):
+            column = frozen(getattr(self, name))
+            if column.shape != np.shape(self.volunteer) or column.ndim != 1:
+                raise ColumnError(
+                    f"Column {name!r} has shape {column.shape}; expected ({len(self.volunteer):,},) like the others."
+                )
+            object.__setattr__(self, name, column)
+        for name in ("volunteer", "item", "label"):
+            if getattr(self, name).dtype.kind != "i":
+                raise ColumnError(f"Column {name!r} is of {getattr(self, name).dtype}; expected integer codes.")
+        self.clock.check(self.time)
+        columns = attribute_columns(self.attributes, length=len(self), owner="the responses")
+        object.__setattr__(self, "attributes", columns)
+
+    def __len__(self) -> int:
+        return len(self.volunteer)
+
+    def slice(self, start: int, stop: int) -> ResponseTable:
+        """Consecutive responses, sharing memory with this table."""
+        return self._rows(slice(start, stop))
+
+    def take(self, rows: Array) -> ResponseTable:
+        """Some responses; `rows` must rise, so that times stay sorted."""
+        return self._rows(rows)
+
+    def equals(self, other: ResponseTable) -> bool:
+        """Whether both tables hold the same responses in the same order."""
+        names = ("volunteer", "item", "label", "time")
+        return (
+            self.clock == other.clock
+            and all(columns_equal(getattr(self, name), getattr(other, name)) for name in names)
+            and attributes_equal(self.attributes, other.attributes)
+        )
+
+    @cached_property
+    def is_repeat(self) -> Array:
+        """For each response, whether the volunteer had answered the item before."""
+        pairs = self.volunteer.astype(np.int64) << 32 | self.item
+        order = np.argsort(pairs, kind="stable")
+        repeated = np.zeros(len(self), dtype=bool)
+        repeated[order[1:]] = pairs[order[1:]] == pairs[order[:-1]]
+        return sealed(repeated)
+
+    def _rows(self, rows: Any) -> ResponseTable:
+        """Rows of a table that is valid already, so nothing is checked again."""
+        part = object.__new__(ResponseTable)
+        for name in ("volunteer", "item", "label", "time"):
+            object.__setattr__(part, name, sealed(getattr(self, name)[rows]))
+        object.__setattr__(part, "clock", self.clock)
+        columns = {name: sealed(column[rows]) for name, column in self.attributes.items()}
+        object.__setattr__(part, "attributes", MappingProxyType(columns))
+        return part

@@ -1,0 +1,1 @@
+"""Doors in and out: tables, files, networkx, igraph and torch."""

@@ -1,0 +1,117 @@
+"""CSV files, plain or compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
+from crowdgraph.errors import ColumnError, InputError, shown
+from crowdgraph.io.frames import graph_from_frame
+
+__all__ = ["read_csv"]
+
+
+def read_csv(
+    path: str | PathLike[str],
+    *,
+    gold: Any = None,
+    volunteer: str = "volunteer",
+    item: str = "item",
+    label: str = "label",
+    time: str = "time",
+    classes: Iterable[Hashable] | None = None,
+    labels: Iterable[Hashable] | None = None,
+    duplicates: Duplicates = "all",
+    missing: Missing = "error",
+    delimiter: str = ",",
+) -> CrowdGraph:
+    r"""Read a graph from a CSV file with one row for each response.
+
+    Ids and labels are text and stay so: volunteer ``007`` is not volunteer ``7``. Labels that are all whole numbers
+    are ordered by size. An empty field is null.
+
+    Parameters
+    ----------
+    path
+        The file; ``.gz`` and other compressed files are unpacked by their ending.
+    gold
+        Another CSV file with the columns `item` and `label` (or a column of probabilities for each class), or gold in
+        any form that `CrowdGraph.from_responses` takes.
+    volunteer, item, label, time, classes, labels, duplicates, missing
+        As in `CrowdGraph.from_responses`.
+    delimiter
+        What stands between fields.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "responses.csv"
+    >>> _ = path.write_text("volunteer,item,label\nanna,x,yes\nbert,x,no\n")
+    >>> len(cg.read_csv(path).responses)
+    2
+    """
+    frame = csv_table(path, text=(volunteer, item, label), delimiter=delimiter)
+    if isinstance(gold, str | PathLike):
+        gold = csv_table(gold, text=(item, label), delimiter=delimiter)
+    return graph_from_frame(
+        frame,
+        volunteer=volunteer,
+        item=item,
+        label=label,
+        time=time,
+        gold=gold,
+        classes=classes,
+        labels=labels,
+        duplicates=duplicates,
+        missing=missing,
+    )
+
+
+def csv_table(path: str | PathLike[str], *, text: Iterable[str] | None, delimiter: str = ",") -> pa.Table:
+    """A CSV file as a table; the named columns (all, if None) stay text, the others are read as what they look like."""
+    if not Path(path).is_file():
+        what = "is a directory" if Path(path).is_dir() else "does not exist"
+        raise InputError(f"{fspath(path)!r} {what}; give the path of a CSV file.")
+    names = _header(path, delimiter)
+    kept = names if text is None else [name for name in text if name in names]
+    try:
+        return _read(path, kept, delimiter)
+    except pa.ArrowInvalid as error:
+        if "conversion error" not in str(error):
+            raise InputError(f"{fspath(path)!r} is not a readable CSV file: {error}.") from error
+        # The type seen in the first rows does not hold for all: as text, errors can name the row.
+        return _read(path, names, delimiter)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{fspath(path)!r} could not be read, it may be cut short: {error}.") from error
+
+
+def _header(path: str | PathLike[str], delimiter: str) -> list[str]:
+    try:
+        with pa_csv.open_csv(fspath(path), parse_options=_parsing(delimiter)) as reader:
+            names = list(reader.schema.names)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise InputError(f"{fspath(path)!r} is not a readable CSV file: {error}.") from error
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise ColumnError(f"{fspath(path)!r} has columns of the same name: {shown(doubled)}. Rename or drop them.")
+    return names
+
+
+def _read(path: str | PathLike[str], text: Iterable[str], delimiter: str) -> pa.Table:
+    return pa_csv.read_csv(
+        fspath(path),
+        parse_options=_parsing(delimiter),
+        convert_options=pa_csv.ConvertOptions(
+            column_types={name: pa.string() for name in text}, null_values=[""], strings_can_be_null=True
+        ),
+    )
+
+
+def _parsing(delimiter: str) -> pa_csv.ParseOptions:
+    return pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)

@@ -1,0 +1,312 @@
+"""Tables in and out: from responses in any frame to a graph, and from graphs and results to frames."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdgraph.core.clock import Clock, is_sorted
+from crowdgraph.core.columns import Array, id_array, sealed, value_tuple
+from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
+from crowdgraph.errors import (
+    ColumnError,
+    DroppedRowsWarning,
+    DuplicateError,
+    IdError,
+    InputError,
+    MissingValueError,
+    one_of,
+    shown,
+    suggestion,
+)
+from crowdgraph.io.columns import Coded, Column, Timed, attribute_array, frame_columns, native_frame
+from crowdgraph.io.gold import read_gold
+from crowdgraph.io.ids import encode, label_codes
+from crowdgraph.io.times import read_times
+
+__all__ = ["confusion_frame", "fit_frame", "graph_frame", "graph_from_frame", "network_frame"]
+
+# What other tools call our columns, to suggest them where ours are missing.
+SYNONYMS = {
+    "volunteer": ("worker", "user", "user_name", "annotator", "rater", "agent", "volunteer_id", "user_id"),
+    "item": ("task", "subject", "subject_ids", "object", "question", "item_id", "task_id", "subject_id"),
+    "label": ("response", "answer", "value", "vote", "score", "annotation"),
+}
+
+
+@dataclass
+class Rows:
+    """The rows of a table on their way to becoming responses."""
+
+    volunteer: Coded
+    item: Coded
+    label: Array
+    time: Array
+    clock: Clock
+    attributes: dict[str, Array]
+
+    def take(self, rows: Array) -> Rows:
+        """Some rows, in the given order."""
+        return Rows(
+            Coded(self.volunteer.codes[rows], self.volunteer.values),
+            Coded(self.item.codes[rows], self.item.values),
+            self.label[rows],
+            self.time[rows],
+            self.clock,
+            {name: column[rows] for name, column in self.attributes.items()},
+        )
+
+
+def graph_from_frame(
+    frame: Any,
+    *,
+    volunteer: str = "volunteer",
+    item: str = "item",
+    label: str = "label",
+    time: str = "time",
+    gold: Any = None,
+    classes: Iterable[Hashable] | None = None,
+    labels: Iterable[Hashable] | None = None,
+    duplicates: str = "all",
+    missing: str = "error",
+    volunteers: Any = None,
+    items: Any = None,
+    clock: Clock | None = None,
+) -> CrowdGraph:
+    """Build a graph from a table; see `CrowdGraph.from_responses`.
+
+    Doors that know what their times are say so with `clock`.
+    """
+    one_of("duplicates", duplicates, ("all", "first", "last", "error"))
+    one_of("missing", missing, ("error", "drop", "keep"))
+    names = {"volunteer": volunteer, "item": item, "label": label, "time": time}
+    columns = frame_columns(frame)
+    _check_roles(columns, names)
+    label_names = None if labels is None else value_tuple(labels, what="labels")
+    rows, label_names, null = _read_rows(columns, names, label_names, clock)
+    rows = _without_missing(rows, null, missing)
+    if not len(rows.label) and volunteers is None and items is None:
+        raise InputError("The table has no rows, so there is nothing to make a graph of.")
+    if not is_sorted(rows.time):
+        rows = rows.take(np.argsort(rows.time, kind="stable"))
+    rows = _without_duplicates(rows, duplicates)
+    volunteer_table, volunteer_codes = _nodes("volunteer", rows.volunteer, volunteers, volunteer)
+    item_table, item_codes = _nodes("item", rows.item, items, item)
+    class_names = None if classes is None else value_tuple(classes, what="classes")
+    known = read_gold(gold, items=item_table, labels=label_names, classes=class_names, item=item, label=label)
+    responses = ResponseTable(
+        volunteer=sealed(volunteer_codes),
+        item=sealed(item_codes),
+        label=sealed(rows.label),
+        time=sealed(rows.time),
+        clock=rows.clock,
+        attributes=rows.attributes,
+    )
+    return CrowdGraph(volunteer_table, item_table, responses, classes=known.classes, labels=label_names, gold=known)
+
+
+def _check_roles(columns: Mapping[str, Column], names: Mapping[str, str]) -> None:
+    for role, name in names.items():
+        if name in columns or (role == "time" and name == "time"):
+            continue
+        guess = next((word for word in SYNONYMS.get(role, ()) if word in columns), None)
+        hint = f" Did you mean {role}={guess!r}?" if guess else suggestion(name, list(columns))
+        raise ColumnError(
+            f"There is no column {name!r} for the {role}; the table has {shown(columns, most=12) or 'no columns'}. "
+            f"Name the column with {role}='...'.{hint}"
+        )
+    used = [name for role, name in names.items() if name in columns]
+    twice = sorted({name for name in used if used.count(name) > 1})
+    if twice:
+        raise ColumnError(f"Column {twice[0]!r} is named for two things; each of {shown(names)} needs its own column.")
+    clash = [name for name in columns if name in names and name not in used]
+    if clash:
+        raise ColumnError(
+            f"The further column {clash[0]!r} has the name of a part of a response, which is read from "
+            f"{names[clash[0]]!r}; rename or drop one of them."
+        )
+
+
+def _read_rows(
+    columns: Mapping[str, Column],
+    names: Mapping[str, str],
+    labels: tuple[Hashable, ...] | None,
+    clock: Clock | None,
+) -> tuple[Rows, tuple[Hashable, ...], dict[str, Array]]:
+    """All rows as codes and times, the labels, and for each part of a response which rows lack it."""
+    with ThreadPoolExecutor(2) as pool:
+        volunteer = pool.submit(encode, columns[names["volunteer"]], what="volunteer")
+        item = pool.submit(encode, columns[names["item"]], what="item")
+        label, label_names = label_codes(columns[names["label"]], labels=labels)
+        if names["time"] in columns:
+            timed, null_time = read_times(columns[names["time"]], clock=clock)
+        else:
+            timed, null_time = Timed(np.arange(len(label)), Clock("order")), np.zeros(len(label), dtype=bool)
+        extra = {name: attribute_array(columns[name]) for name in columns if name not in names.values()}
+        rows = Rows(volunteer.result(), item.result(), label, timed.times, timed.clock, extra)
+    null = {
+        "volunteer": rows.volunteer.codes < 0,
+        "item": rows.item.codes < 0,
+        "label": rows.label < 0,
+        "time": null_time,
+    }
+    return rows, label_names, null
+
+
+def _without_missing(rows: Rows, null: dict[str, Array], missing: str) -> Rows:
+    if missing == "keep":
+        null = {role: mask for role, mask in null.items() if role != "label"}
+    found = {role: np.flatnonzero(mask) for role, mask in null.items() if mask.any()}
+    if not found:
+        return rows
+    told = "; ".join(f"{role} in rows {shown(places.tolist())}" for role, places in found.items())
+    if missing != "drop":
+        keep = " or missing='keep' for null labels" if missing == "error" and "label" in found else ""
+        raise MissingValueError(f"Null {told}. Mend the table, or use missing='drop' to leave these rows out{keep}.")
+    gone = np.logical_or.reduce(list(null.values()))
+    warnings.warn(
+        f"{np.count_nonzero(gone):,} of {len(gone):,} rows are left out: null {told}.", DroppedRowsWarning, stacklevel=4
+    )
+    kept = rows.take(np.flatnonzero(~gone))
+    if kept.clock.kind == "order":
+        kept.time = np.arange(len(kept.label))
+    return kept
+
+
+def _without_duplicates(rows: Rows, duplicates: str) -> Rows:
+    """Keep one response for each pair of volunteer and item, as asked; rows are sorted by time."""
+    if duplicates == "all":
+        return rows
+    pairs = rows.volunteer.codes.astype(np.int64) << 32 | rows.item.codes
+    if duplicates == "last":
+        _, from_end = np.unique(pairs[::-1], return_index=True)
+        kept = np.sort(len(pairs) - 1 - from_end)
+    else:
+        kept = np.sort(np.unique(pairs, return_index=True)[1])
+    if duplicates == "error" and len(kept) < len(pairs):
+        again = np.setdiff1d(np.arange(len(pairs)), kept)[0]
+        raise DuplicateError(
+            f"{len(pairs) - len(kept):,} responses repeat a volunteer and item, such as volunteer "
+            f"{rows.volunteer.values[rows.volunteer.codes[again]]!r} and item "
+            f"{rows.item.values[rows.item.codes[again]]!r}. Use duplicates='first', 'last' or 'all'."
+        )
+    return rows.take(kept) if len(kept) < len(pairs) else rows
+
+
+def _nodes(kind: NodeKind, coded: Coded, table: Any, id_column: str) -> tuple[NodeTable, Array]:
+    """The nodes, those of the given table first, then by first response; and the codes of the responses."""
+    order = _first_appearance(coded)
+    named = NodeTable(kind, id_array([])) if table is None else _node_table(kind, table, id_column)
+    ids = coded.values[order]
+    place = np.full(len(coded.values), -1, dtype=np.int32)
+    if len(named):
+        known = np.array([node_id in named for node_id in ids.tolist()], dtype=bool)
+        place[order[known]] = named.codes(ids[known])
+        order, ids = order[~known], ids[~known]
+    place[order] = np.arange(len(named), len(named) + len(order))
+    if len(named) and len(order):
+        if named.attributes:
+            raise IdError(
+                f"{len(order):,} {kind}s have responses but no row in the table of {kind}s, such as "
+                f"{shown(ids[:3].tolist())}; add them to it."
+            )
+        ids = id_array([*named.ids.tolist(), *ids.tolist()])
+    nodes = named if len(named) and not len(order) else NodeTable(kind, id_array(ids))
+    return nodes, place[coded.codes]
+
+
+def _first_appearance(coded: Coded) -> Array:
+    """The codes that occur, in order of their first row."""
+    n_rows = len(coded.codes)
+    first = np.full(len(coded.values), n_rows, dtype=np.int64)
+    # Of several rows with one code the last written stays: going backwards, that is the first row.
+    first[coded.codes[::-1]] = np.arange(n_rows - 1, -1, -1)
+    order = np.argsort(first, kind="stable")
+    return order[: np.count_nonzero(first < n_rows)]
+
+
+def _node_table(kind: NodeKind, table: Any, id_column: str) -> NodeTable:
+    columns = frame_columns(table)
+    if id_column not in columns:
+        raise ColumnError(f"The table of {kind}s has no column {id_column!r}; it has {shown(columns)}.")
+    coded = encode(columns[id_column], what=kind)
+    if (coded.codes < 0).any():
+        raise MissingValueError(
+            f"The table of {kind}s has null ids in rows {shown(np.flatnonzero(coded.codes < 0).tolist())}."
+        )
+    attributes = {name: attribute_array(column) for name, column in columns.items() if name != id_column}
+    return NodeTable(kind, id_array(coded.decoded()), attributes)
+
+
+def graph_frame(graph: CrowdGraph, *, table: str, kind: str) -> Any:
+    """One of a graph's tables as a frame; see `CrowdGraph.to_pandas`."""
+    one_of("table", table, ("responses", "volunteers", "items", "gold"))
+    return native_frame(graph_columns(graph, table), kind=kind)
+
+
+def graph_columns(graph: CrowdGraph, table: str) -> dict[str, Array | Coded | Timed]:
+    """The columns of one of a graph's tables."""
+    if table == "volunteers":
+        return {"volunteer": graph.volunteers.ids, **graph.volunteers.attributes}
+    if table == "items":
+        return {"item": graph.items.ids, **graph.items.attributes}
+    if table == "gold":
+        return _gold_columns(graph)
+    responses = graph.responses
+    columns: dict[str, Array | Coded | Timed] = {
+        "volunteer": Coded(responses.volunteer, graph.volunteers.ids),
+        "item": Coded(responses.item, graph.items.ids),
+        "label": Coded(responses.label, id_array(graph.labels)),
+    }
+    if responses.clock.kind != "order":
+        columns["time"] = Timed(responses.time, responses.clock)
+    return {**columns, **responses.attributes}
+
+
+def _gold_columns(graph: CrowdGraph) -> dict[str, Array | Coded | Timed]:
+    """Items and classes or, where some gold is soft, a column of probabilities for each class."""
+    gold = graph.gold
+    items = graph.items.ids[gold.known]
+    if not gold.is_soft.any():
+        return {"item": items, "label": Coded(gold.codes[gold.known], id_array(graph.classes))}
+    probs = gold.probs[gold.known]
+    return {"item": items, **{str(name): probs[:, code] for code, name in enumerate(graph.classes)}}
+
+
+def fit_frame(fit: ModelFit, *, kind: str) -> Any:
+    """One row for each item: its most probable class and the probability of every class."""
+    best = Coded(fit.item_probs.argmax(axis=1), id_array(fit.classes))
+    probs = {f"p({name})": fit.item_probs[:, code] for code, name in enumerate(fit.classes)}
+    return native_frame({"item": fit.items, "class": best, **probs}, kind=kind)
+
+
+def confusion_frame(track: ConfusionTrack, *, kind: str) -> Any:
+    """One row for each volunteer, step, class and label."""
+    static = track.inference == "static"
+    concentration = track.initial if static else track.concentration
+    mean = concentration / concentration.sum(axis=-1, keepdims=True)
+    n_steps, n_classes, n_labels = concentration.shape
+    owner = np.arange(n_steps) if static else np.repeat(np.arange(len(track)), np.diff(track.starts))
+    cells = n_classes * n_labels
+    columns: dict[str, Array | Coded | Timed] = {"volunteer": Coded(np.repeat(owner, cells), track.volunteers)}
+    if not static:
+        columns["time"] = Timed(np.repeat(track.times, cells), track.clock)
+    columns["class"] = Coded(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(track.classes))
+    columns["label"] = Coded(np.tile(np.arange(n_labels), n_steps * n_classes), id_array(track.labels))
+    return native_frame({**columns, "mean": mean.ravel(), "concentration": concentration.ravel()}, kind=kind)
+
+
+def network_frame(network: VolunteerNetwork, *, kind: str) -> Any:
+    """One row for each linked pair."""
+    left, right, weights = network.edges()
+    ends = {"volunteer": Coded(left, network.volunteers), "neighbour": Coded(right, network.volunteers)}
+    return native_frame({**ends, "weight": weights}, kind=kind)

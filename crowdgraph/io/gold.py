@@ -1,0 +1,164 @@
+"""Gold in any of its forms: a mapping, a table of classes, or a table of probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crowdgraph.core.columns import Array
+from crowdgraph.core.gold import Gold
+from crowdgraph.core.tables import NodeTable
+from crowdgraph.errors import ColumnError, GoldError, GoldWarning, shown
+from crowdgraph.io.columns import Column, frame_columns
+from crowdgraph.io.ids import encode, is_null, label_codes, natural_order
+
+__all__ = ["read_gold"]
+
+
+class Stated(NamedTuple):
+    """What was said about items, row by row: probabilities of the named classes."""
+
+    items: list[Hashable]
+    classes: tuple[Hashable, ...]
+    probs: Array
+
+
+def read_gold(
+    gold: Any,
+    *,
+    items: NodeTable,
+    labels: tuple[Hashable, ...],
+    classes: tuple[Hashable, ...] | None,
+    item: str = "item",
+    label: str = "label",
+) -> Gold:
+    """Gold for a graph's items; classes are those given, or the labels where gold says nothing else."""
+    if gold is None:
+        return Gold.unknown(items, classes or labels)
+    stated = _stated(gold, item=item, label=label, names=classes or labels)
+    known = _known_classes(stated.classes, labels=labels, classes=classes)
+    place = np.array([known.index(name) for name in stated.classes], dtype=np.int64)
+    rows = np.array([row for row, name in enumerate(stated.items) if name in items], dtype=np.int64)
+    codes = items.codes([stated.items[row] for row in rows])
+    probs = np.full((len(items), len(known)), np.nan)
+    for code, values in zip(codes, stated.probs[rows], strict=True):
+        new = np.zeros(len(known))
+        new[place] = values
+        if not np.isnan(probs[code, 0]) and not np.array_equal(probs[code], new):
+            raise GoldError(
+                f"Gold contradicts itself for item {items.ids[code]!r}: {_said(probs[code], known)} and "
+                f"{_said(new, known)}. Keep one of them, or give probabilities."
+            )
+        probs[code] = new
+    n_unmatched = len(set(stated.items)) - len(np.unique(codes))
+    if n_unmatched:
+        _warn_unmatched(n_unmatched, stated.items, items)
+    return Gold(items, known, probs, n_unmatched=n_unmatched)
+
+
+def _stated(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> Stated:
+    if isinstance(gold, str | Path):
+        raise GoldError(
+            f"gold={str(gold)!r} is a path; read it with crowdgraph.read_csv(..., gold=path), or give a table."
+        )
+    if isinstance(gold, Mapping) and not _is_table(gold, item):
+        return _from_mapping(gold)
+    columns = frame_columns(gold)
+    if item not in columns:
+        raise ColumnError(f"The gold table has no column {item!r}; it has {shown(columns)}.")
+    if label in columns:
+        return _from_labels(columns[item], columns[label])
+    return _from_probabilities(columns, item, names)
+
+
+def _is_table(gold: Mapping[Any, Any], item: str) -> bool:
+    """Whether a mapping is a dict of columns and not a mapping from item to class."""
+    return item in gold and not isinstance(gold[item], Hashable)
+
+
+def _from_mapping(gold: Mapping[Any, Any]) -> Stated:
+    if not gold:
+        return Stated([], (), np.zeros((0, 0)))
+    soft = [isinstance(value, Mapping) for value in gold.values()]
+    if not any(soft):
+        return _from_labels(list(gold), list(gold.values()))
+    names = natural_order(
+        dict.fromkeys(name for value in gold.values() for name in (value if isinstance(value, Mapping) else (value,)))
+    )
+    rows = [value if isinstance(value, Mapping) else {value: 1.0} for value in gold.values()]
+    probs = np.array([[float(row.get(name, 0.0)) for name in names] for row in rows])
+    return Stated(list(gold), names, probs)
+
+
+def _from_labels(items: Column, labels: Column) -> Stated:
+    """One class for each row; rows without a class say nothing."""
+    codes, names = label_codes(labels, labels=None, error=GoldError, what="gold label")
+    stated = np.flatnonzero(codes >= 0)
+    return Stated(
+        [_item_ids(items)[row] for row in stated] if len(stated) else [], names, np.eye(len(names))[codes[stated]]
+    )
+
+
+def _from_probabilities(columns: dict[str, Column], item: str, names: Sequence[Hashable]) -> Stated:
+    """A column of probabilities for each class; rows that are null throughout say nothing."""
+    by_text = {str(name): name for name in names}
+    found = [column for column in columns if column != item]
+    if not found:
+        raise ColumnError("The gold table needs a column of labels, or a column of probabilities for each class.")
+    known = tuple(by_text[column] for column in found) if set(found) <= by_text.keys() else tuple(found)
+    try:
+        probs = np.column_stack([_floats(columns[column]) for column in found])
+    except (TypeError, ValueError) as error:
+        raise GoldError(f"Columns {shown(found)} of the gold table must hold probabilities: {error}.") from error
+    stated = np.flatnonzero(~np.isnan(probs).all(axis=1))
+    ids = _item_ids(columns[item])
+    return Stated([ids[row] for row in stated], known, probs[stated])
+
+
+def _floats(column: Column) -> Array:
+    values = column if isinstance(column, list) else column.to_pylist()
+    return np.array([np.nan if is_null(value) else float(value) for value in values], dtype=np.float64)
+
+
+def _item_ids(column: Column) -> list[Hashable]:
+    coded = encode(column, what="gold item")
+    missing = np.flatnonzero(coded.codes < 0)
+    if len(missing):
+        raise GoldError(f"The gold table names no item in rows {shown(missing.tolist())}; name one or drop the rows.")
+    return list(coded.decoded().tolist())
+
+
+def _known_classes(
+    stated: tuple[Hashable, ...], *, labels: tuple[Hashable, ...], classes: tuple[Hashable, ...] | None
+) -> tuple[Hashable, ...]:
+    """The graph's classes: those given, else the labels, else what gold names."""
+    if classes is None:
+        return labels if set(stated) <= set(labels) else stated
+    strangers = [name for name in stated if name not in classes]
+    if strangers:
+        raise GoldError(
+            f"Gold names classes that are not among {shown(classes)}: {shown(strangers)}. "
+            "Add them to classes=[...], or mend the gold."
+        )
+    return classes
+
+
+def _warn_unmatched(n_unmatched: int, stated: list[Hashable], items: NodeTable) -> None:
+    strangers = [name for name in stated if name not in items]
+    kinds = {type(name).__name__ for name in strangers}, {type(name).__name__ for name in items.ids[:100].tolist()}
+    hint = ""
+    if len(strangers) == len(stated) and not kinds[0] & kinds[1]:
+        hint = f" Gold names items by {kinds[0].pop()}, the responses by {kinds[1].pop()}: convert one of them."
+    warnings.warn(
+        f"Gold names {n_unmatched:,} items that nobody answered ({shown(strangers, most=3)}); they are left out.{hint}",
+        GoldWarning,
+        stacklevel=4,
+    )
+
+
+def _said(probs: Array, classes: tuple[Hashable, ...]) -> str:
+    return repr(classes[probs.argmax()]) if probs.max() == 1 else repr(dict(zip(classes, probs.tolist(), strict=True)))

@@ -1,0 +1,48 @@
+"""igraph graphs out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import igraph
+import numpy as np
+
+from crowdgraph.core.clock import Moment
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.io.networkx import graph_until, node_annotations
+
+__all__ = ["graph_to_igraph", "network_to_igraph"]
+
+
+def graph_to_igraph(graph: CrowdGraph, *, at: Moment | None = None) -> igraph.Graph:
+    """Volunteers, then items as vertices, responses as edges; see `CrowdGraph.to_igraph`."""
+    n_volunteers, n_items = len(graph.volunteers), len(graph.items)
+    until = graph_until(graph, at).responses
+    ends = np.column_stack([until.volunteer, until.item + n_volunteers])
+    made = igraph.Graph(n=n_volunteers + n_items, edges=ends, directed=False)
+    made.vs["kind"] = ["volunteer"] * n_volunteers + ["item"] * n_items
+    made.vs["id"] = [*graph.volunteers, *graph.items]
+    made.es["label"] = [graph.labels[code] if code >= 0 else None for code in until.label.tolist()]
+    made.es["time"] = [until.clock.shown(time) for time in until.time]
+    for name, column in until.attributes.items():
+        made.es[name] = column.tolist()
+    annotations = node_annotations(graph, at=at)
+    volunteers: dict[str, list[Any]] = {name: column.tolist() for name, column in graph.volunteers.attributes.items()}
+    items: dict[str, list[Any]] = {name: column.tolist() for name, column in graph.items.attributes.items()}
+    volunteers |= annotations["volunteer"]
+    items |= annotations["item"]
+    for name in {**volunteers, **items}:
+        made.vs[name] = [*volunteers.get(name, [None] * n_volunteers), *items.get(name, [None] * n_items)]
+    made["classes"], made["labels"] = graph.classes, graph.labels
+    return made
+
+
+def network_to_igraph(network: VolunteerNetwork) -> igraph.Graph:
+    """Volunteer ids as vertex attribute `id`, weights on the edges."""
+    left, right, weights = network.edges()
+    made = igraph.Graph(n=len(network), edges=np.column_stack([left, right]), directed=False)
+    made.vs["id"] = network.volunteers.tolist()
+    made.es["weight"] = weights.tolist()
+    made["method"] = network.method
+    return made

@@ -1,0 +1,229 @@
+"""networkx graphs in and out, and the files that networkx writes for Gephi and others."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Callable, Hashable
+from os import PathLike
+from typing import Any, TypeVar
+
+import networkx as nx
+import numpy as np
+
+from crowdgraph.core.clock import Clock, Moment
+from crowdgraph.core.columns import plain
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.errors import IdError, InputError, NotAnnotatedError, shown
+from crowdgraph.io.columns import Column
+from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io.store import replacing
+
+__all__ = [
+    "graph_from_networkx",
+    "graph_to_networkx",
+    "network_to_networkx",
+    "node_annotations",
+    "write_gexf",
+    "write_graphml",
+]
+
+Carried = TypeVar("Carried")
+KINDS = ("volunteer", "item")
+# Node attributes that to_networkx makes from annotations and gold; from_networkx does not take them for attributes.
+COMPUTED = ("confusion", "participation", "class_probs", "gold")
+
+
+def graph_to_networkx(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph[Any]:
+    """Volunteers and items as nodes, responses as edges; see `CrowdGraph.to_networkx`."""
+    clock = graph.responses.clock
+    network: nx.MultiGraph[Any] = nx.MultiGraph(
+        crowdgraph={"classes": graph.classes, "labels": graph.labels, "clock": clock.kind, "zone": clock.zone}
+    )
+    annotations = node_annotations(graph, at=at)
+    for kind, nodes in (("volunteer", graph.volunteers), ("item", graph.items)):
+        for code, node_id in enumerate(nodes.ids.tolist()):
+            attributes = {name: column[code] for name, column in nodes.attributes.items()}
+            extra = {name: values[code] for name, values in annotations[kind].items() if values[code] is not None}
+            network.add_node((kind, node_id), kind=kind, id=node_id, **attributes, **extra)
+    for position, response in enumerate(graph_until(graph, at).responses):
+        network.add_edge(
+            ("volunteer", response.volunteer),
+            ("item", response.item),
+            key=position,
+            label=response.label,
+            time=response.time,
+            position=position,
+            **response.attributes,
+        )
+    return network
+
+
+def graph_until(graph: CrowdGraph, at: Moment | None) -> CrowdGraph:
+    """The graph with the responses until a moment, the moment included."""
+    if at is None:
+        return graph
+    return graph.first(graph.responses.clock.count_until(graph.responses.time, at, inclusive=True))
+
+
+def node_annotations(graph: CrowdGraph, *, at: Moment | None) -> dict[str, dict[str, list[Any]]]:
+    """What annotations and gold say of each node, by kind of node and name; None where they say nothing."""
+    found: dict[str, dict[str, list[Any]]] = {"volunteer": {}, "item": {}}
+    if len(graph.gold):
+        found["item"]["gold"] = [graph.gold.get(item) for item in graph.items]
+    if (track := _carried(graph.confusion)) is not None:
+        found["volunteer"]["confusion"] = list((track.latest() if at is None else track.at(at)).mean)
+    if (groups := _carried(graph.communities)) is not None:
+        rows = dict(zip(groups.volunteers.tolist(), groups.participation, strict=True))
+        found["volunteer"]["participation"] = [rows.get(volunteer) for volunteer in graph.volunteers]
+    if (probs := _carried(graph.item_probs)) is not None:
+        found["item"]["class_probs"] = list(probs)
+    return found
+
+
+def _carried(read: Callable[[], Carried]) -> Carried | None:
+    """What a read-out of the graph gives, or None where the graph is not annotated with it."""
+    try:
+        return read()
+    except NotAnnotatedError:
+        return None
+
+
+def graph_from_networkx(network: nx.Graph[Any], *, gold: Any = None, duplicates: str = "all") -> CrowdGraph:
+    """A graph from a networkx graph whose edges are responses; see `CrowdGraph.from_networkx`."""
+    about = network.graph.get("crowdgraph", {})
+    tables, id_of, known = _node_tables(network)
+    edges = [_volunteer_first(network, left, right, data) for left, right, data in network.edges(data=True)]
+    if all("position" in data for _, _, data in edges):
+        edges.sort(key=lambda edge: edge[2]["position"])
+    columns: dict[str, Column] = {
+        "volunteer": [id_of[volunteer] for volunteer, _, _ in edges],
+        "item": [id_of[item] for _, item, _ in edges],
+        "label": [data.get("label") for _, _, data in edges],
+    }
+    if about or any("time" in data for _, _, data in edges):
+        columns["time"] = [data.get("time") for _, _, data in edges]
+    extra = dict.fromkeys(name for _, _, data in edges for name in data if name not in ("label", "time", "position"))
+    columns |= {name: [data.get(name) for _, _, data in edges] for name in extra}
+    return graph_from_frame(
+        columns,
+        gold=known if gold is None else gold,
+        classes=about.get("classes"),
+        labels=about.get("labels"),
+        duplicates=duplicates,
+        missing="keep" if about else "error",
+        volunteers=tables["volunteer"],
+        items=tables["item"],
+        clock=Clock(about["clock"], about["zone"]) if about else None,
+    )
+
+
+def _node_tables(
+    network: nx.Graph[Any],
+) -> tuple[dict[str, dict[str, Any]], dict[Hashable, Hashable], dict[Hashable, Any]]:
+    """The two tables of nodes, the id of each node, and gold where nodes carry it."""
+    rows: dict[str, list[tuple[Hashable, dict[str, Any]]]] = {kind: [] for kind in KINDS}
+    id_of: dict[Hashable, Hashable] = {}
+    gold: dict[Hashable, Any] = {}
+    for node, data in network.nodes(data=True):
+        kind = data.get("kind")
+        if kind not in KINDS:
+            raise InputError(
+                f"Node {node!r} has kind={kind!r}; every node needs the attribute kind='volunteer' or kind='item'."
+            )
+        id_of[node] = data.get("id", node)
+        rows[kind].append((id_of[node], data))
+        if data.get("gold") is not None:
+            gold[id_of[node]] = data["gold"]
+    tables = {}
+    for kind, nodes in rows.items():
+        names = dict.fromkeys(name for _, data in nodes for name in data if name not in ("kind", "id", *COMPUTED))
+        table: dict[str, Any] = {kind: [node_id for node_id, _ in nodes]}
+        tables[kind] = table | {name: [data.get(name) for _, data in nodes] for name in names}
+    return tables, id_of, gold
+
+
+def _volunteer_first(
+    network: nx.Graph[Any], left: Hashable, right: Hashable, data: dict[str, Any]
+) -> tuple[Hashable, Hashable, dict[str, Any]]:
+    kinds = network.nodes[left]["kind"], network.nodes[right]["kind"]
+    if kinds == ("item", "volunteer"):
+        left, right = right, left
+    elif kinds != KINDS:
+        raise InputError(
+            f"The edge {left!r} - {right!r} joins two {kinds[0]}s; a response joins a volunteer and an item."
+        )
+    if "label" not in data:
+        raise InputError(f"The edge {left!r} - {right!r} has no label; every response needs the attribute 'label'.")
+    return left, right, data
+
+
+def network_to_networkx(network: VolunteerNetwork) -> nx.Graph[Any]:
+    """Volunteer ids as nodes, weights on the edges."""
+    made: nx.Graph[Any] = nx.Graph(method=network.method)
+    ids = network.volunteers.tolist()
+    made.add_nodes_from(ids)
+    made.add_weighted_edges_from(
+        (ids[left], ids[right], weight)
+        for left, right, weight in zip(*map(np.ndarray.tolist, network.edges()), strict=True)
+    )
+    return made
+
+
+def write_graphml(graph: CrowdGraph, path: str | PathLike[str], *, at: Moment | None = None) -> None:
+    """Write a GraphML file."""
+    _write(graph, path, at, nx.write_graphml)
+
+
+def write_gexf(graph: CrowdGraph, path: str | PathLike[str], *, at: Moment | None = None) -> None:
+    """Write a GEXF file."""
+    _write(graph, path, at, nx.write_gexf)
+
+
+def _write(graph: CrowdGraph, path: str | PathLike[str], at: Moment | None, writer: Callable[..., None]) -> None:
+    with replacing(path) as part:
+        writer(flat_network(graph, at=at), os.fspath(part))
+
+
+def flat_network(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph[Any]:
+    """The networkx graph with text as nodes and plain numbers or text as attributes, as files need it."""
+    rich = graph_to_networkx(graph, at=at)
+    names = {node: f"{node[0]}:{node[1]}" for node in rich}
+    if len(set(names.values())) < len(names):
+        texts = list(names.values())
+        twice = sorted({text for text in texts if texts.count(text) > 1})
+        raise IdError(f"Ids that differ become the same text in a file: {shown(twice)}. Rename them first.")
+    flat: nx.MultiGraph[Any] = nx.MultiGraph()
+    for node, data in rich.nodes(data=True):
+        flat.add_node(names[node], **_flat(data, graph))
+    for left, right, key, data in rich.edges(keys=True, data=True):
+        flat.add_edge(names[left], names[right], key=key, **_flat(data, graph))
+    return flat
+
+
+def _flat(data: dict[str, Any], graph: CrowdGraph) -> dict[str, Any]:
+    """Attributes as numbers, booleans and text; confusion and probabilities entry by entry; nulls left out."""
+    plain: dict[str, Any] = {}
+    for name, value in data.items():
+        if name == "confusion":
+            cells = np.ndenumerate(value)
+            plain |= {f"confusion[{graph.classes[j]},{graph.labels[k]}]": float(p) for (j, k), p in cells}
+        elif name == "class_probs":
+            plain |= {f"p({key})": float(p) for key, p in zip(graph.classes, value, strict=True)}
+        elif name == "participation":
+            plain |= {f"participation[{k}]": float(p) for k, p in enumerate(value)}
+        elif name == "gold" and isinstance(value, dict):
+            plain |= {f"gold({key})": float(p) for key, p in value.items()}
+        else:
+            plain |= _scalar(name, value)
+    return plain
+
+
+def _scalar(name: str, value: Any) -> dict[str, Any]:
+    value = plain(value)
+    if value is None or value != value:
+        return {}
+    if isinstance(value, dt.date):
+        return {name: value.isoformat()}
+    return {name: value if isinstance(value, bool | int | float | str) else str(value)}

@@ -1,0 +1,315 @@
+"""Saving and loading whole graphs, annotations included.
+
+A saved graph is one zip file: a manifest (JSON), one Parquet file each for volunteers, items and responses, and NumPy
+arrays for gold and annotations. Nothing in it is pickled, so a file from a stranger cannot run code.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crowdgraph.core.clock import Clock
+from crowdgraph.core.columns import Array, object_array, same_values
+from crowdgraph.core.communities import Communities, CommunityTrack
+from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.gold import Gold
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
+from crowdgraph.errors import CrowdGraphError, IdError, StoreError
+from crowdgraph.io.columns import attribute_array
+
+__all__ = ["load", "replacing", "save"]
+
+FORMAT = "crowdgraph"
+VERSION = 1
+RESULTS: dict[str, Any] = {
+    kind.__name__: kind for kind in (ModelFit, ConfusionTrack, VolunteerNetwork, Communities, CommunityTrack, Clock)
+}
+
+
+def save(graph: CrowdGraph, path: str | PathLike[str]) -> None:
+    """Write a graph to one file; see `CrowdGraph.save`."""
+    with replacing(path) as part, zipfile.ZipFile(part, "w") as archive:
+        write_graph(graph, archive)
+
+
+def load(path: str | PathLike[str]) -> CrowdGraph:
+    """Read a graph that `CrowdGraph.save` wrote, with its annotations.
+
+    Raises
+    ------
+    StoreError
+        If the file does not exist, is damaged, is no saved graph, or was written by a newer crowdgraph.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "supernovae.crowd"
+    >>> graph = cg.simulate.crowd(seed=0).graph
+    >>> graph.save(path)
+    >>> cg.load(path).equals(graph)
+    True
+    """
+    name = fspath(path)
+    if not Path(path).is_file():
+        raise StoreError(f"There is no file {name!r}; give the path that graph.save(path) wrote.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return read_graph(archive, name)
+    except StoreError:
+        raise
+    except zipfile.BadZipFile as error:
+        raise StoreError(f"{name!r} is not a saved graph, or it is cut short or damaged ({error}).") from error
+    except (CrowdGraphError, KeyError, ValueError, TypeError, EOFError, OSError, pa.ArrowException) as error:
+        raise StoreError(f"{name!r} is damaged: its parts do not fit together ({error}).") from error
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+    """A new file that takes the place of `path` once it is written whole; on an error the old one stays."""
+    target = Path(path)
+    if target.is_dir():
+        raise StoreError(f"{fspath(path)!r} is a directory; give the path of a file.")
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise StoreError(f"Cannot write to {fspath(target.parent)!r}: {error.strerror}.") from error
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        with part.open("rb") as written:
+            os.fsync(written.fileno())
+        part.chmod(0o666 & ~_umask())
+        part.replace(target)
+    except OSError as error:
+        raise StoreError(
+            f"{fspath(path)!r} could not be written: {error}. What was there before is unchanged."
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_graph(graph: CrowdGraph, archive: zipfile.ZipFile) -> None:
+    """Write the parts of a graph into an open archive."""
+    writer = Writer(archive, graph)
+    responses = graph.responses
+    codes = {"volunteer": responses.volunteer, "item": responses.item, "label": responses.label, "time": responses.time}
+    gold = graph.gold
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "classes": writer.value(graph.classes),
+        "labels": writer.value(graph.labels),
+        "clock": writer.value(responses.clock),
+        "volunteers": writer.nodes("volunteers", graph.volunteers.table),
+        "items": writer.nodes("items", graph.items.table),
+        "responses": writer.table("responses", {**codes, **responses.attributes}),
+        "gold": {
+            "items": writer.value(np.flatnonzero(gold.known)),
+            "probs": writer.value(gold.probs[gold.known]),
+            "n_unmatched": gold.n_unmatched,
+        },
+        "annotations": [[name, writer.value(result)] for name, result in graph.annotations.items()],
+    }
+    archive.writestr("manifest.json", json.dumps(manifest, allow_nan=False))
+
+
+def read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
+    """Read a graph from an open archive."""
+    if "manifest.json" not in archive.namelist():
+        raise StoreError(f"{name!r} is a zip file but no saved graph: it has no manifest.")
+    manifest = json.loads(archive.read("manifest.json"))
+    if manifest.get("format") != FORMAT:
+        raise StoreError(f"{name!r} is no saved graph: its format is {manifest.get('format')!r}, expected {FORMAT!r}.")
+    if manifest["version"] > VERSION:
+        raise StoreError(
+            f"{name!r} was written in format {manifest['version']}, this crowdgraph reads up to {VERSION}; "
+            "upgrade it with: pip install --upgrade crowdgraph"
+        )
+    reader = Reader(archive)
+    volunteers = reader.nodes("volunteer", manifest["volunteers"])
+    items = reader.nodes("item", manifest["items"])
+    columns = reader.table(manifest["responses"])
+    parts = {part: columns.pop(part) for part in ("volunteer", "item", "label", "time")}
+    classes = reader.value(manifest["classes"])
+    probs = np.full((len(items), len(classes)), np.nan)
+    probs[reader.value(manifest["gold"]["items"])] = reader.value(manifest["gold"]["probs"])
+    graph = CrowdGraph(
+        volunteers,
+        items,
+        ResponseTable(**parts, clock=reader.value(manifest["clock"]), attributes=columns),
+        classes=classes,
+        labels=reader.value(manifest["labels"]),
+        gold=Gold(items, classes, probs, n_unmatched=manifest["gold"]["n_unmatched"]),
+    )
+    for annotation, result in manifest["annotations"]:
+        graph = graph.annotate(reader.value(result), name=annotation)
+    return graph
+
+
+class Writer:
+    """Turns values into JSON, and arrays and tables into files that the JSON names."""
+
+    def __init__(self, archive: zipfile.ZipFile, graph: CrowdGraph) -> None:
+        self._archive = archive
+        self._shared = {"volunteers": graph.volunteers.ids, "items": graph.items.ids}
+        self._n_arrays = 0
+
+    def value(self, value: Any) -> Any:
+        """A value as JSON; what JSON lacks is written as {"kind": content}."""
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if type(value).__name__ in RESULTS and is_dataclass(value):
+            kept = {field.name: self.value(getattr(value, field.name)) for field in fields(value)}
+            return {"result": type(value).__name__, "fields": kept}
+        if isinstance(value, tuple | list):
+            return {"tuple" if isinstance(value, tuple) else "list": [self.value(part) for part in value]}
+        if isinstance(value, Mapping):
+            return {"dict": [[self.value(key), self.value(part)] for key, part in value.items()]}
+        if hasattr(value, "tocsr"):
+            sparse = value.tocsr()
+            parts = {name: self._array(getattr(sparse, name)) for name in ("data", "indices", "indptr")}
+            return {"csr": parts, "shape": list(sparse.shape)}
+        return self._scalar(value)
+
+    def nodes(self, name: str, table: NodeTable) -> dict[str, Any]:
+        """A table of nodes."""
+        return {"ids": self._array(table.ids, share=False), "table": self.table(name, table.attributes)}
+
+    def table(self, name: str, columns: Mapping[str, Array]) -> dict[str, Any]:
+        """A Parquet file of the columns that Arrow carries exactly, and arrays for the others."""
+        arrow = {key: column for key, column in columns.items() if _survives_arrow(column)}
+        file = f"{name}.parquet"
+        if arrow:
+            with self._archive.open(file, "w", force_zip64=True) as target:
+                pq.write_table(pa.table({key: _to_arrow(column) for key, column in arrow.items()}), target)
+        others = {key: self._array(column) for key, column in columns.items() if key not in arrow}
+        return {"file": file if arrow else None, "order": list(columns), "arrays": others}
+
+    def _scalar(self, value: Any) -> Any:
+        if isinstance(value, np.datetime64):
+            return {"datetime64": [int(value.astype(np.int64)), np.datetime_data(value)[0]]}
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, int):
+            return value
+        if isinstance(value, float):
+            return {"float": value.hex()}
+        if isinstance(value, bytes):
+            return {"bytes": value.hex()}
+        if isinstance(value, dt.datetime):
+            return {"datetime": value.isoformat()}
+        if isinstance(value, dt.date):
+            return {"date": value.isoformat()}
+        if isinstance(value, frozenset):
+            return {"frozenset": [self.value(part) for part in sorted(value, key=repr)]}
+        raise IdError(
+            f"{value!r} is a {type(value).__name__}, which a saved graph cannot carry; "
+            "use text, numbers, dates or tuples of them as ids, labels and attributes."
+        )
+
+    def _array(self, array: Array, *, share: bool = True) -> Any:
+        for name, ids in self._shared.items():
+            if share and (array is ids or (array.dtype == object and same_values(array, ids))):
+                return {"ids": name}
+        if array.dtype == object:
+            return {"objects": [self.value(part) for part in array.tolist()]}
+        file = f"arrays/{self._n_arrays}.npy"
+        self._n_arrays += 1
+        with self._archive.open(file, "w", force_zip64=True) as target:
+            np.lib.format.write_array(target, np.ascontiguousarray(array), allow_pickle=False)
+        return {"array": file}
+
+
+class Reader:
+    """Turns what a `Writer` wrote back into values."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._shared: dict[str, Array] = {}
+        self._read: dict[str, Callable[[Any], Any]] = {
+            "tuple": lambda parts: tuple(map(self.value, parts)),
+            "list": lambda parts: list(map(self.value, parts)),
+            "frozenset": lambda parts: frozenset(map(self.value, parts)),
+            "dict": lambda pairs: {self.value(key): self.value(part) for key, part in pairs},
+            "objects": lambda parts: object_array(map(self.value, parts)),
+            "array": self._array,
+            "ids": lambda name: self._shared[name],
+            "float": float.fromhex,
+            "bytes": bytes.fromhex,
+            "datetime": dt.datetime.fromisoformat,
+            "date": dt.date.fromisoformat,
+            "datetime64": lambda pair: np.datetime64(*pair),
+        }
+
+    def value(self, node: Any) -> Any:
+        """The value of a JSON node."""
+        if not isinstance(node, dict):
+            return node
+        if "result" in node:
+            return RESULTS[node["result"]](**{name: self.value(part) for name, part in node["fields"].items()})
+        if "csr" in node:
+            from scipy.sparse import csr_array
+
+            data, indices, indptr = (self.value(node["csr"][name]) for name in ("data", "indices", "indptr"))
+            return csr_array((data, indices, indptr), shape=tuple(node["shape"]))
+        ((kind, content),) = node.items()
+        return self._read[kind](content)
+
+    def nodes(self, kind: NodeKind, node: dict[str, Any]) -> NodeTable:
+        """A table of nodes; its ids are shared with the results that refer to them."""
+        table = NodeTable(kind, self.value(node["ids"]), self.table(node["table"]))
+        self._shared[f"{kind}s"] = table.ids
+        return table
+
+    def table(self, node: dict[str, Any]) -> dict[str, Array]:
+        """The columns of a table, in their order."""
+        columns: dict[str, Array] = {}
+        if node["file"]:
+            table = pq.read_table(pa.BufferReader(self._archive.read(node["file"])))
+            columns = {name: attribute_array(table[name]) for name in table.column_names}
+        columns |= {name: self.value(part) for name, part in node["arrays"].items()}
+        return {name: columns[name] for name in node["order"]}
+
+    def _array(self, file: str) -> Array:
+        return np.lib.format.read_array(io.BytesIO(self._archive.read(file)), allow_pickle=False)
+
+
+def _survives_arrow(column: Array) -> bool:
+    """Whether a column comes back from Parquet as it was: numbers, booleans, datetimes and text do."""
+    if column.ndim != 1:
+        return False
+    if column.dtype == object:
+        return all(value is None or type(value) is str for value in column.tolist())
+    plain = column.dtype.kind in "iub" or column.dtype in (np.float32, np.float64)
+    return plain or column.dtype in ("datetime64[ms]", "datetime64[us]", "datetime64[ns]")
+
+
+def _to_arrow(column: Array) -> pa.Array:
+    return pa.array(column.tolist(), pa.string()) if column.dtype == object else pa.array(column)

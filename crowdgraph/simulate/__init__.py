@@ -1,0 +1,6 @@
+"""Simulated crowds whose truth is known."""
+
+from crowdgraph.simulate.crowd import Group, SimulatedCrowd, Truth, crowd
+from crowdgraph.simulate.galaxy_zoo import galaxy_zoo_supernovae, galaxy_zoo_supernovae_full
+
+__all__ = ["Group", "SimulatedCrowd", "Truth", "crowd", "galaxy_zoo_supernovae", "galaxy_zoo_supernovae_full"]

@@ -1,0 +1,389 @@
+"""A crowd made to order: sizes, behaviour, activity, tasks, drift, duplicates and gold."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crowdgraph.core.clock import Clock
+from crowdgraph.core.columns import Array, object_array, sealed, value_tuple
+from crowdgraph.core.gold import Gold
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.result import probability_array
+from crowdgraph.core.tables import NodeTable, ResponseTable
+from crowdgraph.errors import ParameterError, one_of
+
+__all__ = ["Drift", "Group", "SimulatedCrowd", "Truth", "crowd"]
+
+Drift = Literal["none", "ramp", "step", "learning"]
+
+# A volunteer answers at most this share of the items that are open to them.
+MOST_OF_POOL = 0.8
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Group:
+    """Volunteers who behave alike.
+
+    Parameters
+    ----------
+    name
+        What to call the group.
+    confusion
+        Their typical confusion matrix, of shape (J, L).
+    share
+        How many of the volunteers belong to it, relative to the other groups.
+    concentration
+        How much alike they are: the rows of a volunteer's confusion are Dirichlet with this total count.
+    activity
+        How active they are, relative to the other groups.
+    tail
+        The exponent of their Pareto distributed activity: the smaller, the more a few volunteers do.
+    """
+
+    name: str
+    confusion: ArrayLike
+    share: float = 1.0
+    concentration: float = 30.0
+    activity: float = 1.0
+    tail: float = 1.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "confusion", probability_array("confusion", self.confusion, shape=(None, None)))
+        for name in ("share", "concentration", "activity", "tail"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ParameterError(
+                    f"{name}={getattr(self, name)!r} of group {self.name!r} must be positive and finite."
+                )
+
+
+class Truth(NamedTuple):
+    """What a simulated crowd hides.
+
+    Attributes
+    ----------
+    classes
+        The code of each item's true class, of shape (N,).
+    confusion
+        The volunteer's true confusion at every response, of shape (R, J, L).
+    group
+        The code of each volunteer's group, of shape (V,), and the groups' names.
+    group_names
+        The names of the groups.
+    community
+        The task community of each volunteer, of shape (V,).
+    item_community
+        The task community of each item, of shape (N,).
+    difficulty
+        How hard each item is, of shape (N,): 0 is answered as the confusion says, 1 as if the class could not be seen.
+    """
+
+    classes: Array
+    confusion: Array
+    group: Array
+    group_names: tuple[str, ...]
+    community: Array
+    item_community: Array
+    difficulty: Array
+
+
+class SimulatedCrowd(NamedTuple):
+    """A simulated graph and the truth behind it."""
+
+    graph: CrowdGraph
+    truth: Truth
+
+    def __repr__(self) -> str:
+        return f"SimulatedCrowd with {len(self.truth.group_names)} groups\n{self.graph!r}"
+
+
+def crowd(
+    *,
+    n_volunteers: int = 100,
+    n_items: int = 500,
+    n_responses: int | Sequence[int] = 5_000,
+    classes: Sequence[Hashable] = ("no", "yes"),
+    labels: Sequence[Hashable] | None = None,
+    class_probs: ArrayLike | None = None,
+    groups: Sequence[Group] | None = None,
+    difficulty: float = 0.0,
+    n_communities: int = 1,
+    mixing: float = 0.1,
+    drift: Drift = "none",
+    duplicates: float = 0.0,
+    gold: float = 1.0,
+    start: str = "2026-01-01",
+    days: float = 90.0,
+    seed: int | None = None,
+) -> SimulatedCrowd:
+    """Simulate a crowd of volunteers who label items.
+
+    Parameters
+    ----------
+    n_volunteers, n_items
+        How many of each.
+    n_responses
+        How many responses in all, shared out with heavy tails so that everyone has at least one; or how many for each
+        volunteer.
+    classes, labels
+        What items can be and what volunteers can say; labels are the classes if left out.
+    class_probs
+        How often each class occurs; equally often if left out.
+    groups
+        Behaviour groups; if left out, one group that is right in three of four cases.
+    difficulty
+        The mean difficulty of the items, from 0 to below 1.
+    n_communities, mixing
+        Volunteers and items fall into this many task communities; a share `mixing` of a volunteer's items comes from
+        anywhere, the rest from their own community.
+    drift
+        How volunteers change over their responses: ``"none"``; ``"ramp"``, steadily into another behaviour; ``"step"``,
+        suddenly; ``"learning"``, from guessing to their group's behaviour. The other behaviour is that of another group
+        or, if there is just one, of someone who cannot tell the classes apart.
+    duplicates
+        The share of responses in which a volunteer meets an item again.
+    gold
+        The share of items whose class is known.
+    start, days
+        When the first volunteers arrive and how long the project runs.
+    seed
+        For the same crowd again.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph, truth = cg.simulate.crowd(n_volunteers=50, n_items=200, n_responses=2000, seed=1)
+    >>> len(graph.responses), truth.confusion.shape
+    (2000, (2000, 2, 2))
+    """
+    class_names = value_tuple(classes, what="classes")
+    label_names = class_names if labels is None else value_tuple(labels, what="labels")
+    shape = (len(class_names), len(label_names))
+    behaviours = _groups(groups, shape)
+    _check_knobs(n_volunteers, n_items, n_communities, difficulty, mixing, duplicates, gold, days)
+    one_of("drift", drift, ("none", "ramp", "step", "learning"))
+    rng = np.random.default_rng(seed)
+    shares = np.full(shape[0], 1 / shape[0]) if class_probs is None else class_probs
+    true_class = rng.choice(shape[0], n_items, p=probability_array("class_probs", shares, shape=(shape[0],)))
+    hardness = _difficulty(difficulty, n_items, rng)
+    community = rng.permutation(np.arange(n_volunteers) % n_communities)
+    item_community = rng.permutation(np.arange(n_items) % n_communities)
+    group = rng.permutation(
+        np.repeat(np.arange(len(behaviours)), _apportioned([g.share for g in behaviours], n_volunteers))
+    )
+    most = max(1, int(MOST_OF_POOL * n_items / n_communities))
+    counts = _counts(n_responses, behaviours, group, most, rng)
+    volunteer = np.repeat(np.arange(n_volunteers), counts)
+    item = _items(counts, community, item_community, mixing, duplicates, rng)
+    confusion = _confusion(behaviours, group, counts, drift, rng)
+    rows = confusion[np.arange(len(item)), true_class[item]]
+    blurred = confusion.mean(axis=1)
+    label = _drawn(rows + hardness[item, None] * (blurred - rows), rng)
+    time = _times(counts, start, days, rng)
+    known = rng.random(n_items) < gold
+    order = np.argsort(time, kind="stable")
+    items = NodeTable("item", _ids("item", n_items))
+    graph = CrowdGraph(
+        NodeTable("volunteer", _ids("volunteer", n_volunteers)),
+        items,
+        ResponseTable(
+            volunteer=sealed(volunteer[order].astype(np.int32)),
+            item=sealed(item[order].astype(np.int32)),
+            label=sealed(label[order].astype(np.int16)),
+            time=sealed(time[order]),
+            clock=Clock("datetime"),
+        ),
+        classes=class_names,
+        labels=label_names,
+        gold=Gold(items, class_names, np.where(known[:, None], np.eye(shape[0])[true_class], np.nan)),
+    )
+    names = tuple(behaviour.name for behaviour in behaviours)
+    return SimulatedCrowd(graph, Truth(true_class, confusion[order], group, names, community, item_community, hardness))
+
+
+def _groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tuple[Group, ...]:
+    if groups is None:
+        if shape[0] != shape[1]:
+            raise ParameterError(
+                f"With {shape[0]} classes and {shape[1]} labels the behaviour is not plain; give groups=[Group(...)]."
+            )
+        right = np.eye(shape[0])
+        wrong = (1 - right) / max(shape[0] - 1, 1)
+        return (Group(name="all", confusion=0.75 * right + 0.25 * wrong if shape[0] > 1 else right),)
+    if not groups:
+        raise ParameterError("groups=[] is empty; give at least one Group.")
+    for group in groups:
+        if np.shape(group.confusion) != shape:
+            raise ParameterError(
+                f"The confusion of group {group.name!r} has shape {np.shape(group.confusion)}; expected {shape}, "
+                "classes by labels."
+            )
+    return tuple(groups)
+
+
+def _check_knobs(
+    n_volunteers: int,
+    n_items: int,
+    n_communities: int,
+    difficulty: float,
+    mixing: float,
+    duplicates: float,
+    gold: float,
+    days: float,
+) -> None:
+    for name, count in (("n_volunteers", n_volunteers), ("n_items", n_items), ("n_communities", n_communities)):
+        if count < 1:
+            raise ParameterError(f"{name}={count!r} must be at least 1.")
+    if n_communities > min(n_volunteers, n_items):
+        raise ParameterError(f"n_communities={n_communities} is more than there are volunteers or items.")
+    for name, share, top in (
+        ("difficulty", difficulty, 1),
+        ("duplicates", duplicates, 1),
+        ("mixing", mixing, None),
+        ("gold", gold, None),
+    ):
+        if not 0 <= share <= 1 or share == top:
+            raise ParameterError(f"{name}={share!r} must be a share from 0 to {'below ' if top else ''}1.")
+    if not 0 < days < np.inf:
+        raise ParameterError(f"days={days!r} must be positive and finite.")
+
+
+def _ids(kind: str, n: int) -> Array:
+    width = len(str(n - 1))
+    return object_array(f"{kind}-{code:0{width}d}" for code in range(n))
+
+
+def _difficulty(mean: float, n_items: int, rng: np.random.Generator) -> Array:
+    return np.asarray(rng.beta(4 * mean, 4 * (1 - mean), n_items)) if mean > 0 else np.zeros(n_items)
+
+
+def _apportioned(weights: ArrayLike, total: int) -> Array:
+    """Whole numbers in proportion to the weights that sum to the total: the largest remainders round up."""
+    exact = np.asarray(weights, dtype=float) * total / np.sum(weights)
+    counts: Array = np.floor(exact).astype(np.int64)
+    counts[np.argsort(counts - exact, kind="stable")[: total - counts.sum()]] += 1
+    return counts
+
+
+def _counts(
+    n_responses: int | Sequence[int], groups: tuple[Group, ...], group: Array, most: int, rng: np.random.Generator
+) -> Array:
+    """How many responses each volunteer gives."""
+    n_volunteers = len(group)
+    if not isinstance(n_responses, int | np.integer):
+        given = np.asarray(n_responses, dtype=np.int64)
+        if given.shape != (n_volunteers,) or given.min() < 0 or given.max() > most:
+            raise ParameterError(
+                f"n_responses must be {n_volunteers:,} numbers from 0 to {most:,} (a volunteer answers at most "
+                f"{MOST_OF_POOL:.0%} of the items of a community)."
+            )
+        return given
+    if not n_volunteers <= n_responses <= n_volunteers * most:
+        raise ParameterError(
+            f"n_responses={n_responses:,} cannot be shared among {n_volunteers:,} volunteers who give 1 to "
+            f"{most:,} each; expected {n_volunteers:,} to {n_volunteers * most:,}."
+        )
+    return 1 + capped_shares(_activity(groups, group, rng), int(n_responses) - n_volunteers, most - 1)
+
+
+def _activity(groups: tuple[Group, ...], group: Array, rng: np.random.Generator) -> Array:
+    """How active each volunteer is: the quantiles of the group's Pareto distribution in random order.
+
+    Quantiles, since a handful of draws from such heavy tails would make every seed another kind of crowd.
+    """
+    weights = np.empty(len(group))
+    for code, behaviour in enumerate(groups):
+        members = np.flatnonzero(group == code)
+        quantiles = ((np.arange(len(members)) + 0.5) / max(len(members), 1)) ** (-1 / behaviour.tail)
+        weights[rng.permutation(members)] = behaviour.activity * quantiles
+    return weights
+
+
+def capped_shares(weights: Array, total: int, most: int) -> Array:
+    """Whole numbers in proportion to the weights that sum to the total, none above `most`."""
+    counts = np.zeros(len(weights), dtype=np.int64)
+    open_to = np.ones(len(weights), dtype=bool)
+    while True:
+        counts[open_to] = _apportioned(weights[open_to], total - int(counts[~open_to].sum()))
+        over = open_to & (counts > most)
+        if not over.any():
+            return counts
+        counts[over] = most
+        open_to &= ~over
+
+
+def _items(
+    counts: Array, community: Array, item_community: Array, mixing: float, duplicates: float, rng: np.random.Generator
+) -> Array:
+    """The items of every volunteer, one volunteer after another: distinct ones, then some of them again."""
+    pools = [np.flatnonzero(item_community == code) for code in range(int(community.max()) + 1)]
+    drawn = []
+    for count, home in zip(counts, community, strict=True):
+        n_again = min(rng.binomial(count, duplicates), max(count - 1, 0))
+        n_abroad = rng.binomial(count - n_again, mixing) if len(pools) > 1 else 0
+        pool = pools[home]
+        chosen = pool[rng.choice(len(pool), count - n_again - n_abroad, replace=False)]
+        if n_abroad:
+            # Drawn from all items; those met at home already are replaced by further ones of the home pool.
+            abroad = np.setdiff1d(rng.choice(len(item_community), n_abroad, replace=False), chosen)
+            rest = np.setdiff1d(pool, np.concatenate([chosen, abroad]))
+            filled = rng.choice(rest, n_abroad - len(abroad), replace=False)
+            chosen = rng.permutation(np.concatenate([chosen, abroad, filled]))
+        again = rng.choice(chosen, n_again) if n_again else chosen[:0]
+        drawn.append(np.concatenate([chosen, again]))
+    return np.concatenate(drawn)
+
+
+def _confusion(groups: tuple[Group, ...], group: Array, counts: Array, drift: Drift, rng: np.random.Generator) -> Array:
+    """The confusion at every response, of shape (R, J, L)."""
+    own = _drawn_confusion(groups, group, rng)
+    volunteer = np.repeat(np.arange(len(group)), counts)
+    if drift == "none":
+        return own[volunteer]
+    if len(groups) > 1:
+        other_group = (group + rng.integers(1, len(groups), len(group))) % len(groups)
+        other = _drawn_confusion(groups, other_group, rng)
+    else:
+        other = np.broadcast_to(own.mean(axis=1, keepdims=True), own.shape)
+    step = np.concatenate([np.arange(count) for count in counts])
+    progress = step / np.maximum(counts - 1, 1)[volunteer]
+    if drift == "ramp":
+        weight = progress
+    elif drift == "step":
+        weight = (progress >= rng.uniform(0.3, 0.7, len(group))[volunteer]).astype(float)
+    else:
+        weight = np.exp(-5 * progress)
+        other = np.full_like(own, 1 / own.shape[2])
+    return np.asarray(own[volunteer] + weight[:, None, None] * (other - own)[volunteer])
+
+
+def _drawn_confusion(groups: tuple[Group, ...], group: Array, rng: np.random.Generator) -> Array:
+    """A confusion matrix for each volunteer, around that of their group."""
+    base = np.array([behaviour.confusion for behaviour in groups])[group]
+    concentration = np.array([behaviour.concentration for behaviour in groups])[group]
+    # The smallest shape keeps rows with structural zeros (a label never used) from underflowing to 0 / 0.
+    draws = rng.gamma(np.maximum(base * concentration[:, None, None], 1e-3)) + np.finfo(float).tiny
+    confusion: Array = draws / draws.sum(axis=2, keepdims=True)
+    return confusion
+
+
+def _drawn(rows: Array, rng: np.random.Generator) -> Array:
+    """One label from each row of probabilities."""
+    edges = rows.cumsum(axis=1)
+    labels: Array = (rng.random((len(rows), 1)) * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
+    return labels
+
+
+def _times(counts: Array, start: str, days: float, rng: np.random.Generator) -> Array:
+    """When every response is given: a volunteer arrives, stays for some of the time that is left, and answers in it."""
+    arrival = rng.uniform(0, 0.8, len(counts))
+    stay = rng.beta(1, 2, len(counts)) * (1 - arrival)
+    volunteer = np.repeat(np.arange(len(counts)), counts)
+    when = arrival[volunteer] + rng.random(len(volunteer)) * stay[volunteer]
+    when = when[np.lexsort((when, volunteer))]
+    seconds = np.floor(when * days * 86_400).astype("timedelta64[s]")
+    return np.datetime64(start, "s") + seconds
