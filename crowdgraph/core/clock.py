@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -11,11 +12,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from crowdgraph.core.columns import Array
-from crowdgraph.errors import ParameterError, TimeError, one_of
+from crowdgraph.errors import TimeError, one_of
 
-__all__ = ["Clock", "ClockKind", "Moment"]
+__all__ = ["Clock", "ClockKind", "Moment", "is_sorted", "iso_datetime", "zone_info"]
 
 ClockKind = Literal["order", "number", "datetime"]
+EPOCH = dt.datetime(1970, 1, 1)
+# How many ticks of each unit a second has.
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
 Moment: TypeAlias = "int | float | str | dt.date | dt.datetime | np.generic"
 
 
@@ -52,25 +57,30 @@ class Clock:
 
     def check(self, times: Array) -> None:
         """Raise unless the column is of this clock's kind, finite and sorted."""
-        kinds = {"order": "i", "number": "if", "datetime": "M"}[self.kind]
-        if times.dtype.kind not in kinds:
-            raise TimeError(
-                f"Times of kind {self.kind!r} cannot be a column of {times.dtype}; read them at a door first."
-            )
+        self.check_kind(times)
         if not is_sorted(times):
             raise TimeError("Times must be finite and sorted; CrowdGraph.from_responses sorts them.")
+
+    def check_kind(self, times: Array) -> None:
+        """Raise unless the column is one-dimensional and of this clock's kind."""
+        kinds = {"order": "i", "number": "if", "datetime": "M"}[self.kind]
+        unit = np.datetime_data(times.dtype)[0] if times.dtype.kind == "M" else None
+        if times.dtype.kind not in kinds or times.ndim != 1 or unit not in (None, *UNITS):
+            raise TimeError(
+                f"Times of kind {self.kind!r} cannot be an array of {times.dtype} of shape {times.shape}; "
+                "read them at a door first."
+            )
 
     def count_until(self, times: Array, moment: Moment, *, inclusive: bool = False) -> int:
         """How many of the sorted times lie before the moment (or at it, if inclusive)."""
         floor, exact = self._floor(moment, times.dtype)
         side: Literal["left", "right"] = "right" if inclusive or not exact else "left"
-        return int(np.searchsorted(times, floor, side=side))
+        return int(np.searchsorted(_ticks(times), floor, side=side))
 
     def reached(self, times: Array, moment: Moment) -> Array:
         """For each time, whether it is at or before the moment."""
         floor, _ = self._floor(moment, times.dtype)
-        reached: Array = times <= floor
-        return reached
+        return np.asarray(_ticks(times) <= floor)
 
     def shown(self, time: np.generic) -> Any:
         """One time as a Python value: an int, a float, or a datetime in the graph's zone."""
@@ -79,37 +89,36 @@ class Clock:
             return value.replace(tzinfo=dt.UTC).astimezone(zone_info(self.zone))
         return value
 
-    def _floor(self, moment: Moment, dtype: np.dtype[Any]) -> tuple[Any, bool]:
-        """The latest value of the column's type that is not after the moment, and whether it equals it."""
+    def _floor(self, moment: Moment, dtype: np.dtype[Any]) -> tuple[int | float, bool]:
+        """The latest tick of the column that is not after the moment, and whether it is the moment itself."""
         if self.kind == "datetime":
-            instant = self._instant(moment)
-            floor = instant.astype(dtype)
-            return floor, bool(floor == instant)
-        number = _number(moment)
-        if dtype.kind == "f":
-            return number, True
+            nanoseconds = self._nanoseconds(moment)
+            tick = 10**9 // UNITS[np.datetime_data(dtype)[0]]
+            floor, exact = nanoseconds // tick, nanoseconds % tick == 0
+        else:
+            number = _number(moment)
+            if dtype.kind == "f" or number in (math.inf, -math.inf):
+                return number, True
+            floor, exact = math.floor(number), math.floor(number) == number
         bounds = np.iinfo(np.int64)
-        if not bounds.min <= number <= bounds.max:
-            return (bounds.max, False) if number > 0 else (bounds.min, True)
-        return math.floor(number), math.floor(number) == number
+        if not bounds.min <= floor <= bounds.max:
+            return (bounds.max, False) if floor > 0 else (bounds.min, True)
+        return floor, exact
 
-    def _instant(self, moment: Moment) -> np.datetime64:
-        """A moment as UTC (or as local time where the graph has no zone)."""
+    def _nanoseconds(self, moment: Moment) -> int:
+        """A moment as nanoseconds since 1970, in UTC (or in local time where the graph has no zone)."""
         if isinstance(moment, np.datetime64):
-            if np.isnat(moment):
-                raise TimeError("The moment is NaT; expected a real time.")
-            return moment
-        value = _python_datetime(moment)
+            return _numpy_nanoseconds(moment)
+        value, nanoseconds = _python_datetime(moment)
         if value.tzinfo is not None and self.zone is None:
             raise TimeError(
                 f"The moment {moment!r} has a time zone, the graph's times have none; "
                 "drop the zone, or give the graph times with a zone."
             )
-        if self.zone is not None:
-            local = value if value.tzinfo is not None else value.replace(tzinfo=zone_info(self.zone))
-            value = local.astimezone(dt.UTC).replace(tzinfo=None)
-        # pandas timestamps carry nanoseconds beyond what a datetime holds.
-        return np.datetime64(value, "us") + np.timedelta64(getattr(moment, "nanosecond", 0), "ns")
+        if self.zone is not None and value.tzinfo is None:
+            value = value.replace(tzinfo=zone_info(self.zone))
+        elapsed = value - (EPOCH if value.tzinfo is None else EPOCH.replace(tzinfo=dt.UTC))
+        return (elapsed // dt.timedelta(microseconds=1)) * 1000 + nanoseconds
 
 
 def zone_info(zone: str) -> dt.tzinfo:
@@ -118,7 +127,7 @@ def zone_info(zone: str) -> dt.tzinfo:
         if zone[:1] in "+-":
             return dt.datetime.strptime(zone, "%z").tzinfo or dt.UTC
         return ZoneInfo(zone)
-    except (ValueError, ZoneInfoNotFoundError) as error:
+    except (ValueError, OSError, ZoneInfoNotFoundError) as error:
         raise TimeError(
             f"{zone!r} is not a known time zone; use a name such as 'Europe/Amsterdam' or an offset such as '+02:00'."
         ) from error
@@ -133,26 +142,47 @@ def is_sorted(times: Array) -> bool:
     return not (times[1:] < times[:-1]).any()
 
 
+def iso_datetime(text: str) -> tuple[dt.datetime, int]:
+    """An ISO time as a datetime and the nanoseconds beyond its microseconds; " UTC" at the end is understood."""
+    stripped = text.strip()
+    if stripped.endswith(" UTC"):
+        stripped = stripped.removesuffix(" UTC") + "+00:00"
+    fraction = re.search(r"[.,]\d{6}(\d{1,3})\d*", stripped)
+    return dt.datetime.fromisoformat(stripped), int(fraction[1].ljust(3, "0")) if fraction else 0
+
+
+def _ticks(times: Array) -> Array:
+    return times.view(np.int64) if times.dtype.kind == "M" else times
+
+
 def _number(moment: Moment) -> float | int:
     if isinstance(moment, np.generic):
         moment = moment.item()
-    if isinstance(moment, bool) or not isinstance(moment, int | float):
+    if isinstance(moment, bool) or not isinstance(moment, int | float) or moment != moment:
         raise TimeError(
             f"The graph's times are numbers; got the moment {moment!r} ({type(moment).__name__}). Give a number."
         )
-    if math.isnan(moment):
-        raise ParameterError("The moment is NaN; expected a number.")
     return moment
 
 
-def _python_datetime(moment: Moment) -> dt.datetime:
-    if isinstance(moment, dt.datetime):
-        return moment
-    if isinstance(moment, dt.date):
-        return dt.datetime(moment.year, moment.month, moment.day)
+def _numpy_nanoseconds(moment: np.datetime64) -> int:
+    if np.isnat(moment):
+        raise TimeError("The moment is NaT; expected a real time.")
+    unit = np.datetime_data(moment.dtype)[0]
+    if unit not in UNITS:
+        moment, unit = moment.astype("datetime64[s]"), "s"
+    return int(moment.astype(np.int64)) * (10**9 // UNITS[unit])
+
+
+def _python_datetime(moment: Moment) -> tuple[dt.datetime, int]:
+    """A datetime and the nanoseconds beyond it, which pandas' timestamps and long ISO strings have."""
+    if isinstance(moment, dt.datetime) and moment == moment:
+        return moment, getattr(moment, "nanosecond", 0)
+    if isinstance(moment, dt.date) and not isinstance(moment, dt.datetime):
+        return dt.datetime(moment.year, moment.month, moment.day), 0
     if isinstance(moment, str):
         try:
-            return dt.datetime.fromisoformat(moment)
+            return iso_datetime(moment)
         except ValueError:
             pass
     raise TimeError(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from crowdgraph.errors import ColumnError, shown
+from crowdgraph.errors import ColumnError, ParameterError, shown
 
 __all__ = [
     "Grouping",
@@ -19,6 +19,7 @@ __all__ = [
     "frozen",
     "grouped",
     "id_array",
+    "is_null",
     "object_array",
     "plain",
     "same_values",
@@ -41,8 +42,11 @@ class Grouping(NamedTuple):
 
 
 def sealed(array: Array) -> Array:
-    """The same array, made read-only; for arrays that nobody else holds."""
-    array.setflags(write=False)
+    """The same array, made read-only with all it is a view of; for arrays that nobody else holds."""
+    part: Any = array
+    while isinstance(part, np.ndarray):
+        part.setflags(write=False)
+        part = part.base
     return array
 
 
@@ -62,6 +66,13 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
+def is_null(value: object) -> bool:
+    """Whether a Python object stands for a missing value: None, NaN, NaT or pandas' NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating | np.datetime64) and value != value
+
+
 def object_array(values: Iterable[Any]) -> Array:
     """A one-dimensional array of Python objects; tuples stay whole."""
     return np.fromiter(values, dtype=object)
@@ -71,16 +82,27 @@ def id_array(values: Iterable[Hashable]) -> Array:
     """Ids as a read-only column: int64 where all are plain integers, Python objects otherwise."""
     if isinstance(values, np.ndarray) and values.dtype == np.int64:
         return frozen(values)
-    listed = [plain(value) for value in values]
-    if listed and all(type(value) is int and -(2**63) <= value < 2**63 for value in listed):
+    listed: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    types = set(map(type, listed))
+    if any(issubclass(kind, np.generic) for kind in types - {np.datetime64}):
+        return id_array([plain(value) for value in listed])
+    if types == {int} and all(-(2**63) <= value < 2**63 for value in listed):
         return sealed(np.array(listed, dtype=np.int64))
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        return frozen(values)
     return sealed(object_array(listed))
 
 
-def attribute_columns(attributes: Mapping[str, ArrayLike], *, length: int, owner: str) -> Mapping[str, Array]:
+def attribute_columns(
+    attributes: Mapping[str, ArrayLike], *, length: int, owner: str, reserved: Sequence[str]
+) -> Mapping[str, Array]:
     """A read-only mapping of read-only columns, each as long as the table they belong to."""
     columns = {}
     for name, values in attributes.items():
+        if not isinstance(name, str) or name in reserved:
+            raise ColumnError(
+                f"An attribute of {owner} cannot be called {name!r}; rename it (taken are {shown(reserved, most=10)})."
+            )
         column = frozen(values)
         if column.shape[:1] != (length,):
             raise ColumnError(
@@ -109,7 +131,7 @@ def columns_equal(left: Array, right: Array) -> bool:
         return False
     if object in (left.dtype, right.dtype):
         pairs = zip(left.tolist(), right.tolist(), strict=True)
-        return all(a is b or a == b or (a != a and b != b) for a, b in pairs)
+        return all(a is b or (is_null(a) and is_null(b)) or (not is_null(a) and bool(a == b)) for a, b in pairs)
     try:
         return bool(np.array_equal(left, right, equal_nan=True))
     except TypeError:
@@ -123,12 +145,20 @@ def attributes_equal(left: Mapping[str, Array], right: Mapping[str, Array]) -> b
 
 def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...]:
     """Classes or labels as a tuple of distinct plain values."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise ParameterError(f"{what}={values!r} must be several values, such as {what}=['no', 'yes'].")
     names = tuple(plain(value) for value in values)
+    unhashable = [value for value in names if not isinstance(value, Hashable)]
+    if unhashable:
+        raise ParameterError(f"{what} must be plain values such as text or numbers; got {shown(unhashable)}.")
     if not names:
-        raise ColumnError(f"There are no {what}; a graph needs at least one. Name them with {what}=[...].")
-    if len(set(names)) < len(names):
-        twice = {value for value in names if names.count(value) > 1}
-        raise ColumnError(f"The {what} repeat {shown(sorted(twice, key=str))}; name each once.")
+        raise ParameterError(f"There are no {what}; a graph needs at least one. Name them with {what}=[...].")
+    texts = [str(value) for value in names]
+    twice = sorted({text for text in texts if texts.count(text) > 1})
+    if twice or len(set(names)) < len(names):
+        raise ParameterError(
+            f"The {what} {shown(names)} repeat {shown(twice) or 'one'}; name each once, all as text or as numbers."
+        )
     return names
 
 

@@ -257,9 +257,10 @@ class ConfusionTrack(DirichletRows, Result):
         one_of("inference", self.inference, ("static", "filtered", "smoothed"))
         self._set(
             volunteers=unique_ids(self.volunteers, kind="volunteer"),
-            starts=frozen(self.starts, dtype=np.int64),
+            starts=frozen(self.starts),
             times=frozen(self.times),
         )
+        self.clock.check_kind(self.times)
         self._check_steps()
         self._set_rows(self.concentration, lead=(len(self.times),))
         shape = (len(self.volunteers), len(self.classes), len(self.labels))
@@ -352,13 +353,16 @@ class ConfusionTrack(DirichletRows, Result):
 
     def _check_steps(self) -> None:
         expected = (len(self.volunteers) + 1,)
-        if self.starts.shape != expected:
-            raise ResultError(f"starts has shape {self.starts.shape}; expected {expected}, one more than volunteers.")
+        if self.starts.shape != expected or self.starts.dtype.kind != "i":
+            raise ResultError(
+                f"starts has shape {self.starts.shape} of {self.starts.dtype}; expected {expected} integers, one more "
+                "than volunteers."
+            )
         if self.starts[0] != 0 or self.starts[-1] != len(self.times) or (np.diff(self.starts) < 0).any():
             raise ResultError(f"starts must rise from 0 to the number of steps ({len(self.times):,}).")
         if self.inference == "static" and len(self.times):
             raise ResultError("A static track has no steps; put each volunteer's posterior into `initial`.")
-        falls = np.flatnonzero(self.times[1:] < self.times[:-1]) + 1
+        falls = np.flatnonzero(~(self.times[1:] >= self.times[:-1])) + 1
         if np.setdiff1d(falls, self.starts).size:
             raise ResultError("The times of a volunteer's steps must not fall.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,11 +15,14 @@ from crowdgraph.errors import GoldError, UnknownIdError, shown
 __all__ = ["Gold"]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Gold(Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
     """Known classes by item: a mapping from item id to its class, or to a probability for each class.
 
     Attributes
     ----------
+    items_table
+        The graph's items.
     probs
         The known probability of each class, of shape (N, J): one-hot where the class is known for certain, NaN where
         nothing is known.
@@ -36,15 +40,16 @@ class Gold(Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
     ('yes', 1, False)
     """
 
-    def __init__(self, items: NodeTable, classes: tuple[Hashable, ...], probs: Array, *, n_unmatched: int = 0) -> None:
-        self._items = items
-        self.classes = classes
-        self.probs = frozen(probs, dtype=np.float64)
-        self.n_unmatched = n_unmatched
-        if self.probs.shape != (len(items), len(classes)):
-            raise GoldError(
-                f"Gold has shape {self.probs.shape}; expected {(len(items), len(classes))}, items by classes."
-            )
+    items_table: NodeTable
+    classes: tuple[Hashable, ...]
+    probs: Array
+    n_unmatched: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probs", frozen(self.probs, dtype=np.float64))
+        expected = (len(self.items_table), len(self.classes))
+        if self.probs.shape != expected:
+            raise GoldError(f"Gold has shape {self.probs.shape}; expected {expected}, items by classes.")
         self._check_probabilities()
 
     @classmethod
@@ -55,7 +60,7 @@ class Gold(Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
     @cached_property
     def known(self) -> Array:
         """For each item, whether anything is known, of shape (N,)."""
-        return sealed(~np.isnan(self.probs[:, 0]))
+        return sealed(np.asarray(~np.isnan(self.probs).all(axis=1)))
 
     @cached_property
     def codes(self) -> Array:
@@ -72,10 +77,10 @@ class Gold(Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
         return int(np.count_nonzero(self.known))
 
     def __iter__(self) -> Iterator[Hashable]:
-        return iter(self._items.ids[self.known].tolist())
+        return iter(self.items_table.ids[self.known].tolist())
 
     def __getitem__(self, item: Hashable) -> Hashable | dict[Hashable, float]:
-        code = self._items.code(item)
+        code = self.items_table.code(item)
         if not self.known[code]:
             raise UnknownIdError(f"There is no gold for item {item!r}; gold covers {len(self):,} items.")
         if self.codes[code] >= 0:
@@ -92,13 +97,13 @@ class Gold(Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
 
     def __repr__(self) -> str:
         soft = f", {np.count_nonzero(self.is_soft):,} of them as probabilities" if self.is_soft.any() else ""
-        return f"Gold for {len(self):,} of {len(self._items):,} items{soft}"
+        return f"Gold for {len(self):,} of {len(self.items_table):,} items{soft}"
 
     def _check_probabilities(self) -> None:
-        rows = self.probs[self.known] if len(self._items) else self.probs
+        rows = self.probs[self.known]
         bad = ~(np.isfinite(rows) & (rows >= 0)).all(axis=1) | ~np.isclose(rows.sum(axis=1), 1.0, rtol=0, atol=1e-6)
         if bad.any():
-            item = self._items.ids[self.known][bad].tolist()[0]
+            item = self.items_table.ids[self.known][bad].tolist()[0]
             raise GoldError(
                 f"Gold probabilities must not be negative and must sum to one over {shown(self.classes)}; "
                 f"{np.count_nonzero(bad):,} items do not, such as {item!r} with {rows[bad][0].tolist()}. "

@@ -93,7 +93,15 @@ class CrowdGraph:
                 raise ColumnError(
                     f"Codes in {name!r} run from {codes.min()} to {codes.max()}; expected {lowest} to {size - 1}."
                 )
-        self._fill(volunteers, items, responses, class_names, label_names, gold or Gold.unknown(items, class_names), {})
+        self._fill(
+            volunteers,
+            items,
+            responses,
+            class_names,
+            label_names,
+            Gold.unknown(items, class_names) if gold is None else gold,
+            {},
+        )
 
     def _fill(
         self,
@@ -292,9 +300,10 @@ class CrowdGraph:
         """
         if (times is None) == (counts is None):
             raise ParameterError("snapshots() needs either times=[...] or counts=[...].")
-        stops = [self._count_until(time) for time in times or ()] + [
-            len(self.first(count).responses) for count in counts or ()
-        ]
+        if counts is not None:
+            stops = [len(self.first(count).responses) for count in _several(counts, "counts")]
+        else:
+            stops = [self._count_until(time) for time in _several(times, "times")]
         if stops != sorted(stops):
             raise ParameterError("The times or counts of snapshots must rise; sort them.")
         return (self._rows(0, stop) for stop in stops)
@@ -324,6 +333,9 @@ class CrowdGraph:
         Experienced volunteers answered at least `min_per_class` different gold items of each class. Kept are the items
         that at least `min_experienced` of them answered, and all volunteers who answered those items.
         """
+        for name, least in (("min_per_class", min_per_class), ("min_experienced", min_experienced)):
+            if not isinstance(least, int | np.integer) or least < 0:
+                raise ParameterError(f"{name}={least!r} must be a whole number from 0 up.")
         responses = self._responses
         new = ~responses.is_repeat
         true_class = self.gold.codes[responses.item]
@@ -373,6 +385,8 @@ class CrowdGraph:
             )
         result.check_fits(self)
         key = result.name if name is None else name
+        if not isinstance(key, str):
+            raise ParameterError(f"The name of an annotation is text; got {key!r}.")
         others = {other: value for other, value in self.annotations.items() if other != key}
         return self._with(annotations={**others, key: result})
 
@@ -489,7 +503,8 @@ class CrowdGraph:
     def equals(self, other: CrowdGraph) -> bool:
         """Whether both graphs hold the same nodes, responses, classes, labels and gold; annotations do not count."""
         return (
-            self.classes == other.classes
+            isinstance(other, CrowdGraph)
+            and self.classes == other.classes
             and self.labels == other.labels
             and self._volunteers.equals(other._volunteers)
             and self._items.equals(other._items)
@@ -539,3 +554,10 @@ class CrowdGraph:
             labels=self.labels,
             gold=self.gold.of_items(items, codes["item"]),
         )
+
+
+def _several(values: Any, name: str) -> list[Any]:
+    """The values of an argument that must be iterable."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ParameterError(f"{name}={values!r} must be several values, such as {name}=[...].")
+    return list(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,10 @@ class Result:
 
 def real_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
     """A read-only float64 array of the expected shape (None is any length), all finite."""
-    array = frozen(values, dtype=np.float64)
+    try:
+        array = frozen(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ResultError(f"{name} must be an array of numbers: {error}.") from error
     fits = array.ndim == len(shape) and all(want in (None, got) for got, want in zip(array.shape, shape, strict=True))
     if not fits:
         wanted = tuple("any" if want is None else want for want in shape)
@@ -82,7 +86,7 @@ def unique_ids(values: Iterable[Hashable], *, kind: str) -> Array:
 
 def parameters(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """How a result was made, read-only."""
-    return MappingProxyType(dict(values))
+    return MappingProxyType(deepcopy(dict(values)))
 
 
 def check_same_ids(result: str, ids: Array, table: NodeTable) -> None:

@@ -27,6 +27,10 @@ __all__ = ["NodeKind", "NodeTable", "ResponseTable"]
 
 NodeKind = Literal["volunteer", "item"]
 
+# Names that attributes cannot have, since nodes and responses carry them already when they leave through a door.
+NODE_NAMES = ("volunteer", "item", "kind", "id", "gold", "confusion", "participation", "class_probs")
+RESPONSE_NAMES = ("volunteer", "item", "label", "time", "position")
+
 
 @dataclass(frozen=True, eq=False)
 class NodeTable:
@@ -48,16 +52,19 @@ class NodeTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ids", id_array(self.ids))
-        columns = attribute_columns(self.attributes, length=len(self.ids), owner=f"the {self.kind}s")
+        columns = attribute_columns(
+            self.attributes, length=len(self.ids), owner=f"the {self.kind}s", reserved=NODE_NAMES
+        )
         object.__setattr__(self, "attributes", columns)
         if len(self._code_of) < len(self.ids):
-            raise IdError(f"{len(self.ids) - len(self._code_of):,} {self.kind} ids repeat; each node has one id.")
+            again = [node_id for code, node_id in enumerate(self.ids.tolist()) if self._code_of[node_id] != code]
+            raise IdError(f"{len(again):,} {self.kind} ids repeat ({shown(again)}); each node has one id.")
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __contains__(self, node_id: object) -> bool:
-        return node_id in self._code_of
+        return isinstance(node_id, Hashable) and node_id in self._code_of
 
     @cached_property
     def _code_of(self) -> dict[Hashable, int]:
@@ -74,8 +81,8 @@ class NodeTable:
 
     def codes(self, node_ids: Iterable[Hashable]) -> Array:
         """The codes of several ids."""
-        if isinstance(node_ids, str):
-            raise IdError(f"Expected several {self.kind} ids, got the one string {node_ids!r}; write [{node_ids!r}].")
+        if isinstance(node_ids, str) or not isinstance(node_ids, Iterable):
+            raise IdError(f"Expected several {self.kind} ids, got the single value {node_ids!r}; write [{node_ids!r}].")
         wanted = node_ids.tolist() if isinstance(node_ids, np.ndarray) else list(node_ids)
         return np.array([self.code(node_id) for node_id in wanted], dtype=np.int64)
 
@@ -133,7 +140,7 @@ class ResponseTable:
             if getattr(self, name).dtype.kind != "i":
                 raise ColumnError(f"Column {name!r} is of {getattr(self, name).dtype}; expected integer codes.")
         self.clock.check(self.time)
-        columns = attribute_columns(self.attributes, length=len(self), owner="the responses")
+        columns = attribute_columns(self.attributes, length=len(self), owner="the responses", reserved=RESPONSE_NAMES)
         object.__setattr__(self, "attributes", columns)
 
     def __len__(self) -> int:

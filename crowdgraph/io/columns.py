@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from os import PathLike, fspath
 from typing import Any, NamedTuple, TypeAlias
 
 import narwhals as nw
@@ -10,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
-from crowdgraph.core.clock import Clock, zone_info
-from crowdgraph.core.columns import Array, object_array, sealed
+from crowdgraph.core.clock import UNITS, Clock, zone_info
+from crowdgraph.core.columns import Array, is_null, object_array, plain, sealed
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, one_of, shown
 
-__all__ = ["Coded", "Column", "attribute_array", "frame_columns", "native_frame"]
+__all__ = ["Coded", "Column", "LazyColumns", "Timed", "attribute_array", "frame_columns", "native_frame"]
 
 # A column at a door: Arrow data, or a list of Python objects that Arrow might change on the way.
 Column: TypeAlias = "pa.ChunkedArray | list[Any]"
@@ -41,52 +43,95 @@ class Timed(NamedTuple):
     clock: Clock
 
 
-def frame_columns(frame: Any) -> dict[str, Column]:
+class LazyColumns(Mapping[str, Column]):
+    """Columns of a file that are read when asked for and not kept, so that one at a time is in memory."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[str], Column]) -> None:
+        self._names = tuple(names)
+        self._read = read
+
+    def __getitem__(self, name: str) -> Column:
+        return self._read(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def frame_columns(frame: Any) -> Mapping[str, Column]:
     """The columns of any table that narwhals understands, or of a dict of columns."""
-    if isinstance(frame, Mapping):
-        columns = {name: _column(values, name) for name, values in frame.items()}
-        lengths = {name: len(column) for name, column in columns.items()}
-        if len(set(lengths.values())) > 1:
-            raise ColumnError(f"Columns differ in length: {lengths}. Every row needs a value in each column.")
-    else:
-        columns = _narwhals_columns(frame)
-    strange = [name for name in columns if not isinstance(name, str)]
-    if strange:
-        raise ColumnError(f"Column names must be strings; got {shown(strange)}.")
+    if isinstance(frame, LazyColumns):
+        return frame
+    if not isinstance(frame, Mapping):
+        return _narwhals_columns(frame)
+    _check_names(list(frame))
+    columns = {name: _column(values, name) for name, values in frame.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ColumnError(f"Columns differ in length: {lengths}. Every row needs a value in each column.")
     return columns
 
 
 def _column(values: Any, name: object) -> Column:
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype != object:
-        return pa.chunked_array([pa.array(values)])
-    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise ColumnError(f"Column {name!r} must hold many values; got the single value {values!r}.")
-    if hasattr(values, "__narwhals_series__") or not isinstance(values, Sequence | np.ndarray):
-        series = nw.from_native(values, series_only=True, pass_through=True)
-        if isinstance(series, nw.Series):
-            return _series_column(series)
-    return list(values)
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    if isinstance(values, pa.Array):
+        return pa.chunked_array([values])
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return _numpy_column(values, name)
+    if isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes):
+        return list(values)
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _series_column(series)
+    raise ColumnError(
+        f"Column {name!r} must be a list, an array or a series; got a {type(values).__name__}: {values!r:.60}."
+    )
+
+
+def _numpy_column(values: Array, name: object) -> Column:
+    if values.ndim != 1:
+        raise ColumnError(f"Column {name!r} has shape {values.shape}; expected one value for each row.")
+    if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] not in UNITS:
+        values = values.astype("datetime64[s]")
+    try:
+        return pa.chunked_array([pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))])
+    except (pa.ArrowException, TypeError) as error:
+        raise ColumnError(f"Column {name!r} of {values.dtype} cannot be read: {error}. Convert it first.") from error
 
 
 def _narwhals_columns(frame: Any) -> dict[str, Column]:
+    if isinstance(frame, str | PathLike):
+        raise InputError(f"{fspath(frame)!r} is a path; read it with crowdgraph.read_csv or crowdgraph.read_parquet.")
+    if hasattr(frame, "columns") and hasattr(frame.columns, "tolist"):
+        _check_names(frame.columns.tolist())
     try:
         table = nw.from_native(frame)
-        if isinstance(table, nw.LazyFrame):
-            table = table.collect()
-        names = table.columns
     except NarwhalsDuplicateError as error:
         raise ColumnError(f"The table has columns of the same name: {error}. Rename or drop them.") from error
     except TypeError as error:
         raise InputError(
             f"Cannot read a table from a {type(frame).__name__}; give a pandas, polars or pyarrow table, a DuckDB "
-            "relation or a dict of columns. For files use crowdgraph.read_csv or crowdgraph.read_parquet."
+            "relation or a dict of columns."
         ) from error
-    doubled = sorted({name for name in names if names.count(name) > 1})
+    if isinstance(table, nw.LazyFrame):
+        table = table.collect()
+    _check_names(table.columns)
+    return {name: _series_column(table[name]) for name in table.columns}
+
+
+def _check_names(names: Sequence[object]) -> None:
+    strange = [name for name in names if not isinstance(name, str)]
+    if strange:
+        raise ColumnError(f"Column names must be text; got {shown(strange)}. Rename the columns.")
+    doubled = sorted({str(name) for name in names if list(names).count(name) > 1})
     if doubled:
         raise ColumnError(f"The table has columns of the same name: {shown(doubled)}. Rename or drop them.")
-    return {name: _series_column(table[name]) for name in names}
 
 
 def _series_column(series: nw.Series[Any]) -> Column:
@@ -100,25 +145,36 @@ def _series_column(series: nw.Series[Any]) -> Column:
 
 
 def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column without dictionary encoding."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    """The column without dictionary encoding and without views of text, which Arrow cannot cast everywhere."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
 
 def attribute_array(column: Column) -> Array:
     """An attribute as a NumPy column; None stands for null except in floats (NaN) and datetimes (NaT)."""
     if isinstance(column, list):
-        try:
-            column = pa.chunked_array([pa.array(column)])
-        except (pa.ArrowException, TypeError, OverflowError):
-            return sealed(object_array(column))
+        return sealed(_object_attribute(column))
     column = plain_type(column)
     kind = column.type
     timestamp = pa.types.is_timestamp(kind) and kind.tz is None
     whole = column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_boolean(kind))
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if timestamp or whole or text or pa.types.is_floating(kind):
         return sealed(np.array(column.to_numpy()))
     return sealed(object_array(column.to_pylist()))
+
+
+def _object_attribute(values: list[Any]) -> Array:
+    """Numbers and booleans as such, anything else as the Python objects they are (copied, where they can change)."""
+    listed = [plain(value) for value in values]
+    types = {type(value) for value in listed if not is_null(value)}
+    complete = not any(is_null(value) for value in listed)
+    if types in ({bool}, {int}) and complete and all(-(2**63) <= value < 2**63 for value in listed):
+        return np.array(listed)
+    if types == {float} and all(value is None or type(value) is float for value in listed):
+        return np.array(listed, dtype=np.float64)
+    return object_array(value if isinstance(value, Hashable) else deepcopy(value) for value in listed)
 
 
 def native_frame(columns: Mapping[str, Array | Coded | Timed], *, kind: str) -> Any:
@@ -147,7 +203,7 @@ def _pandas_frame(columns: Mapping[str, Array | Coded | Timed]) -> Any:
 def _arrow_column(name: str, column: Array | Coded | Timed) -> pa.Array:
     if isinstance(column, Timed):
         zone = column.clock.zone
-        return pa.array(column.times, pa.timestamp(np.datetime_data(column.times)[0], zone) if zone else None)
+        return pa.array(column.times, pa.timestamp(np.datetime_data(column.times.dtype)[0], zone) if zone else None)
     if isinstance(column, Coded):
         codes = pa.array(column.codes, mask=column.codes < 0)
         return pa.DictionaryArray.from_arrays(codes, arrow_array(name, column.values)).dictionary_decode()
@@ -159,15 +215,15 @@ def arrow_array(name: str, values: Array) -> pa.Array:
     try:
         if values.dtype != object:
             return pa.array(values)
-        array = pa.array(values.tolist())
-        if not (pa.types.is_list(array.type) or pa.types.is_binary(array.type)):
-            return array
-        reason = f"it holds {type(values[0]).__name__}s"
-    except (pa.ArrowException, TypeError, OverflowError) as error:
+        types = {type(value) for value in values.tolist() if not is_null(value)}
+        if not types & {list, tuple, dict, set, frozenset} and len(types) <= 1:
+            return pa.array([None if is_null(value) else value for value in values.tolist()])
+        reason = f"it holds values of type {' and '.join(sorted(kind.__name__ for kind in types))}"
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason = str(error)
     raise IdError(
         f"Column {name!r} cannot become an Arrow column: {reason}. "
-        "Use ids of one plain type (strings or integers), or take the graph out with to_pandas() or to_networkx()."
+        "Use values of one plain type, or take the graph out with to_pandas() or to_networkx()."
     )
 
 

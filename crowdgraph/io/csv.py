@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
-from crowdgraph.errors import ColumnError, InputError, shown
+from crowdgraph.errors import ColumnError, InputError, ParameterError, shown
 from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io.store import is_file
 
 __all__ = ["read_csv"]
 
@@ -75,28 +75,29 @@ def read_csv(
 
 def csv_table(path: str | PathLike[str], *, text: Iterable[str] | None, delimiter: str = ",") -> pa.Table:
     """A CSV file as a table; the named columns (all, if None) stay text, the others are read as what they look like."""
-    if not Path(path).is_file():
-        what = "is a directory" if Path(path).is_dir() else "does not exist"
-        raise InputError(f"{fspath(path)!r} {what}; give the path of a CSV file.")
-    names = _header(path, delimiter)
-    kept = names if text is None else [name for name in text if name in names]
+    if not is_file(path):
+        raise InputError(f"{path!r} is not a file; give the path of a CSV file.")
+    if len(delimiter) != 1 or not delimiter.isascii():
+        raise ParameterError(f"delimiter={delimiter!r} must be a single ASCII character, such as ',' or ';'.")
     try:
-        return _read(path, kept, delimiter)
-    except pa.ArrowInvalid as error:
-        if "conversion error" not in str(error):
-            raise InputError(f"{fspath(path)!r} is not a readable CSV file: {error}.") from error
-        # The type seen in the first rows does not hold for all: as text, errors can name the row.
-        return _read(path, names, delimiter)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{fspath(path)!r} could not be read, it may be cut short: {error}.") from error
+        names = _header(path, delimiter)
+        kept = names if text is None else [name for name in text if name in names]
+        try:
+            return _read(path, kept, delimiter)
+        except pa.ArrowInvalid as error:
+            if "conversion error" not in str(error):
+                raise
+            # The type seen in the first rows does not hold for all: as text, errors can name the row.
+            return _read(path, names, delimiter)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise InputError(
+            f"{fspath(path)!r} cannot be read as a CSV file in UTF-8, it may be of another kind or cut short: {error}."
+        ) from error
 
 
 def _header(path: str | PathLike[str], delimiter: str) -> list[str]:
-    try:
-        with pa_csv.open_csv(fspath(path), parse_options=_parsing(delimiter)) as reader:
-            names = list(reader.schema.names)
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        raise InputError(f"{fspath(path)!r} is not a readable CSV file: {error}.") from error
+    with pa_csv.open_csv(fspath(path), parse_options=_parsing(delimiter)) as reader:
+        names = list(reader.schema.names)
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise ColumnError(f"{fspath(path)!r} has columns of the same name: {shown(doubled)}. Rename or drop them.")

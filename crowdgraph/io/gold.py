@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core.columns import Array, is_null
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ColumnError, GoldError, GoldWarning, shown
-from crowdgraph.io.columns import Column, frame_columns
-from crowdgraph.io.ids import encode, is_null, label_codes, natural_order
+from crowdgraph.io.columns import Column, LazyColumns, frame_columns
+from crowdgraph.io.ids import encode, label_codes, natural_order
 
 __all__ = ["read_gold"]
 
@@ -45,15 +46,16 @@ def read_gold(
     rows = np.array([row for row, name in enumerate(stated.items) if name in items], dtype=np.int64)
     codes = items.codes([stated.items[row] for row in rows])
     probs = np.full((len(items), len(known)), np.nan)
+    seen = np.zeros(len(items), dtype=bool)
     for code, values in zip(codes, stated.probs[rows], strict=True):
         new = np.zeros(len(known))
         new[place] = values
-        if not np.isnan(probs[code, 0]) and not np.array_equal(probs[code], new):
+        if seen[code] and not np.array_equal(probs[code], new, equal_nan=True):
             raise GoldError(
                 f"Gold contradicts itself for item {items.ids[code]!r}: {_said(probs[code], known)} and "
                 f"{_said(new, known)}. Keep one of them, or give probabilities."
             )
-        probs[code] = new
+        probs[code], seen[code] = new, True
     n_unmatched = len(set(stated.items)) - len(np.unique(codes))
     if n_unmatched:
         _warn_unmatched(n_unmatched, stated.items, items)
@@ -65,7 +67,7 @@ def _stated(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> S
         raise GoldError(
             f"gold={str(gold)!r} is a path; read it with crowdgraph.read_csv(..., gold=path), or give a table."
         )
-    if isinstance(gold, Mapping) and not _is_table(gold, item):
+    if isinstance(gold, Mapping) and not isinstance(gold, LazyColumns) and not _is_table(gold, item):
         return _from_mapping(gold)
     columns = frame_columns(gold)
     if item not in columns:
@@ -77,10 +79,13 @@ def _stated(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> S
 
 def _is_table(gold: Mapping[Any, Any], item: str) -> bool:
     """Whether a mapping is a dict of columns and not a mapping from item to class."""
-    return item in gold and not isinstance(gold[item], Hashable)
+    listed = list | np.ndarray | pa.Array | pa.ChunkedArray
+    whole = item in gold and hasattr(gold[item], "__len__") and not isinstance(gold[item], str | bytes | Mapping)
+    return whole or any(isinstance(values, listed) for values in gold.values())
 
 
 def _from_mapping(gold: Mapping[Any, Any]) -> Stated:
+    gold = {item: value for item, value in gold.items() if not is_null(value)}
     if not gold:
         return Stated([], (), np.zeros((0, 0)))
     soft = [isinstance(value, Mapping) for value in gold.values()]
@@ -90,7 +95,10 @@ def _from_mapping(gold: Mapping[Any, Any]) -> Stated:
         dict.fromkeys(name for value in gold.values() for name in (value if isinstance(value, Mapping) else (value,)))
     )
     rows = [value if isinstance(value, Mapping) else {value: 1.0} for value in gold.values()]
-    probs = np.array([[float(row.get(name, 0.0)) for name in names] for row in rows])
+    try:
+        probs = np.array([[float(row.get(name, 0.0)) for name in names] for row in rows])
+    except (TypeError, ValueError) as error:
+        raise GoldError(f"Gold given as {{class: probability}} must hold numbers: {error}.") from error
     return Stated(list(gold), names, probs)
 
 
@@ -103,7 +111,7 @@ def _from_labels(items: Column, labels: Column) -> Stated:
     )
 
 
-def _from_probabilities(columns: dict[str, Column], item: str, names: Sequence[Hashable]) -> Stated:
+def _from_probabilities(columns: Mapping[str, Column], item: str, names: Sequence[Hashable]) -> Stated:
     """A column of probabilities for each class; rows that are null throughout say nothing."""
     by_text = {str(name): name for name in names}
     found = [column for column in columns if column != item]

@@ -9,53 +9,77 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdgraph.core.columns import Array, id_array, object_array, plain, sealed
+from crowdgraph.core.columns import Array, is_null, object_array, plain
 from crowdgraph.errors import IdError, InputError, LabelError, shown
-from crowdgraph.io.columns import Coded, Column, plain_type
+from crowdgraph.io.columns import Coded, Column
 
-__all__ = ["encode", "is_null", "label_codes", "natural_order", "one_type"]
+__all__ = ["encode", "first_appearance", "label_codes", "natural_order", "occurring"]
 
 
 def encode(column: Column, *, what: str) -> Coded:
-    """The distinct values of a column in order of first appearance, and a code for each row; -1 is null."""
-    coded = _encode_objects(column, what) if isinstance(column, list) else _encode_arrow(column, what)
-    return Coded(coded.codes, _whole_numbers(coded.values))
-
-
-def is_null(value: object) -> bool:
-    """Whether a Python object stands for a missing value: None, NaN, NaT or pandas' NA."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating | np.datetime64) and value != value
-
-
-def _encode_arrow(column: pa.ChunkedArray, what: str) -> Coded:
-    if pa.types.is_dictionary(column.type) and column.num_chunks == 1:
-        coded = column
-    else:
-        column = plain_type(column)
-        if pa.types.is_nested(column.type):
-            raise IdError(
-                f"The {what} column holds {column.type} values, which cannot be ids; use strings or integers."
-            )
-        if pa.types.is_floating(column.type):
-            nan = pc.is_nan(column)
-            column = pc.if_else(nan, pa.scalar(None, column.type), column)
+    """The distinct values of a column and a code for each row; -1 is null. Some values may not occur."""
+    if isinstance(column, list):
+        return _encode_objects(column, what)
+    if pa.types.is_dictionary(column.type):
+        return _encode_dictionary(column, what)
+    if pa.types.is_nested(column.type):
+        raise IdError(f"The {what} column holds {column.type} values, which cannot be ids; use strings or integers.")
+    if pa.types.is_integer(column.type) and column.null_count == 0 and len(column):
+        dense = _encode_range(column.to_numpy())
+        if dense is not None:
+            return dense
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    try:
         coded = column.dictionary_encode()
+    except pa.ArrowNotImplementedError:
+        return _encode_objects(column.to_pylist(), what)
     if coded.num_chunks == 0:
         return Coded(np.zeros(0, dtype=np.int32), object_array([]))
-    codes = [chunk.indices.fill_null(-1).to_numpy() for chunk in coded.chunks]
-    values = coded.chunk(0).dictionary
-    return Coded(np.concatenate(codes).astype(np.int32, copy=False), _values(values))
+    codes = np.concatenate([_indices(chunk) for chunk in coded.chunks])
+    return Coded(codes, _values(coded.chunk(0).dictionary))
+
+
+def _encode_range(numbers: Array) -> Coded | None:
+    """Integers that lie close together need no search: their distance from the smallest is their code."""
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > 4 * len(numbers) + 1000 or not -(2**63) <= low <= high < 2**63:
+        return None
+    return Coded((numbers.astype(np.int64) - low).astype(np.int32), np.arange(low, high + 1, dtype=np.int64))
+
+
+def _encode_dictionary(column: pa.ChunkedArray, what: str) -> Coded:
+    """Chunks may each have a dictionary of their own: the dictionaries are encoded, the rows only looked up."""
+    chunks = column.chunks
+    fresh = [place == 0 or not _same_memory(chunks[place - 1], chunk) for place, chunk in enumerate(chunks)]
+    dictionaries = [chunk.dictionary for chunk, new in zip(chunks, fresh, strict=True) if new]
+    merged = encode(pa.chunked_array(dictionaries, column.type.value_type), what=what)
+    # The last place of each table serves index -1, so nulls stay -1.
+    tables = np.split(merged.codes, np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1])
+    tables = [np.append(table, np.int32(-1)) for table in tables]
+    parts = [tables[table][_indices(chunk)] for table, chunk in zip(np.cumsum(fresh) - 1, chunks, strict=True)]
+    return Coded(np.concatenate(parts or [np.zeros(0, dtype=np.int32)]), merged.values)
+
+
+def _same_memory(left: pa.DictionaryArray, right: pa.DictionaryArray) -> bool:
+    """Whether two chunks use one dictionary, as chunks of one Parquet row group do."""
+    ours, theirs = left.dictionary, right.dictionary
+    places = [[buffer and buffer.address for buffer in part.buffers()] for part in (ours, theirs)]
+    return (len(ours), ours.offset, places[0]) == (len(theirs), theirs.offset, places[1])
+
+
+def _indices(chunk: pa.DictionaryArray) -> Array:
+    indices = chunk.indices.cast(pa.int32())
+    return np.asarray((indices.fill_null(-1) if indices.null_count else indices).to_numpy())
 
 
 def _values(dictionary: pa.Array) -> Array:
+    """The distinct values as ids; floats that are whole numbers become integers again (pandas makes them floats)."""
     if pa.types.is_integer(dictionary.type) and dictionary.type != pa.uint64():
         return np.asarray(dictionary.to_numpy(), dtype=np.int64)
     if pa.types.is_string(dictionary.type) or pa.types.is_large_string(dictionary.type):
-        values: Array = dictionary.to_numpy(zero_copy_only=False)
-        return values
-    return object_array(dictionary.to_pylist())
+        return np.asarray(dictionary.to_numpy(zero_copy_only=False), dtype=object)
+    return whole_numbers(object_array(dictionary.to_pylist()))
 
 
 def _encode_objects(column: list[Any], what: str) -> Coded:
@@ -81,25 +105,25 @@ def _encode_objects(column: list[Any], what: str) -> Coded:
                 f"row has {kept[code]!r} ({type(kept[code]).__name__}). Convert the column to one type."
             )
         codes[row] = code
-    return Coded(codes, object_array(kept))
+    return Coded(codes, whole_numbers(object_array(kept)))
 
 
-def _whole_numbers(values: Array) -> Array:
+def whole_numbers(values: Array) -> Array:
     """Integers where a table turned them into floats (as pandas does beside nulls); other values as they are."""
-    floats = values.dtype == object and len(values) and all(type(value) is float for value in values)
+    floats = len(values) > 0 and all(type(value) is float for value in values)
     if floats and all(value.is_integer() and abs(value) < 2**53 for value in values):
-        return sealed(values.astype(np.int64))
-    return id_array(values)
+        return np.array(values.tolist(), dtype=np.int64)
+    return values
 
 
 def label_codes(
-    column: Column, *, labels: Iterable[Hashable] | None, error: type[InputError] = LabelError, what: str = "label"
+    column: Column, *, labels: tuple[Hashable, ...] | None, error: type[InputError] = LabelError, what: str = "label"
 ) -> tuple[Array, tuple[Hashable, ...]]:
     """Codes into the given labels, or into the labels that occur, sorted; -1 is null."""
-    coded = encode(column, what=what)
+    coded = occurring(encode(column, what=what))
     found = coded.values.tolist()
     one_type(found, what=what, error=error, row_of=lambda code: int(np.argmax(coded.codes == code)))
-    names = natural_order(found) if labels is None else tuple(labels)
+    names = natural_order(found) if labels is None else labels
     place = {name: code for code, name in enumerate(names)}
     strangers = [code for code, value in enumerate(found) if value not in place]
     if strangers:
@@ -113,6 +137,25 @@ def label_codes(
     # The last place of the table serves code -1, so nulls stay -1.
     table = np.array([*(place[value] for value in found), -1], dtype=np.int16 if len(names) < 2**15 else np.int32)
     return table[coded.codes], names
+
+
+def occurring(coded: Coded) -> Coded:
+    """The same column with the values that occur, in order of their first row."""
+    order = first_appearance(coded)
+    place = np.full(len(coded.values) + 1, -1, dtype=np.int32)
+    place[order] = np.arange(len(order))
+    return Coded(place[coded.codes], coded.values[order])
+
+
+def first_appearance(coded: Coded) -> Array:
+    """The codes that occur, in order of their first row."""
+    n_rows = len(coded.codes)
+    first: Array = np.full(len(coded.values) + 1, n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
+    # Of several rows with one code the last written stays: going backwards, that is the first row.
+    first[coded.codes[::-1]] = np.arange(n_rows - 1, -1, -1, dtype=first.dtype)
+    first = first[:-1]
+    order = np.argsort(first, kind="stable")
+    return order[: np.count_nonzero(first < n_rows)]
 
 
 def one_type(values: Sequence[Hashable], *, what: str, error: type[InputError], row_of: Callable[[int], int]) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-from collections.abc import Callable, Hashable
-from os import PathLike
+import re
+from collections.abc import Callable, Hashable, Iterable
+from os import PathLike, fspath
 from typing import Any, TypeVar
 
 import networkx as nx
 import numpy as np
 
 from crowdgraph.core.clock import Clock, Moment
-from crowdgraph.core.columns import plain
+from crowdgraph.core.columns import is_null, plain
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import IdError, InputError, NotAnnotatedError, shown
+from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, shown
 from crowdgraph.io.columns import Column
 from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.store import replacing
@@ -31,32 +31,34 @@ __all__ = [
 
 Carried = TypeVar("Carried")
 KINDS = ("volunteer", "item")
+# Characters that XML has no way to write.
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+GEXF_NAMES = ("viz", "parents", "pid", "slices", "start", "end", "weight", "type", "thickness")
 # Node attributes that to_networkx makes from annotations and gold; from_networkx does not take them for attributes.
 COMPUTED = ("confusion", "participation", "class_probs", "gold")
 
 
-def graph_to_networkx(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph[Any]:
+def graph_to_networkx(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph:
     """Volunteers and items as nodes, responses as edges; see `CrowdGraph.to_networkx`."""
     clock = graph.responses.clock
-    network: nx.MultiGraph[Any] = nx.MultiGraph(
+    network: nx.MultiGraph = nx.MultiGraph(
         crowdgraph={"classes": graph.classes, "labels": graph.labels, "clock": clock.kind, "zone": clock.zone}
     )
     annotations = node_annotations(graph, at=at)
     for kind, nodes in (("volunteer", graph.volunteers), ("item", graph.items)):
         for code, node_id in enumerate(nodes.ids.tolist()):
-            attributes = {name: column[code] for name, column in nodes.attributes.items()}
+            attributes = {name: plain(column[code]) for name, column in nodes.attributes.items()}
             extra = {name: values[code] for name, values in annotations[kind].items() if values[code] is not None}
-            network.add_node((kind, node_id), kind=kind, id=node_id, **attributes, **extra)
-    for position, response in enumerate(graph_until(graph, at).responses):
-        network.add_edge(
+            network.add_nodes_from([((kind, node_id), {"kind": kind, "id": node_id, **attributes, **extra})])
+    network.add_edges_from(
+        (
             ("volunteer", response.volunteer),
             ("item", response.item),
-            key=position,
-            label=response.label,
-            time=response.time,
-            position=position,
-            **response.attributes,
+            position,
+            {"label": response.label, "time": response.time, "position": position, **response.attributes},
         )
+        for position, response in enumerate(graph_until(graph, at).responses)
+    )
     return network
 
 
@@ -90,12 +92,14 @@ def _carried(read: Callable[[], Carried]) -> Carried | None:
         return None
 
 
-def graph_from_networkx(network: nx.Graph[Any], *, gold: Any = None, duplicates: str = "all") -> CrowdGraph:
+def graph_from_networkx(network: nx.Graph, *, gold: Any = None, duplicates: str = "all") -> CrowdGraph:
     """A graph from a networkx graph whose edges are responses; see `CrowdGraph.from_networkx`."""
-    about = network.graph.get("crowdgraph", {})
+    if not isinstance(network, nx.Graph):
+        raise InputError(f"Expected a networkx graph; got a {type(network).__name__}.")
+    about = _about(network)
     tables, id_of, known = _node_tables(network)
     edges = [_volunteer_first(network, left, right, data) for left, right, data in network.edges(data=True)]
-    if all("position" in data for _, _, data in edges):
+    if all(isinstance(data.get("position"), int) for _, _, data in edges):
         edges.sort(key=lambda edge: edge[2]["position"])
     columns: dict[str, Column] = {
         "volunteer": [id_of[volunteer] for volunteer, _, _ in edges],
@@ -105,6 +109,7 @@ def graph_from_networkx(network: nx.Graph[Any], *, gold: Any = None, duplicates:
     if about or any("time" in data for _, _, data in edges):
         columns["time"] = [data.get("time") for _, _, data in edges]
     extra = dict.fromkeys(name for _, _, data in edges for name in data if name not in ("label", "time", "position"))
+    _check_free(extra, columns, "edge")
     columns |= {name: [data.get(name) for _, _, data in edges] for name in extra}
     return graph_from_frame(
         columns,
@@ -119,8 +124,22 @@ def graph_from_networkx(network: nx.Graph[Any], *, gold: Any = None, duplicates:
     )
 
 
+def _about(network: nx.Graph) -> dict[str, Any]:
+    """What `to_networkx` noted about the graph, if it made this one."""
+    about = network.graph.get("crowdgraph", {})
+    if not isinstance(about, dict) or (about and about.keys() != {"classes", "labels", "clock", "zone"}):
+        raise InputError("The graph attribute 'crowdgraph' is not what to_networkx() wrote; delete it.")
+    return about
+
+
+def _check_free(names: Iterable[str], taken: Iterable[str], owner: str) -> None:
+    clash = [name for name in names if name in (*taken, "volunteer", "item")]
+    if clash:
+        raise ColumnError(f"The {owner} attribute {clash[0]!r} has the name of a part of the graph; rename it.")
+
+
 def _node_tables(
-    network: nx.Graph[Any],
+    network: nx.Graph,
 ) -> tuple[dict[str, dict[str, Any]], dict[Hashable, Hashable], dict[Hashable, Any]]:
     """The two tables of nodes, the id of each node, and gold where nodes carry it."""
     rows: dict[str, list[tuple[Hashable, dict[str, Any]]]] = {kind: [] for kind in KINDS}
@@ -133,19 +152,22 @@ def _node_tables(
                 f"Node {node!r} has kind={kind!r}; every node needs the attribute kind='volunteer' or kind='item'."
             )
         id_of[node] = data.get("id", node)
+        if not isinstance(id_of[node], Hashable):
+            raise IdError(f"Node {node!r} has id={id_of[node]!r}, which cannot be an id; use text, numbers or tuples.")
         rows[kind].append((id_of[node], data))
-        if data.get("gold") is not None:
+        if kind == "item" and data.get("gold") is not None:
             gold[id_of[node]] = data["gold"]
     tables = {}
     for kind, nodes in rows.items():
         names = dict.fromkeys(name for _, data in nodes for name in data if name not in ("kind", "id", *COMPUTED))
+        _check_free(names, (), "node")
         table: dict[str, Any] = {kind: [node_id for node_id, _ in nodes]}
         tables[kind] = table | {name: [data.get(name) for _, data in nodes] for name in names}
     return tables, id_of, gold
 
 
 def _volunteer_first(
-    network: nx.Graph[Any], left: Hashable, right: Hashable, data: dict[str, Any]
+    network: nx.Graph, left: Hashable, right: Hashable, data: dict[str, Any]
 ) -> tuple[Hashable, Hashable, dict[str, Any]]:
     kinds = network.nodes[left]["kind"], network.nodes[right]["kind"]
     if kinds == ("item", "volunteer"):
@@ -159,9 +181,9 @@ def _volunteer_first(
     return left, right, data
 
 
-def network_to_networkx(network: VolunteerNetwork) -> nx.Graph[Any]:
+def network_to_networkx(network: VolunteerNetwork) -> nx.Graph:
     """Volunteer ids as nodes, weights on the edges."""
-    made: nx.Graph[Any] = nx.Graph(method=network.method)
+    made: nx.Graph = nx.Graph(method=network.method)
     ids = network.volunteers.tolist()
     made.add_nodes_from(ids)
     made.add_weighted_edges_from(
@@ -183,10 +205,10 @@ def write_gexf(graph: CrowdGraph, path: str | PathLike[str], *, at: Moment | Non
 
 def _write(graph: CrowdGraph, path: str | PathLike[str], at: Moment | None, writer: Callable[..., None]) -> None:
     with replacing(path) as part:
-        writer(flat_network(graph, at=at), os.fspath(part))
+        writer(flat_network(graph, at=at), fspath(part))
 
 
-def flat_network(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph[Any]:
+def flat_network(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph:
     """The networkx graph with text as nodes and plain numbers or text as attributes, as files need it."""
     rich = graph_to_networkx(graph, at=at)
     names = {node: f"{node[0]}:{node[1]}" for node in rich}
@@ -194,36 +216,54 @@ def flat_network(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGrap
         texts = list(names.values())
         twice = sorted({text for text in texts if texts.count(text) > 1})
         raise IdError(f"Ids that differ become the same text in a file: {shown(twice)}. Rename them first.")
-    flat: nx.MultiGraph[Any] = nx.MultiGraph()
-    for node, data in rich.nodes(data=True):
-        flat.add_node(names[node], **_flat(data, graph))
-    for left, right, key, data in rich.edges(keys=True, data=True):
-        flat.add_edge(names[left], names[right], key=key, **_flat(data, graph))
+    nodes = _one_type_each([_flat(data, graph) for _, data in rich.nodes(data=True)])
+    edges = _one_type_each([_flat(data, graph) for _, _, data in rich.edges(data=True)])
+    for text in (*names.values(), *(value for data in (*nodes, *edges) for value in (*data, *data.values()))):
+        _check_xml(text)
+    flat: nx.MultiGraph = nx.MultiGraph()
+    flat.add_nodes_from(zip(names.values(), nodes, strict=True))
+    flat.add_edges_from(
+        (names[left], names[right], key, data)
+        for (left, right, key), data in zip(rich.edges(keys=True), edges, strict=True)
+    )
     return flat
 
 
 def _flat(data: dict[str, Any], graph: CrowdGraph) -> dict[str, Any]:
     """Attributes as numbers, booleans and text; confusion and probabilities entry by entry; nulls left out."""
-    plain: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in data.items():
         if name == "confusion":
             cells = np.ndenumerate(value)
-            plain |= {f"confusion[{graph.classes[j]},{graph.labels[k]}]": float(p) for (j, k), p in cells}
+            flat |= {f"confusion[{graph.classes[j]},{graph.labels[k]}]": float(p) for (j, k), p in cells}
         elif name == "class_probs":
-            plain |= {f"p({key})": float(p) for key, p in zip(graph.classes, value, strict=True)}
+            flat |= {f"p({key})": float(p) for key, p in zip(graph.classes, value, strict=True)}
         elif name == "participation":
-            plain |= {f"participation[{k}]": float(p) for k, p in enumerate(value)}
+            flat |= {f"participation[{k}]": float(p) for k, p in enumerate(value)}
         elif name == "gold" and isinstance(value, dict):
-            plain |= {f"gold({key})": float(p) for key, p in value.items()}
-        else:
-            plain |= _scalar(name, value)
-    return plain
+            flat |= {f"gold({key})": float(p) for key, p in value.items()}
+        elif not is_null(value):
+            # GEXF gives meanings of its own to these names.
+            flat[f"{name}_" if name in GEXF_NAMES else name] = _scalar(value)
+    return flat
 
 
-def _scalar(name: str, value: Any) -> dict[str, Any]:
-    value = plain(value)
-    if value is None or value != value:
-        return {}
+def _scalar(value: Any) -> bool | int | float | str:
     if isinstance(value, dt.date):
-        return {name: value.isoformat()}
-    return {name: value if isinstance(value, bool | int | float | str) else str(value)}
+        return value.isoformat()
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+def _one_type_each(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Attributes that mix types become text throughout, since files declare one type for each."""
+    types: dict[str, set[type]] = {}
+    for data in rows:
+        for name, value in data.items():
+            types.setdefault(name, set()).add(type(value))
+    mixed = {name for name, kinds in types.items() if len(kinds) > 1}
+    return [{name: str(value) if name in mixed else value for name, value in data.items()} for data in rows]
+
+
+def _check_xml(value: object) -> None:
+    if isinstance(value, str) and NOT_XML.search(value):
+        raise IdError(f"{value!r} holds a character that XML files cannot carry; rename it, or use graph.save(path).")

@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph, Duplicates
-from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, one_of, shown
+from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, MissingValueError, one_of, shown
 from crowdgraph.io.csv import csv_table
 from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io.times import read_times
 
 __all__ = ["read_panoptes"]
 
@@ -73,42 +75,64 @@ def read_panoptes(
             f"This is not a Zooniverse classification export: it lacks {shown(absent)}; it has "
             f"{shown(table.column_names, most=12)}. For other tables use crowdgraph.read_csv."
         )
-    frame = _responses(_chosen(table, workflow, anonymous), task, label, malformed)
+    times, _ = read_times(pc.replace_substring_regex(table["created_at"], r" UTC$", "Z"))
+    chosen = _chosen(table, workflow, anonymous)
+    rows, answers = _answers(table["annotations"], chosen, task, label, malformed)
+    frame = {
+        "volunteer": _names(table["user_name"], anonymous).take(rows),
+        "item": table["subject_ids"].take(rows),
+        "label": answers,
+        "time": times.times[rows],
+        **{name: table[name].take(rows) for name in KEPT if name in table.column_names},
+    }
     if isinstance(gold, str | PathLike):
         gold = csv_table(gold, text=("item", "label"))
-    return graph_from_frame(frame, gold=gold, classes=classes, labels=labels, duplicates=duplicates)
+    return graph_from_frame(frame, gold=gold, classes=classes, labels=labels, duplicates=duplicates, clock=times.clock)
 
 
-def _chosen(table: pa.Table, workflow: int | str | None, anonymous: str) -> pa.Table:
-    """The rows of the workflow and volunteers that were asked for, with their row number in the file."""
-    table = table.append_column("row", pa.array(np.arange(table.num_rows)))
+def _chosen(table: pa.Table, workflow: int | str | None, anonymous: str) -> Array:
+    """The rows of the workflow and volunteers that were asked for."""
+    chosen = np.ones(table.num_rows, dtype=bool)
     if workflow is not None:
         if "workflow_id" not in table.column_names:
             raise ColumnError("The export has no column 'workflow_id'; leave out workflow=.")
         found = pc.unique(table["workflow_id"]).to_pylist()
         if str(workflow) not in found:
             raise InputError(f"No row belongs to workflow {str(workflow)!r}; the export has {shown(found)}.")
-        table = table.filter(pc.equal(table["workflow_id"], str(workflow)))
-    nameless = pc.starts_with(table["user_name"], ANONYMOUS).fill_null(pa.scalar(value=True))
+        chosen &= pc.equal(table["workflow_id"], str(workflow)).fill_null(pa.scalar(value=False)).to_numpy()
     if anonymous == "drop":
-        table = table.filter(pc.invert(nameless))
-    if anonymous == "pool":
-        pooled = pc.if_else(nameless, ANONYMOUS, table["user_name"])
-        table = table.set_column(table.column_names.index("user_name"), "user_name", pooled)
-    return table
+        chosen &= ~_nameless(table["user_name"]).to_numpy()
+    rows = np.flatnonzero(chosen)
+    for name in NEEDED:
+        null = rows[table[name].is_null().to_numpy()[rows]]
+        if len(null) and name != "annotations":
+            raise MissingValueError(f"Column {name!r} is empty in rows {shown(null.tolist())}; mend the export.")
+    return rows
 
 
-def _responses(
-    table: pa.Table, task: str, label: Callable[[Any], Hashable | None] | None, malformed: str
-) -> dict[str, Any]:
-    """The columns of the responses: one for each row that answers the task."""
-    kept: list[int] = []
+def _nameless(names: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.starts_with(names, ANONYMOUS).fill_null(pa.scalar(value=False))
+
+
+def _names(names: pa.ChunkedArray, anonymous: str) -> pa.ChunkedArray:
+    return pc.if_else(_nameless(names), ANONYMOUS, names) if anonymous == "pool" else names
+
+
+def _answers(
+    annotations: pa.ChunkedArray,
+    chosen: Array,
+    task: str,
+    label: Callable[[Any], Hashable | None] | None,
+    malformed: str,
+) -> tuple[Array, list[Hashable]]:
+    """The rows that answer the task, and their labels."""
+    rows: list[int] = []
     labels: list[Hashable] = []
     bad: list[int] = []
-    for place, (row, text) in enumerate(zip(table["row"].to_pylist(), table["annotations"].to_pylist(), strict=True)):
+    for row, text in zip(chosen.tolist(), annotations.take(chosen).to_pylist(), strict=True):
         try:
             value = _task_value(text, task)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             if malformed == "error":
                 raise InputError(
                     f"The annotations in row {row} are not readable ({error}): {str(text)[:80]!r}. "
@@ -118,7 +142,7 @@ def _responses(
             continue
         answer = SKIP if value is SKIP else _answer(value, label, row)
         if answer is not SKIP:
-            kept.append(place)
+            rows.append(row)
             labels.append(answer)
     if bad:
         warnings.warn(
@@ -126,16 +150,10 @@ def _responses(
             DroppedRowsWarning,
             stacklevel=3,
         )
-    if not kept:
-        raise InputError(f"No row answers the task {task!r}; the export asks {shown(_tasks(table)) or 'no tasks'}.")
-    rows = table.take(kept)
-    return {
-        "volunteer": rows["user_name"],
-        "item": rows["subject_ids"],
-        "label": labels,
-        "time": pc.replace_substring_regex(rows["created_at"], r" UTC$", "Z"),
-        **{name: rows[name] for name in KEPT if name in rows.column_names},
-    }
+    if not rows:
+        asked = shown(_tasks(annotations)) or "no tasks"
+        raise InputError(f"No row answers the task {task!r}; the export asks {asked}.")
+    return np.array(rows), labels
 
 
 def _task_value(text: str | None, task: str) -> Any:
@@ -172,12 +190,12 @@ def _answer(value: Any, label: Callable[[Any], Hashable | None] | None, row: int
     return value
 
 
-def _tasks(table: pa.Table) -> list[str]:
+def _tasks(annotations: pa.ChunkedArray) -> list[str]:
     """The tasks of the first rows, for messages."""
     found: dict[str, None] = {}
-    for text in table["annotations"].slice(0, 1000).to_pylist():
+    for text in annotations.slice(0, 1000).to_pylist():
         try:
             found.update((str(entry["task"]), None) for entry in _entries(json.loads(text or "null")))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
     return list(found)

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import InputError
+from crowdgraph.errors import ColumnError, InputError, shown
+from crowdgraph.io.columns import LazyColumns
 from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io.store import is_file
 
 __all__ = ["read_parquet"]
 
@@ -44,32 +46,74 @@ def read_parquet(
     >>> len(cg.read_parquet(path).responses)
     2
     """
-    wanted = None if columns is None else list(columns)
     if isinstance(gold, str | PathLike):
-        gold = parquet_table(gold)
-    return graph_from_frame(parquet_table(source, columns=wanted), gold=gold, **options)
+        gold = parquet_columns(gold)
+    return graph_from_frame(parquet_columns(source, columns=columns), gold=gold, **options)
 
 
-def parquet_table(source: Source, *, columns: list[str] | None = None) -> pa.Table:
-    """One table of one or several Parquet files."""
+def parquet_columns(source: Source, *, columns: Iterable[str] | None = None) -> LazyColumns:
+    """The columns of one or several Parquet files."""
     paths = _files(source)
     try:
-        # Files are read one by one: a directory read as a data set would add columns from the names of its folders.
-        tables = [pq.ParquetFile(path).read(columns=columns) for path in paths]
-        return pa.concat_tables(tables, promote_options="default")
+        files = [pq.ParquetFile(path) for path in paths]
+        compact = {name for name in files[0].schema_arrow.names if all(_is_compact(file, name) for file in files)}
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{fspath(paths[0])!r} and its sisters are not readable Parquet files: {error}.") from error
+        raise InputError(f"{_named(paths)} cannot be read as Parquet: {error}.") from error
+    found = files[0].schema_arrow.names
+    for path, file in zip(paths, files, strict=True):
+        if set(file.schema_arrow.names) != set(found):
+            raise ColumnError(
+                f"{fspath(path)!r} has the columns {shown(file.schema_arrow.names, most=12)}, the first file has "
+                f"{shown(found, most=12)}; all files need the same."
+            )
+    wanted = found if columns is None else list(columns)
+    absent = [name for name in wanted if name not in found]
+    if absent:
+        raise ColumnError(f"{_named(paths)} has no column {absent[0]!r}; it has {shown(found, most=12)}.")
+    doubled = sorted({name for name in wanted if wanted.count(name) > 1})
+    if doubled:
+        raise ColumnError(f"{_named(paths)} has columns of the same name: {shown(doubled)}. Rename or drop them.")
+    return LazyColumns(wanted, lambda name: _column(paths, name, coded=name in compact))
+
+
+def _column(paths: list[Path], name: str, *, coded: bool) -> pa.ChunkedArray:
+    """One column; opened anew, since columns are read in several threads and an open file is not safe there."""
+    try:
+        files = [pq.ParquetFile(path, read_dictionary=[name] if coded else None) for path in paths]
+        tables = [file.read(columns=[name]) for file in files]
+        return tables[0][name] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")[name]
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"Column {name!r} of {_named(paths)} cannot be read: {error}.") from error
+
+
+def _is_compact(file: pq.ParquetFile, name: str) -> bool:
+    """Whether a column of text is stored as codes throughout: it takes a few bytes a row and need not be hashed."""
+    kind = file.schema_arrow.field(name).type if file.schema_arrow.names.count(name) == 1 else None
+    if kind is None or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return False
+    place = file.metadata.schema.names.index(name) if name in file.metadata.schema.names else -1
+    groups = [file.metadata.row_group(group).column(place) for group in range(file.metadata.num_row_groups)]
+    return place >= 0 and all(
+        group.has_dictionary_page and group.total_uncompressed_size < 4 * group.num_values for group in groups
+    )
+
+
+def _named(paths: list[Path]) -> str:
+    more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
+    return f"{fspath(paths[0])!r}{more}"
 
 
 def _files(source: Source) -> list[Path]:
+    if not isinstance(source, str | PathLike | Sequence):
+        raise InputError(f"Expected a path, a list of paths or a directory; got {source!r}.")
     paths = [Path(source)] if isinstance(source, str | PathLike) else [Path(path) for path in source]
     if len(paths) == 1 and paths[0].is_dir():
         paths = sorted(paths[0].glob("*.parquet"))
-        if not paths:
-            raise InputError(f"The directory {fspath(source)!r} holds no *.parquet files.")  # type: ignore[arg-type]
     if not paths:
-        raise InputError("No Parquet files were named; give a path, a list of paths or a directory.")
+        raise InputError(
+            f"There are no Parquet files in {source!r}; give a path, a list of paths or a directory of them."
+        )
     for path in paths:
-        if not path.is_file():
+        if not is_file(path):
             raise InputError(f"{fspath(path)!r} does not exist or is not a file; give Parquet files.")
     return paths

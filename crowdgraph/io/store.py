@@ -10,6 +10,7 @@ import datetime as dt
 import io
 import json
 import os
+import stat
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -23,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, object_array, same_values
+from crowdgraph.core.clock import Clock, zone_info
+from crowdgraph.core.columns import Array, is_null, object_array, same_values
 from crowdgraph.core.communities import Communities, CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
@@ -32,7 +33,7 @@ from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
-from crowdgraph.errors import CrowdGraphError, IdError, StoreError
+from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io.columns import attribute_array
 
 __all__ = ["load", "replacing", "save"]
@@ -67,9 +68,9 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     >>> cg.load(path).equals(graph)
     True
     """
+    if not is_file(path):
+        raise StoreError(f"There is no file {path!r}; give the path that graph.save(path) wrote.")
     name = fspath(path)
-    if not Path(path).is_file():
-        raise StoreError(f"There is no file {name!r}; give the path that graph.save(path) wrote.")
     try:
         with zipfile.ZipFile(path) as archive:
             return read_graph(archive, name)
@@ -77,32 +78,39 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
         raise
     except zipfile.BadZipFile as error:
         raise StoreError(f"{name!r} is not a saved graph, or it is cut short or damaged ({error}).") from error
-    except (CrowdGraphError, KeyError, ValueError, TypeError, EOFError, OSError, pa.ArrowException) as error:
+    except Exception as error:  # a damaged file can fail anywhere, in ways its readers never foresaw
         raise StoreError(f"{name!r} is damaged: its parts do not fit together ({error}).") from error
+
+
+def is_file(path: Any) -> bool:
+    """Whether a path names a file; anything else does not."""
+    try:
+        return Path(path).is_file()
+    except (OSError, TypeError, ValueError):
+        return False
 
 
 @contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     """A new file that takes the place of `path` once it is written whole; on an error the old one stays."""
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if target.is_dir():
         raise StoreError(f"{fspath(path)!r} is a directory; give the path of a file.")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        mode = stat.S_IMODE(target.stat().st_mode) if target.is_file() else 0o666 & ~_umask()
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
+        os.close(handle)
     except OSError as error:
         raise StoreError(f"Cannot write to {fspath(target.parent)!r}: {error.strerror}.") from error
-    os.close(handle)
     part = Path(name)
     try:
         yield part
         with part.open("rb") as written:
             os.fsync(written.fileno())
-        part.chmod(0o666 & ~_umask())
+        part.chmod(mode)
         part.replace(target)
     except OSError as error:
-        raise StoreError(
-            f"{fspath(path)!r} could not be written: {error}. What was there before is unchanged."
-        ) from error
+        raise StoreError(f"{fspath(path)!r} could not be written: {error}. What was there is unchanged.") from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -143,8 +151,8 @@ def read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
     if "manifest.json" not in archive.namelist():
         raise StoreError(f"{name!r} is a zip file but no saved graph: it has no manifest.")
     manifest = json.loads(archive.read("manifest.json"))
-    if manifest.get("format") != FORMAT:
-        raise StoreError(f"{name!r} is no saved graph: its format is {manifest.get('format')!r}, expected {FORMAT!r}.")
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise StoreError(f"{name!r} is no saved graph: its manifest is of another format than {FORMAT!r}.")
     if manifest["version"] > VERSION:
         raise StoreError(
             f"{name!r} was written in format {manifest['version']}, this crowdgraph reads up to {VERSION}; "
@@ -156,8 +164,11 @@ def read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
     columns = reader.table(manifest["responses"])
     parts = {part: columns.pop(part) for part in ("volunteer", "item", "label", "time")}
     classes = reader.value(manifest["classes"])
+    rows = reader.value(manifest["gold"]["items"])
+    if (np.diff(rows, prepend=-1) <= 0).any():
+        raise StoreError(f"{name!r} is damaged: its gold names no items or an item twice.")
     probs = np.full((len(items), len(classes)), np.nan)
-    probs[reader.value(manifest["gold"]["items"])] = reader.value(manifest["gold"]["probs"])
+    probs[rows] = reader.value(manifest["gold"]["probs"])
     graph = CrowdGraph(
         volunteers,
         items,
@@ -181,7 +192,9 @@ class Writer:
 
     def value(self, value: Any) -> Any:
         """A value as JSON; what JSON lacks is written as {"kind": content}."""
-        if value is None or isinstance(value, bool | str):
+        if is_null(value) and not isinstance(value, float):
+            return None
+        if isinstance(value, bool | str):
             return value
         if isinstance(value, np.ndarray):
             return self._array(value)
@@ -209,12 +222,12 @@ class Writer:
         if arrow:
             with self._archive.open(file, "w", force_zip64=True) as target:
                 pq.write_table(pa.table({key: _to_arrow(column) for key, column in arrow.items()}), target)
-        others = {key: self._array(column) for key, column in columns.items() if key not in arrow}
+        others = {key: self._array(column, share=False) for key, column in columns.items() if key not in arrow}
         return {"file": file if arrow else None, "order": list(columns), "arrays": others}
 
     def _scalar(self, value: Any) -> Any:
         if isinstance(value, np.datetime64):
-            return {"datetime64": [int(value.astype(np.int64)), np.datetime_data(value)[0]]}
+            return {"datetime64": [int(value.astype(np.int64)), np.datetime_data(value.dtype)[0]]}
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, int):
@@ -223,9 +236,11 @@ class Writer:
             return {"float": value.hex()}
         if isinstance(value, bytes):
             return {"bytes": value.hex()}
-        if isinstance(value, dt.datetime):
-            return {"datetime": value.isoformat()}
-        if isinstance(value, dt.date):
+        if isinstance(value, dt.datetime) and not getattr(value, "nanosecond", 0):
+            zone = getattr(value.tzinfo, "key", None)
+            local = value.replace(tzinfo=None) if zone else value
+            return {"datetime": [local.isoformat(), value.fold, zone]}
+        if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
             return {"date": value.isoformat()}
         if isinstance(value, frozenset):
             return {"frozenset": [self.value(part) for part in sorted(value, key=repr)]}
@@ -239,11 +254,13 @@ class Writer:
             if share and (array is ids or (array.dtype == object and same_values(array, ids))):
                 return {"ids": name}
         if array.dtype == object:
+            if array.ndim != 1:
+                raise IdError(f"An array of objects of shape {array.shape} cannot be saved; use numbers or a list.")
             return {"objects": [self.value(part) for part in array.tolist()]}
         file = f"arrays/{self._n_arrays}.npy"
         self._n_arrays += 1
         with self._archive.open(file, "w", force_zip64=True) as target:
-            np.lib.format.write_array(target, np.ascontiguousarray(array), allow_pickle=False)
+            np.lib.format.write_array(target, np.asarray(array, order="C"), allow_pickle=False)
         return {"array": file}
 
 
@@ -263,7 +280,7 @@ class Reader:
             "ids": lambda name: self._shared[name],
             "float": float.fromhex,
             "bytes": bytes.fromhex,
-            "datetime": dt.datetime.fromisoformat,
+            "datetime": _read_datetime,
             "date": dt.date.fromisoformat,
             "datetime64": lambda pair: np.datetime64(*pair),
         }
@@ -301,12 +318,18 @@ class Reader:
         return np.lib.format.read_array(io.BytesIO(self._archive.read(file)), allow_pickle=False)
 
 
+def _read_datetime(parts: tuple[str, int, str | None]) -> dt.datetime:
+    text, fold, zone = parts
+    value = dt.datetime.fromisoformat(text).replace(fold=fold)
+    return value if zone is None else value.replace(tzinfo=zone_info(zone))
+
+
 def _survives_arrow(column: Array) -> bool:
     """Whether a column comes back from Parquet as it was: numbers, booleans, datetimes and text do."""
     if column.ndim != 1:
         return False
     if column.dtype == object:
-        return all(value is None or type(value) is str for value in column.tolist())
+        return all(value is None or (type(value) is str and value.isprintable()) for value in column.tolist())
     plain = column.dtype.kind in "iub" or column.dtype in (np.float32, np.float64)
     return plain or column.dtype in ("datetime64[ms]", "datetime64[us]", "datetime64[ns]")
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, plain
+from crowdgraph.core.clock import UNITS, Clock, iso_datetime
+from crowdgraph.core.columns import Array, is_null, plain
 from crowdgraph.errors import TimeError, shown
 from crowdgraph.io.columns import Column, Timed, plain_type
-from crowdgraph.io.ids import is_null
 
 __all__ = ["read_times"]
 
@@ -41,15 +40,15 @@ def _arrow_times(column: pa.ChunkedArray) -> tuple[Timed, Array]:
     kind = column.type
     null = np.asarray(column.is_null().to_numpy())
     if pa.types.is_integer(kind):
-        return Timed(np.array(_filled(column).cast(pa.int64()).to_numpy()), Clock("number")), null
+        return Timed(_ticks(column), Clock("number")), null
     if pa.types.is_floating(kind):
         times = np.array(column.cast(pa.float64()).to_numpy())
         return Timed(times, Clock("number")), null | np.isnan(times)
     if pa.types.is_date(kind):
-        column, kind = column.cast(pa.timestamp("s")), pa.timestamp("s")
+        kind = pa.timestamp("s" if pa.types.is_date32(kind) else "ms")
+        column = column.cast(kind)
     if pa.types.is_timestamp(kind):
-        ticks = _filled(column.cast(pa.int64())).to_numpy()
-        return Timed(np.array(ticks).view(f"datetime64[{kind.unit}]"), Clock("datetime", kind.tz)), null
+        return Timed(_ticks(column).view(f"datetime64[{kind.unit}]"), Clock("datetime", kind.tz)), null
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _string_times(column.cast(pa.string()), null)
     if pa.types.is_null(kind):
@@ -57,9 +56,14 @@ def _arrow_times(column: pa.ChunkedArray) -> tuple[Timed, Array]:
     raise TimeError(f"The times are of type {kind}; expected numbers, datetimes or ISO strings.")
 
 
-def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Null rows need a value on their way through NumPy; they are dropped or refused afterwards."""
-    return column.fill_null(0) if column.null_count else column
+def _ticks(column: pa.ChunkedArray) -> Array:
+    """Integers of our own; null rows get 0 on their way, they are dropped or refused afterwards."""
+    try:
+        whole = column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise TimeError(f"A time does not fit into a 64-bit integer: {error}. Give floats or datetimes.") from error
+    filled = whole.fill_null(0) if whole.null_count else whole
+    return np.array(filled.to_numpy()) if filled.num_chunks == 1 else np.asarray(filled.to_numpy())
 
 
 def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[Timed, Array]:
@@ -70,29 +74,54 @@ def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[Timed, Array]:
                 return _arrow_times(column.cast(pa.timestamp(unit, zone)))
             except pa.ArrowInvalid:
                 continue
-    parsed: list[Any] = [None] * len(column)
-    for row, text in enumerate(column.to_pylist()):
-        if text is not None:
-            parsed[row] = _iso(text, row)
-    timed, _ = _object_times(parsed)
-    return timed, null
-
-
-def _iso(text: str, row: int) -> dt.datetime:
-    stripped = text.strip()
-    try:
-        return dt.datetime.fromisoformat(stripped.removesuffix(" UTC") + "+00:00" * stripped.endswith(" UTC"))
-    except ValueError:
+    texts = column.to_pylist()
+    parsed = [None if text is None else _iso(text) for text in texts]
+    bad = [
+        row for row, (text, value) in enumerate(zip(texts, parsed, strict=True)) if text is not None and value is None
+    ]
+    if bad:
+        # Among times that are mostly numbers, the one that is no number is at fault.
+        row = next((row for row in bad if not _is_number(texts[row])), bad[0])
         raise TimeError(
-            f"The time in row {row} is {text!r}, which is not an ISO time; expected the form '2026-03-01T12:00:00' or "
-            "'2026-03-01T12:00:00+01:00', or numbers."
-        ) from None
+            f"{len(bad):,} times cannot be read, such as {texts[row]!r} in row {row}; expected ISO times of the form "
+            "'2026-03-01T12:00:00' or '2026-03-01T12:00:00+01:00', or numbers (as numbers, not as text)."
+        )
+    timed, _ = _object_times([pair and pair[0] for pair in parsed])
+    return Timed(_finer(timed.times, [pair[1] if pair else 0 for pair in parsed]), timed.clock), null
+
+
+def _iso(text: str) -> tuple[dt.datetime, int] | None:
+    try:
+        return iso_datetime(text)
+    except ValueError:
+        return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _finer(times: Array, nanoseconds: list[int]) -> Array:
+    """Times in microseconds with the nanoseconds beyond them."""
+    if not any(nanoseconds):
+        return times
+    finer = times.astype("datetime64[ns]")
+    if (finer.astype("datetime64[us]") != times)[~np.isnat(times)].any():
+        raise TimeError("Times with nanoseconds must lie between the years 1678 and 2262.")
+    return np.asarray(finer + np.array(nanoseconds, dtype="timedelta64[ns]"))
 
 
 def _object_times(column: list[Any]) -> tuple[Timed, Array]:
     values = [plain(value) for value in column]
     null = np.array([is_null(value) for value in values], dtype=bool)
-    kinds = {_kind(value, row): row for row, value in reversed(list(enumerate(values))) if not null[row]}
+    kinds: dict[str, int] = {}
+    for row, value in enumerate(values):
+        if not null[row]:
+            kinds.setdefault(_kind(value, row), row)
     if len(kinds) > 1:
         examples = ", ".join(f"{values[row]!r} in row {row} ({kind})" for kind, row in kinds.items())
         raise TimeError(f"The times mix kinds: {examples}. Give all of them one form, with a zone or without.")
@@ -103,8 +132,8 @@ def _object_times(column: list[Any]) -> tuple[Timed, Array]:
         return _string_times(pa.chunked_array([pa.array(values, pa.string(), from_pandas=True)]), null)
     if kind == "NumPy datetime":
         times = np.array([np.datetime64("1970") if gone else value for value, gone in zip(values, null, strict=True)])
-        unit = np.datetime_data(times)[0]
-        return Timed(times.astype("datetime64[s]") if unit in "YMWDhm" else times, Clock("datetime")), null
+        unit = np.datetime_data(times.dtype)[0]
+        return Timed(times if unit in UNITS else times.astype("datetime64[s]"), Clock("datetime")), null
     return _datetimes(values, null, aware=kind == "datetime with zone"), null
 
 
@@ -134,20 +163,25 @@ def _numbers(values: list[Any], null: Array) -> Timed:
 
 
 def _datetimes(values: list[Any], null: Array, *, aware: bool) -> Timed:
-    """Datetimes as microseconds; those with a zone in UTC, under the zone they share (UTC if they differ)."""
-    zones = {str(value.tzinfo) for value, gone in zip(values, null, strict=True) if aware and not gone}
-    instants = [
-        None if gone else value.astimezone(dt.UTC).replace(tzinfo=None) if aware else value
-        for value, gone in zip(values, null, strict=True)
-    ]
-    times = np.array(instants, dtype="datetime64[us]")
-    return Timed(times, _clock_of(zones))
-
-
-def _clock_of(zones: set[str]) -> Clock:
-    """The clock of the zones that datetimes had: their own where they share one that has a name, else UTC."""
-    name = zones.copy().pop() if len(zones) == 1 else "UTC"
+    """Datetimes; those with a zone in UTC, under the zone they share (UTC if they differ)."""
+    zones = {_zone_name(value.tzinfo) for value, gone in zip(values, null, strict=True) if aware and not gone}
     try:
-        return Clock("datetime", (name.removeprefix("UTC") or "UTC") if zones else None)
+        instants = [
+            None if gone else value.astimezone(dt.UTC).replace(tzinfo=None) if aware else value
+            for value, gone in zip(values, null, strict=True)
+        ]
+    except OverflowError as error:
+        raise TimeError(f"A time lies outside the years 1 to 9999 in UTC: {error}.") from error
+    times = _finer(np.array(instants, dtype="datetime64[us]"), [getattr(value, "nanosecond", 0) for value in values])
+    return Timed(times, Clock("datetime", (zones.pop() if len(zones) == 1 else "UTC") if aware else None))
+
+
+def _zone_name(zone: dt.tzinfo) -> str:
+    """The name under which a zone is found again; fixed offsets have theirs, unnamed zones become UTC."""
+    name = getattr(zone, "key", None) or getattr(zone, "zone", None)
+    if isinstance(zone, dt.timezone) and zone.utcoffset(None):
+        name = f"{dt.datetime(2000, 1, 1, tzinfo=zone):%:z}"[:6]
+    try:
+        return Clock("datetime", name or "UTC").zone or "UTC"
     except TimeError:
-        return Clock("datetime", "UTC")
+        return "UTC"

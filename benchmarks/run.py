@@ -1,0 +1,23 @@
+"""Run every benchmark and print one table a benchmark: ``make bench``, or ``python benchmarks/run.py graph``.
+
+Each figure is a ratio of two things measured in turn in the same run, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import graph
+import imports
+
+BENCHMARKS = {"imports": imports.main, "graph": graph.main}
+
+
+def main(names: list[str]) -> None:
+    for name in names or BENCHMARKS:
+        print(f"\n## {name}\n")
+        BENCHMARKS[name]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

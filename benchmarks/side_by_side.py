@@ -1,0 +1,46 @@
+"""Measure pieces of code in processes of their own, in turn, and tell the medians."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from typing import NamedTuple
+
+# The measured code runs between two readings of the clock and of the resident memory. The peak is read by the system,
+# and set back before the code runs, so that imports do not count.
+TEMPLATE = """
+import gc, json, resource, time
+{setup}
+gc.collect()
+def resident(name):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(name))
+with open("/proc/self/clear_refs", "w") as refs:
+    refs.write("5")
+before = resident("VmRSS")
+start = time.perf_counter()
+{code}
+seconds = time.perf_counter() - start
+print(json.dumps({{"seconds": seconds, "peak_bytes": resident("VmHWM") - before}}))
+"""
+
+
+class Measured(NamedTuple):
+    seconds: float
+    peak_bytes: float
+
+
+def measure(pieces: dict[str, tuple[str, str]], *, repeats: int) -> dict[str, Measured]:
+    """The median time and memory of each (setup, code), the pieces taking turns."""
+    runs: dict[str, list[Measured]] = {name: [] for name in pieces}
+    for _ in range(repeats):
+        for name, (setup, code) in pieces.items():
+            script = TEMPLATE.format(setup=setup, code=code)
+            done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+            runs[name].append(Measured(**json.loads(done.stdout.splitlines()[-1])))
+    return {
+        name: Measured(*(statistics.median(column) for column in zip(*measured, strict=True)))
+        for name, measured in runs.items()
+    }

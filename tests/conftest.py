@@ -1,0 +1,56 @@
+"""Settings and fixtures for all tests."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+import crowdgraph as cg
+
+mpl.use("agg")
+settings.register_profile("crowdgraph", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("crowdgraph")
+
+
+@pytest.fixture
+def columns():
+    """Three volunteers, three items, six responses out of order, two of them at one time."""
+    return {
+        "volunteer": ["cleo", "anna", "bert", "anna", "bert", "anna"],
+        "item": ["y", "x", "x", "y", "z", "x"],
+        "label": ["no", "yes", "no", "no", "yes", "yes"],
+        "time": [5, 1, 2, 3, 3, 9],
+    }
+
+
+@pytest.fixture
+def graph(columns):
+    return cg.CrowdGraph.from_responses(columns, gold={"x": "yes", "y": "no"})
+
+
+@pytest.fixture
+def fit(graph):
+    """A made-up fit for `graph`, with a confusion that changes at every response."""
+    rows = graph._rows_by_volunteer
+    concentration = 1.0 + np.arange(len(graph.responses) * 4).reshape(-1, 2, 2)
+    track = cg.ConfusionTrack(
+        volunteers=graph.volunteers.ids,
+        starts=rows.starts,
+        times=graph.responses.time[rows.order],
+        concentration=concentration,
+        initial=[[2.0, 1.0], [1.0, 2.0]],
+        classes=graph.classes,
+        labels=graph.labels,
+        clock=graph.responses.clock,
+    )
+    return cg.ModelFit(
+        model="made-up",
+        items=graph.items.ids,
+        classes=graph.classes,
+        item_probs=[[0.2, 0.8], [0.9, 0.1], [0.5, 0.5]],
+        class_probs=[0.5, 0.5],
+        confusion=track,
+        bound=[-10.0, -9.0],
+        n_iter=2,
+        params={"tol": 1e-3},
+    )

@@ -1,0 +1,56 @@
+"""Read-only columns."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdgraph.core.columns import columns_equal, frozen, grouped, id_array, sealed, value_tuple
+from crowdgraph.errors import ParameterError
+
+
+@given(st.lists(st.integers(0, 6)), st.integers(7, 9))
+def test_grouping_gathers_rows_in_order(codes, n_groups):
+    grouping = grouped(np.array(codes, dtype=np.int32), n_groups)
+    for group in range(n_groups):
+        assert grouping.rows(group).tolist() == [row for row, code in enumerate(codes) if code == group]
+
+
+def test_frozen_copies_what_others_can_write():
+    mine = np.arange(3)
+    column = frozen(mine)
+    mine[0] = 99
+    assert column.tolist() == [0, 1, 2]
+    view = frozen(mine[:2])
+    mine[1] = 99
+    assert view.tolist() == [99, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        column[0] = 1
+
+
+def test_sealed_columns_are_not_copied():
+    column = sealed(np.arange(3))
+    assert frozen(column) is column
+    assert np.shares_memory(frozen(column[1:]), column)
+
+
+def test_ids_keep_their_kind():
+    assert id_array([1, 2]).dtype == np.int64
+    assert id_array([np.int32(1), 2]).dtype == np.int64
+    assert id_array([1, 2**70]).tolist() == [1, 2**70]
+    assert id_array([True, False]).tolist() == [True, False]
+    assert id_array([("a", 1), "b"]).tolist() == [("a", 1), "b"]
+    assert id_array([(1, 2), (3, 4)]).shape == (2,)
+
+
+def test_nulls_equal_nulls():
+    assert columns_equal(np.array([1.0, np.nan]), np.array([1.0, np.nan]))
+    assert columns_equal(np.array([None, "a"], dtype=object), np.array([None, "a"], dtype=object))
+    assert not columns_equal(np.array([None, "a"], dtype=object), np.array(["b", "a"], dtype=object))
+    assert not columns_equal(np.arange(2), np.arange(3))
+
+
+@pytest.mark.parametrize("values", ["ab", 5, [], ["a", "a"], [1, "1"], [1, True], [["a"]]])
+def test_classes_must_be_distinct_values(values):
+    with pytest.raises(ParameterError, match="classes"):
+        value_tuple(values, what="classes")

@@ -1,0 +1,135 @@
+"""Confusion over time, at one time and of one volunteer."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta
+
+import crowdgraph as cg
+from crowdgraph.errors import ParameterError, ResultError, UnknownIdError
+
+NAMES = {"classes": ("no", "yes"), "labels": ("no", "yes", "skip")}
+
+
+@st.composite
+def tracks(draw):
+    counts = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
+    n_steps = sum(counts)
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    return cg.ConfusionTrack(
+        volunteers=[f"v{k}" for k in range(len(counts))],
+        starts=np.concatenate([[0], np.cumsum(counts)]),
+        times=np.concatenate([np.sort(rng.integers(0, 5, count)) for count in counts]),
+        concentration=rng.gamma(2.0, size=(n_steps, 2, 3)) + 0.01,
+        initial=rng.gamma(2.0, size=(len(counts), 2, 3)) + 0.01,
+        clock=cg.Clock("number"),
+        **NAMES,
+    )
+
+
+@given(tracks(), st.integers(-1, 6))
+def test_a_track_is_right_continuous_and_starts_at_the_prior(track, moment):
+    snapshot = track.at(moment)
+    for code, volunteer in enumerate(track.volunteers):
+        history = track.of(volunteer)
+        reached = [step for step, time in enumerate(history.times) if time <= moment]
+        expected = history.concentration[reached[-1]] if reached else track.initial[code]
+        assert np.array_equal(snapshot.concentration[code], expected)
+        assert np.array_equal(history.at(moment).concentration, expected)
+        assert np.array_equal(snapshot.of(volunteer).mean, expected / expected.sum(axis=1, keepdims=True))
+    assert np.array_equal(track.latest().concentration, track.at(10**6).concentration)
+
+
+@given(tracks(), st.floats(0.05, 0.95))
+def test_intervals_are_beta_quantiles(track, level):
+    alpha = track.latest().concentration
+    low, high = track.latest().interval(level)
+    rest = alpha.sum(axis=-1, keepdims=True) - alpha
+    np.testing.assert_allclose(low, beta.ppf((1 - level) / 2, alpha, rest), rtol=1e-7, atol=1e-300)
+    np.testing.assert_allclose(high, beta.ppf((1 + level) / 2, alpha, rest), rtol=1e-7, atol=1e-300)
+
+
+def test_accuracy_weighs_classes_and_knows_what_is_correct():
+    matrix = cg.ConfusionMatrix(concentration=[[6.0, 3.0, 1.0], [2.0, 4.0, 4.0]], **NAMES)
+    assert matrix.accuracy() == pytest.approx((0.6 + 0.4) / 2)
+    assert matrix.accuracy([0.9, 0.1]) == pytest.approx(0.58)
+    assert matrix.accuracy(correct={"no": "no", "yes": ["yes", "skip"]}) == pytest.approx((0.6 + 0.8) / 2)
+    with pytest.raises(ParameterError, match="does not name the class 'yes'"):
+        matrix.accuracy(correct={"no": "no"})
+    with pytest.raises(ParameterError, match="'perhaps' is not a label"):
+        matrix.accuracy(correct={"no": "no", "yes": "perhaps"})
+    with pytest.raises(ResultError, match="sum to one"):
+        matrix.accuracy([0.9, 0.9])
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        matrix.interval(1.0)
+    assert "no: 0.60" in repr(matrix)
+
+
+def test_a_static_track_holds_at_all_times():
+    track = cg.ConfusionTrack.static(volunteers=["a", "b"], concentration=np.full((2, 2, 3), 2.0), **NAMES)
+    assert track.inference == "static"
+    assert np.array_equal(track.at("2026-01-01").concentration, track.latest().concentration)
+    assert len(track.of("a")) == 0
+    assert track.of("a").latest().mean[0].tolist() == [1 / 3] * 3
+    frame = track.to_frame()
+    assert list(frame.columns) == ["volunteer", "class", "label", "mean", "concentration"]
+    assert len(frame) == 12
+
+
+def test_a_track_as_a_frame(fit):
+    frame = fit.confusion.to_frame()
+    assert len(frame) == 6 * 4
+    row = frame[
+        (frame["volunteer"] == "bert") & (frame["time"] == 3) & (frame["class"] == "yes") & (frame["label"] == "no")
+    ]
+    assert row["concentration"].tolist() == [fit.confusion.of("bert").concentration[1, 1, 0]]
+    assert fit.confusion.to_frame(kind="polars").shape == frame.shape
+    assert fit.confusion.to_frame(kind="arrow").num_rows == len(frame)
+
+
+def test_reprs(fit):
+    assert repr(fit.confusion) == "ConfusionTrack(3 volunteers, 6 steps, smoothed, 2 classes x 2 labels)"
+    assert repr(fit.confusion.latest()) == "ConfusionSnapshot(3 volunteers, 2 classes x 2 labels)"
+    assert repr(fit.confusion.of("anna")).startswith("ConfusionHistory of 'anna': 3 steps")
+    with pytest.raises(UnknownIdError, match="Did you mean 'anna'"):
+        fit.confusion.of("ana")
+
+
+GOOD = {
+    "volunteers": ["a", "b"],
+    "starts": [0, 1, 2],
+    "times": np.array([5, 3]),
+    "concentration": np.ones((2, 2, 3)),
+    "initial": np.ones((2, 3)),
+    "clock": cg.Clock("number"),
+    **NAMES,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"starts": [0, 1]}, "starts has shape"),
+        ({"starts": [0.0, 1.7, 2.0]}, "integers"),
+        ({"starts": [0, 2, 1]}, "must rise"),
+        ({"starts": [0, 0, 2]}, "must not fall"),
+        ({"times": np.array([5.0, np.nan]), "starts": [0, 0, 2]}, "must not fall"),
+        ({"times": np.array(["a", "b"])}, "read them at a door"),
+        ({"concentration": np.ones((2, 3, 2))}, r"concentration has shape \(2, 3, 2\); expected \(2, 2, 3\)"),
+        ({"concentration": np.zeros((2, 2, 3))}, "must be positive"),
+        ({"concentration": np.full((2, 2, 3), np.nan)}, "12 values that are not finite"),
+        ({"concentration": "abc"}, "array of numbers"),
+        ({"initial": np.ones((3, 2))}, "initial has shape"),
+        ({"initial": np.ones((1, 2, 3))}, "initial has shape"),
+        ({"inference": "guessed"}, "not a choice"),
+        ({"inference": "static"}, "static track has no steps"),
+        ({"volunteers": ["a", "a"]}, "repeat"),
+        ({"labels": ("no", "no", "yes")}, "repeat"),
+    ],
+)
+def test_tracks_that_do_not_fit_together_are_refused(changes, message):
+    cg.ConfusionTrack(**GOOD)
+    with pytest.raises(cg.errors.CrowdGraphError, match=message):
+        cg.ConfusionTrack(**{**GOOD, **changes})
