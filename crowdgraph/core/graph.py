@@ -474,7 +474,7 @@ class CrowdGraph:
         return graph_frame(self, table=table, kind="pandas")
 
     def to_polars(self, *, table: TableName = "responses") -> Any:
-        """One of the graph's tables as a polars frame; as `to_pandas`."""
+        """One of the graph's tables as a polars frame; as `to_pandas`. Times with a fixed offset are given in UTC."""
         from crowdgraph.io.frames import graph_frame
 
         return graph_frame(self, table=table, kind="polars")

@@ -84,11 +84,12 @@ def _column(values: Any, name: object) -> Column:
         return pa.chunked_array([values])
     if isinstance(values, np.ndarray) and values.dtype != object:
         return _numpy_column(values, name)
-    if isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes):
-        return list(values)
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _series_column(series)
+    ordered = hasattr(values, "__len__") and hasattr(values, "__getitem__")
+    if ordered and not isinstance(values, str | bytes | Mapping):
+        return list(values)
     raise ColumnError(
         f"Column {name!r} must be a list, an array or a series; got a {type(values).__name__}: {values!r:.60}."
     )
@@ -108,7 +109,8 @@ def _numpy_column(values: Array, name: object) -> Column:
 def _narwhals_columns(frame: Any) -> dict[str, Column]:
     if isinstance(frame, str | PathLike):
         raise InputError(f"{fspath(frame)!r} is a path; read it with crowdgraph.read_csv or crowdgraph.read_parquet.")
-    if hasattr(frame, "columns") and hasattr(frame.columns, "tolist"):
+    if hasattr(frame, "iloc"):
+        # pandas allows any column names; narwhals would stumble over some before they can be named.
         _check_names(frame.columns.tolist())
     try:
         table = nw.from_native(frame)
@@ -182,8 +184,16 @@ def native_frame(columns: Mapping[str, Array | Coded | Timed], *, kind: str) -> 
     one_of("kind", kind, ("pandas", "polars", "arrow"))
     if kind == "pandas":
         return _pandas_frame(columns)
+    if kind == "polars":
+        columns = {name: _in_named_zone(column) for name, column in columns.items()}
     table = pa.table({name: _arrow_column(name, column) for name, column in columns.items()})
     return table if kind == "arrow" else _required("polars").from_arrow(table)
+
+
+def _in_named_zone(column: Array | Coded | Timed) -> Array | Coded | Timed:
+    """Times under a zone that has a name: polars has no fixed offsets, so the same instants are given in UTC."""
+    offset = isinstance(column, Timed) and column.clock.zone is not None and column.clock.zone[0] in "+-"
+    return column._replace(clock=Clock("datetime", "UTC")) if offset else column  # type: ignore[union-attr, call-arg]
 
 
 def _pandas_frame(columns: Mapping[str, Array | Coded | Timed]) -> Any:

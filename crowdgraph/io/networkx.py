@@ -41,9 +41,8 @@ COMPUTED = ("confusion", "participation", "class_probs", "gold")
 def graph_to_networkx(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph:
     """Volunteers and items as nodes, responses as edges; see `CrowdGraph.to_networkx`."""
     clock = graph.responses.clock
-    network: nx.MultiGraph = nx.MultiGraph(
-        crowdgraph={"classes": graph.classes, "labels": graph.labels, "clock": clock.kind, "zone": clock.zone}
-    )
+    about = {"clock": clock.kind, "zone": clock.zone, "attributes": tuple(graph.responses.attributes)}
+    network: nx.MultiGraph = nx.MultiGraph(crowdgraph={"classes": graph.classes, "labels": graph.labels, **about})
     annotations = node_annotations(graph, at=at)
     for kind, nodes in (("volunteer", graph.volunteers), ("item", graph.items)):
         for code, node_id in enumerate(nodes.ids.tolist()):
@@ -108,7 +107,8 @@ def graph_from_networkx(network: nx.Graph, *, gold: Any = None, duplicates: str 
     }
     if about or any("time" in data for _, _, data in edges):
         columns["time"] = [data.get("time") for _, _, data in edges]
-    extra = dict.fromkeys(name for _, _, data in edges for name in data if name not in ("label", "time", "position"))
+    found = (name for _, _, data in edges for name in data if name not in ("label", "time", "position"))
+    extra = dict.fromkeys((*about.get("attributes", ()), *found))
     _check_free(extra, columns, "edge")
     columns |= {name: [data.get(name) for _, _, data in edges] for name in extra}
     return graph_from_frame(
@@ -127,7 +127,7 @@ def graph_from_networkx(network: nx.Graph, *, gold: Any = None, duplicates: str 
 def _about(network: nx.Graph) -> dict[str, Any]:
     """What `to_networkx` noted about the graph, if it made this one."""
     about = network.graph.get("crowdgraph", {})
-    if not isinstance(about, dict) or (about and about.keys() != {"classes", "labels", "clock", "zone"}):
+    if not isinstance(about, dict) or (about and about.keys() != {"classes", "labels", "clock", "zone", "attributes"}):
         raise InputError("The graph attribute 'crowdgraph' is not what to_networkx() wrote; delete it.")
     return about
 
@@ -242,6 +242,8 @@ def _flat(data: dict[str, Any], graph: CrowdGraph) -> dict[str, Any]:
             flat |= {f"participation[{k}]": float(p) for k, p in enumerate(value)}
         elif name == "gold" and isinstance(value, dict):
             flat |= {f"gold({key})": float(p) for key, p in value.items()}
+        elif name == "id":
+            flat["label"] = str(value)
         elif not is_null(value):
             # GEXF gives meanings of its own to these names.
             flat[f"{name}_" if name in GEXF_NAMES else name] = _scalar(value)

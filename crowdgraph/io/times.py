@@ -172,7 +172,8 @@ def _datetimes(values: list[Any], null: Array, *, aware: bool) -> Timed:
         ]
     except OverflowError as error:
         raise TimeError(f"A time lies outside the years 1 to 9999 in UTC: {error}.") from error
-    times = _finer(np.array(instants, dtype="datetime64[us]"), [getattr(value, "nanosecond", 0) for value in values])
+    beyond = [0 if gone else getattr(value, "nanosecond", 0) for value, gone in zip(values, null, strict=True)]
+    times = _finer(np.array(instants, dtype="datetime64[us]"), beyond)
     return Timed(times, Clock("datetime", (zones.pop() if len(zones) == 1 else "UTC") if aware else None))
 
 
@@ -180,7 +181,7 @@ def _zone_name(zone: dt.tzinfo) -> str:
     """The name under which a zone is found again; fixed offsets have theirs, unnamed zones become UTC."""
     name = getattr(zone, "key", None) or getattr(zone, "zone", None)
     if isinstance(zone, dt.timezone) and zone.utcoffset(None):
-        name = f"{dt.datetime(2000, 1, 1, tzinfo=zone):%:z}"[:6]
+        name = dt.datetime(2000, 1, 1, tzinfo=zone).isoformat()[19:25]
     try:
         return Clock("datetime", name or "UTC").zone or "UTC"
     except TimeError:

@@ -1,0 +1,110 @@
+"""Gold in all its forms."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import crowdgraph as cg
+from crowdgraph.errors import ColumnError, GoldError, GoldWarning, UnknownIdError
+
+RESPONSES = {"volunteer": ["a", "b", "a"], "item": ["x", "x", "y"], "label": ["n", "y", "y"]}
+
+
+def gold_of(gold, **options):
+    return cg.CrowdGraph.from_responses(RESPONSES, gold=gold, **options).gold
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        {"x": "y"},
+        {"x": "y", "y": None},
+        {"x": {"y": 1.0}},
+        {"item": ["x", "y"], "label": ["y", None]},
+        {"item": ("x",), "label": ("y",)},
+        pd.DataFrame({"item": ["x", "x"], "label": ["y", "y"]}),
+        pl.DataFrame({"item": ["x"], "label": ["y"]}),
+        pd.DataFrame({"item": ["x", "y"], "n": [0.0, None], "y": [1.0, None]}),
+        cg.CrowdGraph.from_responses(RESPONSES, gold={"x": "y"}).gold,
+    ],
+)
+def test_hard_gold(gold):
+    known = gold_of(gold)
+    assert dict(known) == {"x": "y"}
+    assert known.codes.tolist() == [1, -1]
+    assert known.known.tolist() == [True, False]
+    assert not known.is_soft.any()
+    np.testing.assert_array_equal(known.probs, [[0, 1], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        {"x": {"n": 0.25, "y": 0.75}, "y": "n"},
+        {"item": ["x", "y"], "n": [0.25, 1.0], "y": [0.75, 0.0]},
+        pd.DataFrame({"item": ["x", "y"], "y": [0.75, 0.0], "n": [0.25, 1.0]}),
+    ],
+)
+def test_soft_gold(gold):
+    known = gold_of(gold)
+    assert dict(known) == {"x": {"n": 0.25, "y": 0.75}, "y": "n"}
+    assert known.codes.tolist() == [-1, 0]
+    assert known.is_soft.tolist() == [True, False]
+    assert repr(known) == "Gold for 2 of 2 items, 1 of them as probabilities"
+
+
+def test_columns_of_probabilities_find_classes_that_are_numbers():
+    responses = {"volunteer": ["a", "b"], "item": [1, 1], "label": [0, 1]}
+    graph = cg.CrowdGraph.from_responses(responses, gold=pd.DataFrame({"item": [1], "0": [0.5], "1": [0.5]}))
+    assert graph.classes == (0, 1)
+
+
+def test_gold_for_items_that_nobody_answered_is_counted():
+    with pytest.warns(GoldWarning, match=r"2 items that nobody answered \('q', 'r'\)"):
+        known = gold_of({"x": "y", "q": "y", "r": "n"})
+    assert (len(known), known.n_unmatched) == (1, 2)
+    with pytest.warns(GoldWarning, match="Gold names items by int, the responses by str"):
+        assert gold_of({17: "y"}).n_unmatched == 1
+
+
+@pytest.mark.parametrize(
+    ("gold", "options", "error", "message"),
+    [
+        ({"x": "maybe"}, {"classes": ["n", "y"]}, GoldError, "not among 'n', 'y': 'maybe'"),
+        (
+            pd.DataFrame({"item": ["x", "x"], "label": ["y", "n"]}),
+            {},
+            GoldError,
+            "contradicts itself for item 'x': 'y' and 'n'",
+        ),
+        ({"x": {"n": 0.5, "y": 0.6}}, {}, GoldError, r"sum to one.*'x' with \[0.5, 0.6\]"),
+        ({"x": {"n": -0.5, "y": 1.5}}, {}, GoldError, "must not be negative"),
+        ({"x": {"n": float("nan"), "y": 1.0}}, {}, GoldError, "sum to one"),
+        ({"x": {"n": 1.0, "y": float("nan")}}, {}, GoldError, "sum to one"),
+        ({"x": {"n": "much", "y": 1}}, {}, GoldError, "must hold numbers"),
+        (pd.DataFrame({"item": ["x"], "n": ["much"], "y": ["little"]}), {}, GoldError, "must hold probabilities"),
+        (pd.DataFrame({"item": ["x"], "n": [None], "y": [1.0]}), {}, GoldError, "sum to one"),
+        ({"x": "y", "y": 1}, {}, GoldError, "mixes types"),
+        (
+            pd.DataFrame({"name": ["x"], "label": ["y"]}),
+            {},
+            ColumnError,
+            "gold table has no column 'item'; it has 'name'",
+        ),
+        ({"name": ["x"], "label": ["y"]}, {}, ColumnError, "no column 'item'"),
+        (pd.DataFrame({"item": ["x"]}), {}, ColumnError, "a column of labels, or a column of probabilities"),
+        (pd.DataFrame({"item": [None], "label": ["y"]}), {}, GoldError, "names no item in rows 0"),
+        ("gold.csv", {}, GoldError, "is a path"),
+        (5, {}, cg.errors.InputError, "from a int"),
+    ],
+)
+def test_bad_gold(gold, options, error, message):
+    with pytest.raises(error, match=message):
+        gold_of(gold, **options)
+
+
+def test_unknown_gold_is_said():
+    with pytest.raises(UnknownIdError, match="no gold for item 'y'; gold covers 1 items"):
+        gold_of({"x": "y"})["y"]
+    assert gold_of({"x": "y"}).get("y") is None

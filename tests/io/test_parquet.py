@@ -1,0 +1,72 @@
+"""Parquet files."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from strategies import graphs
+
+import crowdgraph as cg
+from crowdgraph.errors import ColumnError, InputError
+
+
+@given(graphs(id_kinds=("int", "str", "date")))
+def test_round_trip(tmp_path_factory, graph):
+    folder = tmp_path_factory.mktemp("parquet")
+    for name in ("responses", "gold", "volunteers"):
+        pq.write_table(graph.to_arrow(table=name), folder / f"{name}.parquet", row_group_size=3)
+    again = cg.read_parquet(
+        folder / "responses.parquet",
+        gold=folder / "gold.parquet",
+        classes=graph.classes,
+        labels=graph.labels,
+        volunteers=graph.to_arrow(table="volunteers"),
+        items=graph.to_arrow(table="items"),
+    )
+    assert again.equals(graph)
+
+
+def test_columns_stored_as_codes_are_read_as_codes(tmp_path):
+    """Text that repeats is read without hashing every row; row groups with other dictionaries still agree."""
+    names = [f"volunteer-{code % 7 if code < 5000 else 3 + code % 9}" for code in range(10_000)]
+    table = pa.table({"volunteer": names, "item": [f"i{code}" for code in range(10_000)], "label": ["a", "b"] * 5000})
+    pq.write_table(table, tmp_path / "r.parquet", row_group_size=1000)
+    assert cg.read_parquet(tmp_path / "r.parquet").equals(cg.CrowdGraph.from_responses(table))
+
+
+def test_several_files_and_directories(tmp_path, columns):
+    table = pa.table(columns)
+    paths = [tmp_path / "b.parquet", tmp_path / "a.parquet"]
+    pq.write_table(table.slice(3), paths[0])
+    pq.write_table(table.slice(0, 3), paths[1])
+    whole = cg.CrowdGraph.from_responses(columns)
+    assert cg.read_parquet(paths[::-1]).equals(whole)
+    assert cg.read_parquet(str(tmp_path)).equals(whole)
+
+
+def test_chosen_columns(tmp_path, columns):
+    pq.write_table(pa.table({**columns, "extra": range(6)}), tmp_path / "r.parquet")
+    assert "extra" in cg.read_parquet(tmp_path / "r.parquet").responses.attributes
+    graph = cg.read_parquet(tmp_path / "r.parquet", columns=["volunteer", "item", "label"])
+    assert not graph.responses.attributes
+    assert graph.responses.clock.kind == "order"
+    with pytest.raises(ColumnError, match="no column 'colour'"):
+        cg.read_parquet(tmp_path / "r.parquet", columns=["colour"])
+
+
+def test_bad_files(tmp_path, columns):
+    path = tmp_path / "r.parquet"
+    pq.write_table(pa.table(columns), path)
+    (tmp_path / "cut.parquet").write_bytes(path.read_bytes()[:-9])
+    for bad in (tmp_path / "cut.parquet", tmp_path / "none.parquet", 5, [], [tmp_path / "none"]):
+        with pytest.raises(InputError):
+            cg.read_parquet(bad)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no Parquet files"):
+        cg.read_parquet(tmp_path / "empty")
+    pq.write_table(pa.table({"other": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(ColumnError, match="all files need the same"):
+        cg.read_parquet([path, tmp_path / "other.parquet"])
+    pq.write_table(pa.table([[1], [2]], names=["item", "item"]), tmp_path / "doubled.parquet")
+    with pytest.raises(ColumnError, match="same name"):
+        cg.read_parquet(tmp_path / "doubled.parquet")

@@ -1,0 +1,235 @@
+"""Saving and loading."""
+
+import datetime as dt
+import json
+import os
+import stat
+import zipfile
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from scipy.sparse import csr_array
+from strategies import graphs
+
+import crowdgraph as cg
+from crowdgraph.errors import IdError, StoreError
+from crowdgraph.io import store
+
+
+@given(graphs())
+def test_round_trip(tmp_path_factory, graph):
+    path = tmp_path_factory.mktemp("store") / "graph.crowd"
+    for view in (graph, graph.first(0)):
+        view.save(path)
+        assert cg.load(path).equals(view)
+
+
+def same(left, right):
+    """Whether two results hold the same, field by field."""
+    if type(left) is not type(right):
+        return False
+    if hasattr(left, "__dataclass_fields__"):
+        return all(same(getattr(left, name), getattr(right, name)) for name in left.__dataclass_fields__)
+    if isinstance(left, csr_array):
+        return np.array_equal(left.toarray(), right.toarray())
+    if isinstance(left, np.ndarray):
+        return left.dtype == right.dtype and np.array_equal(left, right)
+    if isinstance(left, tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    return left == right
+
+
+@pytest.fixture
+def annotated(graph, fit):
+    groups = cg.Communities(
+        volunteers=["bert", "anna"],
+        participation=[[1.0, 0.0], [0.5, 0.5]],
+        modularity=0.25,
+        method="nmf",
+        params={"seed": 1},
+    )
+    dense = np.array([[0, 0.5, 0], [0.5, 0, 1], [0, 1, 0]])
+    track = cg.CommunityTrack(
+        volunteers=graph.volunteers.ids,
+        times=[1, 9],
+        counts=[1, 6],
+        snapshots=(groups, groups),
+        clock=cg.Clock("number"),
+        method="t",
+    )
+    params = {"a": None, "b": (1, 2.5), "c": [True, "x"], "d": {"e": np.float32(0.5)}, "f": dt.date(2026, 1, 1)}
+    return (
+        graph.annotate(fit)
+        .annotate(groups)
+        .annotate(track)
+        .annotate(fit.confusion)
+        .annotate(cg.VolunteerNetwork(volunteers=graph.volunteers.ids, weights=dense, method="dense", params=params))
+        .annotate(cg.VolunteerNetwork(volunteers=graph.volunteers.ids, weights=csr_array(dense), method="sparse"))
+    )
+
+
+def test_annotations_survive(annotated, tmp_path):
+    annotated.save(tmp_path / "g")
+    again = cg.load(tmp_path / "g")
+    assert list(again.annotations) == list(annotated.annotations)
+    for name, result in annotated.annotations.items():
+        assert same(again.annotations[name], result), name
+    assert again.fit().confusion.volunteers is again.volunteers.ids
+    assert repr(again) == repr(annotated)
+
+
+def test_odd_ids_and_attributes_survive(tmp_path):
+    zoned = dt.datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Amsterdam"))
+    ids = [("a", (1, None)), b"\xff", 2.5, frozenset({1, 2}), zoned, dt.date(2026, 1, 1), True, "\ud800", 2**80, "x\ny"]
+    n = len(ids)
+    nodes = {"volunteer": ids, "same": ids, "maybe": [None, pd.NA, *range(n - 2)]}
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ids, "item": list(range(n)), "label": [0] * n, "blob": [{"k": [1]}] * n}, volunteers=nodes
+    )
+    graph.save(tmp_path / "g")
+    again = cg.load(tmp_path / "g")
+    assert again.equals(graph)
+    assert str(again.volunteers.ids[4].tzinfo) == "Europe/Amsterdam"
+    assert again.volunteers.ids[4].fold == 1
+
+
+def test_ns_and_zones_survive(tmp_path):
+    for times in (np.array([5, 1], dtype="datetime64[ns]"), [zone_time(1), zone_time(2)], [1.5, 2.5]):
+        graph = cg.CrowdGraph.from_responses({"volunteer": [1, 2], "item": [1, 1], "label": [0, 1], "time": times})
+        graph.save(tmp_path / "g")
+        assert cg.load(tmp_path / "g").equals(graph)
+
+
+def zone_time(hour):
+    return dt.datetime(2026, 1, 1, hour, tzinfo=ZoneInfo("Europe/Amsterdam"))
+
+
+@pytest.mark.parametrize("odd", [object(), pd.Timestamp("2026-01-01T00:00:00.000000001"), 1j])
+def test_what_cannot_be_carried_is_said_and_nothing_is_written(tmp_path, graph, odd):
+    path = tmp_path / "g"
+    graph.save(path)
+    before = path.read_bytes()
+    with pytest.raises(IdError, match="saved graph cannot carry"):
+        cg.CrowdGraph.from_responses({"volunteer": [odd], "item": [1], "label": [0]}).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_crash_leaves_the_old_file(tmp_path, graph, monkeypatch):
+    path = tmp_path / "g"
+    graph.save(path)
+    before = path.read_bytes()
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match=r"No space left.*What was there is unchanged"):
+        graph.first(1).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_where_a_graph_can_be_saved(tmp_path, graph):
+    with pytest.raises(StoreError, match="is a directory"):
+        graph.save(tmp_path)
+    with pytest.raises(StoreError, match="Cannot write to"):
+        graph.save(tmp_path / "no" / "such" / "folder")
+    graph.save(tmp_path / ("n" * 240))
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    graph.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    (tmp_path / "target").chmod(0o600)
+    graph.save(tmp_path / "link")
+    assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == 0o600
+    assert cg.load(tmp_path / "target").equals(graph)
+
+
+def test_damaged_and_foreign_files(tmp_path, graph):
+    path = tmp_path / "g"
+    graph.save(path)
+    whole = path.read_bytes()
+    for content, message in (
+        (whole[: len(whole) // 2], "cut short or damaged"),
+        (b"", "not a saved graph"),
+        (b"PNG", "not a saved"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(StoreError, match=message):
+            cg.load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(StoreError, match="no manifest"):
+        cg.load(path)
+    for missing in (tmp_path / "nothing", tmp_path, 5):
+        with pytest.raises(StoreError, match="There is no file"):
+            cg.load(missing)
+
+
+def rewrite(path, change):
+    """The same file with another manifest."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(parts["manifest.json"])
+    parts["manifest.json"] = json.dumps(change(manifest) or manifest)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda manifest: manifest.update(version=store.VERSION + 1),
+            r"format 2, this crowdgraph reads up to 1; upgrade",
+        ),
+        (lambda manifest: manifest.update(format="other"), "another format"),
+        (lambda manifest: [1], "another format"),
+        (lambda manifest: manifest.pop("labels"), "damaged"),
+        (lambda manifest: manifest.update(labels={"tuple": ["no"]}), "do not fit together"),
+        (lambda manifest: manifest.update(clock=None), "damaged"),
+        (lambda manifest: manifest["gold"].update(items={"objects": [-1, 0]}), "damaged"),
+    ],
+)
+def test_manifests_of_other_kinds(tmp_path, graph, change, message):
+    graph.save(tmp_path / "g")
+
+    def changed(manifest):
+        result = change(manifest)
+        return result if isinstance(result, list) else None
+
+    rewrite(tmp_path / "g", changed)
+    with pytest.raises(StoreError, match=message):
+        cg.load(tmp_path / "g")
+
+
+def test_flipped_bytes_never_load_another_graph(tmp_path, annotated):
+    path = tmp_path / "g"
+    annotated.save(path)
+    whole = bytearray(path.read_bytes())
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(whole), 200):
+        broken = whole.copy()
+        broken[place] ^= 1 << rng.integers(8)
+        path.write_bytes(broken)
+        try:
+            again = cg.load(path)
+        except StoreError:
+            continue
+        assert again.equals(annotated)
+
+
+def test_nothing_is_pickled(tmp_path, annotated, monkeypatch):
+    import pickle
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("pickle was used")
+
+    for name in ("dump", "dumps", "load", "loads"):
+        monkeypatch.setattr(pickle, name, refuse)
+    annotated.save(tmp_path / "g")
+    cg.load(tmp_path / "g")

@@ -1,0 +1,24 @@
+"""Tensors."""
+
+import numpy as np
+import torch
+from hypothesis import given
+from strategies import graphs
+
+
+@given(graphs())
+def test_tensors_are_the_columns(graph):
+    tensors = graph.to_torch()
+    for name in ("volunteer", "item", "label"):
+        column = getattr(tensors, name)
+        assert column.dtype == torch.int64
+        assert column.tolist() == getattr(graph.responses, name).tolist()
+    ticks = graph.responses.time.view(np.int64) if graph.responses.time.dtype.kind == "M" else graph.responses.time
+    assert tensors.time.tolist() == ticks.tolist()
+    np.testing.assert_array_equal(tensors.gold.numpy(), graph.gold.probs)
+
+
+def test_tensors_are_copies(graph):
+    tensors = graph.to_torch(device="cpu")
+    tensors.label[:] = -5
+    assert graph.responses.label.min() == 0
