@@ -56,7 +56,10 @@ class NodeTable:
             self.attributes, length=len(self.ids), owner=f"the {self.kind}s", reserved=NODE_NAMES
         )
         object.__setattr__(self, "attributes", columns)
-        if len(self._code_of) < len(self.ids):
+        # Integers show without a look-up table whether they repeat; the table is made when first needed.
+        whole = self.ids.dtype == np.int64
+        repeats = not np.diff(np.sort(self.ids)).all() if whole else len(self._code_of) < len(self.ids)
+        if repeats:
             again = [node_id for code, node_id in enumerate(self.ids.tolist()) if self._code_of[node_id] != code]
             raise IdError(f"{len(again):,} {self.kind} ids repeat ({shown(again)}); each node has one id.")
 

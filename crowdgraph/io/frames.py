@@ -56,14 +56,17 @@ class Rows:
     attributes: dict[str, Array]
 
     def take(self, rows: Array) -> Rows:
-        """Some rows, in the given order."""
+        """Some rows, in the given order; columns are gathered beside each other."""
+        columns = [self.volunteer.codes, self.item.codes, self.label, self.time, *self.attributes.values()]
+        with ThreadPoolExecutor(2) as pool:
+            volunteer, item, label, time, *extra = pool.map(lambda column: column.take(rows), columns)
         return Rows(
-            Coded(self.volunteer.codes[rows], self.volunteer.values),
-            Coded(self.item.codes[rows], self.item.values),
-            self.label[rows],
-            self.time[rows],
+            Coded(volunteer, self.volunteer.values),
+            Coded(item, self.item.values),
+            label,
+            time,
             self.clock,
-            {name: column[rows] for name, column in self.attributes.items()},
+            dict(zip(self.attributes, extra, strict=True)),
         )
 
 
@@ -196,18 +199,23 @@ def stable_order(times: Array) -> Array:
     if times.dtype.kind == "f" or len(times) < 2:
         return np.argsort(times, kind="stable")
     ticks = times.view(np.int64)
-    index_bits = int(len(times) - 1).bit_length()
-    span = int(ticks.max()) - int(ticks.min())
-    shift = max(span.bit_length() + index_bits - 63, 0)
-    if span.bit_length() > 62:
+    earliest = int(ticks.min())
+    time_bits = (int(ticks.max()) - earliest).bit_length()
+    index_bits = (len(times) - 1).bit_length()
+    if time_bits > 62:
         return np.argsort(times, kind="stable")
-    packed = (ticks - ticks.min()) >> shift << index_bits
+    lost_bits = max(time_bits + index_bits - 63, 0)
+    packed = ticks - earliest
+    packed >>= lost_bits
+    packed <<= index_bits
     packed |= np.arange(len(times))
     packed.sort()
-    order: Array = (packed & (2**index_bits - 1)).astype(np.int32 if index_bits < 32 else np.int64)
-    if shift and not is_sorted(times[order]):
-        order = order[np.argsort(times[order], kind="stable")]
-    return order
+    packed &= 2**index_bits - 1
+    if lost_bits:
+        nearly = times.take(packed)
+        if not is_sorted(nearly):
+            return packed.take(np.argsort(nearly, kind="stable"))
+    return packed
 
 
 def _labels_that_occur(codes: Array, names: tuple[Hashable, ...]) -> tuple[Array, tuple[Hashable, ...]]:
@@ -258,7 +266,7 @@ def _nodes(kind: NodeKind, coded: Coded, table: Any, id_column: str) -> tuple[No
             )
         ids = id_array([*named.ids.tolist(), *ids.tolist()])
     nodes = named if len(named) and not len(order) else NodeTable(kind, id_array(ids))
-    return nodes, place[coded.codes]
+    return nodes, place.take(coded.codes)
 
 
 def _node_table(kind: NodeKind, table: Any, id_column: str) -> NodeTable:

@@ -46,8 +46,9 @@ def activity(graph: CrowdGraph, *, ax: Axes | None = None) -> Axes:
         ax.annotate(
             f"{ranks[place]:,} volunteers gave {words}",
             (ranks[place], counts[place]),
-            xytext=(8, 6),
+            xytext=(-8, -14),
             textcoords="offset points",
+            horizontalalignment="right",
             color=INK,
         )
     if len(counts):

@@ -1,0 +1,157 @@
+"""Crowds made to order are as ordered."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import crowdgraph as cg
+from crowdgraph.errors import ParameterError
+from crowdgraph.simulate import Group, crowd
+from crowdgraph.simulate.crowd import capped_shares
+
+SHARP = Group(name="sharp", confusion=[[0.95, 0.05], [0.05, 0.95]], concentration=1e6)
+BLUNT = Group(name="blunt", confusion=[[0.5, 0.5], [0.5, 0.5]], concentration=1e6)
+
+
+@given(
+    st.integers(1, 30),
+    st.integers(2, 30),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["none", "ramp", "step", "learning"]),
+    st.floats(0, 0.5),
+    st.floats(0, 0.9),
+    st.floats(0, 1),
+)
+def test_every_crowd_is_whole(n_volunteers, n_items, seed, drift, duplicates, difficulty, gold):
+    n_responses = n_volunteers * max(1, int(0.4 * n_items))
+    graph, truth = crowd(
+        n_volunteers=n_volunteers,
+        n_items=n_items,
+        n_responses=n_responses,
+        groups=[SHARP, BLUNT],
+        drift=drift,
+        duplicates=duplicates,
+        difficulty=difficulty,
+        gold=gold,
+        seed=seed,
+    )
+    assert (len(graph.volunteers), len(graph.items), len(graph.responses)) == (n_volunteers, n_items, n_responses)
+    assert graph.volunteers.n_responses.min() >= 1
+    assert truth.confusion.shape == (n_responses, 2, 2)
+    np.testing.assert_allclose(truth.confusion.sum(axis=2), 1)
+    assert ((truth.difficulty >= 0) & (truth.difficulty <= 1)).all()
+    known = graph.gold.known
+    assert (graph.gold.codes[known] == truth.classes[known]).all()
+
+
+def test_the_seed_decides():
+    assert crowd(seed=3).graph.equals(crowd(seed=3).graph)
+    assert not crowd(seed=3).graph.equals(crowd(seed=4).graph)
+    assert not crowd().graph.equals(crowd().graph)
+
+
+def test_labels_follow_the_true_confusion():
+    """The share of each label among the responses to a class is the mean of the true confusion, to sampling error."""
+    graph, truth = crowd(
+        n_items=2000, n_responses=100_000, n_volunteers=100, groups=[SHARP, BLUNT], drift="ramp", seed=0
+    )
+    true_class = truth.classes[graph.responses.item]
+    for j in range(2):
+        rows = true_class == j
+        expected = truth.confusion[rows, j].mean(axis=0)
+        got = np.bincount(graph.responses.label[rows], minlength=2) / rows.sum()
+        assert np.abs(got - expected).max() < 4 * np.sqrt(0.25 / rows.sum())
+
+
+def test_difficulty_blurs_the_classes():
+    easy, hard = (crowd(groups=[SHARP], difficulty=d, n_items=2000, n_responses=40_000, seed=0) for d in (0.0, 0.6))
+
+    def right(simulated):
+        return (simulated.graph.responses.label == simulated.truth.classes[simulated.graph.responses.item]).mean()
+
+    assert right(easy) == pytest.approx(0.95, abs=0.01)
+    assert right(hard) == pytest.approx(0.4 * 0.95 + 0.6 * 0.5, abs=0.02)
+
+
+def test_drift_runs_where_it_should():
+    def weights(drift):
+        graph, truth = crowd(groups=[SHARP, BLUNT], drift=drift, n_volunteers=10, n_responses=2000, n_items=400, seed=0)
+        rows = graph._rows_by_volunteer
+        return [truth.confusion[rows.rows(code), 0, 0] for code in range(10)]
+
+    assert all(np.ptp(path) == 0 for path in weights("none"))
+    for path in weights("ramp"):
+        np.testing.assert_allclose(np.diff(path), np.diff(path)[0], atol=1e-12)
+        assert np.ptp(path) == pytest.approx(0.45, abs=0.01)
+    for path in weights("step"):
+        assert np.count_nonzero(np.diff(path)) == 1
+    for path in weights("learning"):
+        assert path[0] == pytest.approx(0.5)
+    alone = crowd(groups=[SHARP], drift="ramp", n_volunteers=3, n_responses=300, seed=0)
+    last = alone.truth.confusion[alone.graph._rows_by_volunteer.rows(0)[-1]]
+    np.testing.assert_allclose(last[0], last[1])
+
+
+def test_task_communities_share_items():
+    graph, truth = crowd(n_communities=4, mixing=0.2, n_volunteers=40, n_items=800, n_responses=4000, seed=0)
+    home = truth.community[graph.responses.volunteer] == truth.item_community[graph.responses.item]
+    assert home.mean() == pytest.approx(0.8 + 0.2 / 4, abs=0.02)
+    assert not graph.responses.is_repeat.any()
+    assert np.bincount(truth.community).tolist() == [10] * 4
+
+
+def test_duplicates_are_as_many_as_ordered():
+    graph = crowd(duplicates=0.3, n_responses=10_000, n_items=1000, seed=0).graph
+    assert graph.responses.is_repeat.mean() == pytest.approx(0.3, abs=0.02)
+
+
+def test_groups_share_the_work():
+    busy = Group(name="busy", confusion=np.eye(2), activity=9, share=1)
+    idle = Group(name="idle", confusion=np.eye(2), activity=1, share=3)
+    graph, truth = crowd(groups=[busy, idle], n_volunteers=400, n_items=5000, n_responses=40_000, seed=0)
+    assert truth.group_names == ("busy", "idle")
+    assert np.bincount(truth.group).tolist() == [100, 300]
+    share = graph.volunteers.n_responses[truth.group == 0].sum() / 40_000
+    assert share == pytest.approx(9 / 12, abs=0.05)
+
+
+def test_counts_can_be_given():
+    graph = crowd(n_volunteers=3, n_items=10, n_responses=[0, 2, 5], seed=0).graph
+    assert graph.volunteers.n_responses.tolist() == [0, 2, 5]
+
+
+@given(st.lists(st.floats(0.1, 100), min_size=1, max_size=9), st.integers(1, 20), st.floats(0, 1))
+def test_shares_are_capped_and_sum_up(weights, most, fill):
+    total = int(fill * most * len(weights))
+    shares = capped_shares(np.array(weights), total, most)
+    assert shares.sum() == total
+    assert shares.max(initial=0) <= most
+    assert shares.min(initial=0) >= 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_volunteers": 0}, "at least 1"),
+        ({"n_responses": 10}, "expected 100 to 40,000"),
+        ({"n_responses": 10**6}, "expected 100 to 40,000"),
+        ({"n_responses": [1, 2]}, "100 numbers"),
+        ({"n_communities": 200}, "more than there are"),
+        ({"labels": ["a", "b", "c"]}, "2 classes and 3 labels"),
+        ({"groups": []}, "at least one Group"),
+        ({"groups": [Group(name="g", confusion=np.eye(3))]}, r"shape \(3, 3\); expected \(2, 2\)"),
+        ({"difficulty": 1.0}, "below 1"),
+        ({"mixing": 1.5}, "a share from 0 to 1"),
+        ({"gold": -0.1}, "gold=-0.1"),
+        ({"drift": "sideways"}, "not a choice"),
+        ({"days": 0}, "days"),
+    ],
+)
+def test_bad_knobs(options, message):
+    with pytest.raises(ParameterError, match=message):
+        crowd(**options)
+    with pytest.raises(cg.errors.ResultError, match="sum to one"):
+        crowd(class_probs=[0.5, 0.6])
+    with pytest.raises(ParameterError, match="tail=0"):
+        Group(name="g", confusion=np.eye(2), tail=0)
