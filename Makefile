@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint unit docs bench check-science clean
+.PHONY: help demo pictures test lint unit docs bench check-science clean
 
 help:
 	@echo "make demo           install into .venv, analyse the embedded crowd, write figures to demo/"
+	@echo "make pictures       the demo's figures, into README and documentation"
 	@echo "make test           install and run everything CI runs: lint, types, tests, examples, documentation"
 	@echo "make lint           ruff and mypy"
 	@echo "make docs           the documentation, into docs/_build/html"
@@ -29,6 +30,9 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
+
+pictures: demo
+	cp demo/activity.png demo/responses_over_time.png docs/_static
 
 test: lint unit docs
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core.clock import Clock, is_sorted
-from crowdgraph.core.columns import Array, id_array, sealed, value_tuple
+from crowdgraph.core.columns import Array, id_array, object_array, sealed, value_tuple
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -100,8 +100,9 @@ def graph_from_frame(
     _check_roles(columns, names)
     label_names = None if labels is None else value_tuple(labels, what="labels")
     rows, label_names, null = _read_rows(columns, names, label_names, clock)
+    n_rows = len(rows.label)
     rows = _without_missing(rows, null, missing)
-    if labels is None:
+    if labels is None and len(rows.label) < n_rows:
         rows.label, label_names = _labels_that_occur(rows.label, label_names)
     if not len(rows.label) and volunteers is None and items is None:
         raise InputError("The table has no rows, so there is nothing to make a graph of.")
@@ -264,8 +265,8 @@ def _nodes(kind: NodeKind, coded: Coded, table: Any, id_column: str) -> tuple[No
                 f"{len(order):,} {kind}s have responses but no row in the table of {kind}s, such as "
                 f"{shown(ids[:3].tolist())}; add them to it."
             )
-        ids = id_array([*named.ids.tolist(), *ids.tolist()])
-    nodes = named if len(named) and not len(order) else NodeTable(kind, id_array(ids))
+        ids = object_array([*named.ids.tolist(), *ids.tolist()])
+    nodes = named if len(named) and not len(order) else NodeTable(kind, sealed(ids))
     return nodes, place.take(coded.codes)
 
 

@@ -45,7 +45,9 @@ def _encode_range(numbers: Array) -> Coded | None:
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > 4 * len(numbers) + 1000 or not -(2**63) <= low <= high < 2**63:
         return None
-    return Coded((numbers.astype(np.int64) - low).astype(np.int32), np.arange(low, high + 1, dtype=np.int64))
+    codes = np.empty(len(numbers), dtype=np.int32)
+    np.subtract(numbers.astype(np.int64, copy=False), low, out=codes, casting="unsafe")
+    return Coded(codes, np.arange(low, high + 1, dtype=np.int64))
 
 
 def _encode_dictionary(column: pa.ChunkedArray, what: str) -> Coded:

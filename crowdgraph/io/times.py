@@ -38,7 +38,7 @@ def read_times(column: Column, *, clock: Clock | None = None) -> tuple[Timed, Ar
 
 def _arrow_times(column: pa.ChunkedArray) -> tuple[Timed, Array]:
     kind = column.type
-    null = np.asarray(column.is_null().to_numpy())
+    null = np.asarray(column.is_null().to_numpy()) if column.null_count else np.zeros(len(column), dtype=bool)
     if pa.types.is_integer(kind):
         return Timed(_ticks(column), Clock("number")), null
     if pa.types.is_floating(kind):
