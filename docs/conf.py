@@ -11,6 +11,7 @@ extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "matplotli
 html_theme = "pydata_sphinx_theme"
 html_title = "crowdgraph"
 html_static_path = ["_static"]
+html_sidebars = {"**": []}
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
 exclude_patterns = ["_build"]
 

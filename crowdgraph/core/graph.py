@@ -58,7 +58,7 @@ class CrowdGraph:
       labels      no 67%, yes 33%
       classes     no, yes; no gold
       time        2026-03-01 00:00:00 to 2026-03-05 00:00:00
-      activity    median 2 (most 2) a volunteer, median 2 (most 2) an item
+      activity    median 1.5 (most 2) a volunteer, median 1.5 (most 2) an item
     >>> len(graph.before("2026-03-02").responses)
     1
     """

@@ -98,4 +98,4 @@ def listed(names: tuple[object, ...]) -> str:
 
 def spread(counts: Array) -> str:
     """The median and the largest count."""
-    return f"median {np.median(counts):,.0f} (most {counts.max():,})"
+    return f"median {np.median(counts):g} (most {counts.max():,})"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
+from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, ParameterError, shown
-from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.store import is_file
 
 __all__ = ["read_csv"]
@@ -24,12 +23,8 @@ def read_csv(
     volunteer: str = "volunteer",
     item: str = "item",
     label: str = "label",
-    time: str = "time",
-    classes: Iterable[Hashable] | None = None,
-    labels: Iterable[Hashable] | None = None,
-    duplicates: Duplicates = "all",
-    missing: Missing = "error",
     delimiter: str = ",",
+    **options: Any,
 ) -> CrowdGraph:
     r"""Read a graph from a CSV file with one row for each response.
 
@@ -43,10 +38,12 @@ def read_csv(
     gold
         Another CSV file with the columns `item` and `label` (or a column of probabilities for each class), or gold in
         any form that `CrowdGraph.from_responses` takes.
-    volunteer, item, label, time, classes, labels, duplicates, missing
-        As in `CrowdGraph.from_responses`.
+    volunteer, item, label
+        Names of the columns that say who answered which item with what.
     delimiter
         What stands between fields.
+    **options
+        As in `CrowdGraph.from_responses`: `time`, `classes`, `labels`, `duplicates`, `missing`, ...
 
     Examples
     --------
@@ -59,18 +56,7 @@ def read_csv(
     frame = csv_table(path, text=(volunteer, item, label), delimiter=delimiter)
     if isinstance(gold, str | PathLike):
         gold = csv_table(gold, text=(item, label), delimiter=delimiter)
-    return graph_from_frame(
-        frame,
-        volunteer=volunteer,
-        item=item,
-        label=label,
-        time=time,
-        gold=gold,
-        classes=classes,
-        labels=labels,
-        duplicates=duplicates,
-        missing=missing,
-    )
+    return CrowdGraph.from_responses(frame, gold=gold, volunteer=volunteer, item=item, label=label, **options)
 
 
 def csv_table(path: str | PathLike[str], *, text: Iterable[str] | None, delimiter: str = ",") -> pa.Table:

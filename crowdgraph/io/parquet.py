@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, shown
 from crowdgraph.io.columns import LazyColumns
-from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.store import is_file
 
 __all__ = ["read_parquet"]
@@ -48,7 +47,7 @@ def read_parquet(
     """
     if isinstance(gold, str | PathLike):
         gold = parquet_columns(gold)
-    return graph_from_frame(parquet_columns(source, columns=columns), gold=gold, **options)
+    return CrowdGraph.from_responses(parquet_columns(source, columns=columns), gold=gold, **options)
 
 
 def parquet_columns(source: Source, *, columns: Iterable[str] | None = None) -> LazyColumns:
@@ -57,7 +56,7 @@ def parquet_columns(source: Source, *, columns: Iterable[str] | None = None) -> 
     try:
         files = [pq.ParquetFile(path) for path in paths]
         compact = {name for name in files[0].schema_arrow.names if all(_is_compact(file, name) for file in files)}
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{_named(paths)} cannot be read as Parquet: {error}.") from error
     found = files[0].schema_arrow.names
     for path, file in zip(paths, files, strict=True):
@@ -81,8 +80,10 @@ def _column(paths: list[Path], name: str, *, coded: bool) -> pa.ChunkedArray:
     try:
         files = [pq.ParquetFile(path, read_dictionary=[name] if coded else None) for path in paths]
         tables = [file.read(columns=[name]) for file in files]
-        return tables[0][name] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")[name]
-    except (OSError, pa.ArrowException) as error:
+        column = tables[0][name] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")[name]
+        column.validate(full=True)
+        return column
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"Column {name!r} of {_named(paths)} cannot be read: {error}.") from error
 
 
