@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core.columns import Array, listed
 from crowdgraph.errors import TimeError, one_of
 
 __all__ = ["Clock", "ClockKind", "Moment", "is_sorted", "iso_datetime", "zone_info"]
@@ -82,12 +82,13 @@ class Clock:
         floor, _ = self._floor(moment, times.dtype)
         return np.asarray(_ticks(times) <= floor)
 
-    def shown(self, time: np.generic) -> Any:
-        """One time as a Python value: an int, a float, or a datetime in the graph's zone."""
-        value = time.item() if time.dtype.kind != "M" else _as_datetime(time)
-        if self.zone is not None and isinstance(value, dt.datetime):
-            return value.replace(tzinfo=dt.UTC).astimezone(zone_info(self.zone))
-        return value
+    def shown(self, times: Array) -> list[Any]:
+        """Times as Python values: ints, floats, or datetimes in the graph's zone (NumPy's where they are finer)."""
+        values = listed(times)
+        if self.zone is None or not all(isinstance(value, dt.datetime) for value in values):
+            return values
+        zone = zone_info(self.zone)
+        return [value.replace(tzinfo=dt.UTC).astimezone(zone) for value in values]
 
     def _floor(self, moment: Moment, dtype: np.dtype[Any]) -> tuple[int | float, bool]:
         """The latest tick of the column that is not after the moment, and whether it is the moment itself."""
@@ -189,9 +190,3 @@ def _python_datetime(moment: Moment) -> tuple[dt.datetime, int]:
         f"The graph's times are datetimes; got the moment {moment!r} ({type(moment).__name__}). "
         "Give a datetime or an ISO string such as '2026-03-01T12:00'."
     )
-
-
-def _as_datetime(time: np.generic) -> Any:
-    """A datetime where one can hold the column's values exactly, the NumPy scalar otherwise."""
-    value = time.item()
-    return value if isinstance(value, dt.datetime) else time

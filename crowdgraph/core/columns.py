@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ __all__ = [
     "grouped",
     "id_array",
     "is_null",
+    "listed",
     "object_array",
     "plain",
     "same_values",
@@ -64,6 +66,14 @@ def frozen(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
 def plain(value: Any) -> Any:
     """A NumPy scalar as the Python value it stands for (datetimes stay); anything else as it is."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+
+
+def listed(column: Array) -> list[Any]:
+    """A column as plain Python values; datetimes too fine or too far for Python stay NumPy's."""
+    values: list[Any] = column.tolist()
+    if column.dtype.kind == "M" and not all(isinstance(value, dt.datetime | None) for value in values):
+        return list(column)
+    return values
 
 
 def is_null(value: object) -> bool:

@@ -6,12 +6,13 @@ They hold the graph and no data of their own, so they are cheap to make and alwa
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, Grouping, plain
+from crowdgraph.core.columns import Array, Grouping, listed, plain
 from crowdgraph.core.confusion import ConfusionHistory
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import ParameterError
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
 __all__ = ["Item", "Items", "Response", "Responses", "Volunteer", "Volunteers"]
+
+
+# How many responses are decoded at a time.
+BLOCK = 100_000
 
 
 class Response(NamedTuple):
@@ -91,27 +96,39 @@ class Responses:
         return len(self.table)
 
     def __iter__(self) -> Iterator[Response]:
-        return (self[row] for row in range(len(self)))
+        for start in range(0, len(self), BLOCK):
+            yield from self._decoded(self.table.slice(start, start + BLOCK))
 
     def __getitem__(self, row: int) -> Response:
         if not isinstance(row, int | np.integer):
             raise ParameterError(f"A response is found by its place, an integer; got {row!r}.")
-        table, graph = self.table, self._graph
-        if not -len(table) <= row < len(table):
-            raise IndexError(f"There is no response {row}; there are {len(table):,}.")
-        label = int(table.label[row])
-        return Response(
-            volunteer=plain(graph.volunteers.ids[table.volunteer[row]]),
-            item=plain(graph.items.ids[table.item[row]]),
-            label=graph.labels[label] if label >= 0 else None,
-            time=table.clock.shown(table.time[row]),
-            attributes={name: plain(column[row]) for name, column in table.attributes.items()},
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"There is no response {row}; there are {len(self):,}.")
+        place = int(row) % len(self)
+        return next(self._decoded(self.table.slice(place, place + 1)))
+
+    def _decoded(self, table: ResponseTable) -> Iterator[Response]:
+        """The rows of a table as responses; whole columns are decoded at once, which is much faster than row by row."""
+        graph, names = self._graph, tuple(table.attributes)
+        labels = (*graph.labels, None)  # code -1, no answer, is the last
+        extra = zip(*map(listed, table.attributes.values()), strict=True) if names else repeat(())
+        columns = zip(
+            listed(graph.volunteers.ids[table.volunteer]),
+            listed(graph.items.ids[table.item]),
+            (labels[code] for code in table.label.tolist()),
+            table.clock.shown(table.time),
+            extra,
+            strict=False,
+        )
+        return (
+            Response(volunteer, item, label, time, dict(zip(names, values, strict=True)))
+            for volunteer, item, label, time, values in columns
         )
 
     def __repr__(self) -> str:
         if len(self) == 0:
             return "Responses: none"
-        first, last = (self.clock.shown(self.time[row]) for row in (0, -1))
+        first, last = self.clock.shown(self.time[[0, -1]])
         extra = f"; with {', '.join(self.attributes)}" if self.attributes else ""
         return f"Responses: {len(self):,} from {first} to {last}{extra}"
 

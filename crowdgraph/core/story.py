@@ -78,7 +78,7 @@ def time_sentence(graph: CrowdGraph) -> str:
         return "none given: the order of the rows"
     if not len(responses):
         return "no responses"
-    first, last = (responses.clock.shown(responses.time[row]) for row in (0, -1))
+    first, last = responses.clock.shown(responses.time[[0, -1]])
     zone = f" ({responses.clock.zone})" if responses.clock.zone else ""
     return f"{first} to {last}{zone}"
 

@@ -8,6 +8,7 @@ import igraph
 import numpy as np
 
 from crowdgraph.core.clock import Moment
+from crowdgraph.core.columns import listed
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.io.networkx import graph_until, node_annotations
@@ -24,12 +25,12 @@ def graph_to_igraph(graph: CrowdGraph, *, at: Moment | None = None) -> igraph.Gr
     made.vs["kind"] = ["volunteer"] * n_volunteers + ["item"] * n_items
     made.vs["id"] = [*graph.volunteers, *graph.items]
     made.es["label"] = [graph.labels[code] if code >= 0 else None for code in until.label.tolist()]
-    made.es["time"] = [until.clock.shown(time) for time in until.time]
+    made.es["time"] = until.clock.shown(until.time)
     for name, column in until.attributes.items():
-        made.es[name] = column.tolist()
+        made.es[name] = listed(column)
     annotations = node_annotations(graph, at=at)
-    volunteers: dict[str, list[Any]] = {name: column.tolist() for name, column in graph.volunteers.attributes.items()}
-    items: dict[str, list[Any]] = {name: column.tolist() for name, column in graph.items.attributes.items()}
+    volunteers: dict[str, list[Any]] = {name: listed(column) for name, column in graph.volunteers.attributes.items()}
+    items: dict[str, list[Any]] = {name: listed(column) for name, column in graph.items.attributes.items()}
     volunteers |= annotations["volunteer"]
     items |= annotations["item"]
     for name in {**volunteers, **items}:

@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 
 from crowdgraph.core.clock import Clock, Moment
-from crowdgraph.core.columns import is_null, plain
+from crowdgraph.core.columns import is_null, listed
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, shown
@@ -45,10 +45,11 @@ def graph_to_networkx(graph: CrowdGraph, *, at: Moment | None = None) -> nx.Mult
     network: nx.MultiGraph = nx.MultiGraph(crowdgraph={"classes": graph.classes, "labels": graph.labels, **about})
     annotations = node_annotations(graph, at=at)
     for kind, nodes in (("volunteer", graph.volunteers), ("item", graph.items)):
+        attributes = {name: listed(column) for name, column in nodes.attributes.items()}
         for code, node_id in enumerate(nodes.ids.tolist()):
-            attributes = {name: plain(column[code]) for name, column in nodes.attributes.items()}
+            own = {name: values[code] for name, values in attributes.items()}
             extra = {name: values[code] for name, values in annotations[kind].items() if values[code] is not None}
-            network.add_nodes_from([((kind, node_id), {"kind": kind, "id": node_id, **attributes, **extra})])
+            network.add_nodes_from([((kind, node_id), {"kind": kind, "id": node_id, **own, **extra})])
     network.add_edges_from(
         (
             ("volunteer", response.volunteer),
