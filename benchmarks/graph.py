@@ -75,7 +75,7 @@ def shared(graph: cg.CrowdGraph) -> None:
     """Whether views and annotated graphs share the columns' memory."""
     middle = graph.responses.time[len(graph.responses) // 2]
     track = cg.ConfusionTrack.static(
-        volunteers=graph.volunteers.ids,
+        ids=graph.volunteers.ids,
         concentration=np.ones((len(graph.volunteers), len(graph.classes), len(graph.labels))),
         classes=graph.classes,
         labels=graph.labels,

@@ -34,7 +34,7 @@ def fit(graph):
     rows = graph._rows_by_volunteer
     concentration = 1.0 + np.arange(len(graph.responses) * 4).reshape(-1, 2, 2)
     track = cg.ConfusionTrack(
-        volunteers=graph.volunteers.ids,
+        ids=graph.volunteers.ids,
         starts=rows.starts,
         times=graph.responses.time[rows.order],
         concentration=concentration,

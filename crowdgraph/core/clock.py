@@ -14,7 +14,7 @@ import numpy as np
 from crowdgraph.core.columns import Array, listed
 from crowdgraph.errors import TimeError, one_of
 
-__all__ = ["Clock", "ClockKind", "Moment", "is_sorted", "iso_datetime", "zone_info"]
+__all__ = ["Clock", "ClockKind", "Moment", "is_finite", "is_sorted", "iso_datetime", "zone_info"]
 
 ClockKind = Literal["order", "number", "datetime"]
 EPOCH = dt.datetime(1970, 1, 1)
@@ -134,13 +134,16 @@ def zone_info(zone: str) -> dt.tzinfo:
         ) from error
 
 
+def is_finite(times: Array) -> bool:
+    """Whether every time is a real one."""
+    if times.dtype.kind == "f":
+        return bool(np.isfinite(times).all())
+    return times.dtype.kind != "M" or not np.isnat(times).any()
+
+
 def is_sorted(times: Array) -> bool:
     """Whether the times are finite and never fall."""
-    if times.dtype.kind == "f" and not np.isfinite(times).all():
-        return False
-    if times.dtype.kind == "M" and np.isnat(times).any():
-        return False
-    return not (times[1:] < times[:-1]).any()
+    return is_finite(times) and not (times[1:] < times[:-1]).any()
 
 
 def iso_datetime(text: str) -> tuple[dt.datetime, int]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -13,7 +14,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from crowdgraph.errors import ColumnError, ParameterError, shown
 
 __all__ = [
+    "FrozenMapping",
     "Grouping",
+    "Sealed",
     "attribute_columns",
     "attributes_equal",
     "columns_equal",
@@ -30,6 +33,38 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+Value = TypeVar("Value")
+
+
+class FrozenMapping(Mapping[str, Value]):
+    """A mapping that cannot be changed and, unlike a mapping proxy, can be copied and pickled."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        seal_all(self._values.values())
+
+
+class Sealed:
+    """What holds read-only arrays; they are read-only again after copying and unpickling."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        seal_all(state.values())
 
 
 class Grouping(NamedTuple):
@@ -52,6 +87,13 @@ def sealed(array: Array) -> Array:
     return array
 
 
+def seal_all(values: Iterable[Any]) -> None:
+    """Make those of the values that are arrays read-only."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            sealed(value)
+
+
 def frozen(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
     """A read-only array that nobody else can write to: copied unless it is sealed already."""
     array = np.asarray(values, dtype=dtype)
@@ -69,11 +111,13 @@ def plain(value: Any) -> Any:
 
 
 def listed(column: Array) -> list[Any]:
-    """A column as plain Python values; datetimes too fine or too far for Python stay NumPy's."""
+    """A column as plain Python values of the caller's own; datetimes too fine or too far for Python stay NumPy's."""
     values: list[Any] = column.tolist()
     if column.dtype.kind == "M" and not all(isinstance(value, dt.datetime | None) for value in values):
         return list(column)
-    return values
+    if all(issubclass(kind, Hashable) for kind in set(map(type, values))):
+        return values
+    return [value if isinstance(value, Hashable) else deepcopy(value) for value in values]
 
 
 def is_null(value: object) -> bool:
@@ -119,7 +163,7 @@ def attribute_columns(
                 f"Attribute {name!r} of {owner} has shape {column.shape}; expected {length:,} values, one for each row."
             )
         columns[name] = column
-    return MappingProxyType(columns)
+    return FrozenMapping(columns)
 
 
 def grouped(codes: Array, n_groups: int) -> Grouping:
@@ -137,15 +181,23 @@ def columns_equal(left: Array, right: Array) -> bool:
     """Whether two columns hold the same values; nulls equal nulls."""
     if left is right:
         return True
-    if left.shape != right.shape:
-        return False
+    if left.shape != right.shape or left.size == 0:
+        return left.shape == right.shape
     if object in (left.dtype, right.dtype):
-        pairs = zip(left.tolist(), right.tolist(), strict=True)
-        return all(a is b or (is_null(a) and is_null(b)) or (not is_null(a) and bool(a == b)) for a, b in pairs)
+        return all(map(_same, left.tolist(), right.tolist()))
+    if left.dtype.kind != right.dtype.kind:
+        return False
     try:
         return bool(np.array_equal(left, right, equal_nan=True))
     except TypeError:
         return bool(np.array_equal(left, right))
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two objects are the same value of the same type: 1, 1.0 and True are three."""
+    if is_null(left) or is_null(right):
+        return is_null(left) and is_null(right)
+    return type(left) is type(right) and bool(left == right)
 
 
 def attributes_equal(left: Mapping[str, Array], right: Mapping[str, Array]) -> bool:
@@ -163,8 +215,7 @@ def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...
         raise ParameterError(f"{what} must be plain values such as text or numbers; got {shown(unhashable)}.")
     if not names:
         raise ParameterError(f"There are no {what}; a graph needs at least one. Name them with {what}=[...].")
-    texts = [str(value) for value in names]
-    twice = sorted({text for text in texts if texts.count(text) > 1})
+    twice = [text for text, count in Counter(map(str, names)).items() if count > 1]
     if twice or len(set(names)) < len(names):
         raise ParameterError(
             f"The {what} {shown(names)} repeat {shown(twice) or 'one'}; name each once, all as text or as numbers."
@@ -173,5 +224,5 @@ def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...
 
 
 def same_values(left: Sequence[Hashable] | Array, right: Sequence[Hashable] | Array) -> bool:
-    """Whether two id columns or value tuples are the same, in the same order."""
-    return left is right or (len(left) == len(right) and list(left) == list(right))
+    """Whether two id columns or tuples hold the same values of the same types, in the same order."""
+    return left is right or columns_equal(id_array(left), id_array(right))

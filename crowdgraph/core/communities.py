@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, frozen, sealed
+from crowdgraph.core.columns import Array, frozen, plain, sealed
 from crowdgraph.core.confusion import ConfusionSnapshot
-from crowdgraph.core.result import Result, check_known_ids, check_same_ids, parameters, real_array, unique_ids
-from crowdgraph.core.tables import NodeTable
+from crowdgraph.core.result import (
+    ByVolunteer,
+    Result,
+    check_known_ids,
+    check_same_ids,
+    parameters,
+    real_array,
+    unique_ids,
+)
 from crowdgraph.errors import ParameterError, ResultError, UnknownIdError
 
 if TYPE_CHECKING:
@@ -23,13 +30,13 @@ __all__ = ["Communities", "CommunityTrack"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Communities(Result):
+class Communities(ByVolunteer, Result):
     """Overlapping communities of volunteers.
 
     Attributes
     ----------
-    volunteers
-        Ids, of shape (V,); they may be some of a graph's volunteers.
+    ids
+        The volunteers, of shape (V,); they may be some of a graph's.
     participation
         How much each volunteer belongs to each community, of shape (V, K). Rows sum to one; a volunteer who belongs
         to none (isolated in the network) has a row of zeros.
@@ -40,7 +47,7 @@ class Communities(Result):
 
     Examples
     --------
-    >>> groups = Communities(volunteers=["anna", "bert", "cleo"], method="by hand", modularity=0.1,
+    >>> groups = Communities(ids=["anna", "bert", "cleo"], method="by hand", modularity=0.1,
     ...                      participation=[[1.0, 0.0], [0.3, 0.7], [0.0, 0.0]])
     >>> groups.assignment
     array([ 0,  1, -1])
@@ -48,15 +55,15 @@ class Communities(Result):
     ['bert']
     """
 
-    volunteers: Array
+    ids: Array
     participation: Array
     modularity: float
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        volunteers = unique_ids(self.volunteers, kind="volunteer")
-        participation = real_array("participation", self.participation, shape=(len(volunteers), None))
+        ids = unique_ids(self.ids, kind="volunteer")
+        participation = real_array("participation", self.participation, shape=(len(ids), None))
         if (participation < 0).any():
             raise ResultError(f"participation must not be negative; its smallest value is {participation.min():g}.")
         sums = participation.sum(axis=1)
@@ -65,7 +72,7 @@ class Communities(Result):
             raise ResultError(f"Rows of participation must sum to one (or zero, for nobody's); one sum is {worst:g}.")
         if not -1.0 <= self.modularity <= 1.0:
             raise ResultError(f"modularity={self.modularity!r} must lie between -1 and 1.")
-        self._set(volunteers=volunteers, participation=participation, params=parameters(self.params))
+        self._set(ids=ids, participation=participation, params=parameters(self.params))
 
     @property
     def name(self) -> str:
@@ -82,7 +89,7 @@ class Communities(Result):
     def assignment(self) -> Array:
         """The community in which each volunteer participates most, of shape (V,); -1 for nobody's."""
         if len(self) == 0:
-            return sealed(np.full(len(self.volunteers), -1))
+            return sealed(np.full(len(self.ids), -1))
         best = self.participation.argmax(axis=1)
         return sealed(np.where(self.participation.sum(axis=1) > 0, best, -1))
 
@@ -92,37 +99,33 @@ class Communities(Result):
         return np.bincount(self.assignment[self.assignment >= 0], minlength=len(self))
 
     @property
-    def centroids(self) -> list[Hashable]:
-        """The volunteer who participates most in each community."""
-        return self.volunteers[self.participation.argmax(axis=0)].tolist() if len(self.volunteers) else []
+    def centroids(self) -> list[Hashable | None]:
+        """The volunteer who participates most in each community; None for one that nobody belongs to."""
+        best = self.participation.argmax(axis=0) if len(self.ids) else np.zeros(len(self), dtype=int)
+        lived = self.participation.sum(axis=0) > 0
+        return [plain(self.ids[code]) if alive else None for code, alive in zip(best, lived, strict=True)]
 
     def members(self, k: int, *, threshold: float | None = None) -> list[Hashable]:
         """The volunteers of community `k`: those assigned to it, or all who participate by at least `threshold`."""
         if not 0 <= k < len(self):
             raise ParameterError(f"There is no community {k!r}; communities are numbered 0 to {len(self) - 1}.")
         chosen = self.assignment == k if threshold is None else self.participation[:, k] >= threshold
-        return list(self.volunteers[chosen].tolist())
+        return list(self.ids[chosen].tolist())
 
     def of(self, volunteer: Hashable) -> Array:
         """How much one volunteer participates in each community, of shape (K,)."""
-        return np.asarray(self.participation[self._table.code(volunteer)])
+        return np.asarray(self.participation[self.table.code(volunteer)])
 
     def mean_confusion(self, snapshot: ConfusionSnapshot) -> Array:
-        """The participation-weighted mean confusion of each community, of shape (K, J, L)."""
-        codes = NodeTable("volunteer", snapshot.volunteers).codes(self.volunteers)
-        totals = self.participation.sum(axis=0)
-        if (totals == 0).any():
-            raise ResultError("A community without any participation has no mean confusion.")
+        """The participation-weighted mean confusion of each community, of shape (K, J, L); NaN where nobody belongs."""
+        codes = snapshot.table.codes(self.ids)
         sums = np.einsum("vk,vjl->kjl", self.participation, snapshot.mean[codes])
-        return np.asarray(sums / totals[:, None, None])
+        totals = self.participation.sum(axis=0)
+        return np.asarray(sums / np.where(totals > 0, totals, np.nan)[:, None, None])
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless all volunteers of the communities are the graph's."""
-        check_known_ids(f"The communities {self.method!r}", self.volunteers, graph.volunteers.table)
-
-    @cached_property
-    def _table(self) -> NodeTable:
-        return NodeTable("volunteer", self.volunteers)
+        check_known_ids(f"The communities {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{size:,}" for size in self.sizes[:8])
@@ -131,13 +134,13 @@ class Communities(Result):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CommunityTrack(Result):
+class CommunityTrack(ByVolunteer, Result):
     """The same communities at several times: community `k` is column `k` of every snapshot.
 
     Attributes
     ----------
-    volunteers
-        Ids of all volunteers, of shape (V,); a snapshot may hold some of them.
+    ids
+        All volunteers, of shape (V,); a snapshot may hold some of them.
     times, counts
         When each snapshot was taken and how many responses there were by then, both of shape (T,).
     snapshots
@@ -148,7 +151,7 @@ class CommunityTrack(Result):
         What was followed.
     """
 
-    volunteers: Array
+    ids: Array
     times: Array
     counts: Array
     snapshots: tuple[Communities, ...]
@@ -158,7 +161,7 @@ class CommunityTrack(Result):
 
     def __post_init__(self) -> None:
         self._set(
-            volunteers=unique_ids(self.volunteers, kind="volunteer"),
+            ids=unique_ids(self.ids, kind="volunteer"),
             times=frozen(self.times),
             counts=frozen(self.counts, dtype=np.int64),
             snapshots=tuple(self.snapshots),
@@ -173,9 +176,8 @@ class CommunityTrack(Result):
         widths = {len(snapshot) for snapshot in self.snapshots}
         if len(widths) > 1:
             raise ResultError(f"All snapshots must number the same communities; got {sorted(widths)} columns.")
-        table = NodeTable("volunteer", self.volunteers)
         for snapshot in self.snapshots:
-            strangers = [volunteer for volunteer in snapshot.volunteers.tolist() if volunteer not in table]
+            strangers = [volunteer for volunteer in snapshot.ids.tolist() if volunteer not in self.table]
             if strangers:
                 raise ResultError(f"A snapshot holds {strangers[0]!r}, who is not among the track's volunteers.")
 
@@ -202,19 +204,15 @@ class CommunityTrack(Result):
 
     def participation(self, volunteer: Hashable) -> Array:
         """One volunteer's participation over time, of shape (T, K); zeros while the volunteer belongs to none."""
-        if volunteer not in self._table:
+        if volunteer not in self.table:
             raise UnknownIdError(f"There is no volunteer {volunteer!r} in this track.")
         absent = np.zeros(len(self.snapshots[0]) if self.snapshots else 0)
-        rows = [snapshot.of(volunteer) if volunteer in snapshot._table else absent for snapshot in self.snapshots]
+        rows = [snapshot.of(volunteer) if volunteer in snapshot.table else absent for snapshot in self.snapshots]
         return np.array(rows).reshape(len(self), len(absent))
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless the track was made for the graph's volunteers."""
-        check_same_ids(f"The community track {self.method!r}", self.volunteers, graph.volunteers.table)
-
-    @cached_property
-    def _table(self) -> NodeTable:
-        return NodeTable("volunteer", self.volunteers)
+        check_same_ids(f"The community track {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
         numbers = ", ".join(str(n) for n in self.n_communities)

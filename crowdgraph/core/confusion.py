@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.clock import Clock, Moment
-from crowdgraph.core.columns import Array, frozen, sealed, value_tuple
+from crowdgraph.core.clock import Clock, Moment, is_finite
+from crowdgraph.core.columns import Array, Sealed, frozen, sealed, value_tuple
 from crowdgraph.core.result import (
+    ByVolunteer,
     Result,
     check_same_ids,
     check_same_values,
@@ -24,8 +25,7 @@ from crowdgraph.core.result import (
     probability_array,
     unique_ids,
 )
-from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ParameterError, ResultError, one_of, shown
+from crowdgraph.errors import AlignmentError, ParameterError, ResultError, one_of, shown
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
@@ -36,7 +36,7 @@ Inference = Literal["static", "filtered", "smoothed"]
 Correct = Mapping[Hashable, Hashable | Collection[Hashable]]
 
 
-class DirichletRows:
+class DirichletRows(Sealed):
     """Read-outs shared by everything that holds Dirichlet concentrations of shape (..., J, L)."""
 
     concentration: Array
@@ -130,29 +130,25 @@ class ConfusionMatrix(DirichletRows):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ConfusionSnapshot(DirichletRows):
+class ConfusionSnapshot(DirichletRows, ByVolunteer):
     """The confusion of all volunteers at one time: `concentration` of shape (K, J, L)."""
 
-    volunteers: Array
+    ids: Array
     concentration: Array
     classes: tuple[Hashable, ...]
     labels: tuple[Hashable, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "volunteers", unique_ids(self.volunteers, kind="volunteer"))
-        self._set_rows(self.concentration, lead=(len(self.volunteers),))
+        object.__setattr__(self, "ids", unique_ids(self.ids, kind="volunteer"))
+        self._set_rows(self.concentration, lead=(len(self.ids),))
 
     def __len__(self) -> int:
-        return len(self.volunteers)
+        return len(self.ids)
 
     def of(self, volunteer: Hashable) -> ConfusionMatrix:
         """The confusion matrix of one volunteer."""
-        code = self._table.code(volunteer)
+        code = self.table.code(volunteer)
         return ConfusionMatrix(concentration=self.concentration[code], classes=self.classes, labels=self.labels)
-
-    @cached_property
-    def _table(self) -> NodeTable:
-        return NodeTable("volunteer", self.volunteers)
 
     def __repr__(self) -> str:
         return f"ConfusionSnapshot({len(self):,} volunteers, {len(self.classes)} classes x {len(self.labels)} labels)"
@@ -196,7 +192,8 @@ class ConfusionHistory(DirichletRows):
 
     def at(self, moment: Moment) -> ConfusionMatrix:
         """What we now believe about the volunteer at a moment: the state after the last response until then."""
-        return self._matrix(self.clock.count_until(self.times, moment, inclusive=True))
+        # A static model has no steps, and no times to compare with.
+        return self._matrix(self.clock.count_until(self.times, moment, inclusive=True) if len(self) else 0)
 
     def latest(self) -> ConfusionMatrix:
         """The confusion after the last response."""
@@ -211,7 +208,7 @@ class ConfusionHistory(DirichletRows):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ConfusionTrack(DirichletRows, Result):
+class ConfusionTrack(DirichletRows, ByVolunteer, Result):
     """The confusion of all volunteers after each of their responses, aligned to the responses.
 
     The steps of volunteer `k` are rows ``starts[k]:starts[k + 1]``. A static model has no steps: its posterior is
@@ -219,8 +216,8 @@ class ConfusionTrack(DirichletRows, Result):
 
     Attributes
     ----------
-    volunteers
-        Ids, of shape (K,).
+    ids
+        The volunteers, of shape (K,).
     starts
         Where each volunteer's steps begin, of shape (K + 1,).
     times, concentration
@@ -234,7 +231,7 @@ class ConfusionTrack(DirichletRows, Result):
     --------
     >>> import numpy as np
     >>> track = ConfusionTrack.static(
-    ...     volunteers=["anna", "bert"], concentration=np.array([[[8.0, 2], [1, 9]], [[5, 5], [5, 5]]]),
+    ...     ids=["anna", "bert"], concentration=np.array([[[8.0, 2], [1, 9]], [[5, 5], [5, 5]]]),
     ...     classes=("no", "yes"), labels=("no", "yes"))
     >>> track.of("anna").latest().mean
     array([[0.8, 0.2],
@@ -243,7 +240,7 @@ class ConfusionTrack(DirichletRows, Result):
     array([0.85, 0.5 ])
     """
 
-    volunteers: Array
+    ids: Array
     starts: Array
     times: Array
     concentration: Array
@@ -256,14 +253,14 @@ class ConfusionTrack(DirichletRows, Result):
     def __post_init__(self) -> None:
         one_of("inference", self.inference, ("static", "filtered", "smoothed"))
         self._set(
-            volunteers=unique_ids(self.volunteers, kind="volunteer"),
+            ids=unique_ids(self.ids, kind="volunteer"),
             starts=frozen(self.starts),
             times=frozen(self.times),
         )
         self.clock.check_kind(self.times)
         self._check_steps()
         self._set_rows(self.concentration, lead=(len(self.times),))
-        shape = (len(self.volunteers), len(self.classes), len(self.labels))
+        shape = (len(self.ids), len(self.classes), len(self.labels))
         initial = np.asarray(self.initial, dtype=np.float64)
         if initial.ndim == 2:
             positive_array("initial", initial, shape=shape[1:])
@@ -273,13 +270,13 @@ class ConfusionTrack(DirichletRows, Result):
 
     @classmethod
     def static(
-        cls, *, volunteers: Any, concentration: ArrayLike, classes: tuple[Hashable, ...], labels: tuple[Hashable, ...]
+        cls, *, ids: Any, concentration: ArrayLike, classes: tuple[Hashable, ...], labels: tuple[Hashable, ...]
     ) -> ConfusionTrack:
         """The track of a model whose confusion does not change: one Dirichlet for each volunteer, (K, J, L)."""
         shape = (0, len(classes), len(labels))
         return cls(
-            volunteers=volunteers,
-            starts=np.zeros(len(volunteers) + 1, dtype=np.int64),
+            ids=ids,
+            starts=np.zeros(len(ids) + 1, dtype=np.int64),
             times=np.zeros(0, dtype=np.int64),
             concentration=np.zeros(shape),
             initial=np.asarray(concentration, dtype=np.float64),
@@ -295,11 +292,11 @@ class ConfusionTrack(DirichletRows, Result):
         return "confusion"
 
     def __len__(self) -> int:
-        return len(self.volunteers)
+        return len(self.ids)
 
     def of(self, volunteer: Hashable) -> ConfusionHistory:
         """The history of one volunteer."""
-        code = self._table.code(volunteer)
+        code = self.table.code(volunteer)
         steps = slice(self.starts[code], self.starts[code + 1])
         return ConfusionHistory(
             volunteer=volunteer,
@@ -334,25 +331,23 @@ class ConfusionTrack(DirichletRows, Result):
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless the track was made for the graph's volunteers, classes and labels."""
-        check_same_ids("The confusion track", self.volunteers, graph.volunteers.table)
+        check_same_ids("The confusion track", self.ids, graph.volunteers.table)
         check_same_values("The confusion track", "classes", self.classes, graph.classes)
         check_same_values("The confusion track", "labels", self.labels, graph.labels)
-
-    @cached_property
-    def _table(self) -> NodeTable:
-        return NodeTable("volunteer", self.volunteers)
+        if self.inference != "static" and self.clock != graph.responses.clock:
+            raise AlignmentError(
+                f"The confusion track has times of {self.clock}, the graph of {graph.responses.clock}."
+            )
 
     def _snapshot(self, n_steps: Array) -> ConfusionSnapshot:
         """The state of each volunteer after some of their steps."""
         begun = n_steps > 0
         concentration = np.array(self.initial)
         concentration[begun] = self.concentration[(self.starts[:-1] + n_steps - 1)[begun]]
-        return ConfusionSnapshot(
-            volunteers=self.volunteers, concentration=concentration, classes=self.classes, labels=self.labels
-        )
+        return ConfusionSnapshot(ids=self.ids, concentration=concentration, classes=self.classes, labels=self.labels)
 
     def _check_steps(self) -> None:
-        expected = (len(self.volunteers) + 1,)
+        expected = (len(self.ids) + 1,)
         if self.starts.shape != expected or self.starts.dtype.kind != "i":
             raise ResultError(
                 f"starts has shape {self.starts.shape} of {self.starts.dtype}; expected {expected} integers, one more "
@@ -362,7 +357,9 @@ class ConfusionTrack(DirichletRows, Result):
             raise ResultError(f"starts must rise from 0 to the number of steps ({len(self.times):,}).")
         if self.inference == "static" and len(self.times):
             raise ResultError("A static track has no steps; put each volunteer's posterior into `initial`.")
-        falls = np.flatnonzero(~(self.times[1:] >= self.times[:-1])) + 1
+        if not is_finite(self.times):
+            raise ResultError("The times of a volunteer's steps must be finite.")
+        falls = np.flatnonzero(self.times[1:] < self.times[:-1]) + 1
         if np.setdiff1d(falls, self.starts).size:
             raise ResultError("The times of a volunteer's steps must not fall.")
 

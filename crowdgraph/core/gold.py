@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, columns_equal, frozen, sealed
+from crowdgraph.core.columns import Array, Sealed, columns_equal, frozen, same_values, sealed
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import GoldError, UnknownIdError, shown
 
@@ -16,7 +16,7 @@ __all__ = ["Gold"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gold(Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
+class Gold(Sealed, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
     """Known classes by item: a mapping from item id to its class, or to a probability for each class.
 
     Attributes
@@ -74,6 +74,10 @@ class Gold(Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
         return self.known & (self.codes < 0)
 
     def __len__(self) -> int:
+        return self._n_known
+
+    @cached_property
+    def _n_known(self) -> int:
         return int(np.count_nonzero(self.known))
 
     def __iter__(self) -> Iterator[Hashable]:
@@ -93,7 +97,7 @@ class Gold(Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
 
     def equals(self, other: Gold) -> bool:
         """Whether both say the same of the same classes."""
-        return self.classes == other.classes and columns_equal(self.probs, other.probs)
+        return same_values(self.classes, other.classes) and columns_equal(self.probs, other.probs)
 
     def __repr__(self) -> str:
         soft = f", {np.count_nonzero(self.is_soft):,} of them as probabilities" if self.is_soft.any() else ""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeVar
 
 import numpy as np
 
 from crowdgraph.core.clock import Moment
-from crowdgraph.core.columns import Array, Grouping, grouped, value_tuple
+from crowdgraph.core.columns import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
 from crowdgraph.core.communities import Communities, CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
@@ -21,7 +20,7 @@ from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result
 from crowdgraph.core.story import html_story, text_story
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
-from crowdgraph.errors import ColumnError, NotAnnotatedError, ParameterError, shown, suggestion
+from crowdgraph.errors import ColumnError, GoldError, NotAnnotatedError, ParameterError, shown, suggestion
 
 __all__ = ["CrowdGraph"]
 
@@ -93,6 +92,8 @@ class CrowdGraph:
                 raise ColumnError(
                     f"Codes in {name!r} run from {codes.min()} to {codes.max()}; expected {lowest} to {size - 1}."
                 )
+        if gold is not None and not (gold.classes == class_names and same_values(gold.items_table.ids, items.ids)):
+            raise GoldError("The gold was made for other items or classes than this graph's.")
         self._fill(
             volunteers,
             items,
@@ -120,7 +121,7 @@ class CrowdGraph:
             classes=classes,
             labels=labels,
             gold=gold,
-            annotations=MappingProxyType(dict(annotations)),
+            annotations=FrozenMapping(annotations),
         )
 
     def _with(
@@ -337,7 +338,7 @@ class CrowdGraph:
             if not isinstance(least, int | np.integer) or least < 0:
                 raise ParameterError(f"{name}={least!r} must be a whole number from 0 up.")
         responses = self._responses
-        new = ~responses.is_repeat
+        new = ~responses.is_repeat & (responses.label >= 0)
         true_class = self.gold.codes[responses.item]
         seen = new & (true_class >= 0)
         n_classes, n_volunteers = len(self.classes), len(self.volunteers)
@@ -504,8 +505,8 @@ class CrowdGraph:
         """Whether both graphs hold the same nodes, responses, classes, labels and gold; annotations do not count."""
         return (
             isinstance(other, CrowdGraph)
-            and self.classes == other.classes
-            and self.labels == other.labels
+            and same_values(self.classes, other.classes)
+            and same_values(self.labels, other.labels)
             and self._volunteers.equals(other._volunteers)
             and self._items.equals(other._items)
             and self._responses.equals(other._responses)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdgraph.core.columns import Array, frozen, sealed
-from crowdgraph.core.result import Result, check_known_ids, parameters, unique_ids
+from crowdgraph.core.result import ByVolunteer, Result, check_known_ids, parameters, unique_ids
 from crowdgraph.errors import ResultError
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ __all__ = ["VolunteerNetwork"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class VolunteerNetwork(Result):
+class VolunteerNetwork(ByVolunteer, Result):
     """A weighted undirected network of volunteers without self-loops.
 
     Attributes
     ----------
-    volunteers
-        Ids of the nodes, of shape (V,); they may be some of a graph's volunteers.
+    ids
+        The volunteers, of shape (V,); they may be some of a graph's.
     weights
         Symmetric non-negative weights of shape (V, V): a SciPy CSR array or a dense array, zero on the diagonal.
     method, params
@@ -36,7 +36,7 @@ class VolunteerNetwork(Result):
 
     Examples
     --------
-    >>> network = VolunteerNetwork(volunteers=["anna", "bert", "cleo"], method="by hand",
+    >>> network = VolunteerNetwork(ids=["anna", "bert", "cleo"], method="by hand",
     ...                            weights=[[0, 2, 0], [2, 0, 0], [0, 0, 0]])
     >>> network.strength
     array([2., 2., 0.])
@@ -44,16 +44,14 @@ class VolunteerNetwork(Result):
     ['cleo']
     """
 
-    volunteers: Array
+    ids: Array
     weights: csr_array | Array
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        volunteers = unique_ids(self.volunteers, kind="volunteer")
-        self._set(
-            volunteers=volunteers, weights=_checked(self.weights, len(volunteers)), params=parameters(self.params)
-        )
+        ids = unique_ids(self.ids, kind="volunteer")
+        self._set(ids=ids, weights=_checked(self.weights, len(ids)), params=parameters(self.params))
 
     @property
     def name(self) -> str:
@@ -61,7 +59,7 @@ class VolunteerNetwork(Result):
         return self.method
 
     def __len__(self) -> int:
-        return len(self.volunteers)
+        return len(self.ids)
 
     @cached_property
     def degree(self) -> Array:
@@ -87,7 +85,7 @@ class VolunteerNetwork(Result):
     @property
     def isolated(self) -> Array:
         """The ids of volunteers without a neighbour."""
-        return np.asarray(self.volunteers[self.degree == 0])
+        return np.asarray(self.ids[self.degree == 0])
 
     def to_networkx(self) -> Any:
         """A `networkx.Graph` with volunteer ids as nodes and `weight` on the edges."""
@@ -117,7 +115,7 @@ class VolunteerNetwork(Result):
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless all volunteers of the network are the graph's."""
-        check_known_ids(f"The network {self.method!r}", self.volunteers, graph.volunteers.table)
+        check_known_ids(f"The network {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
         return (

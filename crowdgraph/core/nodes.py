@@ -158,7 +158,8 @@ class Node:
     @property
     def attributes(self) -> dict[str, Any]:
         """The node's attributes."""
-        return {name: plain(column[self.code]) for name, column in self._table.attributes.items()}
+        place = slice(self.code, self.code + 1)
+        return {name: listed(column[place])[0] for name, column in self._table.attributes.items()}
 
     def __repr__(self) -> str:
         extra = "".join(f", {name}={value!r}" for name, value in self.attributes.items())
@@ -177,8 +178,12 @@ class Volunteer(Node):
 
     @property
     def participation(self) -> Array:
-        """How much the volunteer belongs to each community, from the latest annotation that has communities."""
-        return self._graph.communities().of(self.id)
+        """How much the volunteer belongs to each community, from the latest annotation that has communities.
+
+        All zeros for a volunteer who was not in the network that was searched.
+        """
+        groups = self._graph.communities()
+        return groups.of(self.id) if self.id in groups.table else np.zeros(len(groups))
 
 
 class Item(Node):
@@ -223,7 +228,8 @@ class Nodes(Generic[NodeType]):
     @property
     def n_responses(self) -> Array:
         """How many responses each node has."""
-        return np.diff(self._grouping.starts)
+        codes = getattr(self._graph.responses, self.table.kind)
+        return np.bincount(codes, minlength=len(self.table))
 
     @property
     def _grouping(self) -> Grouping:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from types import MappingProxyType
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array, frozen, id_array, same_values
+from crowdgraph.core.columns import Array, FrozenMapping, Sealed, frozen, id_array, same_values
+from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import AlignmentError, IdError, ResultError, shown
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
-    from crowdgraph.core.tables import NodeTable
 
-__all__ = ["Result"]
+__all__ = ["ByVolunteer", "Result"]
 
 
-class Result:
+class Result(Sealed):
     """A result of a model, network or detector, ready to annotate a graph.
 
     Results are frozen dataclasses that check their arrays on construction.
@@ -39,6 +39,17 @@ class Result:
         """Store normalised fields while the frozen dataclass is under construction."""
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+
+class ByVolunteer:
+    """What is told of volunteers in the order of `ids`."""
+
+    ids: Array
+
+    @cached_property
+    def table(self) -> NodeTable:
+        """The volunteers as a table, which finds their places."""
+        return NodeTable("volunteer", self.ids)
 
 
 def real_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
@@ -86,7 +97,7 @@ def unique_ids(values: Iterable[Hashable], *, kind: str) -> Array:
 
 def parameters(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """How a result was made, read-only."""
-    return MappingProxyType(deepcopy(dict(values)))
+    return FrozenMapping(deepcopy(dict(values)))
 
 
 def check_same_ids(result: str, ids: Array, table: NodeTable) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +12,13 @@ import numpy as np
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.columns import (
     Array,
+    FrozenMapping,
+    Sealed,
     attribute_columns,
     attributes_equal,
     columns_equal,
     frozen,
     id_array,
-    same_values,
     sealed,
 )
 from crowdgraph.errors import ColumnError, IdError, UnknownIdError, shown, suggestion
@@ -33,7 +33,7 @@ RESPONSE_NAMES = ("volunteer", "item", "label", "time", "position")
 
 
 @dataclass(frozen=True, eq=False)
-class NodeTable:
+class NodeTable(Sealed):
     """The volunteers or the items: their ids and attributes, in the order of their codes.
 
     Parameters
@@ -95,7 +95,7 @@ class NodeTable:
 
     def equals(self, other: NodeTable) -> bool:
         """Whether both tables hold the same ids and attributes, in the same order."""
-        return same_values(self.ids, other.ids) and attributes_equal(self.attributes, other.attributes)
+        return columns_equal(self.ids, other.ids) and attributes_equal(self.attributes, other.attributes)
 
     def _hint(self, wrong: Hashable) -> str:
         if len(self) == 0:
@@ -107,7 +107,7 @@ class NodeTable:
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseTable:
+class ResponseTable(Sealed):
     """Who said what about which item and when: one row for each response, sorted by time.
 
     Parameters
@@ -168,11 +168,12 @@ class ResponseTable:
 
     @cached_property
     def is_repeat(self) -> Array:
-        """For each response, whether the volunteer had answered the item before."""
-        pairs = self.volunteer.astype(np.int64) << 32 | self.item
+        """For each response, whether the volunteer had answered the item before; an item only shown is no answer."""
+        answered = np.flatnonzero(self.label >= 0)
+        pairs = self.volunteer[answered].astype(np.int64) << 32 | self.item[answered]
         order = np.argsort(pairs, kind="stable")
         repeated = np.zeros(len(self), dtype=bool)
-        repeated[order[1:]] = pairs[order[1:]] == pairs[order[:-1]]
+        repeated[answered[order[1:]]] = pairs[order[1:]] == pairs[order[:-1]]
         return sealed(repeated)
 
     def _rows(self, rows: Any) -> ResponseTable:
@@ -182,5 +183,5 @@ class ResponseTable:
             object.__setattr__(part, name, sealed(getattr(self, name)[rows]))
         object.__setattr__(part, "clock", self.clock)
         columns = {name: sealed(column[rows]) for name, column in self.attributes.items()}
-        object.__setattr__(part, "attributes", MappingProxyType(columns))
+        object.__setattr__(part, "attributes", FrozenMapping(columns))
         return part

@@ -11,7 +11,7 @@ import pyarrow.csv as pa_csv
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, ParameterError, shown
-from crowdgraph.io.store import is_file
+from crowdgraph.io.files import is_file
 
 __all__ = ["read_csv"]
 
@@ -29,7 +29,7 @@ def read_csv(
     r"""Read a graph from a CSV file with one row for each response.
 
     Ids and labels are text and stay so: volunteer ``007`` is not volunteer ``7``. Labels that are all whole numbers
-    are ordered by size. An empty field is null.
+    are ordered by size. Times and further columns are read as what they look like. An empty field is null.
 
     Parameters
     ----------
@@ -67,14 +67,7 @@ def csv_table(path: str | PathLike[str], *, text: Iterable[str] | None, delimite
         raise ParameterError(f"delimiter={delimiter!r} must be a single ASCII character, such as ',' or ';'.")
     try:
         names = _header(path, delimiter)
-        kept = names if text is None else [name for name in text if name in names]
-        try:
-            return _read(path, kept, delimiter)
-        except pa.ArrowInvalid as error:
-            if "conversion error" not in str(error):
-                raise
-            # The type seen in the first rows does not hold for all: as text, errors can name the row.
-            return _read(path, names, delimiter)
+        return _read(path, names if text is None else [name for name in text if name in names], delimiter)
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(
             f"{fspath(path)!r} cannot be read as a CSV file in UTF-8, it may be of another kind or cut short: {error}."

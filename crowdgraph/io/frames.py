@@ -85,10 +85,12 @@ def graph_from_frame(
     volunteers: Any = None,
     items: Any = None,
     clock: Clock | None = None,
+    chosen: Array | None = None,
 ) -> CrowdGraph:
     """Build a graph from a table; see `CrowdGraph.from_responses`.
 
-    Doors that know what their times are say so with `clock`.
+    Doors that know what their times are say so with `clock`; those that want some rows only say which with the mask
+    `chosen`, so that errors name rows of the whole table.
     """
     one_of("duplicates", duplicates, ("all", "first", "last", "error"))
     one_of("missing", missing, ("error", "drop", "keep"))
@@ -101,7 +103,9 @@ def graph_from_frame(
     label_names = None if labels is None else value_tuple(labels, what="labels")
     rows, label_names, null = _read_rows(columns, names, label_names, clock)
     n_rows = len(rows.label)
-    rows = _without_missing(rows, null, missing)
+    if chosen is not None:
+        null = {role: mask & chosen for role, mask in null.items()}
+    rows = _without_missing(rows, null, missing, chosen)
     if labels is None and len(rows.label) < n_rows:
         rows.label, label_names = _labels_that_occur(rows.label, label_names)
     if not len(rows.label) and volunteers is None and items is None:
@@ -174,12 +178,12 @@ def _read_rows(
     return rows, label_names, null
 
 
-def _without_missing(rows: Rows, null: dict[str, Array], missing: str) -> Rows:
+def _without_missing(rows: Rows, null: dict[str, Array], missing: str, chosen: Array | None) -> Rows:
     if missing == "keep":
         null = {role: mask for role, mask in null.items() if role != "label"}
     found = {role: np.flatnonzero(mask) for role, mask in null.items() if mask.any()}
     if not found:
-        return rows
+        return rows if chosen is None else rows.take(np.flatnonzero(chosen))
     told = "; ".join(f"{role} in rows {shown(places.tolist())}" for role, places in found.items())
     if missing != "drop":
         keep = " or missing='keep' for null labels" if missing == "error" and "label" in found else ""
@@ -188,7 +192,7 @@ def _without_missing(rows: Rows, null: dict[str, Array], missing: str) -> Rows:
     warnings.warn(
         f"{np.count_nonzero(gone):,} of {len(gone):,} rows are left out: null {told}.", DroppedRowsWarning, stacklevel=4
     )
-    return rows.take(np.flatnonzero(~gone))
+    return rows.take(np.flatnonzero(~gone if chosen is None else chosen & ~gone))
 
 
 def stable_order(times: Array) -> Array:
@@ -229,23 +233,24 @@ def _labels_that_occur(codes: Array, names: tuple[Hashable, ...]) -> tuple[Array
 
 
 def _without_duplicates(rows: Rows, duplicates: str) -> Rows:
-    """Keep one response for each pair of volunteer and item, as asked; rows are sorted by time."""
+    """Keep one answer for each pair of volunteer and item, as asked; rows are sorted by time."""
     if duplicates == "all":
         return rows
-    pairs = rows.volunteer.codes.astype(np.int64) << 32 | rows.item.codes
+    answered = np.flatnonzero(rows.label >= 0)
+    pairs = rows.volunteer.codes[answered].astype(np.int64) << 32 | rows.item.codes[answered]
     if duplicates == "last":
         _, from_end = np.unique(pairs[::-1], return_index=True)
-        kept = np.sort(len(pairs) - 1 - from_end)
+        first = len(pairs) - 1 - from_end
     else:
-        kept = np.sort(np.unique(pairs, return_index=True)[1])
-    if duplicates == "error" and len(kept) < len(pairs):
-        again = np.setdiff1d(np.arange(len(pairs)), kept)[0]
+        first = np.unique(pairs, return_index=True)[1]
+    again = np.setdiff1d(answered, answered[first])
+    if duplicates == "error" and len(again):
         raise DuplicateError(
-            f"{len(pairs) - len(kept):,} responses repeat a volunteer and item, such as volunteer "
-            f"{rows.volunteer.values[rows.volunteer.codes[again]]!r} and item "
-            f"{rows.item.values[rows.item.codes[again]]!r}. Use duplicates='first', 'last' or 'all'."
+            f"{len(again):,} responses repeat a volunteer and item, such as volunteer "
+            f"{rows.volunteer.values[rows.volunteer.codes[again[0]]]!r} and item "
+            f"{rows.item.values[rows.item.codes[again[0]]]!r}. Use duplicates='first', 'last' or 'all'."
         )
-    return rows.take(kept) if len(kept) < len(pairs) else rows
+    return rows.take(np.setdiff1d(np.arange(len(rows.label)), again)) if len(again) else rows
 
 
 def _nodes(kind: NodeKind, coded: Coded, table: Any, id_column: str) -> tuple[NodeTable, Array]:
@@ -339,7 +344,7 @@ def confusion_frame(track: ConfusionTrack, *, kind: str) -> Any:
     n_steps, n_classes, n_labels = concentration.shape
     owner = np.arange(n_steps) if static else np.repeat(np.arange(len(track)), np.diff(track.starts))
     cells = n_classes * n_labels
-    columns: dict[str, Array | Coded | Timed] = {"volunteer": Coded(np.repeat(owner, cells), track.volunteers)}
+    columns: dict[str, Array | Coded | Timed] = {"volunteer": Coded(np.repeat(owner, cells), track.ids)}
     if not static:
         columns["time"] = Timed(np.repeat(track.times, cells), track.clock)
     columns["class"] = Coded(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(track.classes))
@@ -350,5 +355,5 @@ def confusion_frame(track: ConfusionTrack, *, kind: str) -> Any:
 def network_frame(network: VolunteerNetwork, *, kind: str) -> Any:
     """One row for each linked pair."""
     left, right, weights = network.edges()
-    ends = {"volunteer": Coded(left, network.volunteers), "neighbour": Coded(right, network.volunteers)}
+    ends = {"volunteer": Coded(left, network.ids), "neighbour": Coded(right, network.ids)}
     return native_frame({**ends, "weight": weights}, kind=kind)

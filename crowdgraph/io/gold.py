@@ -42,20 +42,18 @@ def read_gold(
         return Gold.unknown(items, classes or labels)
     stated = _stated(gold, item=item, label=label, names=classes or labels)
     known = _known_classes(stated.classes, labels=labels, classes=classes)
-    place = np.array([known.index(name) for name in stated.classes], dtype=np.int64)
-    rows = np.array([row for row, name in enumerate(stated.items) if name in items], dtype=np.int64)
-    codes = items.codes([stated.items[row] for row in rows])
+    matched = [row for row, name in enumerate(stated.items) if name in items]
+    codes = items.codes([stated.items[row] for row in matched])
+    said = np.zeros((len(matched), len(known)))
+    said[:, [known.index(name) for name in stated.classes]] = stated.probs[matched]
     probs = np.full((len(items), len(known)), np.nan)
-    seen = np.zeros(len(items), dtype=bool)
-    for code, values in zip(codes, stated.probs[rows], strict=True):
-        new = np.zeros(len(known))
-        new[place] = values
-        if seen[code] and not np.array_equal(probs[code], new, equal_nan=True):
-            raise GoldError(
-                f"Gold contradicts itself for item {items.ids[code]!r}: {_said(probs[code], known)} and "
-                f"{_said(new, known)}. Keep one of them, or give probabilities."
-            )
-        probs[code], seen[code] = new, True
+    probs[codes] = said
+    for row in np.flatnonzero((said != probs[codes]).any(axis=1) & ~np.isnan(said).any(axis=1)):
+        item_id = items.ids[codes[row]]
+        raise GoldError(
+            f"Gold contradicts itself for item {item_id!r}: {_said(said[row], known)} and "
+            f"{_said(probs[codes[row]], known)}. Keep one of them, or give probabilities."
+        )
     n_unmatched = len(set(stated.items)) - len(np.unique(codes))
     if n_unmatched:
         _warn_unmatched(n_unmatched, stated.items, items)
@@ -106,9 +104,8 @@ def _from_labels(items: Column, labels: Column) -> Stated:
     """One class for each row; rows without a class say nothing."""
     codes, names = label_codes(labels, labels=None, error=GoldError, what="gold label")
     stated = np.flatnonzero(codes >= 0)
-    return Stated(
-        [_item_ids(items)[row] for row in stated] if len(stated) else [], names, np.eye(len(names))[codes[stated]]
-    )
+    ids = _item_ids(items)
+    return Stated([ids[row] for row in stated], names, np.eye(len(names))[codes[stated]])
 
 
 def _from_probabilities(columns: Mapping[str, Column], item: str, names: Sequence[Hashable]) -> Stated:
@@ -145,7 +142,14 @@ def _known_classes(
 ) -> tuple[Hashable, ...]:
     """The graph's classes: those given, else the labels, else what gold names."""
     if classes is None:
-        return labels if set(stated) <= set(labels) else stated
+        if set(stated) <= set(labels):
+            return labels
+        if set(map(str, stated)) & set(map(str, labels)):
+            raise GoldError(
+                f"Gold names the classes {shown(stated)}, the labels are {shown(labels)}: some agree, others do not or "
+                "differ in type. Mend the gold, or say with classes=[...] what items can be."
+            )
+        return stated
     strangers = [name for name in stated if name not in classes]
     if strangers:
         raise GoldError(

@@ -41,13 +41,18 @@ def encode(column: Column, *, what: str) -> Coded:
 
 
 def _encode_range(numbers: Array) -> Coded | None:
-    """Integers that lie close together need no search: their distance from the smallest is their code."""
+    """Integers that lie close together need no hashing: a table of their range tells which occur."""
     low, high = int(numbers.min()), int(numbers.max())
-    if high - low > 4 * len(numbers) + 1000 or not -(2**63) <= low <= high < 2**63:
+    if high - low > 2 * len(numbers) + 1000 or not -(2**63) <= low <= high < 2**63:
         return None
     codes = np.empty(len(numbers), dtype=np.int32)
     np.subtract(numbers.astype(np.int64, copy=False), low, out=codes, casting="unsafe")
-    return Coded(codes, np.arange(low, high + 1, dtype=np.int64))
+    occurs = np.zeros(high - low + 1, dtype=bool)
+    occurs[codes] = True
+    if occurs.all():
+        return Coded(codes, np.arange(low, high + 1, dtype=np.int64))
+    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    return Coded(place.take(codes), np.flatnonzero(occurs) + low)
 
 
 def _encode_dictionary(column: pa.ChunkedArray, what: str) -> Coded:
@@ -129,7 +134,7 @@ def label_codes(
     place = {name: code for code, name in enumerate(names)}
     strangers = [code for code, value in enumerate(found) if value not in place]
     if strangers:
-        rows = [int(np.argmax(coded.codes == code)) for code in strangers]
+        rows = [int(np.argmax(coded.codes == code)) for code in strangers[:5]]
         mixed = {type(found[code]).__name__ for code in strangers} - {type(name).__name__ for name in names}
         hint = f" They are of type {mixed.pop()}, those given are {type(names[0]).__name__}." if mixed and names else ""
         raise error(

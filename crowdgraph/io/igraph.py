@@ -43,7 +43,7 @@ def network_to_igraph(network: VolunteerNetwork) -> igraph.Graph:
     """Volunteer ids as vertex attribute `id`, weights on the edges."""
     left, right, weights = network.edges()
     made = igraph.Graph(n=len(network), edges=np.column_stack([left, right]), directed=False)
-    made.vs["id"] = network.volunteers.tolist()
+    made.vs["id"] = network.ids.tolist()
     made.es["weight"] = weights.tolist()
     made["method"] = network.method
     return made

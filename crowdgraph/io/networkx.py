@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from os import PathLike, fspath
 from typing import Any, TypeVar
@@ -17,8 +18,8 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, shown
 from crowdgraph.io.columns import Column
+from crowdgraph.io.files import replacing
 from crowdgraph.io.frames import graph_from_frame
-from crowdgraph.io.store import replacing
 
 __all__ = [
     "graph_from_networkx",
@@ -33,7 +34,8 @@ Carried = TypeVar("Carried")
 KINDS = ("volunteer", "item")
 # Characters that XML has no way to write.
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-GEXF_NAMES = ("viz", "parents", "pid", "slices", "start", "end", "weight", "type", "thickness")
+# Names to which GEXF gives meanings of its own; attributes of these names get an underscore.
+GEXF_NAMES = ("id", "viz", "parents", "pid", "slices", "start", "end", "weight", "type", "thickness")
 # Node attributes that to_networkx makes from annotations and gold; from_networkx does not take them for attributes.
 COMPUTED = ("confusion", "participation", "class_probs", "gold")
 
@@ -77,7 +79,7 @@ def node_annotations(graph: CrowdGraph, *, at: Moment | None) -> dict[str, dict[
     if (track := _carried(graph.confusion)) is not None:
         found["volunteer"]["confusion"] = list((track.latest() if at is None else track.at(at)).mean)
     if (groups := _carried(graph.communities)) is not None:
-        rows = dict(zip(groups.volunteers.tolist(), groups.participation, strict=True))
+        rows = dict(zip(groups.ids.tolist(), groups.participation, strict=True))
         found["volunteer"]["participation"] = [rows.get(volunteer) for volunteer in graph.volunteers]
     if (probs := _carried(graph.item_probs)) is not None:
         found["item"]["class_probs"] = list(probs)
@@ -97,7 +99,7 @@ def graph_from_networkx(network: nx.Graph, *, gold: Any = None, duplicates: str 
     if not isinstance(network, nx.Graph):
         raise InputError(f"Expected a networkx graph; got a {type(network).__name__}.")
     about = _about(network)
-    tables, id_of, known = _node_tables(network)
+    tables, id_of, known = _node_tables(network, COMPUTED if about else ("gold",))
     edges = [_volunteer_first(network, left, right, data) for left, right, data in network.edges(data=True)]
     if all(isinstance(data.get("position"), int) for _, _, data in edges):
         edges.sort(key=lambda edge: edge[2]["position"])
@@ -140,9 +142,9 @@ def _check_free(names: Iterable[str], taken: Iterable[str], owner: str) -> None:
 
 
 def _node_tables(
-    network: nx.Graph,
+    network: nx.Graph, known: tuple[str, ...]
 ) -> tuple[dict[str, dict[str, Any]], dict[Hashable, Hashable], dict[Hashable, Any]]:
-    """The two tables of nodes, the id of each node, and gold where nodes carry it."""
+    """The two tables of nodes, the id of each node, and gold where items carry it; `known` are no attributes."""
     rows: dict[str, list[tuple[Hashable, dict[str, Any]]]] = {kind: [] for kind in KINDS}
     id_of: dict[Hashable, Hashable] = {}
     gold: dict[Hashable, Any] = {}
@@ -160,7 +162,8 @@ def _node_tables(
             gold[id_of[node]] = data["gold"]
     tables = {}
     for kind, nodes in rows.items():
-        names = dict.fromkeys(name for _, data in nodes for name in data if name not in ("kind", "id", *COMPUTED))
+        read = ("kind", "id", *(known if kind == "item" or len(known) > 1 else ()))
+        names = dict.fromkeys(name for _, data in nodes for name in data if name not in read)
         _check_free(names, (), "node")
         table: dict[str, Any] = {kind: [node_id for node_id, _ in nodes]}
         tables[kind] = table | {name: [data.get(name) for _, data in nodes] for name in names}
@@ -185,7 +188,7 @@ def _volunteer_first(
 def network_to_networkx(network: VolunteerNetwork) -> nx.Graph:
     """Volunteer ids as nodes, weights on the edges."""
     made: nx.Graph = nx.Graph(method=network.method)
-    ids = network.volunteers.tolist()
+    ids = network.ids.tolist()
     made.add_nodes_from(ids)
     made.add_weighted_edges_from(
         (ids[left], ids[right], weight)
@@ -214,11 +217,10 @@ def flat_network(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGrap
     rich = graph_to_networkx(graph, at=at)
     names = {node: f"{node[0]}:{node[1]}" for node in rich}
     if len(set(names.values())) < len(names):
-        texts = list(names.values())
-        twice = sorted({text for text in texts if texts.count(text) > 1})
+        twice = sorted(text for text, count in Counter(names.values()).items() if count > 1)
         raise IdError(f"Ids that differ become the same text in a file: {shown(twice)}. Rename them first.")
-    nodes = _one_type_each([_flat(data, graph) for _, data in rich.nodes(data=True)])
-    edges = _one_type_each([_flat(data, graph) for _, _, data in rich.edges(data=True)])
+    nodes = _one_type_each([_flat_node(data, graph) for _, data in rich.nodes(data=True)])
+    edges = _one_type_each([_flat(data) for _, _, data in rich.edges(data=True)])
     for text in (*names.values(), *(value for data in (*nodes, *edges) for value in (*data, *data.values()))):
         _check_xml(text)
     flat: nx.MultiGraph = nx.MultiGraph()
@@ -230,24 +232,32 @@ def flat_network(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGrap
     return flat
 
 
-def _flat(data: dict[str, Any], graph: CrowdGraph) -> dict[str, Any]:
-    """Attributes as numbers, booleans and text; confusion and probabilities entry by entry; nulls left out."""
+def _flat_node(data: dict[str, Any], graph: CrowdGraph) -> dict[str, Any]:
+    """A node's attributes; confusion and probabilities entry by entry, the id as its label."""
+    flat: dict[str, Any] = {"label": str(data["id"])}
+    if "confusion" in data:
+        cells = np.ndenumerate(data["confusion"])
+        flat |= {f"confusion[{graph.classes[j]},{graph.labels[k]}]": float(p) for (j, k), p in cells}
+    if "class_probs" in data:
+        flat |= {f"p({name})": float(p) for name, p in zip(graph.classes, data["class_probs"], strict=True)}
+    if "participation" in data:
+        flat |= {f"participation[{k}]": float(p) for k, p in enumerate(data["participation"])}
+    if isinstance(data.get("gold"), dict):
+        flat |= {f"gold({name})": float(p) for name, p in data["gold"].items()}
+    elif "gold" in data:
+        flat["gold"] = _scalar(data["gold"])
+    return _flat({name: value for name, value in data.items() if name not in ("id", *COMPUTED)}) | flat
+
+
+def _flat(data: dict[str, Any]) -> dict[str, Any]:
+    """Attributes as numbers, booleans and text; nulls are left out."""
     flat: dict[str, Any] = {}
     for name, value in data.items():
-        if name == "confusion":
-            cells = np.ndenumerate(value)
-            flat |= {f"confusion[{graph.classes[j]},{graph.labels[k]}]": float(p) for (j, k), p in cells}
-        elif name == "class_probs":
-            flat |= {f"p({key})": float(p) for key, p in zip(graph.classes, value, strict=True)}
-        elif name == "participation":
-            flat |= {f"participation[{k}]": float(p) for k, p in enumerate(value)}
-        elif name == "gold" and isinstance(value, dict):
-            flat |= {f"gold({key})": float(p) for key, p in value.items()}
-        elif name == "id":
-            flat["label"] = str(value)
-        elif not is_null(value):
-            # GEXF gives meanings of its own to these names.
-            flat[f"{name}_" if name in GEXF_NAMES else name] = _scalar(value)
+        free = name
+        while free in GEXF_NAMES or (free != name and free in data):
+            free += "_"
+        if not is_null(value):
+            flat[free] = _scalar(value)
     return flat
 
 

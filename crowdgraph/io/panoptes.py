@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdgraph.core.columns import Array
-from crowdgraph.core.graph import CrowdGraph, Duplicates
-from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, MissingValueError, one_of, shown
+from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
+from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, one_of, shown
 from crowdgraph.io.csv import csv_table
 from crowdgraph.io.frames import graph_from_frame
-from crowdgraph.io.times import read_times
 
 __all__ = ["read_panoptes"]
 
@@ -25,7 +24,6 @@ NEEDED = ("user_name", "created_at", "annotations", "subject_ids")
 # Further columns that are kept with each response; addresses and free metadata are not.
 KEPT = ("classification_id", "workflow_id", "workflow_version", "user_id")
 ANONYMOUS = "not-logged-in"
-SKIP = object()
 
 
 def read_panoptes(
@@ -40,6 +38,7 @@ def read_panoptes(
     classes: Iterable[Hashable] | None = None,
     labels: Iterable[Hashable] | None = None,
     duplicates: Duplicates = "all",
+    missing: Missing = "error",
 ) -> CrowdGraph:
     """Read a graph from a Zooniverse classification export.
 
@@ -63,7 +62,7 @@ def read_panoptes(
     malformed
         What to do with rows whose annotations are not valid JSON of the expected form: raise an ``"error"`` that names
         the row, or ``"skip"`` them with a warning that counts them.
-    gold, classes, labels, duplicates
+    gold, classes, labels, duplicates, missing
         As in `CrowdGraph.from_responses`; `gold` may also be the path of a CSV file with columns `item` and `label`.
     """
     one_of("anonymous", anonymous, ("keep", "drop", "pool"))
@@ -75,39 +74,37 @@ def read_panoptes(
             f"This is not a Zooniverse classification export: it lacks {shown(absent)}; it has "
             f"{shown(table.column_names, most=12)}. For other tables use crowdgraph.read_csv."
         )
-    times, _ = read_times(pc.replace_substring_regex(table["created_at"], r" UTC$", "Z"))
-    chosen = _chosen(table, workflow, anonymous)
-    rows, answers = _answers(table["annotations"], chosen, task, label, malformed)
+    wanted = _wanted(table, workflow, anonymous)
+    answers = _answers(table["annotations"], wanted, task, label, malformed)
+    chosen = np.array([answer is not None for answer in answers], dtype=bool)
+    times = pc.replace_substring_regex(table["created_at"], r" UTC$", "Z")
     frame = {
-        "volunteer": _names(table["user_name"], anonymous).take(rows),
-        "item": table["subject_ids"].take(rows),
+        "volunteer": _names(table["user_name"], anonymous),
+        "item": table["subject_ids"],
         "label": answers,
-        "time": times.times[rows],
-        **{name: table[name].take(rows) for name in KEPT if name in table.column_names},
+        "time": pc.if_else(pa.array(chosen), times, None),
+        **{name: table[name] for name in KEPT if name in table.column_names},
     }
     if isinstance(gold, str | PathLike):
         gold = csv_table(gold, text=("item", "label"))
-    return graph_from_frame(frame, gold=gold, classes=classes, labels=labels, duplicates=duplicates, clock=times.clock)
+    return graph_from_frame(
+        frame, gold=gold, classes=classes, labels=labels, duplicates=duplicates, missing=missing, chosen=chosen
+    )
 
 
-def _chosen(table: pa.Table, workflow: int | str | None, anonymous: str) -> Array:
+def _wanted(table: pa.Table, workflow: int | str | None, anonymous: str) -> Array:
     """The rows of the workflow and volunteers that were asked for."""
-    chosen = np.ones(table.num_rows, dtype=bool)
+    wanted = np.ones(table.num_rows, dtype=bool)
     if workflow is not None:
         if "workflow_id" not in table.column_names:
             raise ColumnError("The export has no column 'workflow_id'; leave out workflow=.")
         found = pc.unique(table["workflow_id"]).to_pylist()
         if str(workflow) not in found:
             raise InputError(f"No row belongs to workflow {str(workflow)!r}; the export has {shown(found)}.")
-        chosen &= pc.equal(table["workflow_id"], str(workflow)).fill_null(pa.scalar(value=False)).to_numpy()
+        wanted &= pc.equal(table["workflow_id"], str(workflow)).fill_null(pa.scalar(value=False)).to_numpy()
     if anonymous == "drop":
-        chosen &= ~_nameless(table["user_name"]).to_numpy()
-    rows = np.flatnonzero(chosen)
-    for name in NEEDED:
-        null = rows[table[name].is_null().to_numpy()[rows]]
-        if len(null) and name != "annotations":
-            raise MissingValueError(f"Column {name!r} is empty in rows {shown(null.tolist())}; mend the export.")
-    return rows
+        wanted &= ~_nameless(table["user_name"]).to_numpy()
+    return np.flatnonzero(wanted)
 
 
 def _nameless(names: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -120,16 +117,15 @@ def _names(names: pa.ChunkedArray, anonymous: str) -> pa.ChunkedArray:
 
 def _answers(
     annotations: pa.ChunkedArray,
-    chosen: Array,
+    wanted: Array,
     task: str,
     label: Callable[[Any], Hashable | None] | None,
     malformed: str,
-) -> tuple[Array, list[Hashable]]:
-    """The rows that answer the task, and their labels."""
-    rows: list[int] = []
-    labels: list[Hashable] = []
+) -> list[Hashable | None]:
+    """The label of every row, None where it is not wanted or does not answer the task."""
+    answers: list[Hashable | None] = [None] * len(annotations)
     bad: list[int] = []
-    for row, text in zip(chosen.tolist(), annotations.take(chosen).to_pylist(), strict=True):
+    for row, text in zip(wanted.tolist(), annotations.take(wanted).to_pylist(), strict=True):
         try:
             value = _task_value(text, task)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -140,28 +136,25 @@ def _answers(
                 ) from error
             bad.append(row)
             continue
-        answer = SKIP if value is SKIP else _answer(value, label, row)
-        if answer is not SKIP:
-            rows.append(row)
-            labels.append(answer)
+        answers[row] = None if value is None else _answer(value, label, row)
     if bad:
         warnings.warn(
             f"{len(bad):,} rows have unreadable annotations and are left out (rows {shown(bad)}).",
             DroppedRowsWarning,
             stacklevel=3,
         )
-    if not rows:
+    if all(answer is None for answer in answers):
         asked = shown(_tasks(annotations)) or "no tasks"
         raise InputError(f"No row answers the task {task!r}; the export asks {asked}.")
-    return np.array(rows), labels
+    return answers
 
 
 def _task_value(text: str | None, task: str) -> Any:
-    """The value that was given for a task, or SKIP."""
+    """The value that was given for a task, or None."""
     for entry in _entries(json.loads(text or "null")):
         if entry["task"] == task:
-            return SKIP if entry.get("value") is None else entry["value"]
-    return SKIP
+            return entry.get("value")
+    return None
 
 
 def _entries(annotations: Any) -> Iterator[dict[str, Any]]:
@@ -176,12 +169,11 @@ def _entries(annotations: Any) -> Iterator[dict[str, Any]]:
 
 
 def _answer(value: Any, label: Callable[[Any], Hashable | None] | None, row: int) -> Any:
-    """The label of a value, or SKIP."""
+    """The label of a value, or None."""
     if label is not None:
-        answer = label(value)
-        return SKIP if answer is None else answer
+        return label(value)
     if isinstance(value, list) and all(isinstance(part, str | int | float) for part in value):
-        return " + ".join(sorted(map(str, value))) or SKIP
+        return " + ".join(sorted(map(str, value))) or None
     if isinstance(value, dict | list):
         raise InputError(
             f"The answer in row {row} is not a plain value: {str(value)[:80]}. Say with label=... how to turn "

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, shown
 from crowdgraph.io.columns import LazyColumns
-from crowdgraph.io.store import is_file
+from crowdgraph.io.files import is_file
 
 __all__ = ["read_parquet"]
 

@@ -1,7 +1,8 @@
 """Saving and loading whole graphs, annotations included.
 
-A saved graph is one zip file: a manifest (JSON), one Parquet file each for volunteers, items and responses, and NumPy
-arrays for gold and annotations. Nothing in it is pickled, so a file from a stranger cannot run code.
+A saved graph is one zip file: a manifest (JSON) with ids, labels and settings, Parquet files for the columns of
+volunteers, items and responses, and NumPy arrays for gold and annotations. Nothing in it is pickled, so a file from a
+stranger cannot run code.
 """
 
 from __future__ import annotations
@@ -9,15 +10,11 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-import os
-import stat
-import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from decimal import Decimal
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,8 +32,9 @@ from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io.columns import attribute_array
+from crowdgraph.io.files import is_file, replacing
 
-__all__ = ["load", "replacing", "save"]
+__all__ = ["load", "save"]
 
 FORMAT = "crowdgraph"
 VERSION = 1
@@ -80,45 +78,6 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
         raise StoreError(f"{name!r} is not a saved graph, or it is cut short or damaged ({error}).") from error
     except Exception as error:  # a damaged file can fail anywhere, in ways its readers never foresaw
         raise StoreError(f"{name!r} is damaged: its parts do not fit together ({error}).") from error
-
-
-def is_file(path: Any) -> bool:
-    """Whether a path names a file; anything else does not."""
-    try:
-        return Path(path).is_file()
-    except (OSError, TypeError, ValueError):
-        return False
-
-
-@contextmanager
-def replacing(path: str | PathLike[str]) -> Iterator[Path]:
-    """A new file that takes the place of `path` once it is written whole; on an error the old one stays."""
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise StoreError(f"{fspath(path)!r} is a directory; give the path of a file.")
-    try:
-        mode = stat.S_IMODE(target.stat().st_mode) if target.is_file() else 0o666 & ~_umask()
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
-        os.close(handle)
-    except OSError as error:
-        raise StoreError(f"Cannot write to {fspath(target.parent)!r}: {error.strerror}.") from error
-    part = Path(name)
-    try:
-        yield part
-        with part.open("rb") as written:
-            os.fsync(written.fileno())
-        part.chmod(mode)
-        part.replace(target)
-    except OSError as error:
-        raise StoreError(f"{fspath(path)!r} could not be written: {error}. What was there is unchanged.") from error
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_graph(graph: CrowdGraph, archive: zipfile.ZipFile) -> None:
@@ -242,6 +201,12 @@ class Writer:
             return {"datetime": [local.isoformat(), value.fold, zone]}
         if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
             return {"date": value.isoformat()}
+        if isinstance(value, dt.time):
+            return {"time": value.isoformat()}
+        if isinstance(value, dt.timedelta):
+            return {"timedelta": [value.days, value.seconds, value.microseconds]}
+        if isinstance(value, Decimal):
+            return {"decimal": str(value)}
         if isinstance(value, frozenset):
             return {"frozenset": [self.value(part) for part in sorted(value, key=repr)]}
         raise IdError(
@@ -282,6 +247,9 @@ class Reader:
             "bytes": bytes.fromhex,
             "datetime": _read_datetime,
             "date": dt.date.fromisoformat,
+            "time": dt.time.fromisoformat,
+            "timedelta": lambda parts: dt.timedelta(*parts),
+            "decimal": Decimal,
             "datetime64": lambda pair: np.datetime64(*pair),
         }
 
@@ -329,9 +297,17 @@ def _survives_arrow(column: Array) -> bool:
     if column.ndim != 1:
         return False
     if column.dtype == object:
-        return all(value is None or (type(value) is str and value.isprintable()) for value in column.tolist())
+        return all(value is None or (type(value) is str and _is_unicode(value)) for value in column.tolist())
     plain = column.dtype.kind in "iub" or column.dtype in (np.float32, np.float64)
     return plain or column.dtype in ("datetime64[ms]", "datetime64[us]", "datetime64[ns]")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _to_arrow(column: Array) -> pa.Array:

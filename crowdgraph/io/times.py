@@ -91,9 +91,11 @@ def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[Timed, Array]:
 
 
 def _iso(text: str) -> tuple[dt.datetime, int] | None:
+    """A time and its nanoseconds, in UTC where it has an offset (text does not name zones), or None."""
     try:
-        return iso_datetime(text)
-    except ValueError:
+        moment, nanoseconds = iso_datetime(text)
+        return moment if moment.tzinfo is None else moment.astimezone(dt.UTC), nanoseconds
+    except (ValueError, OverflowError):
         return None
 
 

@@ -37,9 +37,11 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
     ax = own_axes(ax)
     responses = graph.responses
     times = responses.time
-    ticks = times.view(np.int64) if times.dtype.kind == "M" else times
-    edges = np.histogram_bin_edges(ticks, bins=n_bins)
-    places = edges.astype(np.int64).view(times.dtype) if times.dtype.kind == "M" else edges
+    start = times[0] if len(times) else np.zeros(1, dtype=times.dtype)[0]
+    # Counted from the first, since ticks since 1970 are too large to be told apart as floats.
+    ticks = (times - start).astype(float)
+    edges = np.linspace(0, max(ticks[-1], 1.0) if len(ticks) else 1.0, n_bins + 1)
+    places = start + edges.astype(np.int64) if times.dtype.kind == "M" else start + edges
     lower = np.zeros(n_bins)
     for code, (label, colour) in enumerate(zip(graph.labels, colours(graph.labels), strict=True)):
         counts, _ = np.histogram(ticks[responses.label == code], bins=edges)

@@ -23,6 +23,8 @@ Drift = Literal["none", "ramp", "step", "learning"]
 
 # A volunteer answers at most this share of the items that are open to them.
 MOST_OF_POOL = 0.8
+# How many responses casual volunteers give, over and over: 3 on average.
+CASUAL = (1, 1, 1, 2, 2, 3, 4, 7, 9, 1, 2, 3, 1, 2, 5, 4)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,7 +73,7 @@ class Truth(NamedTuple):
     confusion
         The volunteer's true confusion at every response, of shape (R, J, L).
     group
-        The code of each volunteer's group, of shape (V,), and the groups' names.
+        The code of each volunteer's group, of shape (V,).
     group_names
         The names of the groups.
     community
@@ -106,6 +108,7 @@ def crowd(
     n_volunteers: int = 100,
     n_items: int = 500,
     n_responses: int | Sequence[int] = 5_000,
+    n_casual: int = 0,
     classes: Sequence[Hashable] = ("no", "yes"),
     labels: Sequence[Hashable] | None = None,
     class_probs: ArrayLike | None = None,
@@ -129,6 +132,9 @@ def crowd(
     n_responses
         How many responses in all, shared out with heavy tails so that everyone has at least one; or how many for each
         volunteer.
+    n_casual
+        How many of the volunteers, drawn at random, just look in and give 1 to 9 responses, 3 on average; the others
+        then give at least 10.
     classes, labels
         What items can be and what volunteers can say; labels are the classes if left out.
     class_probs
@@ -164,7 +170,7 @@ def crowd(
     label_names = class_names if labels is None else value_tuple(labels, what="labels")
     shape = (len(class_names), len(label_names))
     behaviours = _groups(groups, shape)
-    _check_knobs(n_volunteers, n_items, n_communities, difficulty, mixing, duplicates, gold, days)
+    _check_knobs(n_volunteers, n_items, n_casual, n_communities, difficulty, mixing, duplicates, gold, days)
     one_of("drift", drift, ("none", "ramp", "step", "learning"))
     rng = np.random.default_rng(seed)
     shares = np.full(shape[0], 1 / shape[0]) if class_probs is None else class_probs
@@ -176,7 +182,7 @@ def crowd(
         np.repeat(np.arange(len(behaviours)), _apportioned([g.share for g in behaviours], n_volunteers))
     )
     most = max(1, int(MOST_OF_POOL * n_items / n_communities))
-    counts = _counts(n_responses, behaviours, group, most, rng)
+    counts = _counts(n_responses, n_casual, behaviours, group, most, rng)
     volunteer = np.repeat(np.arange(n_volunteers), counts)
     item = _items(counts, community, item_community, mixing, duplicates, rng)
     confusion = _confusion(behaviours, group, counts, drift, rng)
@@ -228,6 +234,7 @@ def _groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tuple[Gro
 def _check_knobs(
     n_volunteers: int,
     n_items: int,
+    n_casual: int,
     n_communities: int,
     difficulty: float,
     mixing: float,
@@ -238,6 +245,8 @@ def _check_knobs(
     for name, count in (("n_volunteers", n_volunteers), ("n_items", n_items), ("n_communities", n_communities)):
         if count < 1:
             raise ParameterError(f"{name}={count!r} must be at least 1.")
+    if not 0 <= n_casual < n_volunteers:
+        raise ParameterError(f"n_casual={n_casual!r} must be from 0 to below the number of volunteers.")
     if n_communities > min(n_volunteers, n_items):
         raise ParameterError(f"n_communities={n_communities} is more than there are volunteers or items.")
     for name, share, top in (
@@ -270,7 +279,12 @@ def _apportioned(weights: ArrayLike, total: int) -> Array:
 
 
 def _counts(
-    n_responses: int | Sequence[int], groups: tuple[Group, ...], group: Array, most: int, rng: np.random.Generator
+    n_responses: int | Sequence[int],
+    n_casual: int,
+    groups: tuple[Group, ...],
+    group: Array,
+    most: int,
+    rng: np.random.Generator,
 ) -> Array:
     """How many responses each volunteer gives."""
     n_volunteers = len(group)
@@ -282,12 +296,21 @@ def _counts(
                 f"{MOST_OF_POOL:.0%} of the items of a community)."
             )
         return given
-    if not n_volunteers <= n_responses <= n_volunteers * most:
+    regular = rng.permutation(n_volunteers) >= n_casual
+    counts = np.ones(n_volunteers, dtype=np.int64)
+    counts[~regular] = np.resize(CASUAL, n_casual)
+    if n_casual:
+        counts[regular] = 10
+    n_left = int(n_responses) - int(counts.sum())
+    room = most - int(counts.max())
+    if not 0 <= n_left <= np.count_nonzero(regular) * room:
         raise ParameterError(
-            f"n_responses={n_responses:,} cannot be shared among {n_volunteers:,} volunteers who give 1 to "
-            f"{most:,} each; expected {n_volunteers:,} to {n_volunteers * most:,}."
+            f"n_responses={n_responses:,} cannot be shared among {n_volunteers:,} volunteers who give at most {most:,} "
+            f"each; expected {counts.sum():,} to {counts.sum() + np.count_nonzero(regular) * room:,}."
         )
-    return 1 + capped_shares(_activity(groups, group, rng), int(n_responses) - n_volunteers, most - 1)
+    weights = _activity(groups, group, rng)
+    counts[regular] += capped_shares(weights[regular], n_left, room)
+    return counts
 
 
 def _activity(groups: tuple[Group, ...], group: Array, rng: np.random.Generator) -> Array:
@@ -319,7 +342,7 @@ def capped_shares(weights: Array, total: int, most: int) -> Array:
 def _items(
     counts: Array, community: Array, item_community: Array, mixing: float, duplicates: float, rng: np.random.Generator
 ) -> Array:
-    """The items of every volunteer, one volunteer after another: distinct ones, then some of them again."""
+    """The items of every volunteer, one volunteer after another: distinct ones, some of them again."""
     pools = [np.flatnonzero(item_community == code) for code in range(int(community.max()) + 1)]
     drawn = []
     for count, home in zip(counts, community, strict=True):
@@ -332,9 +355,9 @@ def _items(
             abroad = np.setdiff1d(rng.choice(len(item_community), n_abroad, replace=False), chosen)
             rest = np.setdiff1d(pool, np.concatenate([chosen, abroad]))
             filled = rng.choice(rest, n_abroad - len(abroad), replace=False)
-            chosen = rng.permutation(np.concatenate([chosen, abroad, filled]))
+            chosen = np.concatenate([chosen, abroad, filled])
         again = rng.choice(chosen, n_again) if n_again else chosen[:0]
-        drawn.append(np.concatenate([chosen, again]))
+        drawn.append(rng.permutation(np.concatenate([chosen, again])))
     return np.concatenate(drawn)
 
 
@@ -344,7 +367,9 @@ def _confusion(groups: tuple[Group, ...], group: Array, counts: Array, drift: Dr
     volunteer = np.repeat(np.arange(len(group)), counts)
     if drift == "none":
         return own[volunteer]
-    if len(groups) > 1:
+    if drift == "learning":
+        other = np.full_like(own, 1 / own.shape[2])
+    elif len(groups) > 1:
         other_group = (group + rng.integers(1, len(groups), len(group))) % len(groups)
         other = _drawn_confusion(groups, other_group, rng)
     else:
@@ -357,7 +382,6 @@ def _confusion(groups: tuple[Group, ...], group: Array, counts: Array, drift: Dr
         weight = (progress >= rng.uniform(0.3, 0.7, len(group))[volunteer]).astype(float)
     else:
         weight = np.exp(-5 * progress)
-        other = np.full_like(own, 1 / own.shape[2])
     return np.asarray(own[volunteer] + weight[:, None, None] * (other - own)[volunteer])
 
 

@@ -19,7 +19,7 @@ def tracks(draw):
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
     return cg.ConfusionTrack(
-        volunteers=[f"v{k}" for k in range(len(counts))],
+        ids=[f"v{k}" for k in range(len(counts))],
         starts=np.concatenate([[0], np.cumsum(counts)]),
         times=np.concatenate([np.sort(rng.integers(0, 5, count)) for count in counts]),
         concentration=rng.gamma(2.0, size=(n_steps, 2, 3)) + 0.01,
@@ -32,7 +32,7 @@ def tracks(draw):
 @given(tracks(), st.integers(-1, 6))
 def test_a_track_is_right_continuous_and_starts_at_the_prior(track, moment):
     snapshot = track.at(moment)
-    for code, volunteer in enumerate(track.volunteers):
+    for code, volunteer in enumerate(track.ids):
         history = track.of(volunteer)
         reached = [step for step, time in enumerate(history.times) if time <= moment]
         expected = history.concentration[reached[-1]] if reached else track.initial[code]
@@ -68,10 +68,11 @@ def test_accuracy_weighs_classes_and_knows_what_is_correct():
 
 
 def test_a_static_track_holds_at_all_times():
-    track = cg.ConfusionTrack.static(volunteers=["a", "b"], concentration=np.full((2, 2, 3), 2.0), **NAMES)
+    track = cg.ConfusionTrack.static(ids=["a", "b"], concentration=np.full((2, 2, 3), 2.0), **NAMES)
     assert track.inference == "static"
     assert np.array_equal(track.at("2026-01-01").concentration, track.latest().concentration)
     assert len(track.of("a")) == 0
+    assert np.array_equal(track.of("a").at("2026-01-01").concentration, np.full((2, 3), 2.0))
     assert track.of("a").latest().mean[0].tolist() == [1 / 3] * 3
     frame = track.to_frame()
     assert list(frame.columns) == ["volunteer", "class", "label", "mean", "concentration"]
@@ -98,7 +99,7 @@ def test_reprs(fit):
 
 
 GOOD = {
-    "volunteers": ["a", "b"],
+    "ids": ["a", "b"],
     "starts": [0, 1, 2],
     "times": np.array([5, 3]),
     "concentration": np.ones((2, 2, 3)),
@@ -115,7 +116,7 @@ GOOD = {
         ({"starts": [0.0, 1.7, 2.0]}, "integers"),
         ({"starts": [0, 2, 1]}, "must rise"),
         ({"starts": [0, 0, 2]}, "must not fall"),
-        ({"times": np.array([5.0, np.nan]), "starts": [0, 0, 2]}, "must not fall"),
+        ({"times": np.array([5.0, np.nan]), "starts": [0, 0, 2]}, "must be finite"),
         ({"times": np.array(["a", "b"])}, "read them at a door"),
         ({"concentration": np.ones((2, 3, 2))}, r"concentration has shape \(2, 3, 2\); expected \(2, 2, 3\)"),
         ({"concentration": np.zeros((2, 2, 3))}, "must be positive"),
@@ -125,7 +126,7 @@ GOOD = {
         ({"initial": np.ones((1, 2, 3))}, "initial has shape"),
         ({"inference": "guessed"}, "not a choice"),
         ({"inference": "static"}, "static track has no steps"),
-        ({"volunteers": ["a", "a"]}, "repeat"),
+        ({"ids": ["a", "a"]}, "repeat"),
         ({"labels": ("no", "no", "yes")}, "repeat"),
     ],
 )

@@ -1,5 +1,8 @@
 """The graph: parts, immutability, annotations and read-outs."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -113,7 +116,7 @@ def test_annotating_returns_a_new_graph_that_shares_the_columns(graph, fit):
 
 def test_the_latest_annotation_answers(graph, fit):
     groups = [
-        cg.Communities(volunteers=["bert", "anna"], participation=[[1.0, 0.0], [0.3, 0.7]], modularity=q, method=name)
+        cg.Communities(ids=["bert", "anna"], participation=[[1.0, 0.0], [0.3, 0.7]], modularity=q, method=name)
         for q, name in ((0.1, "one"), (0.2, "two"))
     ]
     annotated = graph.annotate(groups[0]).annotate(groups[1]).annotate(fit)
@@ -149,7 +152,7 @@ def test_results_for_other_graphs_are_refused(graph, fit, columns):
         cg.CrowdGraph.from_responses(columns, classes=["yes", "no"]).annotate(fit)
     with pytest.raises(AlignmentError, match="labels"):
         cg.CrowdGraph.from_responses(columns, classes=["no", "yes"], labels=["yes", "no"]).annotate(fit)
-    stranger = cg.Communities(volunteers=["zoe"], participation=[[1.0]], modularity=0.0, method="m")
+    stranger = cg.Communities(ids=["zoe"], participation=[[1.0]], modularity=0.0, method="m")
     with pytest.raises(AlignmentError, match="'zoe'"):
         graph.annotate(stranger)
     with pytest.raises(ParameterError, match="got a int"):
@@ -191,3 +194,57 @@ def test_finished_tables_are_checked():
         NodeTable("volunteer", ["a"], {"age": [1, 2]})
     with pytest.raises(ColumnError, match="cannot be called 'kind'"):
         NodeTable("volunteer", ["a"], {"kind": [1]})
+
+
+def test_a_copy_or_a_pickle_is_the_same_and_as_immutable(graph, fit):
+    annotated = graph.annotate(fit)
+    for again in (copy.deepcopy(annotated), pickle.loads(pickle.dumps(annotated))):  # noqa: S301
+        assert again.equals(annotated)
+        assert again.confusion().of("anna").at(3).mean.tolist() == fit.confusion.of("anna").at(3).mean.tolist()
+        for array in (again.responses.label, again.volunteers.ids, again.gold.probs, again.item_probs()):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+
+
+def test_equal_numbers_of_other_types_are_not_equal():
+    def graph_of(item, label):
+        return cg.CrowdGraph.from_responses({"volunteer": ["a", "a"], "item": [item, "x"], "label": label})
+
+    assert not graph_of(1, [0, 1]).equals(graph_of(True, [0, 1]))
+    assert not graph_of(1, [0, 1]).equals(graph_of(1, [False, True]))
+    assert not graph_of(1, [0, 1]).equals("a graph")
+
+
+def test_items_that_were_only_shown_are_no_answers():
+    columns = {"volunteer": ["a"] * 3, "item": ["x"] * 3, "label": [None, "yes", "no"]}
+    graph = cg.CrowdGraph.from_responses(columns, missing="keep", gold={"x": "yes"})
+    assert graph.responses.is_repeat.tolist() == [False, False, True]
+    first = cg.CrowdGraph.from_responses(columns, missing="keep", duplicates="first")
+    assert [r.label for r in first.responses] == [None, "yes"]
+    with pytest.raises(ParameterError, match="No item"):
+        graph.first(1).select_experienced(min_per_class=0, min_experienced=1)
+
+
+def test_what_leaves_a_graph_is_a_copy():
+    graph = cg.CrowdGraph.from_responses({"volunteer": ["a"], "item": ["x"], "label": [0], "blob": [{"k": 1}]})
+    graph.responses[0].attributes["blob"]["k"] = 2
+    next(iter(graph.to_networkx().edges(data=True)))[2]["blob"]["k"] = 3
+    assert graph.responses[0].attributes == {"blob": {"k": 1}}
+
+
+def test_gold_of_another_graph_is_refused(graph):
+    other = cg.CrowdGraph.from_responses({"volunteer": ["a"], "item": ["w"], "label": ["no"]}, labels=["no", "yes"])
+    with pytest.raises(cg.errors.GoldError, match="other items"):
+        cg.CrowdGraph(
+            graph.volunteers.table,
+            graph.items.table,
+            graph.responses.table,
+            classes=graph.classes,
+            labels=graph.labels,
+            gold=other.gold,
+        )
+
+
+def test_volunteers_outside_the_communities_take_no_part(graph):
+    groups = cg.Communities(ids=["anna"], participation=[[1.0, 0.0]], modularity=0.0, method="m")
+    assert graph.annotate(groups).volunteers["bert"].participation.tolist() == [0, 0]

@@ -109,6 +109,12 @@ def test_the_fast_sort_at_every_width(seed, bits):
     assert stable_order(times).tolist() == np.argsort(times, kind="stable").tolist()
 
 
+def test_integers_with_gaps_and_far_apart():
+    for items in ([5, 9, 5, 7], [0, 2**40, 7, 0], [-3, 10**6, 4, 4]):
+        graph = from_responses({"volunteer": ["a"] * 4, "item": np.array(items), "label": [0] * 4})
+        assert [r.item for r in graph.responses] == items
+
+
 def test_nodes_come_by_first_response_in_time(columns):
     graph = from_responses(columns)
     assert list(graph.volunteers) == ["anna", "bert", "cleo"]

@@ -7,16 +7,18 @@ import pytest
 
 import crowdgraph as cg
 from crowdgraph.errors import ColumnError, GoldError, GoldWarning, UnknownIdError
+from crowdgraph.io import gold
+from crowdgraph.io.ids import encode
 
 RESPONSES = {"volunteer": ["a", "b", "a"], "item": ["x", "x", "y"], "label": ["n", "y", "y"]}
 
 
-def gold_of(gold, **options):
-    return cg.CrowdGraph.from_responses(RESPONSES, gold=gold, **options).gold
+def gold_of(stated, **options):
+    return cg.CrowdGraph.from_responses(RESPONSES, gold=stated, **options).gold
 
 
 @pytest.mark.parametrize(
-    "gold",
+    "stated",
     [
         {"x": "y"},
         {"x": "y", "y": None},
@@ -29,8 +31,8 @@ def gold_of(gold, **options):
         cg.CrowdGraph.from_responses(RESPONSES, gold={"x": "y"}).gold,
     ],
 )
-def test_hard_gold(gold):
-    known = gold_of(gold)
+def test_hard_gold(stated):
+    known = gold_of(stated)
     assert dict(known) == {"x": "y"}
     assert known.codes.tolist() == [1, -1]
     assert known.known.tolist() == [True, False]
@@ -39,15 +41,15 @@ def test_hard_gold(gold):
 
 
 @pytest.mark.parametrize(
-    "gold",
+    "stated",
     [
         {"x": {"n": 0.25, "y": 0.75}, "y": "n"},
         {"item": ["x", "y"], "n": [0.25, 1.0], "y": [0.75, 0.0]},
         pd.DataFrame({"item": ["x", "y"], "y": [0.75, 0.0], "n": [0.25, 1.0]}),
     ],
 )
-def test_soft_gold(gold):
-    known = gold_of(gold)
+def test_soft_gold(stated):
+    known = gold_of(stated)
     assert dict(known) == {"x": {"n": 0.25, "y": 0.75}, "y": "n"}
     assert known.codes.tolist() == [-1, 0]
     assert known.is_soft.tolist() == [True, False]
@@ -69,7 +71,7 @@ def test_gold_for_items_that_nobody_answered_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("gold", "options", "error", "message"),
+    ("stated", "options", "error", "message"),
     [
         ({"x": "maybe"}, {"classes": ["n", "y"]}, GoldError, "not among 'n', 'y': 'maybe'"),
         (
@@ -95,16 +97,33 @@ def test_gold_for_items_that_nobody_answered_is_counted():
         ({"name": ["x"], "label": ["y"]}, {}, ColumnError, "no column 'item'"),
         (pd.DataFrame({"item": ["x"]}), {}, ColumnError, "a column of labels, or a column of probabilities"),
         (pd.DataFrame({"item": [None], "label": ["y"]}), {}, GoldError, "names no item in rows 0"),
+        ({"x": "y", "y": "yy"}, {}, GoldError, "some agree, others do not"),
         ("gold.csv", {}, GoldError, "is a path"),
         (5, {}, cg.errors.InputError, "from a int"),
     ],
 )
-def test_bad_gold(gold, options, error, message):
+def test_bad_gold(stated, options, error, message):
     with pytest.raises(error, match=message):
-        gold_of(gold, **options)
+        gold_of(stated, **options)
 
 
 def test_unknown_gold_is_said():
     with pytest.raises(UnknownIdError, match="no gold for item 'y'; gold covers 1 items"):
         gold_of({"x": "y"})["y"]
     assert gold_of({"x": "y"}).get("y") is None
+
+
+def test_classes_that_differ_from_labels_by_type_alone_are_refused():
+    with pytest.raises(GoldError, match="differ in type"):
+        cg.CrowdGraph.from_responses({"volunteer": ["a", "b"], "item": [1, 1], "label": [0, 1]}, gold={1: "1"})
+
+
+def test_gold_of_many_items_is_read_once(monkeypatch):
+    """The work does not grow with the square of the items: ids are encoded once, not once for each row."""
+    calls = []
+    monkeypatch.setattr(gold, "encode", lambda column, what: calls.append(what) or encode(column, what=what))
+    n = 500
+    responses = {"volunteer": ["a"] * n, "item": list(range(n)), "label": [0, 1] * (n // 2)}
+    graph = cg.CrowdGraph.from_responses(responses, gold={item: item % 2 for item in range(n)})
+    assert len(graph.gold) == n
+    assert calls == ["gold item"]

@@ -117,7 +117,7 @@ def test_files_for_gephi(kind, tmp_path_factory, graph):
 
 @pytest.mark.parametrize("kind", ["graphml", "gexf"])
 def test_annotations_reach_the_files(kind, graph, fit, tmp_path):
-    groups = cg.Communities(volunteers=["anna"], participation=[[0.25, 0.75]], modularity=0.0, method="m")
+    groups = cg.Communities(ids=["anna"], participation=[[0.25, 0.75]], modularity=0.0, method="m")
     getattr(graph.annotate(fit).annotate(groups), f"to_{kind}")(tmp_path / "crowd")
     back = getattr(nx, f"read_{kind}")(tmp_path / "crowd")
     anna = back.nodes["volunteer:anna"]
@@ -139,3 +139,17 @@ def test_names_that_files_cannot_carry(tmp_path):
     )
     odd.to_gexf(tmp_path / "a")
     assert nx.read_gexf(tmp_path / "a").number_of_edges() == 2
+
+
+@pytest.mark.parametrize("kind", ["graphml", "gexf"])
+def test_attributes_of_responses_do_not_touch_their_labels(kind, tmp_path):
+    columns = {"volunteer": ["a"], "item": ["x"], "label": ["no"], "id": [11], "id_": [12], "confusion": ["much"]}
+    getattr(cg.CrowdGraph.from_responses(columns), f"to_{kind}")(tmp_path / "g")
+    ((_, _, data),) = getattr(nx, f"read_{kind}")(tmp_path / "g").edges(data=True)
+    assert (data["label"], data["id__"], data["id_"], data["confusion"]) == ("no", 11, 12, "much")
+
+
+def test_attributes_with_names_of_annotations_are_not_dropped_in_silence():
+    for attributes in ({"confusion": 1}, {"gold": "yes"}):
+        with pytest.raises(ColumnError, match="cannot be called"):
+            cg.CrowdGraph.from_networkx(by_hand(attributes))

@@ -133,8 +133,17 @@ def test_bad_exports(export):
         cg.read_panoptes(export([("a", "b")], columns=("x", "y")), task="T0")
     with pytest.raises(cg.errors.TimeError, match="'soon' in row 1"):
         cg.read_panoptes(export([row(1), row(2, time="soon")]), task="T0")
-    with pytest.raises(MissingValueError, match="'subject_ids' is empty in rows 1"):
+    with pytest.raises(MissingValueError, match="Null item in rows 1"):
         cg.read_panoptes(export([row(1), row(2, subject="")]), task="T0")
     for options in ({"anonymous": "hide"}, {"malformed": "drop"}):
         with pytest.raises(ParameterError, match="not a choice"):
             cg.read_panoptes(export([row(1)]), task="T0", **options)
+
+
+def test_errors_name_rows_of_the_file(export):
+    """Rows of other workflows and tasks count, but what is wrong in them does not matter."""
+    other = [row(number, workflow="500", time="soon", subject="") for number in range(3)]
+    path = export([*other, row(4), row(5, annotations=task(7))])
+    with pytest.raises(cg.errors.LabelError, match="7 in row 4"):
+        cg.read_panoptes(path, task="T0", workflow=427)
+    assert len(cg.read_panoptes(export([*other, row(4)]), task="T0", workflow=427).responses) == 1

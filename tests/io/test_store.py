@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import zipfile
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -45,7 +46,7 @@ def same(left, right):
 @pytest.fixture
 def annotated(graph, fit):
     groups = cg.Communities(
-        volunteers=["bert", "anna"],
+        ids=["bert", "anna"],
         participation=[[1.0, 0.0], [0.5, 0.5]],
         modularity=0.25,
         method="nmf",
@@ -53,7 +54,7 @@ def annotated(graph, fit):
     )
     dense = np.array([[0, 0.5, 0], [0.5, 0, 1], [0, 1, 0]])
     track = cg.CommunityTrack(
-        volunteers=graph.volunteers.ids,
+        ids=graph.volunteers.ids,
         times=[1, 9],
         counts=[1, 6],
         snapshots=(groups, groups),
@@ -66,8 +67,8 @@ def annotated(graph, fit):
         .annotate(groups)
         .annotate(track)
         .annotate(fit.confusion)
-        .annotate(cg.VolunteerNetwork(volunteers=graph.volunteers.ids, weights=dense, method="dense", params=params))
-        .annotate(cg.VolunteerNetwork(volunteers=graph.volunteers.ids, weights=csr_array(dense), method="sparse"))
+        .annotate(cg.VolunteerNetwork(ids=graph.volunteers.ids, weights=dense, method="dense", params=params))
+        .annotate(cg.VolunteerNetwork(ids=graph.volunteers.ids, weights=csr_array(dense), method="sparse"))
     )
 
 
@@ -77,13 +78,27 @@ def test_annotations_survive(annotated, tmp_path):
     assert list(again.annotations) == list(annotated.annotations)
     for name, result in annotated.annotations.items():
         assert same(again.annotations[name], result), name
-    assert again.fit().confusion.volunteers is again.volunteers.ids
+    assert again.fit().confusion.ids is again.volunteers.ids
     assert repr(again) == repr(annotated)
 
 
 def test_odd_ids_and_attributes_survive(tmp_path):
     zoned = dt.datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Amsterdam"))
-    ids = [("a", (1, None)), b"\xff", 2.5, frozenset({1, 2}), zoned, dt.date(2026, 1, 1), True, "\ud800", 2**80, "x\ny"]
+    ids = [
+        ("a", (1, None)),
+        b"\xff",
+        2.5,
+        frozenset({1, 2}),
+        zoned,
+        dt.date(2026, 1, 1),
+        True,
+        "\ud800",
+        2**80,
+        "x\ny",
+        dt.time(3),
+        dt.timedelta(1, 2),
+        Decimal("0.10"),
+    ]
     n = len(ids)
     nodes = {"volunteer": ids, "same": ids, "maybe": [None, pd.NA, *range(n - 2)]}
     graph = cg.CrowdGraph.from_responses(
@@ -221,6 +236,7 @@ def test_flipped_bytes_never_load_another_graph(tmp_path, annotated):
         except StoreError:
             continue
         assert again.equals(annotated)
+        assert all(same(again.annotations[name], result) for name, result in annotated.annotations.items())
 
 
 def test_nothing_is_pickled(tmp_path, annotated, monkeypatch):

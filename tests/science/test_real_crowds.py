@@ -1,12 +1,13 @@
 """Real crowds, where they are present, come through the doors with the numbers that their description gives."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 import crowdgraph as cg
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("CROWDGRAPH_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 # Volunteers, items, responses, labels, gold items and repeated answers, as counted by whoever prepared the files.
 CROWDS = {

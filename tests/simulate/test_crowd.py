@@ -135,6 +135,7 @@ def test_shares_are_capped_and_sum_up(weights, most, fill):
     [
         ({"n_volunteers": 0}, "at least 1"),
         ({"n_responses": 10}, "expected 100 to 40,000"),
+        ({"n_casual": 100}, "n_casual=100"),
         ({"n_responses": 10**6}, "expected 100 to 40,000"),
         ({"n_responses": [1, 2]}, "100 numbers"),
         ({"n_communities": 200}, "more than there are"),
@@ -151,7 +152,23 @@ def test_shares_are_capped_and_sum_up(weights, most, fill):
 def test_bad_knobs(options, message):
     with pytest.raises(ParameterError, match=message):
         crowd(**options)
+
+
+def test_groups_and_shares_are_checked():
     with pytest.raises(cg.errors.ResultError, match="sum to one"):
         crowd(class_probs=[0.5, 0.6])
     with pytest.raises(ParameterError, match="tail=0"):
         Group(name="g", confusion=np.eye(2), tail=0)
+
+
+def test_casual_volunteers_look_in():
+    counts = crowd(n_volunteers=50, n_casual=30, n_responses=2000, seed=0).graph.volunteers.n_responses
+    assert np.count_nonzero(counts < 10) == 30
+    assert counts.sum() == 2000
+
+
+def test_repeats_are_spread_over_a_history():
+    graph = crowd(duplicates=0.3, n_responses=10_000, n_items=1000, seed=0).graph
+    position = np.concatenate([np.arange(n) / n for n in graph.volunteers.n_responses])
+    repeat = graph.responses.is_repeat[graph._rows_by_volunteer.order]
+    assert (position[repeat] < 0.5).mean() > 0.15
