@@ -204,12 +204,12 @@ class CrowdGraph:
         time
             Name of the column of times: integers, floats, datetimes with or without zone, or ISO strings. Where the
             frame has no such column, the order of the rows is the time. Rows are sorted by time; equal times keep
-            their order.
+            their order. Datetimes of several zones, and text with offsets, are kept in UTC.
         gold
             Known classes: a mapping from item to class (or to a mapping from class to probability), a table with the
             columns `item` and `label` (named as in `frame`), or a table with a column of probabilities for each class.
         classes
-            What items can be. If left out: the labels, unless gold names other classes, then those of gold.
+            What items can be. If left out: the labels or, if gold names classes that are no labels, those of gold.
         labels
             What volunteers can say. If left out: the labels that occur, sorted.
         duplicates
@@ -258,7 +258,8 @@ class CrowdGraph:
         """Build a graph from a networkx graph whose edges are responses.
 
         Nodes need an attribute `kind` that is ``"volunteer"`` or ``"item"``; edges need `label` and may have `time`;
-        all other attributes are kept. What `to_networkx` wrote comes back unchanged.
+        items may have `gold`; all other attributes are kept. What `to_networkx` wrote comes back unchanged, except
+        annotations.
         """
         from crowdgraph.io.networkx import graph_from_networkx
 
@@ -487,7 +488,7 @@ class CrowdGraph:
         return graph_frame(self, table=table, kind="arrow")
 
     def to_torch(self, *, device: Any = None) -> Any:
-        """The columns as tensors: `volunteer`, `item`, `label` (int64 codes), `time` and `gold` (float64)."""
+        """The columns as tensors: `volunteer`, `item`, `label` (int64 codes), `time`, and `gold` (float64)."""
         from crowdgraph.io.torch import graph_to_torch
 
         return graph_to_torch(self, device=device)

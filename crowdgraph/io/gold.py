@@ -144,10 +144,18 @@ def _known_classes(
     if classes is None:
         if set(stated) <= set(labels):
             return labels
-        if set(map(str, stated)) & set(map(str, labels)):
+        if not set(stated) & set(labels) and set(map(str, stated)) & set(map(str, labels)):
             raise GoldError(
-                f"Gold names the classes {shown(stated)}, the labels are {shown(labels)}: some agree, others do not or "
-                "differ in type. Mend the gold, or say with classes=[...] what items can be."
+                f"Gold names the classes {shown(stated)}, the labels are {shown(labels)}: they differ in type. "
+                "Convert one of them, or say with classes=[...] what items can be."
+            )
+        if set(stated) & set(labels):
+            strange = [name for name in stated if name not in labels]
+            warnings.warn(
+                f"Gold names classes that are no labels ({shown(strange)}), so the classes are those of gold: "
+                f"{shown(stated)}. Say classes=[...] if items can be something else.",
+                GoldWarning,
+                stacklevel=5,
             )
         return stated
     strangers = [name for name in stated if name not in classes]

@@ -97,7 +97,6 @@ def test_gold_for_items_that_nobody_answered_is_counted():
         ({"name": ["x"], "label": ["y"]}, {}, ColumnError, "no column 'item'"),
         (pd.DataFrame({"item": ["x"]}), {}, ColumnError, "a column of labels, or a column of probabilities"),
         (pd.DataFrame({"item": [None], "label": ["y"]}), {}, GoldError, "names no item in rows 0"),
-        ({"x": "y", "y": "yy"}, {}, GoldError, "some agree, others do not"),
         ("gold.csv", {}, GoldError, "is a path"),
         (5, {}, cg.errors.InputError, "from a int"),
     ],
@@ -111,6 +110,11 @@ def test_unknown_gold_is_said():
     with pytest.raises(UnknownIdError, match="no gold for item 'y'; gold covers 1 items"):
         gold_of({"x": "y"})["y"]
     assert gold_of({"x": "y"}).get("y") is None
+
+
+def test_classes_that_are_partly_labels_are_warned_of():
+    with pytest.warns(GoldWarning, match=r"no labels \('yy'\), so the classes are those of gold: 'y', 'yy'"):
+        assert gold_of({"x": "y", "y": "yy"}).classes == ("y", "yy")
 
 
 def test_classes_that_differ_from_labels_by_type_alone_are_refused():
