@@ -33,9 +33,10 @@ def main() -> None:
             "text ids, shuffled",
             "integer ids, sorted by time",
             "integer ids, shuffled",
+            "integer ids with gaps, sorted by time",
         ):
             path = str(Path(folder) / "responses.parquet")
-            n_bytes = write(path, text="text" in kind, shuffled="shuffled" in kind)
+            n_bytes = write(path, text="text" in kind, shuffled="shuffled" in kind, gaps="gaps" in kind)
             pieces = {name: (SETUP, code.format(path=path)) for name, code in (("base", BASELINE), ("ours", OURS))}
             measured = measure(pieces, repeats=3)
             base, ours = measured["base"], measured["ours"]
@@ -47,7 +48,7 @@ def main() -> None:
         shared(cg.read_parquet(path))
 
 
-def write(path: str, *, text: bool, shuffled: bool) -> int:
+def write(path: str, *, text: bool, shuffled: bool, gaps: bool) -> int:
     """Write the file and tell how many bytes its columns take in memory."""
     rng = np.random.default_rng(0)
     weights = 1 / np.arange(1, N_VOLUNTEERS + 1)
@@ -58,7 +59,7 @@ def write(path: str, *, text: bool, shuffled: bool) -> int:
         time.sort()
     columns = {
         "volunteer": named("volunteer", volunteer, N_VOLUNTEERS) if text else pa.array(volunteer),
-        "item": named("subject", item, N_ITEMS) if text else pa.array(item),
+        "item": named("subject", item, N_ITEMS) if text else pa.array(item * 40 if gaps else item),
         "label": named("label", rng.integers(0, 3, N_RESPONSES), 3),
         "time": pa.array(time, pa.timestamp("us")),
     }
