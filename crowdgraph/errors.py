@@ -28,6 +28,8 @@ Each error says what was wrong, what was got, what was expected and what to do. 
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -159,3 +161,11 @@ def one_of(name: str, value: object, allowed: Sequence[str]) -> None:
         raise ParameterError(
             f"{name}={value!r} is not a choice; use one of {shown(allowed, most=20)}.{suggestion(value, allowed)}"
         )
+
+
+def warn(message: str, category: type[CrowdGraphWarning]) -> None:
+    """Warn, pointing at the line outside crowdgraph that led here."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "crowdgraph":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -97,7 +97,7 @@ class Clock:
             tick = 10**9 // UNITS[np.datetime_data(dtype)[0]]
             floor, exact = nanoseconds // tick, nanoseconds % tick == 0
         else:
-            number = _number(moment)
+            number = _number(moment, self.kind)
             if dtype.kind == "f" or number in (math.inf, -math.inf):
                 return number, True
             floor, exact = math.floor(number), math.floor(number) == number
@@ -159,13 +159,14 @@ def _ticks(times: Array) -> Array:
     return times.view(np.int64) if times.dtype.kind == "M" else times
 
 
-def _number(moment: Moment) -> float | int:
+def _number(moment: Moment, kind: ClockKind) -> float | int:
     if isinstance(moment, np.generic):
         moment = moment.item()
     if isinstance(moment, bool) or not isinstance(moment, int | float) or moment != moment:
-        raise TimeError(
-            f"The graph's times are numbers; got the moment {moment!r} ({type(moment).__name__}). Give a number."
-        )
+        times = "The graph's times are numbers"
+        if kind == "order":
+            times = "The graph was built without times, so they are row numbers (was time='...' forgotten?)"
+        raise TimeError(f"{times}; got the moment {moment!r} ({type(moment).__name__}). Give a number.")
     return moment
 
 

@@ -123,6 +123,15 @@ class Communities(ByVolunteer, Result):
         totals = self.participation.sum(axis=0)
         return np.asarray(sums / np.where(totals > 0, totals, np.nan)[:, None, None])
 
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """One row for each volunteer: the community of assignment (-1 for none), and the participation in each.
+
+        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        """
+        from crowdgraph.io.frames import communities_frame
+
+        return communities_frame(self, kind=kind)
+
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless all volunteers of the communities are the graph's."""
         check_known_ids(f"The communities {self.method!r}", self.ids, graph.volunteers.table)

@@ -334,9 +334,14 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
         check_same_ids("The confusion track", self.ids, graph.volunteers.table)
         check_same_values("The confusion track", "classes", self.classes, graph.classes)
         check_same_values("The confusion track", "labels", self.labels, graph.labels)
-        if self.inference != "static" and self.clock != graph.responses.clock:
+        if self.inference == "static":
+            return
+        if self.clock != graph.responses.clock:
+            raise AlignmentError(f"The confusion track's times are {self.clock}, the graph's {graph.responses.clock}.")
+        if len(self.times) != len(graph.responses):
             raise AlignmentError(
-                f"The confusion track has times of {self.clock}, the graph of {graph.responses.clock}."
+                f"The confusion track has {len(self.times):,} steps, the graph {len(graph.responses):,} responses; "
+                "a track has a step for each response. Was it made from a view? Then annotate the view."
             )
 
     def _snapshot(self, n_steps: Array) -> ConfusionSnapshot:

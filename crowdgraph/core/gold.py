@@ -111,5 +111,5 @@ class Gold(Sealed, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
             raise GoldError(
                 f"Gold probabilities must not be negative and must sum to one over {shown(self.classes)}; "
                 f"{np.count_nonzero(bad):,} items do not, such as {item!r} with {rows[bad][0].tolist()}. "
-                "Divide each row by its sum."
+                "If they are weights, divide each row by its sum."
             )

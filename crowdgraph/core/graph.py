@@ -18,7 +18,7 @@ from crowdgraph.core.gold import Gold
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result
-from crowdgraph.core.story import html_story, text_story
+from crowdgraph.core.story import class_sentence, html_story, text_story
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import ColumnError, GoldError, NotAnnotatedError, ParameterError, shown, suggestion
 
@@ -281,12 +281,13 @@ class CrowdGraph:
             raise ParameterError(f"first({n!r}): expected a whole number from 0 to {len(self.responses):,}.")
         return self._rows(0, int(n))
 
-    def window(self, start: Moment, stop: Moment) -> CrowdGraph:
-        """The responses from `start` up to, not including, `stop`; otherwise as `before`."""
-        rows = self._count_until(start), self._count_until(stop)
-        if rows[1] < rows[0]:
+    def window(self, start: Moment | None, stop: Moment | None) -> CrowdGraph:
+        """The responses from `start` up to, not including, `stop`; None is open. Otherwise as `before`."""
+        first = 0 if start is None else self._count_until(start)
+        last = len(self._responses) if stop is None else self._count_until(stop)
+        if last < first:
             raise ParameterError(f"window({start!r}, {stop!r}): the start lies after the stop; swap them.")
-        return self._rows(*rows)
+        return self._rows(first, last)
 
     def snapshots(
         self, *, times: Iterable[Moment] | None = None, counts: Iterable[int] | None = None
@@ -338,6 +339,11 @@ class CrowdGraph:
         for name, least in (("min_per_class", min_per_class), ("min_experienced", min_experienced)):
             if not isinstance(least, int | np.integer) or least < 0:
                 raise ParameterError(f"{name}={least!r} must be a whole number from 0 up.")
+        if (np.bincount(self.gold.codes + 1, minlength=len(self.classes) + 1)[1:] == 0).any() and min_per_class:
+            raise ParameterError(
+                f"Experienced volunteers have seen gold items of every class, but {class_sentence(self)}. Add gold, or "
+                "leave out classes that do not occur with graph.with_gold(graph.gold, classes=[...])."
+            )
         responses = self._responses
         new = ~responses.is_repeat & (responses.label >= 0)
         true_class = self.gold.codes[responses.item]
@@ -363,7 +369,9 @@ class CrowdGraph:
         """
         from crowdgraph.io.gold import read_gold
 
-        names = self.classes if classes is None else value_tuple(classes, what="classes")
+        names = None if self.classes == self.labels else self.classes
+        if classes is not None:
+            names = value_tuple(classes, what="classes")
         return self._with(gold=read_gold(gold, items=self._items, labels=self.labels, classes=names))
 
     # Annotations
@@ -394,7 +402,7 @@ class CrowdGraph:
 
     def fit(self, name: str | None = None) -> ModelFit:
         """The fit carried under a name, or the latest one."""
-        return self._annotation(name, ModelFit, lacking="a model's fit")
+        return self._annotation(name, ModelFit, lacking="model's fit")
 
     def confusion(self, name: str | None = None) -> ConfusionTrack:
         """The volunteers' confusion over time from the annotation of that name, or from the latest that has one."""
@@ -410,7 +418,7 @@ class CrowdGraph:
 
     def network(self, name: str | None = None) -> VolunteerNetwork:
         """The network of volunteers carried under a name, or the latest one."""
-        return self._annotation(name, VolunteerNetwork, lacking="a network of volunteers")
+        return self._annotation(name, VolunteerNetwork, lacking="network of volunteers")
 
     def communities(self, name: str | None = None) -> Communities:
         """The communities carried under a name, or the latest ones."""

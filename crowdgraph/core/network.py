@@ -100,7 +100,7 @@ class VolunteerNetwork(ByVolunteer, Result):
         return network_to_igraph(self)
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each linked pair: volunteer, neighbour, weight. `kind` as in `CrowdGraph.to_pandas`'s sisters."""
+        """One row for each linked pair: volunteer, neighbour, weight; `kind` is pandas, polars or arrow."""
         from crowdgraph.io.frames import network_frame
 
         return network_frame(self, kind=kind)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -40,8 +40,8 @@ class Response(NamedTuple):
 class Responses:
     """Responses in order of time: all of a graph's, or those of one node.
 
-    ``responses[3]`` is a `Response`; the columns hold codes: places in ``graph.volunteers.ids``, ``graph.items.ids``
-    and ``graph.labels``.
+    ``responses[3]`` is a `Response`; slices and masks give fewer responses. The columns hold codes: places in
+    ``graph.volunteers.ids``, ``graph.items.ids`` and ``graph.labels``.
 
     Examples
     --------
@@ -99,13 +99,29 @@ class Responses:
         for start in range(0, len(self), BLOCK):
             yield from self._decoded(self.table.slice(start, start + BLOCK))
 
-    def __getitem__(self, row: int) -> Response:
-        if not isinstance(row, int | np.integer):
-            raise ParameterError(f"A response is found by its place, an integer; got {row!r}.")
+    @overload
+    def __getitem__(self, row: int) -> Response: ...
+
+    @overload
+    def __getitem__(self, row: slice | Array) -> Responses: ...
+
+    def __getitem__(self, row: int | slice | Array) -> Response | Responses:
+        if isinstance(row, slice) and row.step in (None, 1):
+            return Responses(self._graph, self.table.slice(*row.indices(len(self))[:2]))
+        if isinstance(row, np.ndarray) and row.dtype == bool and row.shape == (len(self),):
+            return Responses(self._graph, self.table.take(np.flatnonzero(row)))
+        if isinstance(row, bool) or not isinstance(row, int | np.integer):
+            raise ParameterError(f"Responses are found by an integer, a slice of step 1 or a mask; got {row!r}.")
         if not -len(self) <= row < len(self):
             raise IndexError(f"There is no response {row}; there are {len(self):,}.")
         place = int(row) % len(self)
         return next(self._decoded(self.table.slice(place, place + 1)))
+
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """The responses as a table; `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``."""
+        from crowdgraph.io.frames import responses_frame
+
+        return responses_frame(self._graph, self.table, kind=kind)
 
     def _decoded(self, table: ResponseTable) -> Iterator[Response]:
         """The rows of a table as responses; whole columns are decoded at once, which is much faster than row by row."""

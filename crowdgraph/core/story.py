@@ -16,11 +16,20 @@ if TYPE_CHECKING:
 __all__ = ["headline", "html_story", "text_story"]
 
 MOST_SHOWN = 8
+# Up to how many responses a graph looks for repeated answers just to tell its story.
+MOST_SEARCHED = 1_000_000
 
 
 def headline(graph: CrowdGraph) -> str:
     """The sizes in one line."""
-    return f"{len(graph.volunteers):,} volunteers, {len(graph.items):,} items, {len(graph.responses):,} responses"
+    parts = [counted("volunteers", graph.volunteers.n_responses), counted("items", graph.items.n_responses)]
+    return ", ".join([*parts, f"{len(graph.responses):,} responses"])
+
+
+def counted(name: str, n_responses: Array) -> str:
+    """How many nodes there are and, in a view, how many of them have responses."""
+    active = np.count_nonzero(n_responses)
+    return f"{len(n_responses):,} {name}" + (f" ({active:,} active)" if active < len(n_responses) else "")
 
 
 def text_story(graph: CrowdGraph) -> str:
@@ -53,6 +62,9 @@ def facts(graph: CrowdGraph) -> Iterator[tuple[str, str]]:
             "activity",
             f"{spread(graph.volunteers.n_responses)} a volunteer, {spread(graph.items.n_responses)} an item",
         )
+    if len(responses) <= MOST_SEARCHED and responses.is_repeat.any():
+        n_again = np.count_nonzero(responses.is_repeat)
+        yield "repeats", f"{n_again:,} responses answer an item that the volunteer had answered before"
     for name, part in (("volunteers", graph.volunteers), ("items", graph.items), ("responses", responses)):
         if part.attributes:
             yield name, f"also have {listed(tuple(part.attributes))}"
@@ -98,4 +110,4 @@ def listed(names: tuple[object, ...]) -> str:
 
 def spread(counts: Array) -> str:
     """The median and the largest count."""
-    return f"median {np.median(counts):g} (most {counts.max():,})"
+    return f"median {np.median(counts[counts > 0]):,g} (most {counts.max():,})"

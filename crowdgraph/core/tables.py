@@ -28,7 +28,18 @@ __all__ = ["NodeKind", "NodeTable", "ResponseTable"]
 NodeKind = Literal["volunteer", "item"]
 
 # Names that attributes cannot have, since nodes and responses carry them already when they leave through a door.
-NODE_NAMES = ("volunteer", "item", "kind", "id", "label", "gold", "confusion", "participation", "class_probs")
+NODE_NAMES = (
+    "volunteer",
+    "item",
+    "kind",
+    "id",
+    "bipartite",
+    "label",
+    "gold",
+    "confusion",
+    "participation",
+    "class_probs",
+)
 RESPONSE_NAMES = ("volunteer", "item", "label", "time", "position")
 
 

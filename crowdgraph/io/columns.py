@@ -109,7 +109,7 @@ def _numpy_column(values: Array, name: object) -> Column:
 def _narwhals_columns(frame: Any) -> dict[str, Column]:
     if isinstance(frame, str | PathLike):
         raise InputError(f"{fspath(frame)!r} is a path; read it with crowdgraph.read_csv or crowdgraph.read_parquet.")
-    if hasattr(frame, "iloc"):
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # pandas allows any column names; narwhals would stumble over some before they can be named.
         _check_names(frame.columns.tolist())
     try:

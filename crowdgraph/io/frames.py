@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 
 from crowdgraph.core.clock import Clock, is_sorted
 from crowdgraph.core.columns import Array, id_array, object_array, sealed, value_tuple
+from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -28,13 +28,22 @@ from crowdgraph.errors import (
     one_of,
     shown,
     suggestion,
+    warn,
 )
 from crowdgraph.io.columns import Coded, Column, Timed, attribute_array, frame_columns, native_frame
 from crowdgraph.io.gold import read_gold
 from crowdgraph.io.ids import encode, first_appearance, label_codes
 from crowdgraph.io.times import read_times
 
-__all__ = ["confusion_frame", "fit_frame", "graph_frame", "graph_from_frame", "network_frame"]
+__all__ = [
+    "communities_frame",
+    "confusion_frame",
+    "fit_frame",
+    "graph_frame",
+    "graph_from_frame",
+    "network_frame",
+    "responses_frame",
+]
 
 # What other tools call our columns, to suggest them where ours are missing.
 SYNONYMS = {
@@ -189,9 +198,7 @@ def _without_missing(rows: Rows, null: dict[str, Array], missing: str, chosen: A
         keep = " or missing='keep' for null labels" if missing == "error" and "label" in found else ""
         raise MissingValueError(f"Null {told}. Mend the table, or use missing='drop' to leave these rows out{keep}.")
     gone = np.logical_or.reduce(list(null.values()))
-    warnings.warn(
-        f"{np.count_nonzero(gone):,} of {len(gone):,} rows are left out: null {told}.", DroppedRowsWarning, stacklevel=4
-    )
+    warn(f"{np.count_nonzero(gone):,} of {len(gone):,} rows are left out: null {told}.", DroppedRowsWarning)
     return rows.take(np.flatnonzero(~gone if chosen is None else chosen & ~gone))
 
 
@@ -302,15 +309,23 @@ def graph_columns(graph: CrowdGraph, table: str) -> dict[str, Array | Coded | Ti
         return {"item": graph.items.ids, **graph.items.attributes}
     if table == "gold":
         return _gold_columns(graph)
-    responses = graph.responses
+    return _response_columns(graph, graph.responses.table)
+
+
+def responses_frame(graph: CrowdGraph, table: ResponseTable, *, kind: str) -> Any:
+    """Some of a graph's responses as a frame."""
+    return native_frame(_response_columns(graph, table), kind=kind)
+
+
+def _response_columns(graph: CrowdGraph, table: ResponseTable) -> dict[str, Array | Coded | Timed]:
     columns: dict[str, Array | Coded | Timed] = {
-        "volunteer": Coded(responses.volunteer, graph.volunteers.ids),
-        "item": Coded(responses.item, graph.items.ids),
-        "label": Coded(responses.label, id_array(graph.labels)),
+        "volunteer": Coded(table.volunteer, graph.volunteers.ids),
+        "item": Coded(table.item, graph.items.ids),
+        "label": Coded(table.label, id_array(graph.labels)),
     }
-    if responses.clock.kind != "order" or not np.array_equal(responses.time, np.arange(len(responses))):
-        columns["time"] = Timed(responses.time, responses.clock)
-    return {**columns, **responses.attributes}
+    if table.clock.kind != "order" or not np.array_equal(table.time, np.arange(len(table))):
+        columns["time"] = Timed(table.time, table.clock)
+    return {**columns, **table.attributes}
 
 
 def _gold_columns(graph: CrowdGraph) -> dict[str, Array | Coded | Timed]:
@@ -350,6 +365,12 @@ def confusion_frame(track: ConfusionTrack, *, kind: str) -> Any:
     columns["class"] = Coded(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(track.classes))
     columns["label"] = Coded(np.tile(np.arange(n_labels), n_steps * n_classes), id_array(track.labels))
     return native_frame({**columns, "mean": mean.ravel(), "concentration": concentration.ravel()}, kind=kind)
+
+
+def communities_frame(communities: Communities, *, kind: str) -> Any:
+    """One row for each volunteer: the community of assignment, and the participation in each."""
+    shares = {f"participation[{k}]": communities.participation[:, k] for k in range(len(communities))}
+    return native_frame({"volunteer": communities.ids, "community": communities.assignment, **shares}, kind=kind)
 
 
 def network_frame(network: VolunteerNetwork, *, kind: str) -> Any:

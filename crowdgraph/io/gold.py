@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from crowdgraph.core.columns import Array, is_null
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ColumnError, GoldError, GoldWarning, shown
+from crowdgraph.errors import ColumnError, GoldError, GoldWarning, shown, warn
 from crowdgraph.io.columns import Column, LazyColumns, frame_columns
 from crowdgraph.io.ids import encode, label_codes, natural_order
 
@@ -41,8 +41,12 @@ def read_gold(
     if gold is None:
         return Gold.unknown(items, classes or labels)
     stated = _stated(gold, item=item, label=label, names=classes or labels)
-    known = _known_classes(stated.classes, labels=labels, classes=classes)
     matched = [row for row, name in enumerate(stated.items) if name in items]
+    if stated.items and not matched:
+        _warn_unmatched(len(set(stated.items)), stated.items, items)
+        nothing = Gold.unknown(items, classes or labels)
+        return replace(nothing, n_unmatched=len(set(stated.items)))
+    known = _known_classes(stated.classes, labels=labels, classes=classes)
     codes = items.codes([stated.items[row] for row in matched])
     said = np.zeros((len(matched), len(known)))
     said[:, [known.index(name) for name in stated.classes]] = stated.probs[matched]
@@ -65,13 +69,23 @@ def _stated(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> S
         raise GoldError(
             f"gold={str(gold)!r} is a path; read it with crowdgraph.read_csv(..., gold=path), or give a table."
         )
+    if hasattr(gold, "to_dict") and not hasattr(gold, "columns"):
+        gold = gold.to_dict()  # a pandas series of classes by item
     if isinstance(gold, Mapping) and not isinstance(gold, LazyColumns) and not _is_table(gold, item):
         return _from_mapping(gold)
     columns = frame_columns(gold)
     if item not in columns:
-        raise ColumnError(f"The gold table has no column {item!r}; it has {shown(columns)}.")
+        raise ColumnError(
+            f"The gold table has no column {item!r}; it has {shown(columns)}. Its columns are named as those of the "
+            f"responses: rename the one with the items to {item!r}."
+        )
     if label in columns:
         return _from_labels(columns[item], columns[label])
+    if len(columns) < 3:
+        raise ColumnError(
+            f"The gold table has no column {label!r}; it has {shown(columns)}. Rename the one with the classes to "
+            f"{label!r}, or give a column of probabilities for each class."
+        )
     return _from_probabilities(columns, item, names)
 
 
@@ -112,13 +126,14 @@ def _from_probabilities(columns: Mapping[str, Column], item: str, names: Sequenc
     """A column of probabilities for each class; rows that are null throughout say nothing."""
     by_text = {str(name): name for name in names}
     found = [column for column in columns if column != item]
-    if not found:
-        raise ColumnError("The gold table needs a column of labels, or a column of probabilities for each class.")
     known = tuple(by_text[column] for column in found) if set(found) <= by_text.keys() else tuple(found)
     try:
         probs = np.column_stack([_floats(columns[column]) for column in found])
     except (TypeError, ValueError) as error:
-        raise GoldError(f"Columns {shown(found)} of the gold table must hold probabilities: {error}.") from error
+        raise GoldError(
+            f"Without a column of labels, the columns {shown(found)} of the gold table must hold probabilities: "
+            f"{error}."
+        ) from error
     stated = np.flatnonzero(~np.isnan(probs).all(axis=1))
     ids = _item_ids(columns[item])
     return Stated([ids[row] for row in stated], known, probs[stated])
@@ -149,13 +164,12 @@ def _known_classes(
                 f"Gold names the classes {shown(stated)}, the labels are {shown(labels)}: they differ in type. "
                 "Convert one of them, or say with classes=[...] what items can be."
             )
-        if set(stated) & set(labels):
+        if set(stated) & set(labels) or len(stated) == 1:
             strange = [name for name in stated if name not in labels]
-            warnings.warn(
+            warn(
                 f"Gold names classes that are no labels ({shown(strange)}), so the classes are those of gold: "
                 f"{shown(stated)}. Say classes=[...] if items can be something else.",
                 GoldWarning,
-                stacklevel=5,
             )
         return stated
     strangers = [name for name in stated if name not in classes]
@@ -169,15 +183,15 @@ def _known_classes(
 
 def _warn_unmatched(n_unmatched: int, stated: list[Hashable], items: NodeTable) -> None:
     strangers = [name for name in stated if name not in items]
-    kinds = {type(name).__name__ for name in strangers}, {type(name).__name__ for name in items.ids[:100].tolist()}
-    hint = ""
-    if len(strangers) == len(stated) and not kinds[0] & kinds[1]:
-        hint = f" Gold names items by {kinds[0].pop()}, the responses by {kinds[1].pop()}: convert one of them."
-    warnings.warn(
-        f"Gold names {n_unmatched:,} items that nobody answered ({shown(strangers, most=3)}); they are left out.{hint}",
-        GoldWarning,
-        stacklevel=4,
-    )
+    text = f"Gold names {n_unmatched:,} items that nobody answered ({shown(strangers, most=3)})"
+    if len(strangers) < len(stated):
+        warn(f"{text}; they are left out.", GoldWarning)
+        return
+    theirs, ours = ({type(name).__name__ for name in ids} for ids in (strangers, items.ids[:100].tolist()))
+    hint = "Is it the gold of other items?"
+    if not theirs & ours:
+        hint = f"Gold names items by {theirs.pop()}, the responses by {ours.pop()}: convert one of them."
+    warn(f"{text} and no others, so there is no gold. {hint}", GoldWarning)
 
 
 def _said(probs: Array, classes: tuple[Hashable, ...]) -> str:

@@ -51,7 +51,8 @@ def graph_to_networkx(graph: CrowdGraph, *, at: Moment | None = None) -> nx.Mult
         for code, node_id in enumerate(nodes.ids.tolist()):
             own = {name: values[code] for name, values in attributes.items()}
             extra = {name: values[code] for name, values in annotations[kind].items() if values[code] is not None}
-            network.add_nodes_from([((kind, node_id), {"kind": kind, "id": node_id, **own, **extra})])
+            about_node = {"kind": kind, "id": node_id, "bipartite": KINDS.index(kind)}
+            network.add_nodes_from([((kind, node_id), {**about_node, **own, **extra})])
     network.add_edges_from(
         (
             ("volunteer", response.volunteer),
@@ -162,7 +163,7 @@ def _node_tables(
             gold[id_of[node]] = data["gold"]
     tables = {}
     for kind, nodes in rows.items():
-        read = ("kind", "id", *(known if kind == "item" or len(known) > 1 else ()))
+        read = ("kind", "id", "bipartite", *(known if kind == "item" or len(known) > 1 else ()))
         names = dict.fromkeys(name for _, data in nodes for name in data if name not in read)
         _check_free(names, (), "node")
         table: dict[str, Any] = {kind: [node_id for node_id, _ in nodes]}
@@ -246,7 +247,7 @@ def _flat_node(data: dict[str, Any], graph: CrowdGraph) -> dict[str, Any]:
         flat |= {f"gold({name})": float(p) for name, p in data["gold"].items()}
     elif "gold" in data:
         flat["gold"] = _scalar(data["gold"])
-    return _flat({name: value for name, value in data.items() if name not in ("id", *COMPUTED)}) | flat
+    return _flat({name: value for name, value in data.items() if name not in ("id", "bipartite", *COMPUTED)}) | flat
 
 
 def _flat(data: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from os import PathLike
 from typing import Any, Literal
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
-from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, one_of, shown
+from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, one_of, shown, warn
 from crowdgraph.io.csv import csv_table
 from crowdgraph.io.frames import graph_from_frame
 
@@ -138,11 +137,7 @@ def _answers(
             continue
         answers[row] = None if value is None else _answer(value, label, row)
     if bad:
-        warnings.warn(
-            f"{len(bad):,} rows have unreadable annotations and are left out (rows {shown(bad)}).",
-            DroppedRowsWarning,
-            stacklevel=3,
-        )
+        warn(f"{len(bad):,} rows have unreadable annotations and are left out (rows {shown(bad)}).", DroppedRowsWarning)
     if all(answer is None for answer in answers):
         asked = shown(_tasks(annotations)) or "no tasks"
         raise InputError(f"No row answers the task {task!r}; the export asks {asked}.")

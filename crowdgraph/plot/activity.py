@@ -38,17 +38,16 @@ def activity(graph: CrowdGraph, *, ax: Axes | None = None) -> Axes:
     ax.plot(ranks, counts, drawstyle="steps-mid", color=HUES[0], linewidth=2)
     ax.fill_between(ranks, counts, step="mid", color=HUES[0], alpha=0.15)
     reached = counts.cumsum() / max(counts.sum(), 1)
-    for share, words in ((0.5, "half"), (0.9, "nine tenths")):
-        if not len(counts):
-            break
+    captions = ((0.5, "half", (8, 8), "left"), (0.9, "nine tenths", (-8, -14), "right"))
+    for share, words, offset, side in captions if len(counts) else ():
         place = int(np.searchsorted(reached, share))
         ax.plot(ranks[place], counts[place], "o", color=HUES[5])
         ax.annotate(
             f"{ranks[place]:,} volunteers gave {words}",
             (ranks[place], counts[place]),
-            xytext=(-8, -14),
+            xytext=offset,
             textcoords="offset points",
-            horizontalalignment="right",
+            horizontalalignment=side,
             color=INK,
         )
     if len(counts):

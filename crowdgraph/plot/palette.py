@@ -14,5 +14,10 @@ HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E4
 
 
 def colours(names: Sequence[object]) -> list[str]:
-    """A colour for each name; beyond eight names they come round again."""
-    return [HUES[place % len(HUES)] for place in range(len(names))]
+    """A colour for each name: the eight hues, then the same ones paler and paler."""
+    return [_paler(HUES[place % len(HUES)], 0.6 ** (place // len(HUES))) for place in range(len(names))]
+
+
+def _paler(hue: str, strength: float) -> str:
+    parts = [int(hue[place : place + 2], 16) for place in (1, 3, 5)]
+    return "#" + "".join(f"{round(255 - strength * (255 - part)):02X}" for part in parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
+from crowdgraph.core.clock import zone_info
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.plot.axes import own_axes
@@ -34,8 +35,9 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
     """
     if n_bins < 1:
         raise ParameterError(f"n_bins={n_bins!r} must be at least 1.")
+    beside = ax is None
     ax = own_axes(ax)
-    responses = graph.responses
+    responses = graph.responses[graph.responses.label >= 0]
     times = responses.time
     start = times[0] if len(times) else np.zeros(1, dtype=times.dtype)[0]
     # Counted from the first, since ticks since 1970 are too large to be told apart as floats.
@@ -49,15 +51,18 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
         lower = lower + counts
     handles, names = ax.get_legend_handles_labels()
     # The legend reads from top to bottom as the bars do.
-    ax.legend(handles[::-1], names[::-1], title="label", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    ax.set(xlabel={"order": "responses so far", "number": "time", "datetime": ""}[responses.clock.kind])
+    place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {"loc": "best"}
+    ax.legend(handles[::-1], names[::-1], title="label", frameon=False, **place)
+    zone = responses.clock.zone
+    ax.set(xlabel={"order": "responses so far", "number": "time", "datetime": zone or ""}[responses.clock.kind])
     ax.set_ylabel("responses")
     ax.margins(x=0)
     if responses.clock.kind == "datetime":
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-        locator = AutoDateLocator()  # type: ignore[no-untyped-call]
+        local = None if zone is None else zone_info(zone)
+        locator = AutoDateLocator(tz=local)  # type: ignore[no-untyped-call]
         ax.xaxis.set_major_locator(locator)
-        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=local))  # type: ignore[no-untyped-call]
     ax.set_title(f"{len(responses):,} responses over time", loc="left")
     return ax

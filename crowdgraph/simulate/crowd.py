@@ -131,7 +131,7 @@ def crowd(
         How many of each.
     n_responses
         How many responses in all, shared out with heavy tails so that everyone has at least one; or how many for each
-        volunteer.
+        volunteer. Nobody answers more than four fifths of the items of a community.
     n_casual
         How many of the volunteers, drawn at random, just look in and give 1 to 9 responses, 3 on average; the others
         then give at least 10.
@@ -220,8 +220,8 @@ def _groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tuple[Gro
         right = np.eye(shape[0])
         wrong = (1 - right) / max(shape[0] - 1, 1)
         return (Group(name="all", confusion=0.75 * right + 0.25 * wrong if shape[0] > 1 else right),)
-    if not groups:
-        raise ParameterError("groups=[] is empty; give at least one Group.")
+    if isinstance(groups, Group) or not groups or not all(isinstance(group, Group) for group in groups):
+        raise ParameterError(f"groups={groups!r} must be a list of at least one Group.")
     for group in groups:
         if np.shape(group.confusion) != shape:
             raise ParameterError(

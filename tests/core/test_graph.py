@@ -1,6 +1,7 @@
 """The graph: parts, immutability, annotations and read-outs."""
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
@@ -35,8 +36,6 @@ def test_responses_are_sorted_by_time_and_ties_keep_their_order(graph):
     assert graph.responses.is_repeat.tolist() == [False] * 5 + [True]
     with pytest.raises(IndexError, match="no response 6"):
         graph.responses[6]
-    with pytest.raises(ParameterError, match="an integer"):
-        graph.responses["anna"]
 
 
 def test_nodes_show_their_responses(graph):
@@ -248,3 +247,39 @@ def test_gold_of_another_graph_is_refused(graph):
 def test_volunteers_outside_the_communities_take_no_part(graph):
     groups = cg.Communities(ids=["anna"], participation=[[1.0, 0.0]], modularity=0.0, method="m")
     assert graph.annotate(groups).volunteers["bert"].participation.tolist() == [0, 0]
+
+
+def test_slices_and_masks_of_responses(graph):
+    assert [r.time for r in graph.responses[1:3]] == [2, 3]
+    assert [r.volunteer for r in graph.responses[graph.responses.label == 0]] == ["bert", "anna", "cleo"]
+    assert graph.volunteers["anna"].responses.to_frame()["item"].tolist() == ["x", "y", "x"]
+    assert graph.responses.to_frame(kind="arrow").equals(graph.to_arrow())
+    for wrong in (slice(0, 6, 2), np.array([True]), True, "anna"):
+        with pytest.raises(ParameterError, match="an integer, a slice"):
+            graph.responses[wrong]
+
+
+def test_a_track_of_a_view_does_not_fit_the_whole(graph, fit, columns):
+    track = dataclasses.replace(
+        fit.confusion,
+        starts=[0, 1, 1, 1],
+        times=graph.responses.time[:1],
+        concentration=fit.confusion.concentration[:1],
+    )
+    with pytest.raises(AlignmentError, match="1 steps, the graph 6 responses"):
+        graph.annotate(track)
+    dated = cg.CrowdGraph.from_responses({**columns, "time": [f"2026-01-0{day}" for day in columns["time"]]})
+    with pytest.raises(AlignmentError, match="times are"):
+        dated.annotate(fit.confusion)
+
+
+def test_a_view_tells_who_is_active(graph):
+    assert repr(graph.first(2)).startswith("CrowdGraph: 3 volunteers (2 active), 3 items (1 active), 2 responses")
+    assert "1 responses answer an item that the volunteer had answered before" in repr(graph)
+
+
+def test_selection_needs_gold_of_every_class(graph):
+    with pytest.raises(ParameterError, match="no gold"):
+        graph.with_gold(None).select_experienced()
+    with pytest.raises(ParameterError, match="gold for 1 of 3 items"):
+        graph.with_gold({"x": "yes"}).select_experienced()

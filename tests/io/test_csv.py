@@ -40,6 +40,13 @@ def test_compressed_files_and_other_delimiters(write):
     assert cg.read_csv(write("\ufeff" + content.replace("\n", "\r\n"))).equals(plain)
 
 
+def test_other_encodings(write):
+    path = write("volunteer,item,label\nZoë,x,oui\n".encode("latin-1"))
+    assert list(cg.read_csv(path, encoding="latin-1").volunteers) == ["Zoë"]
+    with pytest.raises(InputError, match="klingon"):
+        cg.read_csv(path, encoding="klingon")
+
+
 def test_quoted_fields_and_odd_names(write):
     graph = cg.read_csv(write('volunteer,item,label\n"a, b","line\nbreak",NA\nnull,"say ""x""",yes\n'))
     assert list(graph.volunteers) == ["a, b", "null"]
@@ -75,7 +82,8 @@ def test_a_late_bad_time_is_named(write):
         ("user,item,label\na,x,y\n", ColumnError, "Did you mean volunteer='user'"),
         ("volunteer,item,item\na,x,y\n", ColumnError, "same name: 'item'"),
         ("volunteer,item,label\na,x\n", InputError, "Expected 3 columns, got 2"),
-        (b"volunteer,item,label\n\xff\xfe,x,y\n", InputError, "UTF-8"),
+        (b"volunteer,item,label\n\xff\xfe,x,y\n", InputError, "encoding='latin-1'"),
+        ("volunteer;item;label\na;x;y\n", ColumnError, "use delimiter=';'"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", InputError, "."),
         (HEADER + "a,x,y,soon\n", TimeError, "'soon' in row 0"),
     ],

@@ -27,6 +27,7 @@ def gold_of(stated, **options):
         {"item": ("x",), "label": ("y",)},
         pd.DataFrame({"item": ["x", "x"], "label": ["y", "y"]}),
         pl.DataFrame({"item": ["x"], "label": ["y"]}),
+        pd.Series({"x": "y"}),
         pd.DataFrame({"item": ["x", "y"], "n": [0.0, None], "y": [1.0, None]}),
         cg.CrowdGraph.from_responses(RESPONSES, gold={"x": "y"}).gold,
     ],
@@ -95,7 +96,7 @@ def test_gold_for_items_that_nobody_answered_is_counted():
             "gold table has no column 'item'; it has 'name'",
         ),
         ({"name": ["x"], "label": ["y"]}, {}, ColumnError, "no column 'item'"),
-        (pd.DataFrame({"item": ["x"]}), {}, ColumnError, "a column of labels, or a column of probabilities"),
+        (pd.DataFrame({"item": ["x"]}), {}, ColumnError, "no column 'label'"),
         (pd.DataFrame({"item": [None], "label": ["y"]}), {}, GoldError, "names no item in rows 0"),
         ("gold.csv", {}, GoldError, "is a path"),
         (5, {}, cg.errors.InputError, "from a int"),
@@ -131,3 +132,25 @@ def test_gold_of_many_items_is_read_once(monkeypatch):
     graph = cg.CrowdGraph.from_responses(responses, gold={item: item % 2 for item in range(n)})
     assert len(graph.gold) == n
     assert calls == ["gold item"]
+
+
+def test_gold_of_other_items_changes_nothing():
+    with pytest.warns(GoldWarning, match=r"and no others, so there is no gold. Is it the gold of other items"):
+        known = gold_of({"q": "dust", "r": "star"})
+    assert (known.classes, known.n_unmatched, len(known)) == (("n", "y"), 2, 0)
+
+
+def test_a_column_that_is_neither_labels_nor_probabilities_is_refused():
+    with pytest.raises(ColumnError, match="Rename the one with the classes to 'label'"):
+        gold_of(pd.DataFrame({"item": ["x", "y"], "truth": [1, 1]}))
+
+
+def test_with_gold_finds_classes_as_from_responses_does():
+    graph = cg.CrowdGraph.from_responses(RESPONSES)
+    assert graph.with_gold({"x": "star", "y": "dust"}).classes == ("dust", "star")
+
+
+def test_warnings_point_at_the_line_that_asked():
+    with pytest.warns(GoldWarning) as caught:
+        gold_of({"x": "y", "q": "y"})
+    assert caught[0].filename == __file__

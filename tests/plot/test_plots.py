@@ -42,6 +42,7 @@ def test_given_axes_are_used(graph):
         cg.plot.responses_over_time(graph, n_bins=0)
 
 
-def test_colours_come_round_again():
-    assert colours(range(10))[8:] == list(HUES[:2])
-    assert len(set(HUES)) == 8
+def test_further_colours_are_paler():
+    assert colours(range(8)) == list(HUES)
+    assert len(set(colours(range(30)))) == 30
+    assert colours(range(9))[8] == "#66AAD1"
