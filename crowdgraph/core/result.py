@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
@@ -20,20 +21,20 @@ if TYPE_CHECKING:
 __all__ = ["ByVolunteer", "Result"]
 
 
-class Result(Sealed):
+class Result(Sealed, ABC):
     """A result of a model, network or detector, ready to annotate a graph.
 
     Results are frozen dataclasses that check their arrays on construction.
     """
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name under which a graph carries this result unless another is given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise `AlignmentError` unless this result was made for the graph's ids."""
-        raise NotImplementedError
 
     def _set(self, **fields: Any) -> None:
         """Store normalised fields while the frozen dataclass is under construction."""

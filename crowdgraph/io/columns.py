@@ -174,7 +174,11 @@ def _object_attribute(values: list[Any]) -> Array:
     complete = not any(is_null(value) for value in listed)
     if types in ({bool}, {int}) and complete and all(-(2**63) <= value < 2**63 for value in listed):
         return np.array(listed)
-    if types == {float} and all(value is None or type(value) is float for value in listed):
+    # Integers beside floats become floats where that changes nothing.
+    exact = all(
+        type(value) is float or value is None or (type(value) is int and abs(value) < 2**53) for value in listed
+    )
+    if float in types and exact:
         return np.array(listed, dtype=np.float64)
     return object_array(value if isinstance(value, Hashable) else deepcopy(value) for value in listed)
 

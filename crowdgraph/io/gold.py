@@ -52,16 +52,22 @@ def read_gold(
     said[:, [known.index(name) for name in stated.classes]] = stated.probs[matched]
     probs = np.full((len(items), len(known)), np.nan)
     probs[codes] = said
-    for row in np.flatnonzero((said != probs[codes]).any(axis=1) & ~np.isnan(said).any(axis=1)):
-        item_id = items.ids[codes[row]]
-        raise GoldError(
-            f"Gold contradicts itself for item {item_id!r}: {_said(said[row], known)} and "
-            f"{_said(probs[codes[row]], known)}. Keep one of them, or give probabilities."
-        )
+    _check_agreement(said, probs[codes], items.ids[codes], known)
     n_unmatched = len(set(stated.items)) - len(np.unique(codes))
     if n_unmatched:
         _warn_unmatched(n_unmatched, stated.items, items)
     return Gold(items, known, probs, n_unmatched=n_unmatched)
+
+
+def _check_agreement(said: Array, kept: Array, item_ids: Array, classes: tuple[Hashable, ...]) -> None:
+    """Raise where a row says something else than the last row of the same item, which was kept."""
+    other = np.flatnonzero((said != kept).any(axis=1) & ~np.isnan(said).any(axis=1))
+    if len(other):
+        row = other[0]
+        raise GoldError(
+            f"Gold contradicts itself for item {item_ids[row]!r}: {_said(said[row], classes)} and "
+            f"{_said(kept[row], classes)}. Keep one of them, or give probabilities."
+        )
 
 
 def _stated(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> Stated:

@@ -100,7 +100,7 @@ def graph_from_networkx(network: nx.Graph, *, gold: Any = None, duplicates: str 
     if not isinstance(network, nx.Graph):
         raise InputError(f"Expected a networkx graph; got a {type(network).__name__}.")
     about = _about(network)
-    tables, id_of, known = _node_tables(network, COMPUTED if about else ("gold",))
+    tables, id_of, known = _node_tables(network, computed=COMPUTED if about else ())
     edges = [_volunteer_first(network, left, right, data) for left, right, data in network.edges(data=True)]
     if all(isinstance(data.get("position"), int) for _, _, data in edges):
         edges.sort(key=lambda edge: edge[2]["position"])
@@ -143,9 +143,9 @@ def _check_free(names: Iterable[str], taken: Iterable[str], owner: str) -> None:
 
 
 def _node_tables(
-    network: nx.Graph, known: tuple[str, ...]
+    network: nx.Graph, *, computed: tuple[str, ...]
 ) -> tuple[dict[str, dict[str, Any]], dict[Hashable, Hashable], dict[Hashable, Any]]:
-    """The two tables of nodes, the id of each node, and gold where items carry it; `known` are no attributes."""
+    """The two tables of nodes, the id of each node, and gold where items carry it; `computed` are no attributes."""
     rows: dict[str, list[tuple[Hashable, dict[str, Any]]]] = {kind: [] for kind in KINDS}
     id_of: dict[Hashable, Hashable] = {}
     gold: dict[Hashable, Any] = {}
@@ -163,7 +163,7 @@ def _node_tables(
             gold[id_of[node]] = data["gold"]
     tables = {}
     for kind, nodes in rows.items():
-        read = ("kind", "id", "bipartite", *(known if kind == "item" or len(known) > 1 else ()))
+        read = {"kind", "id", "bipartite", *computed, *(("gold",) if kind == "item" else ())}
         names = dict.fromkeys(name for _, data in nodes for name in data if name not in read)
         _check_free(names, (), "node")
         table: dict[str, Any] = {kind: [node_id for node_id, _ in nodes]}

@@ -159,6 +159,22 @@ def test_attributes_keep_what_they_are():
     assert graph.responses.attributes["odd"].tolist() == [{"a": 1}, (1, 2), moment]
 
 
+def test_numbers_of_both_kinds_are_floats():
+    graph = from_responses({"volunteer": [1, 1, 1], "item": [1, 2, 3], "label": [0, 0, 0], "mixed": [1, 2.5, None]})
+    np.testing.assert_array_equal(graph.responses.attributes["mixed"], [1.0, 2.5, np.nan])
+    assert graph.to_arrow()["mixed"].type == pa.float64()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_changing_a_frame_leaves_the_graph(kind, graph):
+    frame = getattr(graph, f"to_{kind}")()
+    if kind == "pandas":
+        frame.loc[:, "time"] = 99
+        frame["label"] = "?"
+    assert graph.responses.time.tolist() == [1, 2, 3, 3, 5, 9]
+    assert through_frames(graph, kind).equals(graph)
+
+
 @pytest.mark.parametrize(("policy", "labels"), [("all", [0, 1, 2, 3]), ("first", [0, 2]), ("last", [1, 3])])
 def test_duplicates(policy, labels):
     columns = {"volunteer": ["a"] * 4, "item": ["x", "x", "y", "y"], "label": [3, 2, 1, 0], "time": [3, 2, 1, 0]}
