@@ -45,6 +45,9 @@ __all__ = [
     "responses_frame",
 ]
 
+# How many rows are numbered at a time: fresh memory costs more than the numbering.
+BLOCK = 1_000_000
+
 # What other tools call our columns, to suggest them where ours are missing.
 SYNONYMS = {
     "volunteer": ("worker", "user", "user_name", "annotator", "rater", "agent", "volunteer_id", "user_id"),
@@ -220,7 +223,8 @@ def stable_order(times: Array) -> Array:
     packed = ticks - earliest
     packed >>= lost_bits
     packed <<= index_bits
-    packed |= np.arange(len(times))
+    for start in range(0, len(packed), BLOCK):
+        packed[start : start + BLOCK] |= np.arange(start, min(start + BLOCK, len(packed)))
     packed.sort()
     packed &= 2**index_bits - 1
     if lost_bits:

@@ -13,7 +13,7 @@ from crowdgraph.core.columns import Array, is_null, object_array, plain
 from crowdgraph.errors import IdError, InputError, LabelError, shown
 from crowdgraph.io.columns import Coded, Column
 
-__all__ = ["encode", "first_appearance", "label_codes", "natural_order", "occurring"]
+__all__ = ["encode", "first_appearance", "label_codes", "natural_order"]
 
 
 def encode(column: Column, *, what: str) -> Coded:
@@ -127,14 +127,15 @@ def label_codes(
     column: Column, *, labels: tuple[Hashable, ...] | None, error: type[InputError] = LabelError, what: str = "label"
 ) -> tuple[Array, tuple[Hashable, ...]]:
     """Codes into the given labels, or into the labels that occur, sorted; -1 is null."""
-    coded = occurring(encode(column, what=what))
-    found = coded.values.tolist()
-    one_type(found, what=what, error=error, row_of=lambda code: int(np.argmax(coded.codes == code)))
+    coded = encode(column, what=what)
+    occurs = first_appearance(coded)
+    found = coded.values[occurs].tolist()
+    one_type(found, what=what, error=error, row_of=lambda place: int(np.argmax(coded.codes == occurs[place])))
     names = natural_order(found) if labels is None else labels
     place = {name: code for code, name in enumerate(names)}
     strangers = [code for code, value in enumerate(found) if value not in place]
     if strangers:
-        rows = [int(np.argmax(coded.codes == code)) for code in strangers[:5]]
+        rows = [int(np.argmax(coded.codes == occurs[code])) for code in strangers[:5]]
         mixed = {type(found[code]).__name__ for code in strangers} - {type(name).__name__ for name in names}
         hint = f" They are of type {mixed.pop()}, those given are {type(names[0]).__name__}." if mixed and names else ""
         raise error(
@@ -142,16 +143,9 @@ def label_codes(
             f"(first in rows {shown(rows)}).{hint} Add them to {what}s=[...], or mend the table."
         )
     # The last place of the table serves code -1, so nulls stay -1.
-    table = np.array([*(place[value] for value in found), -1], dtype=np.int16 if len(names) < 2**15 else np.int32)
-    return table[coded.codes], names
-
-
-def occurring(coded: Coded) -> Coded:
-    """The same column with the values that occur, in order of their first row."""
-    order = first_appearance(coded)
-    place = np.full(len(coded.values) + 1, -1, dtype=np.int32)
-    place[order] = np.arange(len(order))
-    return Coded(place[coded.codes], coded.values[order])
+    table = np.full(len(coded.values) + 1, -1, dtype=np.int16 if len(names) < 2**15 else np.int32)
+    table[occurs] = [place[value] for value in found]
+    return table.take(coded.codes), names
 
 
 def first_appearance(coded: Coded) -> Array:
