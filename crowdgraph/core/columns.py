@@ -136,15 +136,15 @@ def id_array(values: Iterable[Hashable]) -> Array:
     """Ids as a read-only column: int64 where all are plain integers, Python objects otherwise."""
     if isinstance(values, np.ndarray) and values.dtype == np.int64:
         return frozen(values)
-    listed: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    types = set(map(type, listed))
+    ids: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    types = set(map(type, ids))
     if any(issubclass(kind, np.generic) for kind in types - {np.datetime64}):
-        return id_array([plain(value) for value in listed])
-    if types == {int} and all(-(2**63) <= value < 2**63 for value in listed):
-        return sealed(np.array(listed, dtype=np.int64))
+        return id_array([plain(value) for value in ids])
+    if types == {int} and all(-(2**63) <= value < 2**63 for value in ids):
+        return sealed(np.array(ids, dtype=np.int64))
     if isinstance(values, np.ndarray) and values.dtype == object:
         return frozen(values)
-    return sealed(object_array(listed))
+    return sealed(object_array(ids))
 
 
 def attribute_columns(

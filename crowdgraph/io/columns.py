@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from os import PathLike, fspath
@@ -16,7 +17,7 @@ from crowdgraph.core.clock import UNITS, Clock, zone_info
 from crowdgraph.core.columns import Array, is_null, object_array, plain, sealed
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, one_of, shown
 
-__all__ = ["Coded", "Column", "LazyColumns", "Timed", "attribute_array", "frame_columns", "native_frame"]
+__all__ = ["Coded", "Column", "LazyColumns", "Timed", "attribute_array", "check_names", "frame_columns", "native_frame"]
 
 # A column at a door: Arrow data, or a list of Python objects that Arrow might change on the way.
 Column: TypeAlias = "pa.ChunkedArray | list[Any]"
@@ -69,7 +70,7 @@ def frame_columns(frame: Any) -> Mapping[str, Column]:
         return frame
     if not isinstance(frame, Mapping):
         return _narwhals_columns(frame)
-    _check_names(list(frame))
+    check_names(list(frame))
     columns = {name: _column(values, name) for name, values in frame.items()}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -111,7 +112,7 @@ def _narwhals_columns(frame: Any) -> dict[str, Column]:
         raise InputError(f"{fspath(frame)!r} is a path; read it with crowdgraph.read_csv or crowdgraph.read_parquet.")
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # pandas allows any column names; narwhals would stumble over some before they can be named.
-        _check_names(frame.columns.tolist())
+        check_names(frame.columns.tolist())
     try:
         table = nw.from_native(frame)
     except NarwhalsDuplicateError as error:
@@ -123,17 +124,18 @@ def _narwhals_columns(frame: Any) -> dict[str, Column]:
         ) from error
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
-    _check_names(table.columns)
+    check_names(table.columns)
     return {name: _series_column(table[name]) for name in table.columns}
 
 
-def _check_names(names: Sequence[object]) -> None:
+def check_names(names: Sequence[object], *, owner: str = "The table") -> None:
+    """Raise unless all columns of a table or file have names, and each its own."""
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
         raise ColumnError(f"Column names must be text; got {shown(strange)}. Rename the columns.")
-    doubled = sorted({str(name) for name in names if list(names).count(name) > 1})
+    doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
-        raise ColumnError(f"The table has columns of the same name: {shown(doubled)}. Rename or drop them.")
+        raise ColumnError(f"{owner} has columns of the same name: {shown(doubled)}. Rename or drop them.")
 
 
 def _series_column(series: nw.Series[Any]) -> Column:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ColumnError, InputError, ParameterError, shown
+from crowdgraph.errors import ColumnError, InputError, ParameterError
+from crowdgraph.io.columns import check_names
 from crowdgraph.io.files import is_file
 
 __all__ = ["read_csv"]
@@ -85,9 +86,7 @@ def _header(path: str | PathLike[str], delimiter: str, encoding: str) -> list[st
     other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0] and mark != delimiter), None)
     if other:
         raise ColumnError(f"{fspath(path)!r} has the single column {names[0]!r}; use delimiter={other!r}.")
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise ColumnError(f"{fspath(path)!r} has columns of the same name: {shown(doubled)}. Rename or drop them.")
+    check_names(names, owner=repr(fspath(path)))
     return names
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, shown
-from crowdgraph.io.columns import LazyColumns
+from crowdgraph.io.columns import LazyColumns, check_names
 from crowdgraph.io.files import is_file
 
 __all__ = ["read_parquet"]
@@ -54,32 +54,31 @@ def parquet_columns(source: Source, *, columns: Iterable[str] | None = None) -> 
     """The columns of one or several Parquet files."""
     paths = _files(source)
     try:
-        files = [pq.ParquetFile(path) for path in paths]
-        compact = {name for name in files[0].schema_arrow.names if all(_is_compact(file, name) for file in files)}
+        metadata = [pq.read_metadata(path) for path in paths]
+        schemas = [footer.schema.to_arrow_schema() for footer in metadata]
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{_named(paths)} cannot be read as Parquet: {error}.") from error
-    found = files[0].schema_arrow.names
-    for path, file in zip(paths, files, strict=True):
-        if set(file.schema_arrow.names) != set(found):
+    found = schemas[0].names
+    for path, schema in zip(paths, schemas, strict=True):
+        if set(schema.names) != set(found):
             raise ColumnError(
-                f"{fspath(path)!r} has the columns {shown(file.schema_arrow.names, most=12)}, the first file has "
+                f"{fspath(path)!r} has the columns {shown(schema.names, most=12)}, the first file has "
                 f"{shown(found, most=12)}; all files need the same."
             )
     wanted = found if columns is None else list(columns)
     absent = [name for name in wanted if name not in found]
     if absent:
         raise ColumnError(f"{_named(paths)} has no column {absent[0]!r}; it has {shown(found, most=12)}.")
-    doubled = sorted({name for name in wanted if wanted.count(name) > 1})
-    if doubled:
-        raise ColumnError(f"{_named(paths)} has columns of the same name: {shown(doubled)}. Rename or drop them.")
+    check_names(wanted, owner=_named(paths))
+    text = {name for name in wanted if all(_is_text(schema.field(name).type) for schema in schemas)}
+    compact = {name for name in text if all(_is_compact(footer, name) for footer in metadata)}
     return LazyColumns(wanted, lambda name: _column(paths, name, coded=name in compact))
 
 
 def _column(paths: list[Path], name: str, *, coded: bool) -> pa.ChunkedArray:
-    """One column; opened anew, since columns are read in several threads and an open file is not safe there."""
+    """One column of all files."""
     try:
-        files = [pq.ParquetFile(path, read_dictionary=[name] if coded else None) for path in paths]
-        tables = [file.read(columns=[name]) for file in files]
+        tables = [_read(path, name, coded=coded) for path in paths]
         column = tables[0][name] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")[name]
         column.validate(full=True)
         return column
@@ -87,16 +86,21 @@ def _column(paths: list[Path], name: str, *, coded: bool) -> pa.ChunkedArray:
         raise InputError(f"Column {name!r} of {_named(paths)} cannot be read: {error}.") from error
 
 
-def _is_compact(file: pq.ParquetFile, name: str) -> bool:
-    """Whether a column of text is stored as codes throughout: it takes a few bytes a row and need not be hashed."""
-    kind = file.schema_arrow.field(name).type if file.schema_arrow.names.count(name) == 1 else None
-    if kind is None or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return False
-    place = file.metadata.schema.names.index(name) if name in file.metadata.schema.names else -1
-    groups = [file.metadata.row_group(group).column(place) for group in range(file.metadata.num_row_groups)]
-    return place >= 0 and all(
-        group.has_dictionary_page and group.total_uncompressed_size < 4 * group.num_values for group in groups
-    )
+def _read(path: Path, name: str, *, coded: bool) -> pa.Table:
+    """One column of a file, opened anew: columns are read in several threads and an open file is not safe there."""
+    with pq.ParquetFile(path, read_dictionary=[name] if coded else None) as file:
+        return file.read(columns=[name])
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_compact(footer: pq.FileMetaData, name: str) -> bool:
+    """Whether a column is stored as codes throughout: it takes a few bytes a row and need not be hashed."""
+    place = footer.schema.names.index(name)
+    groups = [footer.row_group(group).column(place) for group in range(footer.num_row_groups)]
+    return all(group.has_dictionary_page and group.total_uncompressed_size < 4 * group.num_values for group in groups)
 
 
 def _named(paths: list[Path]) -> str:

@@ -1,4 +1,4 @@
-"""Times of any form as one sorted-comparable column and a clock."""
+"""Times of any form as one column of numbers or datetimes, and a clock that says what they are."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _arrow_times(column: pa.ChunkedArray) -> tuple[Timed, Array]:
         column = column.cast(kind)
     if pa.types.is_timestamp(kind):
         return Timed(_ticks(column).view(f"datetime64[{kind.unit}]"), Clock("datetime", kind.tz)), null
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _string_times(column.cast(pa.string()), null)
     if pa.types.is_null(kind):
         return Timed(np.zeros(len(column), dtype=np.int64), Clock("number")), null
