@@ -10,22 +10,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crowdgraph import errors, plot, simulate
+    from crowdgraph import errors, evaluation, models, plot, simulate, testing
     from crowdgraph.core.clock import Clock
     from crowdgraph.core.communities import Communities, CommunityTrack
     from crowdgraph.core.confusion import ConfusionHistory, ConfusionMatrix, ConfusionSnapshot, ConfusionTrack
+    from crowdgraph.core.evaluation import CrossValidation
     from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.gold import Gold
     from crowdgraph.core.graph import CrowdGraph
+    from crowdgraph.core.influence import Influence
     from crowdgraph.core.network import VolunteerNetwork
+    from crowdgraph.core.prior import CrowdPrior
     from crowdgraph.io.csv import read_csv
     from crowdgraph.io.panoptes import read_panoptes
     from crowdgraph.io.parquet import read_parquet
     from crowdgraph.io.store import load
+    from crowdgraph.models import (
+        IBCC,
+        DawidSkene,
+        GibbsIBCC,
+        MajorityVote,
+        MeanScore,
+        WeightedMajority,
+        WeightedSum,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "IBCC",
     "Clock",
     "Communities",
     "CommunityTrack",
@@ -33,17 +46,29 @@ __all__ = [
     "ConfusionMatrix",
     "ConfusionSnapshot",
     "ConfusionTrack",
+    "CrossValidation",
     "CrowdGraph",
+    "CrowdPrior",
+    "DawidSkene",
+    "GibbsIBCC",
     "Gold",
+    "Influence",
+    "MajorityVote",
+    "MeanScore",
     "ModelFit",
     "VolunteerNetwork",
+    "WeightedMajority",
+    "WeightedSum",
     "errors",
+    "evaluation",
     "load",
+    "models",
     "plot",
     "read_csv",
     "read_panoptes",
     "read_parquet",
     "simulate",
+    "testing",
 ]
 
 # Where each public name lives; loaded when first used (PEP 562), so that importing crowdgraph stays fast.
@@ -55,16 +80,26 @@ _HOMES = {
     "ConfusionMatrix": "crowdgraph.core.confusion",
     "ConfusionSnapshot": "crowdgraph.core.confusion",
     "ConfusionTrack": "crowdgraph.core.confusion",
+    "CrossValidation": "crowdgraph.core.evaluation",
     "CrowdGraph": "crowdgraph.core.graph",
+    "CrowdPrior": "crowdgraph.core.prior",
+    "DawidSkene": "crowdgraph.models.dawid_skene",
+    "GibbsIBCC": "crowdgraph.models.gibbs_ibcc",
     "Gold": "crowdgraph.core.gold",
+    "IBCC": "crowdgraph.models.ibcc",
+    "Influence": "crowdgraph.core.influence",
+    "MajorityVote": "crowdgraph.models.majority_vote",
+    "MeanScore": "crowdgraph.models.mean_score",
     "ModelFit": "crowdgraph.core.fit",
     "VolunteerNetwork": "crowdgraph.core.network",
+    "WeightedMajority": "crowdgraph.models.weighted_majority",
+    "WeightedSum": "crowdgraph.models.weighted_sum",
     "load": "crowdgraph.io.store",
     "read_csv": "crowdgraph.io.csv",
     "read_panoptes": "crowdgraph.io.panoptes",
     "read_parquet": "crowdgraph.io.parquet",
 }
-_MODULES = ("errors", "plot", "simulate")
+_MODULES = ("errors", "evaluation", "models", "plot", "simulate", "testing")
 
 
 def __getattr__(name: str) -> Any:

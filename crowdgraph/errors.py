@@ -15,6 +15,7 @@ Each error says what was wrong, what was got, what was expected and what to do. 
     ├── ParameterError (ValueError)         an argument outside its range
     ├── ResultError (ValueError)            a result whose arrays do not fit together
     ├── AlignmentError (ValueError)         a result made for other volunteers, items or classes
+    ├── FitError (ArithmeticError)          a fit whose numbers overflowed
     ├── UnknownIdError (KeyError)           no such volunteer or item
     ├── NotAnnotatedError (LookupError)     the graph does not carry the result asked for
     ├── StoreError (OSError)                a saved graph that cannot be read or written
@@ -23,6 +24,8 @@ Each error says what was wrong, what was got, what was expected and what to do. 
     CrowdGraphWarning (UserWarning)
     ├── DroppedRowsWarning                  rows were left out, as asked
     ├── GoldWarning                         gold for items nobody answered
+    ├── RepeatedAnswersWarning              a model without time counts repeated answers as independent
+    ├── CollapsedFitWarning                 a fit that no longer tells items apart
     └── ConvergenceWarning                  a fit stopped before it settled
 """
 
@@ -35,12 +38,14 @@ from difflib import get_close_matches
 
 __all__ = [
     "AlignmentError",
+    "CollapsedFitWarning",
     "ColumnError",
     "ConvergenceWarning",
     "CrowdGraphError",
     "CrowdGraphWarning",
     "DroppedRowsWarning",
     "DuplicateError",
+    "FitError",
     "GoldError",
     "GoldWarning",
     "IdError",
@@ -50,6 +55,7 @@ __all__ = [
     "MissingValueError",
     "NotAnnotatedError",
     "ParameterError",
+    "RepeatedAnswersWarning",
     "ResultError",
     "StoreError",
     "TimeError",
@@ -109,6 +115,10 @@ class AlignmentError(CrowdGraphError, ValueError):
     """A result made for other volunteers, items or classes."""
 
 
+class FitError(CrowdGraphError, ArithmeticError):
+    """A fit whose numbers overflowed."""
+
+
 class UnknownIdError(CrowdGraphError, KeyError):
     """No such volunteer or item."""
 
@@ -135,6 +145,14 @@ class DroppedRowsWarning(CrowdGraphWarning):
 
 class GoldWarning(CrowdGraphWarning):
     """Gold for items nobody answered."""
+
+
+class RepeatedAnswersWarning(CrowdGraphWarning):
+    """A model without time counts repeated answers as independent."""
+
+
+class CollapsedFitWarning(CrowdGraphWarning):
+    """A fit that no longer tells items apart."""
 
 
 class ConvergenceWarning(CrowdGraphWarning):

@@ -74,3 +74,31 @@ def graphs(draw, **options):
         "since": draw(st.lists(attributes["maybe"], min_size=len(volunteers), max_size=len(volunteers))),
     }
     return cg.CrowdGraph.from_responses(columns, gold=gold, classes=classes, volunteers=nodes)
+
+
+@st.composite
+def answered_graphs(draw, *, soft=True):
+    """Tiny graphs to fit models to: classes c0, c1, ..., labels 0, 1, ..., nobody answers an item twice."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_items, n_volunteers = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+    n_classes, n_labels = draw(st.integers(2, 3)), draw(st.integers(1, 4))
+    pairs = [(volunteer, item) for volunteer in range(n_volunteers) for item in range(n_items)]
+    kept = [pairs[place] for place in np.flatnonzero(rng.random(len(pairs)) < 0.7)] or pairs[:1]
+    classes = [f"c{code}" for code in range(n_classes)]
+    gold = {}
+    for item in np.flatnonzero(rng.random(n_items) < draw(st.sampled_from([0, 0.3]))).tolist():
+        sure = not soft or rng.random() < 0.5
+        probs = dict(zip(classes, rng.dirichlet(np.ones(n_classes)).tolist(), strict=True))
+        gold[item] = classes[rng.integers(n_classes)] if sure else probs
+    return cg.CrowdGraph.from_responses(
+        {
+            "volunteer": [volunteer for volunteer, _ in kept],
+            "item": [item for _, item in kept],
+            "label": rng.integers(0, n_labels, len(kept)).tolist(),
+        },
+        labels=range(n_labels),
+        classes=classes,
+        gold=gold,
+        volunteers={"volunteer": list(range(n_volunteers))},
+        items={"item": list(range(n_items))},
+    )

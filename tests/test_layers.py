@@ -29,13 +29,27 @@ MAY_IMPORT = {
 # The graph's doors out are thin: they import io inside the method.
 MAY_IMPORT_INSIDE = {"core": {"io"}}
 # What a layer may not import from other packages, so that a user of the graph never waits for torch.
-HEAVY = {"torch", "pandas", "polars", "networkx", "igraph", "matplotlib", "pyarrow", "narwhals", "scipy"}
+HEAVY = {
+    "torch",
+    "numba",
+    "pandas",
+    "polars",
+    "networkx",
+    "igraph",
+    "matplotlib",
+    "pyarrow",
+    "narwhals",
+    "scipy",
+    "sklearn",
+    "tqdm",
+    "arviz_stats",
+}
 FREE_OF = {
     "errors": HEAVY,
     "core": HEAVY,
     "simulate": HEAVY,
     "plot": HEAVY - {"matplotlib"},
-    "kernels": HEAVY - {"torch", "scipy"},
+    "kernels": HEAVY - {"torch", "numba", "scipy"},
 }
 
 FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT)

@@ -330,10 +330,8 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
         return confusion_frame(self, kind=kind)
 
     def check_fits(self, graph: CrowdGraph) -> None:
-        """Raise unless the track was made for the graph's volunteers, classes and labels."""
-        check_same_ids("The confusion track", self.ids, graph.volunteers.table)
-        check_same_values("The confusion track", "classes", self.classes, graph.classes)
-        check_same_values("The confusion track", "labels", self.labels, graph.labels)
+        """Raise unless the track was made for the graph's volunteers, classes, labels and responses."""
+        self.check_nodes(graph)
         if self.inference == "static":
             return
         if self.clock != graph.responses.clock:
@@ -343,6 +341,12 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
                 f"The confusion track has {len(self.times):,} steps, the graph {len(graph.responses):,} responses; "
                 "a track has a step for each response. Was it made from a view? Then annotate the view."
             )
+
+    def check_nodes(self, graph: CrowdGraph) -> None:
+        """Raise unless the track was made for the graph's volunteers, classes and labels."""
+        check_same_ids("The confusion track", self.ids, graph.volunteers.table)
+        check_same_values("The confusion track", "classes", self.classes, graph.classes)
+        check_same_values("The confusion track", "labels", self.labels, graph.labels)
 
     def _snapshot(self, n_steps: Array) -> ConfusionSnapshot:
         """The state of each volunteer after some of their steps."""

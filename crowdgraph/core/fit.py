@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from crowdgraph.core.clock import Moment
 from crowdgraph.core.columns import Array, value_tuple
 from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.influence import Influence, without
+from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import (
     Result,
     check_same_ids,
     check_same_values,
     parameters,
+    positive_array,
     probability_array,
     real_array,
     unique_ids,
 )
-from crowdgraph.errors import ResultError
+from crowdgraph.core.tables import NodeTable
+from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["ModelFit"]
+__all__ = ["ModelFit", "Origin"]
+
+
+class Refits(Protocol):
+    """A model that can be fitted again from where an earlier fit ended."""
+
+    def refit(self, graph: CrowdGraph, start: ModelFit) -> ModelFit:
+        """The fit of a graph in the mode in which `start` lies."""
+        ...
+
+
+class Origin(NamedTuple):
+    """What a fit was made from."""
+
+    model: Refits
+    graph: CrowdGraph
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,6 +72,14 @@ class ModelFit(Result):
         Whether the fit settled, and after how many iterations it stopped.
     params
         The model's settings.
+    class_concentration
+        The Dirichlet concentration of the classes, of shape (J,); None for models that have none.
+    prior
+        What was believed before; None for models that have no prior.
+    diagnostics
+        What else the model tells of the fit, such as the bounds of several starts.
+    origin
+        The model and the graph that the fit was made from. It is not saved with a graph.
 
     Examples
     --------
@@ -70,6 +99,10 @@ class ModelFit(Result):
     converged: bool = True
     n_iter: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)
+    class_concentration: Array | None = None
+    prior: CrowdPrior | None = None
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin | None = field(default=None, repr=False, metadata={"saved": False})
 
     def __post_init__(self) -> None:
         items = unique_ids(self.items, kind="item")
@@ -81,7 +114,11 @@ class ModelFit(Result):
             class_probs=probability_array("class_probs", self.class_probs, shape=(len(classes),)),
             bound=real_array("bound", self.bound, shape=(None,)),
             params=parameters(self.params),
+            diagnostics=parameters(self.diagnostics),
         )
+        if self.class_concentration is not None:
+            shape = (len(classes),)
+            self._set(class_concentration=positive_array("class_concentration", self.class_concentration, shape=shape))
         if self.n_iter < 0:
             raise ResultError(f"n_iter={self.n_iter!r} cannot be negative.")
         if self.confusion is not None and self.confusion.classes != classes:
@@ -97,6 +134,101 @@ class ModelFit(Result):
         best = self.item_probs.argmax(axis=1)
         return {item: self.classes[code] for item, code in zip(self.items.tolist(), best, strict=True)}
 
+    def predict_response(
+        self, volunteer: Hashable, item: Hashable, *, at: Moment | None = None
+    ) -> dict[Hashable, float]:
+        """The probability of each label that a volunteer would give an item.
+
+        Parameters
+        ----------
+        volunteer
+            A volunteer of the graph; one whom nobody has met is predicted from the shared prior.
+        item
+            An item of the graph.
+        at
+            The moment at which the volunteer would answer; after their last response if left out.
+        """
+        probs = self.item_probs[self._items_table.code(item)]
+        return dict(zip(self._tracked().labels, (probs @ self._confusion(volunteer, at)).tolist(), strict=True))
+
+    def predict_responses(
+        self,
+        graph: CrowdGraph,
+        *,
+        volunteers: Iterable[Hashable] | None = None,
+        items: Iterable[Hashable] | None = None,
+        kind: str = "pandas",
+    ) -> Any:
+        """A table of the responses that volunteers would give to items they have not answered, with probabilities.
+
+        Parameters
+        ----------
+        graph
+            The graph, which tells which pairs have been answered.
+        volunteers, items
+            Which ones; all if left out. All pairs of a large graph are too many: choose some.
+        kind
+            ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        """
+        from crowdgraph.io.frames import predicted_frame
+
+        self.check_fits(graph)
+        return predicted_frame(self, graph, volunteers=volunteers, items=items, kind=kind)
+
+    def as_prior(self, strength: float = 1.0) -> CrowdPrior:
+        """Today's posterior as tomorrow's prior.
+
+        Parameters
+        ----------
+        strength
+            How much of what this fit has learned is kept: 1 for all of it, 0 for the prior it began with. Between them,
+            what was learned counts as that fraction of its responses.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> first = cg.simulate.crowd(seed=0).graph
+        >>> later = cg.simulate.crowd(seed=1).graph
+        >>> fit = cg.IBCC(confusion_prior=cg.IBCC().fit(first).as_prior(0.5)).fit(later)
+        """
+        if self.confusion is None or self.prior is None or self.class_concentration is None:
+            raise NotAnnotatedError(f"The model {self.model!r} has no Dirichlets that could become a prior; use IBCC.")
+        if not 0 <= strength <= 1:
+            raise ParameterError(f"strength={strength!r} must lie between 0 and 1.")
+        ids = self.confusion.ids
+        old = np.broadcast_to(self.prior.shared, (len(ids), *self.prior.shared.shape)).copy()
+        own = [code for code, name in enumerate(ids.tolist()) if name in self.prior.table]
+        if own:
+            old[own] = self.prior.confusion[self.prior.table.codes(ids[own])]
+        learned = self.confusion.latest().concentration
+        return CrowdPrior(
+            ids=ids,
+            confusion=old + strength * (learned - old),
+            shared=self.prior.shared,
+            class_concentration=(1 - strength) * self.prior.class_concentration + strength * self.class_concentration,
+            classes=self.classes,
+            labels=self.confusion.labels,
+        )
+
+    def influence(self, *, volunteer: Hashable | None = None, item: Hashable | None = None) -> Influence:
+        """What some responses change: those of a volunteer, those about an item, or one volunteer's about one item.
+
+        The model is fitted again without them, from where this fit ended.
+        """
+        if self.origin is None:
+            raise NotAnnotatedError(
+                "This fit does not know the graph it was made from (it was loaded or made by hand); fit the model "
+                "again to ask for an influence."
+            )
+        rest = without(self.origin.graph, volunteer, item)
+        return Influence(
+            volunteer=volunteer,
+            item=item,
+            n_responses=len(self.origin.graph.responses) - len(rest.responses),
+            fit=self,
+            without=self.origin.model.refit(rest, self),
+        )
+
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each item: its most probable class and the probability of every class.
 
@@ -107,11 +239,35 @@ class ModelFit(Result):
         return fit_frame(self, kind=kind)
 
     def check_fits(self, graph: CrowdGraph) -> None:
-        """Raise unless the fit was made for the graph's items, volunteers, classes and labels."""
+        """Raise unless the fit was made for the graph's items, volunteers, classes, labels and responses."""
+        self.check_nodes(graph)
+        if self.confusion is not None:
+            self.confusion.check_fits(graph)
+
+    def check_nodes(self, graph: CrowdGraph) -> None:
+        """Raise unless the fit was made for the graph's nodes, classes and labels; its responses may be others."""
         check_same_ids(f"The fit {self.model!r}", self.items, graph.items.table)
         check_same_values(f"The fit {self.model!r}", "classes", self.classes, graph.classes)
         if self.confusion is not None:
-            self.confusion.check_fits(graph)
+            self.confusion.check_nodes(graph)
+
+    @cached_property
+    def _items_table(self) -> NodeTable:
+        return NodeTable("item", self.items)
+
+    def _tracked(self) -> ConfusionTrack:
+        if self.confusion is None:
+            raise NotAnnotatedError(
+                f"The model {self.model!r} has no confusion matrices; use IBCC to predict responses."
+            )
+        return self.confusion
+
+    def _confusion(self, volunteer: Hashable, at: Moment | None) -> Array:
+        track = self._tracked()
+        if volunteer not in track.table and self.prior is not None:
+            return np.asarray(self.prior.shared / self.prior.shared.sum(axis=1, keepdims=True))
+        history = track.of(volunteer)
+        return (history.latest() if at is None else history.at(at)).mean
 
     def __repr__(self) -> str:
         settled = "converged" if self.converged else "not converged"

@@ -95,6 +95,11 @@ class Gold(Sealed, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
         """The gold of some items only."""
         return Gold(items, self.classes, self.probs[codes], n_unmatched=self.n_unmatched)
 
+    def where(self, kept: Array) -> Gold:
+        """The gold of the items for which the mask `kept`, of shape (N,), is true; nothing is known of the others."""
+        probs = np.where(kept[:, None], self.probs, np.nan)
+        return Gold(self.items_table, self.classes, probs, n_unmatched=self.n_unmatched)
+
     def equals(self, other: Gold) -> bool:
         """Whether both say the same of the same classes."""
         return same_values(self.classes, other.classes) and columns_equal(self.probs, other.probs)

@@ -178,14 +178,24 @@ class ResponseTable(Sealed):
         )
 
     @cached_property
+    def n_repeats(self) -> int:
+        """How many responses repeat a volunteer and item, as `is_repeat` tells one by one."""
+        pairs = np.sort(self._pairs(np.flatnonzero(self.label >= 0)))
+        return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
+
+    @cached_property
     def is_repeat(self) -> Array:
         """For each response, whether the volunteer had answered the item before; an item only shown is no answer."""
         answered = np.flatnonzero(self.label >= 0)
-        pairs = self.volunteer[answered].astype(np.int64) << 32 | self.item[answered]
+        pairs = self._pairs(answered)
         order = np.argsort(pairs, kind="stable")
         repeated = np.zeros(len(self), dtype=bool)
         repeated[answered[order[1:]]] = pairs[order[1:]] == pairs[order[:-1]]
         return sealed(repeated)
+
+    def _pairs(self, rows: Array) -> Array:
+        """Volunteer and item of each of the rows as one number."""
+        return self.volunteer[rows].astype(np.int64) << 32 | self.item[rows]
 
     def _rows(self, rows: Any) -> ResponseTable:
         """Rows of a table that is valid already, so nothing is checked again."""

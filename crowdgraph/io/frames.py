@@ -15,6 +15,7 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.influence import Influence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import (
@@ -41,12 +42,17 @@ __all__ = [
     "fit_frame",
     "graph_frame",
     "graph_from_frame",
+    "influence_frame",
     "network_frame",
+    "predicted_frame",
     "responses_frame",
 ]
 
 # How many rows are numbered at a time: fresh memory costs more than the numbering.
 BLOCK = 1_000_000
+
+# Pairs of volunteers and items for which a table of predictions may be asked.
+MOST_PAIRS = 10_000_000
 
 # What other tools call our columns, to suggest them where ours are missing.
 SYNONYMS = {
@@ -353,6 +359,52 @@ def fit_frame(fit: ModelFit, *, kind: str) -> Any:
     best = Coded(fit.item_probs.argmax(axis=1), id_array(fit.classes))
     probs = {f"p({name})": fit.item_probs[:, code] for code, name in enumerate(fit.classes)}
     return native_frame({"item": fit.items, "class": best, **probs}, kind=kind)
+
+
+def predicted_frame(
+    fit: ModelFit,
+    graph: CrowdGraph,
+    *,
+    volunteers: Iterable[Hashable] | None,
+    items: Iterable[Hashable] | None,
+    kind: str,
+) -> Any:
+    """One row for each pair that has not been answered: the most probable label and the probability of every label."""
+    track = fit._tracked()
+    people = np.arange(len(graph.volunteers)) if volunteers is None else graph.volunteers.codes(volunteers)
+    things = np.arange(len(graph.items)) if items is None else graph.items.codes(items)
+    if len(people) * len(things) > MOST_PAIRS:
+        raise ParameterError(
+            f"{len(people):,} volunteers and {len(things):,} items make {len(people) * len(things):,} pairs; choose at "
+            f"most {MOST_PAIRS:,} with volunteers=[...] and items=[...]."
+        )
+    answered = graph.responses.label >= 0
+    n_items = len(graph.items)
+    seen = graph.responses.volunteer[answered].astype(np.int64) * n_items + graph.responses.item[answered]
+    pairs = np.setdiff1d((people[:, None] * n_items + things).ravel(), seen)
+    volunteer, item = pairs // n_items, pairs % n_items
+    probs = np.einsum("pj,pjl->pl", fit.item_probs[item], track.latest().mean[volunteer])
+    names = id_array(track.labels)
+    columns = {
+        "volunteer": Coded(volunteer, graph.volunteers.ids),
+        "item": Coded(item, graph.items.ids),
+        "label": Coded(probs.argmax(axis=1), names),
+    }
+    return native_frame({**columns, **{f"p({name})": probs[:, k] for k, name in enumerate(track.labels)}}, kind=kind)
+
+
+def influence_frame(influence: Influence, *, kind: str) -> Any:
+    """One row for each item: its most probable class with and without, and the change of every class's probability."""
+    change = influence.item_change
+    order = np.argsort(-np.abs(change).max(axis=1), kind="stable")
+    names = id_array(influence.fit.classes)
+    columns: dict[str, Array | Coded | Timed] = {
+        "item": influence.fit.items[order],
+        "class": Coded(influence.fit.item_probs[order].argmax(axis=1), names),
+        "without": Coded(influence.without.item_probs[order].argmax(axis=1), names),
+    }
+    changes = {f"change of p({name})": change[order, code] for code, name in enumerate(influence.fit.classes)}
+    return native_frame({**columns, **changes}, kind=kind)
 
 
 def confusion_frame(track: ConfusionTrack, *, kind: str) -> Any:

@@ -29,6 +29,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io.columns import attribute_array
@@ -39,7 +40,8 @@ __all__ = ["load", "save"]
 FORMAT = "crowdgraph"
 VERSION = 1
 RESULTS: dict[str, Any] = {
-    kind.__name__: kind for kind in (ModelFit, ConfusionTrack, VolunteerNetwork, Communities, CommunityTrack, Clock)
+    kind.__name__: kind
+    for kind in (ModelFit, ConfusionTrack, CrowdPrior, VolunteerNetwork, Communities, CommunityTrack, Clock)
 }
 
 
@@ -158,7 +160,8 @@ class Writer:
         if isinstance(value, np.ndarray):
             return self._array(value)
         if type(value).__name__ in RESULTS and is_dataclass(value):
-            kept = {field.name: self.value(getattr(value, field.name)) for field in fields(value)}
+            saved = [field.name for field in fields(value) if field.metadata.get("saved", True)]
+            kept = {name: self.value(getattr(value, name)) for name in saved}
             return {"result": type(value).__name__, "fields": kept}
         if isinstance(value, tuple | list):
             return {"tuple" if isinstance(value, tuple) else "list": [self.value(part) for part in value]}

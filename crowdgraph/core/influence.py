@@ -1,0 +1,105 @@
+"""Influence: what one response, item or volunteer changes in a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdgraph.core.columns import Array, Sealed, sealed
+from crowdgraph.errors import NotAnnotatedError, ParameterError
+
+if TYPE_CHECKING:
+    from crowdgraph.core.fit import ModelFit
+    from crowdgraph.core.graph import CrowdGraph
+
+__all__ = ["Influence", "without"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Influence(Sealed):
+    """The difference between a fit and the one that would be found without some responses.
+
+    Attributes
+    ----------
+    volunteer, item
+        Whose responses, or the responses to which item, were left out; None for all.
+    n_responses
+        How many were left out.
+    fit, without
+        The fit with and without them. The second starts from the first, so that both lie in the same mode.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=10, n_items=50, n_responses=300, seed=1).graph
+    >>> fit = cg.IBCC().fit(graph)
+    >>> busiest = graph.volunteers.ids[graph.volunteers.n_responses.argmax()]
+    >>> influence = fit.influence(volunteer=busiest)
+    >>> influence.item_change.shape
+    (50, 2)
+    """
+
+    volunteer: Hashable | None
+    item: Hashable | None
+    n_responses: int
+    fit: ModelFit
+    without: ModelFit
+
+    @cached_property
+    def item_change(self) -> Array:
+        """What the responses add to each item's class probabilities, of shape (N, J)."""
+        return sealed(self.fit.item_probs - self.without.item_probs)
+
+    @cached_property
+    def confusion_change(self) -> Array:
+        """What the responses add to each volunteer's expected confusion, of shape (K, J, L)."""
+        if self.fit.confusion is None or self.without.confusion is None:
+            raise NotAnnotatedError(f"The model {self.fit.model!r} has no confusion matrices that could change.")
+        return sealed(self.fit.confusion.latest().mean - self.without.confusion.latest().mean)
+
+    @property
+    def flipped(self) -> list[Hashable]:
+        """The items whose most probable class depends on the responses."""
+        differs = self.fit.item_probs.argmax(axis=1) != self.without.item_probs.argmax(axis=1)
+        return list(self.fit.items[differs].tolist())
+
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """One row for each item, those that change most first; `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``."""
+        from crowdgraph.io.frames import influence_frame
+
+        return influence_frame(self, kind=kind)
+
+    def __repr__(self) -> str:
+        parts = [
+            f"of volunteer {self.volunteer!r}" if self.volunteer is not None else "",
+            f"about item {self.item!r}" if self.item is not None else "",
+        ]
+        return (
+            f"Influence of the {self.n_responses:,} responses {' '.join(part for part in parts if part)}: "
+            f"{len(self.flipped):,} items change their most probable class, "
+            f"the largest change of a probability is {np.abs(self.item_change).max():.3f}"
+        )
+
+
+def without(graph: CrowdGraph, volunteer: Hashable | None, item: Hashable | None) -> CrowdGraph:
+    """The graph without the responses of a volunteer, about an item, or of that volunteer about that item.
+
+    Without an item means without what is known of it, too.
+    """
+    if volunteer is None and item is None:
+        raise ParameterError("Say whose influence you ask for: volunteer=..., item=... or both for one response.")
+    gone = np.ones(len(graph.responses), dtype=bool)
+    if volunteer is not None:
+        gone &= graph.responses.volunteer == graph.volunteers.table.code(volunteer)
+    if item is not None:
+        gone &= graph.responses.item == graph.items.table.code(item)
+    if not gone.any():
+        raise ParameterError(f"There is no response with volunteer={volunteer!r} and item={item!r} in the graph.")
+    kept = np.ones(len(graph.items), dtype=bool)
+    if volunteer is None and item is not None:
+        kept[graph.items.table.code(item)] = False
+    return graph._with(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(kept))

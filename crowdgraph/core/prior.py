@@ -1,0 +1,65 @@
+"""CrowdPrior: what is believed of volunteers and classes before looking at responses."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdgraph.core.columns import Array, Sealed, value_tuple
+from crowdgraph.core.result import ByVolunteer, positive_array, unique_ids
+
+__all__ = ["CrowdPrior"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CrowdPrior(Sealed, ByVolunteer):
+    """Dirichlet concentrations of volunteers' confusion and of the classes.
+
+    `ModelFit.as_prior` makes one from a fit; models take it as their `confusion_prior`.
+
+    Attributes
+    ----------
+    ids
+        The volunteers who have a confusion prior of their own, K of them.
+    confusion
+        Their concentrations, of shape (K, J, L).
+    shared
+        The concentration for everybody else, of shape (J, L).
+    class_concentration
+        The concentration of the classes, of shape (J,).
+    """
+
+    ids: Array
+    confusion: Array
+    shared: Array
+    class_concentration: Array
+    classes: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]
+
+    def __post_init__(self) -> None:
+        shape = (len(tuple(self.classes)), len(tuple(self.labels)))
+        values = {
+            "ids": unique_ids(self.ids, kind="volunteer"),
+            "confusion": positive_array("confusion", self.confusion, shape=(len(self.ids), *shape)),
+            "shared": positive_array("shared", self.shared, shape=shape),
+            "class_concentration": positive_array("class_concentration", self.class_concentration, shape=shape[:1]),
+            "classes": value_tuple(self.classes, what="classes"),
+            "labels": value_tuple(self.labels, what="labels"),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def of(self, volunteer: Hashable) -> Array:
+        """The concentration of one volunteer's confusion, of shape (J, L); the shared one for a stranger."""
+        found: Array = self.confusion[self.table.code(volunteer)] if volunteer in self.table else self.shared
+        return found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CrowdPrior:
+        return self
+
+    def __repr__(self) -> str:
+        weight = np.median(self.confusion.sum(axis=2)) if len(self.ids) else self.shared.sum(axis=1).mean()
+        return f"CrowdPrior({len(self.ids):,} volunteers, median weight of a row {weight:,.1f})"

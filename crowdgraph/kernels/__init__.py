@@ -1,0 +1,1 @@
+"""Numerical kernels: tensors in, tensors out; they know nothing of graphs."""

@@ -1,0 +1,56 @@
+"""Dirichlet distributions: expectations, normalising constants, and the one that fits expected logarithms best."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["best_concentration", "expected_log", "log_normaliser"]
+
+
+def expected_log(concentration: Tensor, *, axis: int) -> Tensor:
+    r"""The expected logarithms under Dirichlets along `axis`: :math:`\psi(\alpha_l) - \psi(\sum_m \alpha_m)`."""
+    return torch.digamma(concentration) - torch.digamma(concentration.sum(axis, keepdim=True))
+
+
+def log_normaliser(concentration: Tensor, *, axis: int) -> Tensor:
+    r"""The logarithm of the normalising constant, :math:`\sum_l \ln \Gamma(\alpha_l) - \ln \Gamma(\sum_l \alpha_l)`."""
+    return torch.lgamma(concentration).sum(axis) - torch.lgamma(concentration.sum(axis))
+
+
+def best_concentration(mean_logs: Tensor, start: Tensor, *, n_steps: int = 100) -> Tensor:
+    r"""For each row the Dirichlet whose expected logarithms equal `mean_logs`, of shape (..., L).
+
+    It maximises :math:`\sum_l (\alpha_l - 1) m_l - \ln B(\alpha)`, which is concave; Newton's steps are taken in
+    :math:`\ln \alpha` as Minka (2000) does, halved until they climb.
+    """
+    alpha = start.clone()
+
+    def height(value: Tensor) -> Tensor:
+        return ((value - 1) * mean_logs).sum(-1) - log_normaliser(value, axis=-1)
+
+    now = height(alpha)
+    for _ in range(n_steps):
+        total = alpha.sum(-1, keepdim=True)
+        slope = mean_logs - expected_log(alpha, axis=-1)
+        # The Hessian is diagonal plus a constant, so that Newton's step has a closed form.
+        curve = -torch.polygamma(1, alpha)
+        shared = torch.polygamma(1, total)
+        common = (slope / curve).sum(-1, keepdim=True) / (1 / shared + (1 / curve).sum(-1, keepdim=True))
+        step = -(slope - common) / curve
+        if not (step.abs() > 1e-11 * alpha).any():
+            break
+        # Heights are differences of numbers as large as these, and no more exact.
+        slack = 1e-14 * (1 + torch.lgamma(total[..., 0]).abs())
+        size = torch.ones_like(now)
+        for _ in range(40):
+            # A step in the logarithm keeps every entry positive.
+            trial = alpha * torch.exp((size[..., None] * step / alpha).clamp(-5, 5))
+            reached = height(trial)
+            worse = ~(reached >= now - slack)
+            if not worse.any():
+                break
+            size = torch.where(worse, size / 2, size)
+        alpha = torch.where(worse[..., None], alpha, trial)
+        now = torch.where(worse, now, reached)
+    return alpha

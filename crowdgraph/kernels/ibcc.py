@@ -1,0 +1,149 @@
+"""Independent Bayesian classifier combination: one step of variational Bayes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from crowdgraph.kernels.dirichlet import best_concentration, expected_log, log_normaliser
+from crowdgraph.kernels.iterate import Step
+from crowdgraph.kernels.sweep import Sweeper
+
+__all__ = ["Posterior", "VariationalBayes", "tensor_expectations"]
+
+Expectations = Callable[[Tensor, Tensor], tuple[Tensor, float]]
+
+
+class Posterior(NamedTuple):
+    """Dirichlet concentrations: of confusion, (K, L, J), of the classes, (J,), and of the prior, (1 or K, L, J)."""
+
+    confusion: Tensor
+    classes: Tensor
+    prior: Tensor
+
+
+class VariationalBayes:
+    r"""The map whose fixed points are the modes of the lower bound, for `crowdgraph.kernels.iterate.climb`.
+
+    A state holds the concentrations of :math:`q(\pi)` and :math:`q(\kappa)` and, where it is learned, the shared
+    prior. A step works out :math:`q(t)` (the E-step), tells the bound there and returns the next state (the M-step).
+
+    Parameters
+    ----------
+    sweeper, expectations
+        The two kernels: both compiled, or both of tensors.
+    prior
+        Concentration of the confusion, of shape (K, L, J), or (1, L, J) for all alike.
+    class_prior
+        Concentration of the classes, of shape (J,).
+    probs
+        Class probabilities of the items, of shape (N, J): known where `fixed`, overwritten at each step elsewhere.
+    fixed
+        Whether an item's class probabilities are known, of shape (N,).
+    n_volunteers
+        K.
+    imagined
+        If above zero, the shared prior is learned: it becomes the Dirichlet under which the volunteers, and so many
+        imagined ones who are distributed as `prior` says, are most probable.
+    """
+
+    def __init__(
+        self,
+        sweeper: Sweeper,
+        expectations: Expectations,
+        *,
+        prior: Tensor,
+        class_prior: Tensor,
+        probs: Tensor,
+        fixed: Tensor,
+        n_volunteers: int,
+        imagined: float = 0.0,
+    ) -> None:
+        self.probs = probs
+        self.fixed = fixed
+        self._sweeper = sweeper
+        self._expectations = expectations
+        self._prior = prior
+        self._class_prior = class_prior
+        self._shape = (n_volunteers, *prior.shape[1:])
+        self._imagined = imagined
+        self._imagined_logs = expected_log(prior, axis=1)
+        known = probs[fixed]
+        self._constant = float(torch.special.entr(known).sum() - log_normaliser(class_prior, axis=0))
+        self._prior_norm = self._norm(prior)
+
+    def state(self, posterior: Posterior) -> Tensor:
+        """The state that a posterior stands for."""
+        learned = [posterior.prior.ravel()] if self._imagined else []
+        return torch.cat([posterior.confusion.ravel(), posterior.classes, *learned])
+
+    def posterior(self, state: Tensor) -> Posterior:
+        """The posterior that a state stands for."""
+        n_cells, n_classes = torch.Size(self._shape).numel(), self._shape[-1]
+        confusion = state[:n_cells].reshape(self._shape)
+        classes = state[n_cells : n_cells + n_classes]
+        prior = state[n_cells + n_classes :].reshape(1, *self._shape[1:]) if self._imagined else self._prior
+        return Posterior(confusion, classes, prior)
+
+    def from_counts(self, counts: Tensor, class_counts: Tensor) -> Tensor:
+        """The state that follows from what counts, (K, L, J) and (J,), add to the prior.
+
+        The first class probabilities are worked out from expected probabilities, not from expected logarithms: for
+        small pseudo-counts these are so low that they rule labels out, and the climb ends in a lower mode.
+        """
+        confusion, classes = self._prior + counts, self._class_prior + class_counts
+        means, class_means = confusion / confusion.sum(1, keepdim=True), classes / classes.sum()
+        guess = self.probs.clone()
+        self._sweeper(means.log(), class_means.log(), guess, self.fixed)
+        return self.from_probs(guess)
+
+    def from_probs(self, probs: Tensor) -> Tensor:
+        """The state that follows from class probabilities of the items (gold is kept)."""
+        guess = torch.where(self.fixed[:, None], self.probs, probs)
+        nothing = torch.zeros(self._shape, dtype=self._prior.dtype, device=self._prior.device)
+        swept = self._sweeper(nothing, nothing[0, 0], guess, torch.ones_like(self.fixed))
+        return self.state(Posterior(self._prior + swept.counts, self._class_prior + swept.class_counts, self._prior))
+
+    def __call__(self, state: Tensor) -> Step:
+        """One step."""
+        confusion, classes, prior = self.posterior(state)
+        logs, spread = self._expectations(confusion, prior)
+        class_logs = expected_log(classes, axis=0)
+        swept = self._sweeper(logs, class_logs, self.probs, self.fixed)
+        class_spread = log_normaliser(classes, axis=0) - ((classes - self._class_prior) * class_logs).sum()
+        bound = swept.evidence + self._constant + spread + float(class_spread)
+        if self._imagined:
+            bound += self._imagined_fit(prior) - self._norm(prior)
+            prior = self._learned(logs, prior)
+        else:
+            bound -= self._prior_norm
+        following = Posterior(prior + swept.counts, self._class_prior + swept.class_counts, prior)
+        return Step(self.state(following), bound, swept.change)
+
+    def _norm(self, prior: Tensor) -> float:
+        """The log normalising constants of all volunteers' priors."""
+        return float(log_normaliser(prior, axis=1).sum() * (self._shape[0] / len(prior)))
+
+    def _learned(self, logs: Tensor, prior: Tensor) -> Tensor:
+        """The shared prior that fits the expected logarithms of the volunteers and the imagined ones best."""
+        n_all = self._shape[0] + self._imagined
+        mean_logs = (logs.sum(0) + self._imagined * self._imagined_logs[0]) / n_all
+        return best_concentration(mean_logs.T, prior[0].T).T[None]
+
+    def _imagined_fit(self, prior: Tensor) -> float:
+        """How much less probable the imagined volunteers are under a learned prior than under the given one."""
+        divergence = (
+            log_normaliser(prior, axis=1).sum()
+            - log_normaliser(self._prior, axis=1).sum()
+            + ((self._prior - prior) * self._imagined_logs).sum()
+        )
+        return -self._imagined * float(divergence)
+
+
+def tensor_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
+    """As `crowdgraph.kernels.sweep_compiled.compiled_expectations`, on any device."""
+    logs = expected_log(alpha, axis=1)
+    return logs, float(log_normaliser(alpha, axis=1).sum() - ((alpha - prior) * logs).sum())

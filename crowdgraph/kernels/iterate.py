@@ -1,0 +1,118 @@
+"""Climbing to a fixed point of a map that never lowers its objective, in few steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from crowdgraph.errors import FitError
+
+__all__ = ["Path", "Step", "climb"]
+
+# Plain steps before the first leap, so that leaps start inside the mode to which the start belongs.
+SETTLE = 5
+# Sums of a million terms differ by this much, relatively, from rounding alone.
+ROUNDING = 1e-13
+
+
+class Step(NamedTuple):
+    """One application of the map: the next state, the objective of the one before, and how much changed."""
+
+    state: Tensor
+    objective: float
+    change: float
+
+
+class Path(NamedTuple):
+    """Where the climb ended, and the objective after each step that was kept."""
+
+    state: Tensor
+    objectives: list[float]
+    change: float
+    n_steps: int
+    converged: bool
+
+
+def climb(
+    step: Callable[[Tensor], Step],
+    start: Tensor,
+    *,
+    max_iter: int,
+    tol: float,
+    accelerate: bool,
+    on_step: Callable[[Step], object] = lambda _: None,
+) -> Path:
+    """Apply `step` until the change falls to `tol`.
+
+    With `accelerate`, two plain steps are followed by a leap (SQUAREM, Varadhan and Roland 2008). A leap that lowers
+    the objective is taken back, so that the objective never falls and every end is a fixed point of the plain map.
+
+    Parameters
+    ----------
+    step
+        From a state, all of whose entries are positive, to the next.
+    start
+        The first state.
+    max_iter
+        How often `step` may be applied.
+    tol
+        The change between two plain steps at which the climb is over.
+    accelerate
+        Whether to leap.
+    on_step
+        Called with every step, for progress bars.
+    """
+    n_steps = 0
+
+    def taken(state: Tensor) -> Step:
+        nonlocal n_steps
+        n_steps += 1
+        result = step(state)
+        on_step(result)
+        return result
+
+    before, now = start, taken(start)
+    objectives = [_finite(now.objective)]
+    change = math.inf
+    while n_steps < max_iter:
+        after = taken(now.state)
+        objectives.append(_finite(after.objective))
+        change = after.change
+        if change <= tol:
+            return Path(after.state, objectives, change, n_steps, converged=True)
+        leap = _leap(before, now.state, after.state) if accelerate and n_steps > SETTLE else None
+        if leap is None or n_steps + 2 > max_iter:
+            before, now = now.state, after
+            continue
+        landed = taken(leap)
+        if landed.objective >= after.objective - ROUNDING * abs(after.objective):
+            before, now = leap, landed
+        else:
+            before, now = after.state, taken(after.state)
+        objectives.append(_finite(now.objective))
+    return Path(now.state, objectives, change, n_steps, converged=False)
+
+
+def _leap(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
+    """Where three successive states point to, worked out in logarithms; None if no further than the third."""
+    start = first.log()
+    speed = second.log() - start
+    turn = third.log() - start - 2 * speed
+    curvature = float(turn.norm())
+    length = float(speed.norm()) / curvature if curvature > 0 else 0.0
+    if not length > 1:
+        return None
+    return torch.exp(start + 2 * length * speed + length**2 * turn)
+
+
+def _finite(objective: float) -> float:
+    if not math.isfinite(objective):
+        raise FitError(
+            f"The fit's numbers overflowed: its objective became {objective}. Priors that are extremely small or large "
+            "do this; use values between 1e-6 and 1e6."
+        )
+    return objective

@@ -1,0 +1,58 @@
+"""Special functions for compiled code."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+__all__ = ["digamma_and_log_gamma"]
+
+HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+# From here on the asymptotic series are exact to the last bits with eight terms.
+LARGE = 8.0
+
+
+@njit(cache=True)
+def digamma_and_log_gamma(x: float) -> tuple[float, float]:
+    r"""The digamma function and the logarithm of the gamma function of `x` > 0, together.
+
+    Both climb to arguments of at least 8 by :math:`\Gamma(x + 1) = x \Gamma(x)` and use Stirling's series there, so
+    that they share the climb and the logarithm.
+    """
+    climbed, product = 0.0, 1.0
+    while x < LARGE:
+        climbed += 1.0 / x
+        product *= x
+        x += 1.0
+    log, inverse = math.log(x), 1.0 / x
+    square = inverse * inverse
+    digamma = (
+        log
+        - 0.5 * inverse
+        - square
+        * (
+            1 / 12
+            - square
+            * (
+                1 / 120
+                - square * (1 / 252 - square * (1 / 240 - square * (1 / 132 - square * (691 / 32760 - square / 12))))
+            )
+        )
+    )
+    log_gamma = (
+        (x - 0.5) * log
+        - x
+        + HALF_LOG_TAU
+        + inverse
+        * (
+            1 / 12
+            - square
+            * (
+                1 / 360
+                - square
+                * (1 / 1260 - square * (1 / 1680 - square * (1 / 1188 - square * (691 / 360360 - square / 156))))
+            )
+        )
+    )
+    return digamma - climbed, log_gamma - math.log(product)

@@ -1,0 +1,62 @@
+"""Running compiled kernels: in several threads, and with a word to the user while they are compiled."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Timer
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numba import config
+from numpy.typing import NDArray
+
+__all__ = ["announced", "edges", "in_parallel", "undisturbed"]
+
+Found = TypeVar("Found")
+# Loading compiled code from the disk takes less, compiling takes more.
+PATIENCE = 1.5
+
+
+def edges(n: int, *, at_most: int) -> NDArray[np.int64]:
+    """Where to cut `n` things into equal stretches, one for each thread but no more than `at_most`.
+
+    There are as many threads as processors, or as the environment variable ``NUMBA_NUM_THREADS`` says.
+    """
+    n_parts = max(1, min(int(config.NUMBA_NUM_THREADS), at_most))  # type: ignore[attr-defined]
+    return np.asarray(np.arange(n_parts + 1) * n // n_parts)
+
+
+def in_parallel(part: Callable[[int], Found], n_parts: int) -> list[Found]:
+    """``[part(0), part(1), ...]``, each in a thread of its own; for compiled code that lets go of the interpreter."""
+    if n_parts == 1:
+        return [part(0)]
+    with ThreadPoolExecutor(n_parts) as pool:
+        return list(pool.map(part, range(n_parts)))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keep torch to one thread meanwhile: its threads wait for work busily, on the processors that ours need."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
+
+
+@contextmanager
+def announced(what: str) -> Iterator[None]:
+    """Say on the error stream that something is being compiled, if it takes its time."""
+    message = f"crowdgraph: compiling {what}; this happens once on a machine and takes some seconds.\n"
+    timer = Timer(PATIENCE, sys.stderr.write, [message])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,0 +1,24 @@
+"""Models that combine the crowd's answers."""
+
+from crowdgraph.models.base import Answers, Findings, Job, Model
+from crowdgraph.models.dawid_skene import DawidSkene
+from crowdgraph.models.gibbs_ibcc import GibbsIBCC
+from crowdgraph.models.ibcc import IBCC
+from crowdgraph.models.majority_vote import MajorityVote
+from crowdgraph.models.mean_score import MeanScore
+from crowdgraph.models.weighted_majority import WeightedMajority
+from crowdgraph.models.weighted_sum import WeightedSum
+
+__all__ = [
+    "IBCC",
+    "Answers",
+    "DawidSkene",
+    "Findings",
+    "GibbsIBCC",
+    "Job",
+    "MajorityVote",
+    "MeanScore",
+    "Model",
+    "WeightedMajority",
+    "WeightedSum",
+]

@@ -1,0 +1,114 @@
+"""Dawid and Skene's model by expectation maximisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import ParameterError
+from crowdgraph.models.base import Findings, Job, Model, check_positive, check_whole
+from crowdgraph.models.progress import progress_bar
+from crowdgraph.models.tallies import vote_findings
+from crowdgraph.models.votes import Votes, check_mapping, vote_codes
+
+__all__ = ["DawidSkene"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DawidSkene(Model):
+    """Confusion matrices and class proportions of greatest likelihood, by expectation maximisation.
+
+    After Dawid and Skene, *Maximum likelihood estimation of observer error-rates using the EM algorithm* (1979). It is
+    IBCC with points where IBCC has distributions: quick to state, but sure of volunteers who gave three answers.
+
+    The likelihood, in ``fit.bound``, never falls. The confusion's concentrations are the expected counts, so that its
+    mean is the estimate.
+
+    Parameters
+    ----------
+    votes
+        For each label the class it votes for, or None: the fit starts from the shares of votes. Not needed where labels
+        are classes, or with ``start=``.
+    smoothing
+        Added to every count, so that no probability is zero; the objective is then the likelihood times the density of
+        Dirichlets with concentration 1 + smoothing. Zero is plain maximum likelihood.
+    max_iter, tol
+        When to stop: after so many sweeps over the responses, or when no class probability changes by more.
+    accelerate
+        Whether to leap ahead between sweeps (SQUAREM) where that does not lower the likelihood.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> fit = cg.DawidSkene().fit(cg.simulate.crowd(seed=0).graph)
+    >>> fit.converged
+    True
+    """
+
+    name: ClassVar[str] = "dawid_skene"
+
+    votes: Votes | None = None
+    smoothing: float = 0.01
+    max_iter: int = 1_000
+    tol: float = 1e-5
+    accelerate: bool = True
+
+    def __post_init__(self) -> None:
+        check_mapping("votes", self.votes)
+        check_whole("max_iter", self.max_iter, least=2)
+        check_positive("tol", self.tol)
+        if not isinstance(self.smoothing, int | float) or not 0 <= self.smoothing < float("inf"):
+            raise ParameterError(f"smoothing={self.smoothing!r} must be a number from 0 up.")
+
+    def prepare(self, graph: CrowdGraph) -> None:
+        """Load, or compile, the sweep over the responses."""
+        from crowdgraph.kernels.sweep_compiled import ready
+
+        ready(len(graph.classes), np.dtype(np.uint32), np.dtype(np.float64))
+
+    def _fit(self, job: Job) -> Findings:
+        from crowdgraph.kernels.dawid_skene import ExpectationMaximisation
+        from crowdgraph.kernels.iterate import climb
+        from crowdgraph.kernels.threads import undisturbed
+        from crowdgraph.models.tables import Tables
+
+        answers, graph = job.answers, job.answers.graph
+        if job.start is None:
+            votes = vote_codes(graph, self.votes)
+            guess = vote_findings(answers, votes, log_weights=None, output="shares").item_probs
+        else:
+            guess = job.start.item_probs
+        tables = Tables(answers)
+        probs, fixed = tables.items()
+        step = ExpectationMaximisation(
+            tables.kernels()[0], shape=tables.shape, probs=probs, fixed=fixed, smoothing=float(self.smoothing)
+        )
+        with progress_bar("Dawid-Skene", shown=job.progress) as bar, undisturbed():
+            path = climb(
+                step,
+                step.from_probs(tables.tensor(guess)),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                accelerate=self.accelerate,
+                on_step=lambda _: bar.update(),
+            )
+        counts, class_counts = step.counts(path.state)
+        nothing = np.full((1, len(graph.classes), len(graph.labels)), max(self.smoothing, np.finfo(float).tiny))
+        return Findings(
+            item_probs=step.probs.numpy(),
+            class_probs=(class_counts / class_counts.sum()).numpy(),
+            confusion=ConfusionTrack.static(
+                ids=graph.volunteers.ids,
+                concentration=tables.confusion(counts, others=nothing),
+                classes=graph.classes,
+                labels=graph.labels,
+            ),
+            bound=np.array(path.objectives),
+            converged=path.converged,
+            n_iter=path.n_steps,
+            diagnostics={"change": path.change},
+        )

@@ -1,0 +1,229 @@
+"""Independent Bayesian classifier combination by variational Bayes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from crowdgraph.core.columns import Array
+from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import ParameterError, one_of
+from crowdgraph.models.base import Findings, Job, Model, check_positive, check_whole
+from crowdgraph.models.priors import (
+    ClassPrior,
+    ConfusionPrior,
+    checked_confusion_prior,
+    crowd_prior,
+    gold_counts,
+    own_confusion,
+)
+from crowdgraph.models.progress import progress_bar
+from crowdgraph.models.votes import Votes, check_mapping
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from crowdgraph.kernels.ibcc import VariationalBayes
+    from crowdgraph.kernels.iterate import Path
+    from crowdgraph.models.tables import Tables
+
+__all__ = ["IBCC"]
+
+
+class End(NamedTuple):
+    """Where the climb from one start ended."""
+
+    start: str
+    path: Path
+    item_probs: Array
+
+
+# How many imagined volunteers hold a learned prior to the given one.
+IMAGINED = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class IBCC(Model):
+    r"""Independent Bayesian classifier combination, by variational Bayes.
+
+    Every volunteer `k` has a confusion matrix :math:`\pi^{(k)}`, whose row `j` says how often they give each label to
+    an item of class `j`. Rows have Dirichlet priors, and so have the class proportions :math:`\kappa`. The fit finds
+
+    .. math::
+        \ln \rho_{ij} = E[\ln \kappa_j] + \sum_{\text{responses to } i} E[\ln \pi^{(k)}_{j, \text{label}}], \qquad
+        q(t_i = j) = \rho_{ij} / \sum_m \rho_{im},
+
+    and the Dirichlets that follow from these class probabilities, in turn, until nothing changes. The lower bound on
+    the evidence never falls on the way and is in ``fit.bound``. The first class probabilities are those that the prior
+    and gold alone would give.
+
+    Parameters
+    ----------
+    confusion_prior
+        Pseudo-counts of labels given classes, for every volunteer alike: a pair (right, wrong), (4, 1) if left out, or
+        a matrix of shape (J, L). For single volunteers: a mapping from their ids to matrices, an earlier fit, or
+        ``fit.as_prior(strength)``; everybody else gets the shared prior. Or ``"gold"``: learned from the answers to
+        gold items.
+    class_prior
+        Pseudo-counts of the classes: a number, one for each class, or a mapping. One each if left out.
+    votes
+        For each label the class it speaks for, or None, from which a pair of numbers makes a prior. Not needed where
+        labels are classes or where the prior is a matrix.
+    learn_prior
+        Whether to learn the shared confusion prior from the crowd itself (empirical Bayes): it becomes the Dirichlet
+        under which the volunteers, and one imagined volunteer as the given prior says, are most probable. New
+        volunteers then share it. The bound is then that of the fit with the learned prior.
+    restarts
+        How many random starts to try beside the usual one; the highest bound is kept.
+    compare_starts
+        With ``start=``, whether to fit from the prior as well and keep the higher bound. Variational Bayes has modes,
+        and a warm start may stay in a lower one; False is faster and leaves it there.
+    max_iter, tol
+        When to stop: after so many sweeps over the responses, or when no class probability changes by more.
+    device, dtype
+        Where and in which precision to compute: ``"cpu"`` runs compiled code, others run tensors, such as ``"cuda"``.
+    accelerate
+        Whether to leap ahead between sweeps (SQUAREM) where that does not lower the bound.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> crowd = cg.simulate.crowd(seed=0)
+    >>> fit = cg.IBCC().fit(crowd.graph)
+    >>> bool((fit.item_probs.argmax(axis=1) == crowd.truth.classes).mean() > 0.9)
+    True
+    """
+
+    name: ClassVar[str] = "ibcc"
+
+    confusion_prior: ConfusionPrior = None
+    class_prior: ClassPrior = None
+    votes: Votes | None = None
+    learn_prior: bool = False
+    restarts: int = 0
+    compare_starts: bool = True
+    max_iter: int = 1_000
+    tol: float = 1e-5
+    device: str = "cpu"
+    dtype: Literal["float64", "float32"] = "float64"
+    accelerate: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "confusion_prior", checked_confusion_prior(self.confusion_prior))
+        check_mapping("votes", self.votes)
+        check_whole("restarts", self.restarts, least=0)
+        check_whole("max_iter", self.max_iter, least=2)
+        check_positive("tol", self.tol)
+        one_of("dtype", self.dtype, ("float64", "float32"))
+
+    def prepare(self, graph: CrowdGraph) -> None:
+        """Load, or compile, the sweep over the responses."""
+        from crowdgraph.kernels.sweep_compiled import ready
+
+        ready(len(graph.classes), np.dtype(np.uint32), np.dtype(self.dtype))
+
+    def refit(self, graph: CrowdGraph, start: ModelFit) -> ModelFit:
+        """The fit of a graph in the mode in which `start` lies."""
+        return replace(self, compare_starts=False, restarts=0).fit(graph, start=start)
+
+    def _fit(self, job: Job) -> Findings:
+        from crowdgraph.kernels.ibcc import VariationalBayes
+        from crowdgraph.models.tables import Tables
+
+        graph = job.answers.graph
+        prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
+        if self.learn_prior and len(prior.ids):
+            raise ParameterError(
+                "learn_prior=True learns the prior that all volunteers share, but confusion_prior= gives some of them "
+                "their own; leave one of the two out."
+            )
+        tables = Tables(job.answers, device=self.device, dtype=self.dtype)
+        confusion = own_confusion(prior, graph)
+        sweeper, expectations = tables.kernels()
+        probs, fixed = tables.items()
+        step = VariationalBayes(
+            sweeper,
+            expectations,
+            prior=tables.table(confusion),
+            class_prior=tables.tensor(prior.class_concentration),
+            probs=probs,
+            fixed=fixed,
+            n_volunteers=tables.shape[0],
+            imagined=IMAGINED if self.learn_prior else 0.0,
+        )
+        ends = [
+            End(name, self._climb(step, state, name, progress=job.progress), step.probs.cpu().double().numpy().copy())
+            for name, state in self._starts(step, tables, job)
+        ]
+        best = max(ends, key=lambda end: end.path.objectives[-1])
+        posterior = step.posterior(best.path.state)
+        if self.learn_prior:
+            confusion = posterior.prior.cpu().double().numpy().transpose(0, 2, 1)
+            prior = replace(prior, shared=confusion[0])
+        classes = posterior.classes.cpu().double().numpy()
+        return Findings(
+            item_probs=best.item_probs,
+            class_probs=classes / classes.sum(),
+            class_concentration=classes,
+            confusion=ConfusionTrack.static(
+                ids=graph.volunteers.ids,
+                concentration=tables.confusion(posterior.confusion, others=confusion),
+                classes=graph.classes,
+                labels=graph.labels,
+            ),
+            prior=prior,
+            bound=np.array(best.path.objectives),
+            converged=best.path.converged,
+            n_iter=best.path.n_steps,
+            diagnostics={
+                "start": best.start,
+                "bounds": {end.start: end.path.objectives[-1] for end in ends},
+                "change": best.path.change,
+            },
+        )
+
+    def _starts(self, step: VariationalBayes, tables: Tables, job: Job) -> Iterator[tuple[str, Tensor]]:
+        """States to climb from, by name."""
+        if job.start is not None:
+            yield "warm", warm_state(step, tables, job.start)
+        if job.start is None or self.compare_starts:
+            counts, class_counts = gold_counts(job.answers)
+            yield "prior", step.from_counts(tables.table(counts), tables.tensor(class_counts))
+        rng = np.random.default_rng(job.seed)
+        n_items, n_classes = step.probs.shape
+        for number in range(self.restarts):
+            yield f"random {number}", step.from_probs(tables.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
+
+    def _climb(self, step: VariationalBayes, state: Tensor, name: str, *, progress: bool) -> Path:
+        from crowdgraph.kernels.iterate import climb
+        from crowdgraph.kernels.threads import undisturbed
+
+        with progress_bar(f"IBCC from {name}", shown=progress) as bar, undisturbed():
+            return climb(
+                step,
+                state,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                accelerate=self.accelerate,
+                on_step=lambda taken: (bar.set_postfix(bound=f"{taken.objective:,.1f}", refresh=False), bar.update()),
+            )
+
+
+def warm_state(step: VariationalBayes, tables: Tables, start: ModelFit) -> Tensor:
+    """The state in which an earlier fit ended; of a fit without confusion only the class probabilities count."""
+    from crowdgraph.kernels.ibcc import Posterior
+
+    if start.confusion is None or start.prior is None or start.class_concentration is None:
+        return step.from_probs(tables.tensor(start.item_probs))
+    return step.state(
+        Posterior(
+            tables.table(start.confusion.latest().concentration),
+            tables.tensor(start.class_concentration),
+            tables.table(start.prior.shared[None]),
+        )
+    )

@@ -1,0 +1,200 @@
+"""From what a user says about confusion and classes to Dirichlet concentrations."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crowdgraph.core.columns import Array
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.errors import AlignmentError, GoldError, ParameterError, shown, suggestion
+from crowdgraph.models.base import Answers
+from crowdgraph.models.votes import Votes, vote_codes
+
+__all__ = ["ClassPrior", "ConfusionPrior", "checked_confusion_prior", "crowd_prior", "gold_counts", "own_confusion"]
+
+ConfusionPrior: TypeAlias = (
+    "tuple[float, float] | ArrayLike | Mapping[Hashable, ArrayLike] | CrowdPrior | ModelFit | str | None"
+)
+ClassPrior: TypeAlias = "float | ArrayLike | Mapping[Hashable, float] | None"
+
+# Pseudo-counts of right and wrong labels: mild, but enough to say which class is which.
+USUAL = (4.0, 1.0)
+
+
+def checked_confusion_prior(spec: Any) -> Any:
+    """What can be checked of a confusion prior before there is a graph; arrays and fits come back as they are kept."""
+    if isinstance(spec, ModelFit):
+        return spec.as_prior()
+    if spec is None or isinstance(spec, CrowdPrior):
+        return spec
+    if isinstance(spec, str):
+        if spec != "gold":
+            raise ParameterError(f"confusion_prior={spec!r} is not a choice; as a word it can only be 'gold'.")
+        return spec
+    if isinstance(spec, Mapping):
+        return {name: _matrix(f"The confusion prior of {name!r}", value) for name, value in spec.items()}
+    if np.shape(spec) == (2,):
+        pair = _numbers("confusion_prior", spec)
+        return (float(pair[0]), float(pair[1]))
+    return _matrix("confusion_prior", spec)
+
+
+def crowd_prior(graph: CrowdGraph, spec: Any, class_spec: ClassPrior, votes: Votes | None) -> CrowdPrior:
+    """The prior of a graph's volunteers and classes, from specifications that have been checked."""
+    if isinstance(spec, CrowdPrior):
+        _check_made_for(spec, graph)
+        ids, confusion, shared = spec.ids, spec.confusion, spec.shared
+        class_spec = spec.class_concentration if class_spec is None else class_spec
+    else:
+        ids, confusion, shared = _own_and_shared(graph, spec, votes)
+    return CrowdPrior(
+        ids=ids,
+        confusion=confusion,
+        shared=shared,
+        class_concentration=_class_concentration(graph, class_spec),
+        classes=graph.classes,
+        labels=graph.labels,
+    )
+
+
+def own_confusion(prior: CrowdPrior, graph: CrowdGraph) -> Array:
+    """The prior concentration of each volunteer's confusion, (K, J, L), or (1, J, L) where all share it."""
+    known = [name for name in prior.ids.tolist() if name in graph.volunteers]
+    if not known:
+        return prior.shared[None]
+    confusion = np.array(np.broadcast_to(prior.shared, (len(graph.volunteers), *prior.shared.shape)))
+    confusion[graph.volunteers.codes(known)] = prior.confusion[prior.table.codes(known)]
+    return confusion
+
+
+def gold_counts(answers: Answers) -> tuple[Array, Array]:
+    """How often volunteers gave labels to gold items of each class, (K, J, L), and how many there are, (J,).
+
+    Soft gold counts by its probabilities.
+    """
+    graph = answers.graph
+    gold = graph.gold
+    shape = (len(graph.volunteers), len(graph.classes), len(graph.labels))
+    rows = np.flatnonzero(gold.known[answers.item])
+    cells = answers.volunteer[rows].astype(np.int64) * shape[2] + answers.label[rows]
+    truth = gold.probs[answers.item[rows]]
+    counts = [np.bincount(cells, truth[:, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
+    return np.stack(counts, axis=1).reshape(shape[0], shape[2], shape[1]).transpose(0, 2, 1), gold.probs[
+        gold.known
+    ].sum(0)
+
+
+def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[Any, Array, Array]:
+    """Ids and concentrations of the volunteers with a prior of their own, and the concentration of all others."""
+    shape = (len(graph.classes), len(graph.labels))
+    nobody: tuple[Any, Array] = ([], np.zeros((0, *shape)))
+    if isinstance(spec, str):
+        return *nobody, _from_gold(graph, votes)
+    if isinstance(spec, Mapping):
+        strangers = [name for name in spec if name not in graph.volunteers]
+        if strangers:
+            raise ParameterError(
+                f"confusion_prior= names {len(strangers):,} volunteers who are not in the graph: {shown(strangers)}."
+                f"{suggestion(strangers[0], graph.volunteers.ids[:10_000].tolist())}"
+            )
+        own = np.array([_shaped(value, shape, f"The confusion prior of {name!r}") for name, value in spec.items()])
+        return list(spec), own.reshape(-1, *shape), _from_pair(graph, USUAL, votes)
+    if spec is None or isinstance(spec, tuple):
+        return *nobody, _from_pair(graph, USUAL if spec is None else spec, votes)
+    return *nobody, _shaped(spec, shape, "confusion_prior")
+
+
+def _from_pair(graph: CrowdGraph, pair: tuple[float, float], votes: Votes | None) -> Array:
+    """One number where a label votes for the class, another elsewhere, of shape (J, L)."""
+    shape = f"({len(graph.classes)}, {len(graph.labels)})"
+    way = f" Or give confusion_prior= as a matrix of shape {shape}: pseudo-counts of each label given each class."
+    targets = vote_codes(graph, votes, or_else=way)
+    return np.where(targets == np.arange(len(graph.classes))[:, None], *pair)
+
+
+def _from_gold(graph: CrowdGraph, votes: Votes | None) -> Array:
+    """The Dirichlet rows under which the labels given to gold items are most probable, shared by all volunteers.
+
+    One more, imagined volunteer who is distributed as the usual prior says keeps it finite.
+    """
+    import torch
+
+    from crowdgraph.kernels.dirichlet import best_concentration, expected_log
+
+    counts, _ = gold_counts(Answers(graph))
+    counts = counts[counts.sum(axis=(1, 2)) > 0]
+    if not len(counts):
+        raise GoldError(
+            "confusion_prior='gold' is learned from answers to items with gold, and there are none. Add gold with "
+            "graph.with_gold({item: class, ...}), or give the prior as numbers."
+        )
+    usual = votes is not None or set(graph.labels) <= set(graph.classes)
+    given = _from_pair(graph, USUAL, votes) if usual else np.ones((len(graph.classes), len(graph.labels)))
+    counted = torch.from_numpy(counts)
+    prior = torch.from_numpy(given.astype(float))
+    imagined = expected_log(prior, axis=1)
+    for _ in range(500):
+        mean_logs = (expected_log(prior + counted, axis=2).sum(0) + imagined) / (len(counts) + 1)
+        before, prior = prior, best_concentration(mean_logs, prior)
+        if torch.allclose(prior, before, rtol=1e-6, atol=0):
+            break
+    return prior.numpy()
+
+
+def _class_concentration(graph: CrowdGraph, spec: Any) -> Array:
+    n_classes = len(graph.classes)
+    if isinstance(spec, Mapping):
+        missing = [name for name in graph.classes if name not in spec]
+        strange = [name for name in spec if name not in graph.classes]
+        if missing or strange:
+            raise ParameterError(
+                f"class_prior= must name the classes {shown(graph.classes)}; it "
+                + (f"misses {shown(missing)}." if missing else f"names {shown(strange)}.")
+            )
+        spec = [spec[name] for name in graph.classes]
+    values = _numbers("class_prior", 1.0 if spec is None else spec)
+    if values.ndim == 0:
+        values = np.full(n_classes, float(values))
+    return _shaped(values, (n_classes,), "class_prior")
+
+
+def _check_made_for(prior: CrowdPrior, graph: CrowdGraph) -> None:
+    for what in ("classes", "labels"):
+        got, expected = getattr(prior, what), getattr(graph, what)
+        if got != expected:
+            raise AlignmentError(f"The prior was made for the {what} {shown(got)}; the graph has {shown(expected)}.")
+
+
+def _numbers(name: str, values: Any) -> Array:
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"{name} must be made of numbers; got {values!r} ({error}).") from error
+    if not (np.isfinite(array) & (array > 0)).all():
+        bad = array[~(np.isfinite(array) & (array > 0))].ravel()
+        raise ParameterError(
+            f"{name} must be made of finite numbers above zero (pseudo-counts); got {shown(bad.tolist())}."
+        )
+    return array
+
+
+def _matrix(name: str, values: Any) -> Array:
+    array = _numbers(name, values)
+    if array.ndim != 2:
+        raise ParameterError(
+            f"{name} has shape {array.shape}; expected a pair (right, wrong), or a matrix of classes by labels."
+        )
+    return array
+
+
+def _shaped(array: Array, shape: tuple[int, ...], name: str) -> Array:
+    if array.shape != shape:
+        meaning = "classes by labels" if len(shape) == 2 else "one for each class"
+        raise ParameterError(f"{name} has shape {array.shape}; expected {shape}, {meaning}.")
+    return array

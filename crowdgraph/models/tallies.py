@@ -1,0 +1,105 @@
+"""Counting votes and adding scores, with or without weights learned from gold."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from crowdgraph.core.columns import Array
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import GoldError, ParameterError, shown, suggestion
+from crowdgraph.models.base import Answers, Findings
+
+__all__ = ["check_factor", "learned_log_weights", "mean_score_findings", "vote_findings"]
+
+
+def vote_findings(answers: Answers, votes: Array, *, log_weights: Array | None, output: str) -> Findings:
+    """Each item's share of votes for each class or, for the output "winner", all for the class with most votes."""
+    weights = _response_weights(answers, log_weights)
+    targets = votes[answers.label]
+    voting = targets >= 0
+    n_items, n_classes = len(answers.graph.items), len(answers.graph.classes)
+    cells = answers.item[voting].astype(np.int64) * n_classes + targets[voting]
+    tallies = np.bincount(cells, weights[voting], minlength=n_items * n_classes).reshape(n_items, n_classes)
+    totals = tallies.sum(axis=1, keepdims=True)
+    shares = np.where(totals > 0, tallies / np.where(totals > 0, totals, 1), 1 / n_classes)
+    if output == "winner":
+        wins = shares == shares.max(axis=1, keepdims=True)
+        shares = wins / wins.sum(axis=1, keepdims=True)
+    return Findings(item_probs=shares, class_probs=shares.mean(axis=0), diagnostics=_told(log_weights))
+
+
+def mean_score_findings(
+    answers: Answers, scores: Array, *, log_weights: Array | None, positive: Hashable | None
+) -> Findings:
+    """Each item's weighted mean score, moved to [0, 1], as the probability of the positive one of two classes."""
+    graph = answers.graph
+    place = positive_class(graph, scores, positive)
+    lowest, highest = scores.min(), scores.max()
+    if lowest == highest:
+        raise ParameterError(f"All labels have the score {lowest:g}, so their mean tells nothing; use scores={{...}}.")
+    weights = _response_weights(answers, log_weights)
+    n_items = len(graph.items)
+    totals = np.bincount(answers.item, weights, minlength=n_items)
+    sums = np.bincount(answers.item, weights * (scores[answers.label] - lowest) / (highest - lowest), minlength=n_items)
+    share = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), 0.5).clip(0, 1)
+    probs = np.empty((n_items, 2))
+    probs[:, place], probs[:, 1 - place] = share, 1 - share
+    return Findings(item_probs=probs, class_probs=probs.mean(axis=0), diagnostics=_told(log_weights))
+
+
+def positive_class(graph: CrowdGraph, scores: Array, positive: Hashable | None) -> int:
+    """Which of two classes high scores speak for: the named one, the one the highest label names, or the last."""
+    if len(graph.classes) != 2:
+        raise ParameterError(
+            f"A mean score tells two classes apart; the graph has {len(graph.classes)}: {shown(graph.classes)}. Use a "
+            "model for several classes, such as MajorityVote or IBCC."
+        )
+    if positive is None:
+        top = graph.labels[int(scores.argmax())]
+        positive = top if set(graph.labels) <= set(graph.classes) else graph.classes[-1]
+    if positive not in graph.classes:
+        raise ParameterError(
+            f"positive={positive!r} is no class; the classes are {shown(graph.classes)}."
+            f"{suggestion(positive, graph.classes)}"
+        )
+    return graph.classes.index(positive)
+
+
+def learned_log_weights(answers: Answers, votes: Array, *, factor: float) -> Array:
+    """The logarithm of each volunteer's weight, of shape (K,): it falls by a factor at each mistake on a gold item.
+
+    After Littlestone and Warmuth (1994). Mistakes are met in order of time; the weight after the last one counts. Soft
+    gold and labels that vote for no class teach nothing.
+    """
+    gold = answers.graph.gold.codes
+    if not (gold >= 0).any():
+        raise GoldError(
+            "Weights are learned from mistakes on items whose class is known, and the graph has no such gold. Add some "
+            "with graph.with_gold({item: class, ...}), or use MajorityVote or MeanScore."
+        )
+    truth, voted = gold[answers.item], votes[answers.label]
+    mistaken = (truth >= 0) & (voted >= 0) & (voted != truth)
+    n_mistakes: Array = np.bincount(answers.volunteer[mistaken], minlength=len(answers.graph.volunteers))
+    return np.asarray(n_mistakes * np.log(factor))
+
+
+def check_factor(factor: object) -> None:
+    """Raise unless the factor of a mistake lies between 0 and 1."""
+    if not isinstance(factor, int | float) or not 0 < factor < 1:
+        raise ParameterError(f"factor={factor!r} must lie between 0 and 1: a mistake multiplies a weight by it.")
+
+
+def _response_weights(answers: Answers, log_weights: Array | None) -> Array:
+    """A weight for each answer. Those of an item count relative to its largest, so that none of them vanishes."""
+    if log_weights is None:
+        return np.ones(len(answers))
+    logs = log_weights[answers.volunteer]
+    largest = np.full(len(answers.graph.items), -np.inf)
+    np.maximum.at(largest, answers.item, logs)
+    return np.asarray(np.exp(logs - largest[answers.item]))
+
+
+def _told(log_weights: Array | None) -> dict[str, Array]:
+    return {} if log_weights is None else {"weights": np.exp(log_weights)}

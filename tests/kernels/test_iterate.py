@@ -1,0 +1,80 @@
+"""Climbing to fixed points."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdgraph.errors import FitError
+from crowdgraph.kernels.iterate import Step, climb
+
+
+def em_of_a_mixture(data, weights):
+    """EM for the shares of two known normal distributions: slow, and its likelihood never falls."""
+
+    def step(state):
+        shares = state / state.sum()
+        joint = shares * weights
+        objective = float(torch.log(joint.sum(1)).sum())
+        following = (joint / joint.sum(1, keepdim=True)).mean(0)
+        return Step(following, objective, float((following - shares).abs().max()))
+
+    return step
+
+
+@pytest.fixture
+def mixture():
+    data = torch.from_numpy(np.random.default_rng(0).normal(0.3, 1, 400))
+    weights = torch.exp(-0.5 * (data[:, None] - torch.tensor([0.0, 0.7], dtype=torch.float64)) ** 2)
+    return em_of_a_mixture(data, weights)
+
+
+def test_acceleration_ends_in_the_same_point_sooner(mixture):
+    start = torch.tensor([0.99, 0.01], dtype=torch.float64)
+    plain = climb(mixture, start, max_iter=5_000, tol=1e-10, accelerate=False)
+    fast = climb(mixture, start, max_iter=5_000, tol=1e-10, accelerate=True)
+    assert plain.converged
+    assert fast.converged
+    assert fast.n_steps < plain.n_steps / 3
+    assert torch.allclose(fast.state, plain.state, atol=1e-7)
+    for path in (plain, fast):
+        assert (np.diff(path.objectives) >= -1e-9).all()
+
+
+def test_end_is_a_fixed_point(mixture):
+    path = climb(mixture, torch.tensor([0.5, 0.5], dtype=torch.float64), max_iter=5_000, tol=1e-9, accelerate=True)
+    assert mixture(path.state).change < 1e-8
+
+
+@given(st.integers(2, 40))
+def test_never_more_steps_than_allowed(max_iter):
+    calls = []
+
+    def step(state):
+        calls.append(1)
+        return Step(state * 1.01, float(len(calls)), 1.0)
+
+    path = climb(step, torch.ones(2, dtype=torch.float64), max_iter=max_iter, tol=1e-3, accelerate=True)
+    assert not path.converged
+    assert len(calls) == path.n_steps <= max_iter
+
+
+def test_a_leap_that_lowers_the_objective_is_taken_back():
+    """The objective punishes everything but the plain path, so that every leap must be undone."""
+    leaps = []
+
+    def step(state):
+        on_path = abs(float(state) * 1024 - round(float(state) * 1024)) < 1e-9 or float(state) < 2**-10
+        leaps.append(not on_path)
+        return Step(state / 2, -float(state) if on_path else -np.inf, float(state) / 2)
+
+    path = climb(step, torch.tensor([1.0], dtype=torch.float64), max_iter=100, tol=1e-3, accelerate=True)
+    assert path.converged
+    assert np.isfinite(path.objectives).all()
+    assert (np.diff(path.objectives) >= 0).all()
+
+
+def test_overflow_is_said():
+    with pytest.raises(FitError, match="overflowed: its objective became nan"):
+        climb(lambda state: Step(state, float("nan"), 1.0), torch.ones(1), max_iter=5, tol=1e-3, accelerate=False)

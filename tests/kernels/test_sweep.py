@@ -1,0 +1,162 @@
+"""The two sweeps agree with each other and with a sweep that is written out response by response."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from crowdgraph.kernels import threads
+from crowdgraph.kernels.ibcc import tensor_expectations
+from crowdgraph.kernels.sweep import ItemResponses, TensorSweep
+from crowdgraph.kernels.sweep_compiled import CompiledSweep, compiled_expectations
+
+
+def problem(seed, *, n_items=7, n_volunteers=4, n_labels=3, n_classes=3, n_responses=40, gold=2):
+    """Random responses in item order, random logarithms, and class probabilities of which some are known."""
+    rng = np.random.default_rng(seed)
+    item = np.sort(rng.integers(0, n_items, n_responses))
+    volunteer, label = rng.integers(0, n_volunteers, n_responses), rng.integers(0, n_labels, n_responses)
+    starts = np.searchsorted(item, np.arange(n_items + 1))
+    responses = ItemResponses(
+        torch.from_numpy(starts),
+        torch.from_numpy((volunteer * n_labels + label).astype(np.int32)),
+        n_volunteers,
+        n_labels,
+    )
+    logs = torch.from_numpy(rng.normal(0, 3, (n_volunteers, n_labels, n_classes)))
+    class_logs = torch.from_numpy(rng.normal(size=n_classes))
+    probs = torch.from_numpy(rng.dirichlet(np.ones(n_classes), n_items))
+    fixed = torch.zeros(n_items, dtype=torch.bool)
+    fixed[:gold] = True
+    return responses, logs, class_logs, probs, fixed
+
+
+def written_out(responses, logs, class_logs, probs, fixed):
+    """The sweep in plain Python."""
+    n_labels = responses.n_labels
+    counts, evidence, found = np.zeros(logs.shape), 0.0, probs.numpy().copy()
+    for item in range(len(found)):
+        answers = [
+            divmod(code, n_labels)
+            for code in responses.codes[responses.starts[item] : responses.starts[item + 1]].tolist()
+        ]
+        weights = class_logs.numpy() + sum((logs[k, label].numpy() for k, label in answers), np.zeros(len(class_logs)))
+        if fixed[item]:
+            evidence += found[item] @ weights
+        else:
+            evidence += logsumexp(weights)
+            found[item] = np.exp(weights - logsumexp(weights))
+        for k, label in answers:
+            counts[k, label] += found[item]
+    return found, counts, evidence
+
+
+def swept(sweeper, arguments):
+    _, logs, class_logs, probs, fixed = arguments
+    probs = probs.clone()
+    before = probs.clone()
+    result = sweeper(logs, class_logs, probs, fixed)
+    assert result.change == pytest.approx(float((probs - before).abs().max()), abs=1e-15)
+    return probs.numpy(), result
+
+
+def both(responses, n_classes):
+    return (
+        CompiledSweep(responses, n_classes=n_classes, dtype=torch.float64),
+        TensorSweep(responses, device=torch.device("cpu"), dtype=torch.float64),
+    )
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 40),
+    st.integers(1, 6),
+    st.integers(1, 5),
+    st.integers(2, 4),
+    st.integers(1, 200),
+)
+def test_both_sweeps_are_the_one_written_out(seed, n_items, n_volunteers, n_labels, n_classes, n_responses):
+    arguments = problem(
+        seed,
+        n_items=n_items,
+        n_volunteers=n_volunteers,
+        n_labels=n_labels,
+        n_classes=n_classes,
+        n_responses=n_responses,
+        gold=n_items // 3,
+    )
+    found, counts, evidence = written_out(*arguments)
+    n_answers = np.diff(arguments[0].starts.numpy())[:, None]
+    (compiled, tensor) = (swept(sweeper, arguments) for sweeper in both(arguments[0], n_classes))
+    assert (np.abs(compiled[0] - tensor[0]) <= 1e-12 * (1 + np.abs(found)) * (1 + n_answers)).all()
+    for probs, result in (compiled, tensor):
+        assert (np.abs(probs - found) <= 1e-12 * (1 + np.abs(found)) * (1 + n_answers)).all()
+        assert np.allclose(result.counts.numpy(), counts, rtol=1e-12, atol=1e-12 * n_responses)
+        assert np.allclose(result.class_counts.numpy(), found.sum(axis=0), rtol=1e-12)
+        assert np.isclose(result.evidence, evidence, rtol=1e-12, atol=1e-12 * n_responses)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
+def test_threads(monkeypatch, n_threads):
+    """Any number of threads gives the same answer up to rounding, and the same number the same bits."""
+    arguments = problem(0, n_items=900, n_volunteers=50, n_responses=120_000, gold=100)
+    monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", 1)
+    alone = swept(both(arguments[0], 3)[0], arguments)
+    monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+    first, second = (swept(both(arguments[0], 3)[0], arguments) for _ in range(2))
+    assert np.array_equal(first[0], alone[0])
+    assert np.allclose(first[1].counts, alone[1].counts, rtol=1e-12)
+    assert np.array_equal(first[1].counts.numpy(), second[1].counts.numpy())
+    assert first[1].evidence == second[1].evidence
+
+
+def test_single_precision():
+    arguments = problem(1)
+    exact = swept(both(arguments[0], 3)[0], arguments)
+    single = swept(CompiledSweep(arguments[0], n_classes=3, dtype=torch.float32), arguments)
+    assert np.allclose(single[0], exact[0], atol=1e-4)
+    assert not np.array_equal(single[0], exact[0])
+
+
+def test_extreme_logarithms_do_not_overflow():
+    responses, logs, class_logs, probs, fixed = problem(2, gold=0)
+    for sweeper in both(responses, 3):
+        found, result = swept(sweeper, (responses, logs * 1e5, class_logs, probs, fixed))
+        assert np.isfinite(found).all()
+        assert np.isfinite(result.evidence)
+
+
+def test_a_repeated_answer_counts_twice():
+    """Sparse matrices must not lose duplicates."""
+    responses = ItemResponses(torch.tensor([0, 2]), torch.tensor([1, 1], dtype=torch.int32), 1, 2)
+    logs = torch.tensor([[[0.0, 0.0], [-1.0, -2.0]]], dtype=torch.float64)
+    arguments = (responses, logs, torch.zeros(2, dtype=torch.float64), torch.full((1, 2), 0.5, dtype=torch.float64))
+    for sweeper in both(responses, 2):
+        found, result = swept(sweeper, (*arguments, torch.zeros(1, dtype=torch.bool)))
+        assert np.allclose(found, 1 / (1 + np.exp([[-2.0, 2.0]])))
+        assert float(result.counts.sum()) == pytest.approx(2)
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_expectations_agree(seed, shared):
+    rng = np.random.default_rng(seed)
+    alpha = torch.from_numpy(rng.gamma(1, 5, (6, 3, 2)) + 1e-3)
+    prior = torch.from_numpy(rng.gamma(1, 1, (1 if shared else 6, 3, 2)) + 1e-3)
+    compiled, tensor = compiled_expectations(alpha, prior), tensor_expectations(alpha, prior)
+    assert torch.allclose(compiled[0], tensor[0], rtol=1e-12, atol=1e-12)
+    assert np.isclose(compiled[1], tensor[1], rtol=1e-11)
+
+
+def test_compiling_is_announced(capsys, monkeypatch):
+    monkeypatch.setattr(threads, "PATIENCE", 0.01)
+    with threads.announced("something slow"):
+        import time
+
+        time.sleep(0.1)
+    assert "compiling something slow; this happens once" in capsys.readouterr().err
+    with threads.announced("something fast"):
+        pass
+    assert capsys.readouterr().err == ""

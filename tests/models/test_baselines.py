@@ -1,0 +1,105 @@
+"""The four baselines on cases worked out by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import crowdgraph as cg
+
+VOTES = {-1: "no", 1: "yes", 3: "yes"}
+
+
+@pytest.fixture
+def graph():
+    """Three volunteers; x and y have gold. Anna errs once, bert twice, cleo never."""
+    rows = [
+        ("anna", "x", 3),
+        ("bert", "x", -1),
+        ("cleo", "x", 1),
+        ("anna", "y", 1),
+        ("bert", "y", 3),
+        ("cleo", "y", -1),
+        ("anna", "z", -1),
+        ("bert", "z", -1),
+        ("cleo", "z", 3),
+    ]
+    columns = dict(zip(("volunteer", "item", "label"), map(list, zip(*rows, strict=True)), strict=True))
+    return cg.CrowdGraph.from_responses(
+        columns, labels=[-1, 1, 3], gold={"x": "yes", "y": "no"}, classes=["no", "yes"], items={"item": [*"xyz", "w"]}
+    )
+
+
+def test_majority_vote(graph):
+    fit = cg.MajorityVote(votes=VOTES).fit(graph)
+    assert np.allclose(fit.item_probs[:, 1], [2 / 3, 2 / 3, 1 / 3, 1 / 2])
+    assert fit.predict() == {"x": "yes", "y": "yes", "z": "no", "w": "no"}
+    winner = cg.MajorityVote(votes=VOTES, output="winner").fit(graph)
+    assert np.array_equal(winner.item_probs[:, 1], [1, 1, 0, 0.5])
+
+
+def test_weighted_majority(graph):
+    fit = cg.WeightedMajority(votes=VOTES, factor=0.5).fit(graph)
+    assert np.allclose(fit.diagnostics["weights"], [0.5, 0.25, 1.0])
+    assert np.allclose(fit.item_probs[:, 1], [1.5 / 1.75, 0.75 / 1.75, 1 / 1.75, 0.5])
+
+
+def test_mean_score(graph):
+    fit = cg.MeanScore().fit(graph)
+    assert np.allclose(fit.item_probs[:, 1], [(1 + 1) / 4, (1 + 1) / 4, (1 / 3 + 1) / 4, 0.5])
+    given_scores = cg.MeanScore(scores={-1: 0.0, 1: 1.0, 3: 1.0}).fit(graph)
+    assert np.allclose(given_scores.item_probs[:, 1], [2 / 3, 2 / 3, 1 / 3, 0.5])
+    turned = cg.MeanScore(positive="no").fit(graph)
+    assert np.allclose(turned.item_probs[:, ::-1], fit.item_probs)
+
+
+def test_weighted_sum(graph):
+    fit = cg.WeightedSum(votes=VOTES, factor=0.5).fit(graph)
+    means = [(0.5 * 3 - 0.25 + 1) / 1.75, (0.5 + 0.75 - 1) / 1.75, (-0.5 - 0.25 + 3) / 1.75]
+    assert np.allclose(fit.item_probs[:3, 1], (np.array(means) + 1) / 4)
+
+
+def test_a_label_may_vote_for_nobody(graph):
+    fit = cg.MajorityVote(votes={-1: "no", 1: None, 3: "yes"}).fit(graph)
+    assert np.allclose(fit.item_probs[:, 1], [1 / 2, 1 / 2, 1 / 3, 1 / 2])
+
+
+def test_weights_that_would_vanish_still_decide():
+    """A thousand mistakes leave a weight below the smallest float; among such volunteers the better one still wins."""
+    n = 20_000
+    columns = {
+        "volunteer": ["bad"] * n + ["worse"] * (n + 1) + ["bad", "worse"],
+        "item": [*range(n), *range(n + 1), "q", "q"],
+        "label": ["no"] * (2 * n + 1) + ["yes", "no"],
+    }
+    graph = cg.CrowdGraph.from_responses(columns, gold=dict.fromkeys(range(n + 1), "yes"))
+    fit = cg.WeightedMajority(factor=0.5).fit(graph)
+    assert np.allclose(fit.item_probs[-1], [1 / 3, 2 / 3])
+
+
+@given(st.integers(0, 1000))
+def test_weights_without_mistakes_are_a_plain_vote(seed):
+    crowd = cg.simulate.crowd(n_volunteers=5, n_items=20, n_responses=50, gold=0, seed=seed)
+    answered = crowd.graph.items.ids[crowd.graph.items.n_responses > 0]
+    majority = cg.MajorityVote().fit(crowd.graph)
+    unanimous = {
+        item: majority.predict()[item]
+        for item in answered.tolist()
+        if majority.item_probs[crowd.graph.items.table.code(item)].max() == 1
+    }
+    if unanimous:
+        weighted = cg.WeightedMajority().fit(crowd.graph.with_gold(unanimous))
+        assert np.allclose(weighted.item_probs, majority.item_probs)
+
+
+def test_gold_does_not_change_votes(graph):
+    without = graph.with_gold(None, classes=graph.classes)
+    for model in (cg.MajorityVote(votes=VOTES), cg.MeanScore()):
+        assert np.array_equal(model.fit(graph).item_probs, model.fit(without).item_probs)
+
+
+def test_unanswered_responses_are_no_votes():
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ["anna", "bert", "cleo"], "item": ["x", "x", "x"], "label": ["yes", None, "no"]}, missing="keep"
+    )
+    assert np.allclose(cg.MajorityVote().fit(graph).item_probs, 0.5)

@@ -1,0 +1,124 @@
+"""Gibbs-IBCC: its means are the exact posterior's, within what sampling allows."""
+
+import numpy as np
+import pytest
+from scipy.stats import dirichlet, kstest
+
+import crowdgraph as cg
+from crowdgraph.kernels.gibbs import _sample_log_dirichlet
+from crowdgraph.models.gibbs_ibcc import matched, measured
+from crowdgraph.testing import exact_posterior
+
+
+def tiny(seed, *, gold):
+    """Six items of two classes, three labels, three volunteers, nobody twice."""
+    rng = np.random.default_rng(seed)
+    pairs = [(k, i) for k in range(3) for i in range(6) if rng.random() < 0.8]
+    return cg.CrowdGraph.from_responses(
+        {
+            "volunteer": [k for k, _ in pairs],
+            "item": [i for _, i in pairs],
+            "label": rng.integers(0, 3, len(pairs)).tolist(),
+        },
+        labels=[0, 1, 2],
+        classes=["a", "b"],
+        gold=gold,
+        items={"item": list(range(6))},
+    )
+
+
+PRIOR = np.array([[2.0, 1.0, 0.5], [0.3, 1.0, 2.0]])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_means_are_the_exact_posterior(seed):
+    graph = tiny(seed, gold={0: "a"})
+    exact = exact_posterior(graph, confusion_prior=PRIOR, class_prior=[2, 1])
+    model = cg.GibbsIBCC(confusion_prior=PRIOR, class_prior=[2, 1], max_draws=4_000, stop_change=1e-9)
+    with pytest.warns(cg.errors.ConvergenceWarning):
+        fit = model.fit(graph, seed=seed)
+    # Means of conditional probabilities vary less than means of draws, whose error this is.
+    error = np.sqrt(exact.item_probs * (1 - exact.item_probs) / fit.diagnostics["ess"]["watched"])
+    assert (np.abs(fit.item_probs - exact.item_probs) <= 5 * error + 1e-12).all()
+
+
+def test_confusion_is_the_exact_posterior_when_all_is_known():
+    """With gold for everything the Dirichlets are known exactly, and so are their means and spreads."""
+    graph = tiny(0, gold=dict(zip(range(6), "aababb", strict=True)))
+    fit = cg.GibbsIBCC(confusion_prior=PRIOR).fit(graph, seed=0)
+    exact = cg.IBCC(confusion_prior=PRIOR).fit(graph)
+    assert np.allclose(fit.confusion.latest().concentration, exact.confusion.latest().concentration, rtol=1e-9)
+    error = 5 * np.sqrt(0.25 / fit.diagnostics["ess"]["class_probs"])
+    assert np.abs(fit.class_probs - exact.class_probs).max() < error
+
+
+def test_soft_gold_is_drawn_from():
+    graph = tiny(1, gold={0: {"a": 0.3, "b": 0.7}})
+    fit = cg.GibbsIBCC(confusion_prior=PRIOR, stop_change=0.1).fit(graph, seed=0)
+    assert np.allclose(fit.item_probs[0], [0.3, 0.7])
+
+
+def test_draws_of_a_dirichlet():
+    """Logarithms of draws, small concentrations included, are distributed as scipy's."""
+    rng = np.random.default_rng(0)
+    alpha, out = np.array([0.05, 0.7, 3.0]), np.empty(3)
+    draws = np.empty((4_000, 3))
+    for row in draws:
+        _sample_log_dirichlet(rng, alpha, out)
+        row[:] = out
+    assert np.allclose(np.exp(draws).sum(axis=1), 1)
+    other = dirichlet.rvs(alpha, size=4_000, random_state=1)
+    for place in range(3):
+        assert kstest(np.exp(draws[:, place]), other[:, place]).pvalue > 1e-3
+
+
+def test_settles_and_tells_how_sure_it_is():
+    graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=600, gold=0.2, seed=0).graph
+    fit = cg.GibbsIBCC(stop_change=0.05).fit(graph, seed=0)
+    assert fit.converged
+    assert max(fit.diagnostics["r_hat"].values()) < 1.01
+    assert fit.diagnostics["change"] <= 0.05
+    draws = fit.diagnostics["draws"]
+    assert draws["class_probs"].shape == (4, fit.n_iter, 2)
+    assert draws["log_joint"].shape == (4, fit.n_iter)
+    assert np.allclose(draws["class_probs"].sum(axis=2), 1)
+    assert np.allclose(draws["class_probs"].mean(axis=(0, 1)), fit.class_probs)
+
+
+def test_one_chain_and_warm_start():
+    graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=600, gold=0.2, seed=0).graph
+    start = cg.IBCC().fit(graph)
+    fit = cg.GibbsIBCC(chains=1, burn_in=1, stop_change=0.1).fit(graph, seed=0, start=start)
+    assert (fit.item_probs.argmax(axis=1) == start.item_probs.argmax(axis=1)).mean() > 0.9
+
+
+def test_stuck_chains_are_not_called_settled():
+    """Chains that sit in different places have no spread within, and an infinite R-hat."""
+    from crowdgraph.kernels.gibbs import Draws
+
+    def block(value):
+        return Draws(
+            class_probs=np.full((50, 2), value), log_joint=np.zeros(50), change=np.zeros(50), watched=np.zeros((50, 1))
+        )
+
+    assert measured([[block(0.2), block(0.2)]], "rhat")["class_probs"] == 1.0
+    assert measured([[block(0.2), block(0.8)]], "rhat")["class_probs"] == np.inf
+    assert measured([[block(0.2), block(0.8)]], "ess")["class_probs"] == 0.0
+
+
+def test_matched_dirichlets_have_the_moments():
+    alpha = np.array([[2.0, 3.0], [1.0, 0.5], [4.0, 7.0]])
+    total = alpha.sum(axis=0)
+    mean = alpha / total
+    square = alpha * (alpha + 1) / (total * (total + 1))
+    assert np.allclose(matched(mean, square, axis=0), alpha)
+
+
+def test_arviz_takes_the_draws():
+    from arviz_stats.base import array_stats
+
+    graph = tiny(2, gold={0: "a"})
+    fit = cg.GibbsIBCC(confusion_prior=PRIOR, stop_change=0.1).fit(graph, seed=0)
+    draws = fit.diagnostics["draws"]["class_probs"]
+    r_hat = max(array_stats.rhat(draws[:, :, j], chain_axis=0, draw_axis=1) for j in range(2))
+    assert np.isclose(r_hat, fit.diagnostics["r_hat"]["class_probs"])

@@ -1,0 +1,99 @@
+"""Every model keeps the promises that all models make."""
+
+import dataclasses
+
+import pytest
+
+import crowdgraph as cg
+from crowdgraph.models import Model
+from crowdgraph.testing import check_model
+
+MODELS = [
+    getattr(cg.models, name)
+    for name in cg.models.__all__
+    if isinstance(getattr(cg.models, name), type)
+    and issubclass(getattr(cg.models, name), Model)
+    and getattr(cg.models, name) is not Model
+]
+# Models that draw: settings that keep the test short, and how far sampling may move their answers.
+SETTINGS = {"GibbsIBCC": ({"stop_change": 0.2}, 0.1)}
+
+
+@pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.__name__)
+def test_contract(kind):
+    settings, atol = SETTINGS.get(kind.__name__, ({}, 1e-6))
+    check_model(kind(**settings), atol=atol)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        cg.MajorityVote(output="winner"),
+        cg.WeightedMajority(output="winner", factor=0.5),
+        cg.IBCC(learn_prior=True, tol=1e-8),
+        cg.IBCC(confusion_prior="gold", tol=1e-8),
+        cg.IBCC(confusion_prior=(2, 0.5), accelerate=False, class_prior=3),
+        cg.IBCC(restarts=2, tol=1e-9),
+        cg.DawidSkene(smoothing=0),
+    ],
+    ids=repr,
+)
+def test_contract_with_other_settings(model):
+    check_model(model)
+
+
+@pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.__name__)
+def test_shape_of_models(kind):
+    """Models are frozen, take keywords only, and are found at the top level under their own name."""
+    assert getattr(cg, kind.__name__) is kind
+    with pytest.raises(TypeError):
+        kind(1)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        kind().name = "another"
+    assert kind.name in repr(kind.name)
+    assert kind().settings() == {field.name: getattr(kind(), field.name) for field in dataclasses.fields(kind)}
+
+
+def test_every_model_file_is_exported():
+    names = {kind.__name__ for kind in Model.__subclasses__() if kind.__module__.startswith("crowdgraph.models")}
+    assert names == {kind.__name__ for kind in MODELS}
+
+
+class Broken(Model):
+    """A model that returns what a test tells it to."""
+
+    name = "broken"
+
+    def _fit(self, job):
+        majority = cg.MajorityVote()._fit(job)
+        return self.spoil(majority, job)
+
+
+def spoiled(spoil):
+    return type("Spoiled", (Broken,), {"spoil": staticmethod(spoil)})()
+
+
+def test_the_check_fails_models_that_are_wrong():
+    """The contract can fail: each of these breaks one promise."""
+    draws = iter(range(1000))
+    wrong = {
+        "the bound fell": lambda found, job: dataclasses.replace(found, bound=[1.0, 0.5]),
+        "gave another answer": lambda found, job: dataclasses.replace(
+            found, item_probs=_mixed(found.item_probs, 1e-3 * next(draws))
+        ),
+        "did more": lambda found, job: dataclasses.replace(found, item_probs=_toward_first(found.item_probs)),
+        "the majority for": lambda found, job: dataclasses.replace(found, item_probs=found.item_probs[:, ::-1]),
+    }
+    for message, spoil in wrong.items():
+        with pytest.raises(AssertionError, match=message):
+            check_model(spoiled(spoil))
+
+
+def _mixed(probs, share):
+    return (1 - share) * probs + share / probs.shape[1]
+
+
+def _toward_first(probs):
+    pushed = probs.copy()
+    pushed[:, 0] += 0.1
+    return pushed / pushed.sum(axis=1, keepdims=True)
