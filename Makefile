@@ -32,7 +32,7 @@ demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
 
 pictures: demo
-	cp demo/activity.png demo/responses_over_time.png docs/_static
+	cp demo/activity.png demo/responses_over_time.png demo/roc.png docs/_static
 
 test: lint unit docs
 
@@ -48,7 +48,13 @@ docs: $(VENV)/installed-dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
-bench: $(VENV)/installed-dev
+# crowd-kit says that it needs transformers, which its Dawid-Skene does not.
+$(VENV)/installed-bench: $(VENV)/installed-dev
+	$(PIP) --no-deps crowd-kit
+	$(PIP) attrs nltk
+	@touch $@
+
+bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/run.py
 
 check-science: $(VENV)/installed-dev

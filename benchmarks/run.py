@@ -9,8 +9,9 @@ import sys
 
 import graph
 import imports
+import models
 
-BENCHMARKS = {"imports": imports.main, "graph": graph.main}
+BENCHMARKS = {"imports": imports.main, "graph": graph.main, "models": models.main}
 
 
 def main(names: list[str]) -> None:

@@ -15,7 +15,7 @@ out.mkdir(exist_ok=True)
 print("A simulated look-alike of the Galaxy Zoo Supernovae crowd:\n")
 print(graph)
 share = np.bincount(truth.group[graph.responses.volunteer]) / len(graph.responses)
-print("\nBehaviour groups (the simulator knows; models will have to find out):")
+print("\nBehaviour groups (the simulator knows; models have to find out):")
 for code, name in enumerate(truth.group_names):
     print(f"  {name:<14} {np.count_nonzero(truth.group == code):>4} volunteers, {share[code]:.0%} of all responses")
 
@@ -25,10 +25,29 @@ for view in graph.snapshots(counts=[3_000, 12_000, len(graph.responses)]):
     n_seen = [np.count_nonzero(nodes.n_responses) for nodes in (view.volunteers, view.items)]
     print(f"  after {len(view.responses):>6,} responses: {n_seen[0]:,} volunteers, {n_seen[1]:,} items")
 
-# %% Two pictures and the graph itself.
+# %% Who tells the classes best? A fifth of the gold is hidden at a time.
+no, yes = graph.classes
+votes = {-1: no, 1: yes, 3: yes}
+models = {
+    "mean score": cg.MeanScore(),
+    "majority": cg.MajorityVote(votes=votes),
+    "weighted majority": cg.WeightedMajority(votes=votes),
+    "IBCC": cg.IBCC(votes=votes),
+}
+comparison = cg.evaluation.cross_validate(graph, models, progress=True)
+print(f"\n{comparison}")
+
+# %% IBCC knows every volunteer's confusion matrix; the graph carries what it found.
+graph = graph.annotate(cg.IBCC(votes=votes).fit(graph))
+skill = graph.confusion().latest().accuracy(correct={no: [-1], yes: [1, 3]})
+busy = graph.volunteers.n_responses >= 50
+print(f"\nOf {busy.sum()} volunteers with 50 responses or more, {(skill[busy] > 0.8).sum()} are right 4 times of 5.")
+
+# %% Pictures and the graph itself.
+cg.plot.roc(comparison).figure.savefig(out / "roc.png", dpi=150)
 cg.plot.activity(graph).figure.savefig(out / "activity.png", dpi=150)
 cg.plot.responses_over_time(graph).figure.savefig(out / "responses_over_time.png", dpi=150)
 graph.save(out / "supernovae.crowd")
 print("\nWritten:")
-for path in ("activity.png", "responses_over_time.png", "supernovae.crowd"):
+for path in ("roc.png", "activity.png", "responses_over_time.png", "supernovae.crowd"):
     print(f"  {(out / path).resolve()}")

@@ -1,13 +1,9 @@
 """Real crowds, where they are present, come through the doors with the numbers that their description gives."""
 
-import os
-from pathlib import Path
-
 import pytest
+from science.real import load
 
 import crowdgraph as cg
-
-DATA = Path(os.environ.get("CROWDGRAPH_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 # Volunteers, items, responses, labels, gold items and repeated answers, as counted by whoever prepared the files.
 CROWDS = {
@@ -31,12 +27,7 @@ CROWDS = {
 @pytest.mark.filterwarnings("ignore:Gold names classes that are no labels")
 @pytest.mark.parametrize("name", CROWDS)
 def test_real_crowds(name, tmp_path):
-    folder = DATA / name
-    if not folder.is_dir():
-        pytest.skip("the real crowds are not on this machine")
-    gold = folder / "gold.csv"
-    path = next(folder.glob("responses.csv*"))
-    graph = cg.read_csv(path, gold=gold if gold.is_file() else None)
+    graph = load(name)
     counts = (len(graph.volunteers), len(graph.items), len(graph.responses), len(graph.labels), len(graph.gold))
     assert (*counts, int(graph.responses.is_repeat.sum())) == CROWDS[name]
     graph.save(tmp_path / "graph")

@@ -1,0 +1,210 @@
+"""One sweep of IBCC beside other ways to write it and beside crowd-kit, and whole fits."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from crowds import SIZES, Size, crowd
+from scipy.sparse import csr_array
+from scipy.special import digamma
+from side_by_side import measure
+
+import crowdgraph as cg
+from crowdgraph.kernels.ibcc import VariationalBayes
+from crowdgraph.kernels.threads import undisturbed
+from crowdgraph.models.base import Answers
+from crowdgraph.models.tables import Tables
+
+FIT = """
+import sys; sys.path.insert(0, {folder!r})
+import warnings; warnings.simplefilter("ignore")
+import crowdgraph as cg
+from crowds import SIZES, crowd
+graph = crowd(SIZES[{size!r}])
+cg.IBCC().prepare(graph)
+"""
+
+
+def main() -> None:
+    sweeps()
+    flatness()
+    whole_fits()
+
+
+def sweeps() -> None:
+    """Seconds of one sweep or iteration; the contenders take turns in one process."""
+    print("Seconds of one sweep (crowd-kit: one Dawid-Skene iteration), medians of turns taken in one process.\n")
+    print("| size | ours | scipy CSR | torch CSR | crowd-kit | scipy / ours | crowd-kit / ours | ours / memory floor |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    for name, size in SIZES.items():
+        graph = crowd(size)
+        ours = our_step(graph)
+        contenders = {"ours": ours, "scipy": scipy_sweep(graph), "torch": torch_step(graph)}
+        seconds = turns(contenders, repeats=9)
+        kit = crowd_kit_iteration(graph)
+        floor = memory_floor(size)
+        print(
+            f"| {name} | {seconds['ours']:.4f} | {seconds['scipy']:.4f} | {seconds['torch']:.4f} | {kit:.3f} "
+            f"| {seconds['scipy'] / seconds['ours']:.1f} | {kit / seconds['ours']:.0f} "
+            f"| {seconds['ours'] / floor:.1f} |",
+            flush=True,
+        )
+
+
+def flatness() -> None:
+    """Nanoseconds for each response as the crowd grows in all its sizes."""
+    steps = {}
+    for millions in (1, 3, 10):
+        n_responses = millions * 1_000_000
+        size = Size(n_responses // 10, n_responses // 200, n_responses, 3, 3)
+        steps[f"{millions} million"] = our_step(crowd(size))
+    seconds = turns(steps, repeats=9)
+    print("\n| responses (items a tenth, volunteers a 200th, J = L = 3) | ns for each response in a sweep |\n|---|--:|")
+    for name, value in seconds.items():
+        print(f"| {name} | {value / int(name.split()[0]) * 1e3:.1f} |", flush=True)
+
+
+def whole_fits() -> None:
+    """Sweeps until no class probability changes by more than 1e-5, with and without leaps; seconds and memory."""
+    print("\n| size | crowd | sweeps | without leaps | same bound | seconds | seconds without |")
+    print("|---|---|--:|--:|---|--:|--:|")
+    for name in ("b", "c"):
+        for skill in ("good", "poor") if name == "b" else ("good",):
+            graph = crowd(SIZES[name], skill=skill)
+            found = {}
+            for accelerate in (True, False):
+                start = time.perf_counter()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    fit = cg.IBCC(accelerate=accelerate).fit(graph)
+                found[accelerate] = fit, time.perf_counter() - start
+            fast, plain = found[True][0], found[False][0]
+            same = abs(fast.bound[-1] - plain.bound[-1]) < 1e-9 * abs(plain.bound[-1])
+            print(
+                f"| {name} | {skill} | {fast.n_iter} | {plain.n_iter}{'' if plain.converged else '+'} "
+                f"| {'yes' if same else f'{fast.bound[-1] - plain.bound[-1]:+.3g}'} "
+                f"| {found[True][1]:.1f} | {found[False][1]:.1f} |",
+                flush=True,
+            )
+    folder = str(Path(__file__).parent)
+    pieces = {name: (FIT.format(folder=folder, size=name), "fit = cg.IBCC().fit(graph)") for name in ("b", "c")}
+    print("\n| size | whole fit | peak memory beside the graph |\n|---|--:|--:|")
+    for name, measured in measure(pieces, repeats=3).items():
+        print(f"| {name} | {measured.seconds:.1f} s | {measured.peak_bytes / 2**30:.2f} GiB |", flush=True)
+
+
+def turns(contenders: dict[str, Callable[[], Any]], *, repeats: int) -> dict[str, float]:
+    """The median seconds of each, after one unmeasured turn."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    with undisturbed():
+        for turn in range(repeats + 1):
+            for name, run in contenders.items():
+                time.sleep(0.1)  # threads of the one before stop waiting for more work
+                start = time.perf_counter()
+                run()
+                if turn:
+                    times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def prior_of(size: tuple[int, int]) -> np.ndarray:
+    n_labels, n_classes = size
+    return np.where(np.eye(n_labels, n_classes) > 0, 4.0, 1.0)
+
+
+def our_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
+    tables = Tables(Answers(graph))
+    sweeper, expectations = tables.kernels()
+    probs, fixed = tables.items()
+    n_volunteers, n_labels, n_classes = tables.shape
+    step = VariationalBayes(
+        sweeper,
+        expectations,
+        prior=torch.from_numpy(prior_of((n_labels, n_classes))[None]),
+        class_prior=torch.ones(n_classes, dtype=torch.float64),
+        probs=probs,
+        fixed=fixed,
+        n_volunteers=n_volunteers,
+    )
+    state = step(step.from_counts(torch.zeros(tables.shape, dtype=torch.float64), torch.zeros(n_classes))).state
+    return lambda: step(state)
+
+
+def scipy_sweep(graph: cg.CrowdGraph) -> Callable[[], Any]:
+    """The sweep as one would write it with scipy: an item-major matrix and its transposed view."""
+    n_items, n_volunteers, n_labels = len(graph.items), len(graph.volunteers), len(graph.labels)
+    n_classes = len(graph.classes)
+    code = graph.responses.volunteer.astype(np.int64) * n_labels + graph.responses.label
+    places = (graph.responses.item, code)
+    matrix = csr_array((np.ones(len(code)), places), shape=(n_items, n_volunteers * n_labels))
+    matrix.sort_indices()
+    back = matrix.T
+    alpha = prior_of((n_labels, n_classes)) + np.random.default_rng(0).random((n_volunteers, n_labels, n_classes))
+
+    def sweep() -> Any:
+        logs = (digamma(alpha) - digamma(alpha.sum(1, keepdims=True))).reshape(-1, n_classes)
+        weights = matrix @ logs
+        probs = np.exp(weights - weights.max(1, keepdims=True))
+        probs /= probs.sum(1, keepdims=True)
+        return back @ probs
+
+    return sweep
+
+
+def torch_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
+    """Our tensor version, on the processor, with torch's own threads."""
+    from crowdgraph.kernels.ibcc import tensor_expectations
+    from crowdgraph.kernels.sweep import TensorSweep
+
+    tables = Tables(Answers(graph))
+    sweeper = TensorSweep(tables.responses, device=torch.device("cpu"), dtype=torch.float64)
+    probs, fixed = tables.items()
+    _, n_labels, n_classes = tables.shape
+    prior = torch.from_numpy(prior_of((n_labels, n_classes))[None])
+    alpha = prior + torch.rand(tables.shape, dtype=torch.float64)
+
+    def step() -> None:
+        torch.set_num_threads(2)
+        logs, _ = tensor_expectations(alpha, prior)
+        sweeper(logs, torch.zeros(n_classes, dtype=torch.float64), probs, fixed)
+        torch.set_num_threads(1)
+
+    return step
+
+
+def crowd_kit_iteration(graph: cg.CrowdGraph) -> float:
+    """Seconds of one more iteration of crowd-kit's Dawid-Skene: three against one."""
+    from crowdkit.aggregation import DawidSkene
+
+    responses = graph.responses
+    frame = pd.DataFrame({"task": responses.item, "worker": responses.volunteer, "label": responses.label})
+    seconds = []
+    for n_iter in (1, 3):
+        start = time.perf_counter()
+        DawidSkene(n_iter=n_iter, tol=-np.inf).fit(frame)
+        seconds.append(time.perf_counter() - start)
+    return (seconds[1] - seconds[0]) / 2
+
+
+def memory_floor(size: Size) -> float:
+    """Seconds to read what a sweep must read and write what it must write, at the measured speed of a copy."""
+    source = torch.zeros(2**25, dtype=torch.float64)
+    target = torch.empty_like(source)
+    torch.set_num_threads(2)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        target.copy_(source)
+        times.append(time.perf_counter() - start)
+    speed = 2 * source.nbytes / min(times)
+    table = size.n_volunteers * size.n_labels * size.n_classes * 8
+    n_bytes = 4 * size.n_responses + 8 * size.n_items + 2 * 8 * size.n_items * size.n_classes + 2 * table
+    return n_bytes / speed

@@ -1,0 +1,53 @@
+"""# Combine the crowd
+
+What is the true class of each item, how sure are we, and how good is each volunteer?
+"""
+
+# %% A look-alike of the Galaxy Zoo Supernovae crowd: labels are -1, 1 and 3, classes are supernova or not.
+from pathlib import Path
+
+import crowdgraph as cg
+
+graph = cg.simulate.galaxy_zoo_supernovae(seed=0).graph
+no, yes = graph.classes
+votes = {-1: no, 1: yes, 3: yes}
+print(graph)
+
+# %% Pretend that a third of the gold is all we have. IBCC learns every volunteer's confusion matrix, and the classes.
+known = list(graph.gold)[::3]
+sparse = graph.with_gold({item: graph.gold[item] for item in known}, classes=graph.classes)
+fit = cg.IBCC(votes=votes).fit(sparse)
+print(fit)
+sparse = sparse.annotate(fit)
+right = sum(fit.predict()[item] == graph.gold[item] for item in graph.gold if item not in sparse.gold)
+print(f"{right} of {len(graph.gold) - len(known)} items without gold are told right")
+
+# %% How good is the busiest volunteer, and what do they change?
+busiest = graph.volunteers.ids[graph.volunteers.n_responses.argmax()]
+print(sparse.volunteers[busiest].confusion.latest())
+print(fit.influence(volunteer=busiest))
+
+# %% What would they say about an item they have not seen? And the least certain items of all:
+unseen = next(iter(fit.predict_responses(sparse, volunteers=[busiest])["item"]))
+print(fit.predict_response(busiest, unseen))
+print(fit.to_frame().assign(sure=fit.item_probs.max(axis=1)).nsmallest(3, "sure"))
+
+# %% What was learned until summer is where autumn starts.
+summer = cg.IBCC(votes=votes).fit(graph.before("2010-08-01"))
+autumn = cg.IBCC(confusion_prior=summer.as_prior(strength=0.8)).fit(graph.window("2010-08-01", None))
+print(autumn, autumn.prior)
+
+# %% Is it worth it? Hide a fifth of the gold at a time, and see who finds it.
+models = {
+    "mean score": cg.MeanScore(),
+    "majority": cg.MajorityVote(votes=votes),
+    "weighted majority": cg.WeightedMajority(votes=votes),
+    "Dawid-Skene": cg.DawidSkene(votes=votes),
+    "IBCC": cg.IBCC(votes=votes),
+}
+comparison = cg.evaluation.cross_validate(graph, models)
+print(comparison)
+out = Path("demo")
+out.mkdir(exist_ok=True)
+cg.plot.roc(comparison).figure.savefig(out / "roc.png", dpi=150)
+cg.plot.reliability(comparison).figure.savefig(out / "reliability.png", dpi=150)
