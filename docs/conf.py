@@ -1,5 +1,11 @@
 """Sphinx settings."""
 
+from typing import Any
+
+from docutils.nodes import SkipNode, math, math_block
+from latex2mathml.converter import convert
+from sphinx.util.math import wrap_displaymath
+
 import crowdgraph
 
 project = "crowdgraph"
@@ -7,7 +13,7 @@ author = "The crowdgraph authors"
 copyright = "2026, the crowdgraph authors"
 version = release = crowdgraph.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "matplotlib.sphinxext.plot_directive"]
+extensions = ["sphinx.ext.autodoc", "numpydoc", "matplotlib.sphinxext.plot_directive"]
 html_theme = "pydata_sphinx_theme"
 html_title = "crowdgraph"
 html_static_path = ["_static"]
@@ -25,3 +31,21 @@ plot_rcparams = {"figure.constrained_layout.use": True}
 plot_apply_rcparams = True
 nitpicky = False
 default_role = "obj"
+
+html_math_renderer = "mathml"
+
+
+def show_inline(writer: Any, node: math) -> None:
+    """Formulas as MathML, which browsers draw themselves: pages need no network."""
+    writer.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def show_block(writer: Any, node: math_block) -> None:
+    """Displayed formulas likewise."""
+    writer.body.append(f"<p>{convert(wrap_displaymath(node.astext(), None, False).strip(), display='block')}</p>")
+    raise SkipNode
+
+
+def setup(app: Any) -> None:
+    app.add_html_math_renderer("mathml", (show_inline, None), (show_block, None))
