@@ -43,7 +43,9 @@ def show_inline(writer: Any, node: math) -> None:
 
 def show_block(writer: Any, node: math_block) -> None:
     """Displayed formulas likewise."""
-    writer.body.append(f"<p>{convert(wrap_displaymath(node.astext(), None, False).strip(), display='block')}</p>")
+    writer.body.append(
+        f"<p>{convert(wrap_displaymath(node.astext(), label=None, numbering=False).strip(), display='block')}</p>"
+    )
     raise SkipNode
 
 
