@@ -50,6 +50,8 @@ def exact_posterior(graph: CrowdGraph, *, confusion_prior: ArrayLike, class_prio
     from scipy.special import gammaln, logsumexp
 
     n_items, n_classes, n_labels = len(graph.items), len(graph.classes), len(graph.labels)
+    if graph.gold.is_soft.any():
+        raise ParameterError("Gold must be certain: a probability is no evidence that could be summed over.")
     if n_classes**n_items > 10**6:
         raise ParameterError(f"{n_classes} classes and {n_items} items make too many labellings to sum over.")
     prior = np.broadcast_to(np.asarray(confusion_prior, float), (len(graph.volunteers), n_classes, n_labels))

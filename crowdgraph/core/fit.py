@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from crowdgraph.core.clock import Moment
-from crowdgraph.core.columns import Array, value_tuple
+from crowdgraph.core.columns import Array, id_array, value_tuple
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.influence import Influence, without
 from crowdgraph.core.prior import CrowdPrior
@@ -142,7 +142,7 @@ class ModelFit(Result):
         Parameters
         ----------
         volunteer
-            A volunteer of the graph; one whom nobody has met is predicted from the shared prior.
+            A volunteer of the graph; one who is not in it is predicted from the prior.
         item
             An item of the graph.
         at
@@ -193,17 +193,17 @@ class ModelFit(Result):
         """
         if self.confusion is None or self.prior is None or self.class_concentration is None:
             raise NotAnnotatedError(f"The model {self.model!r} has no Dirichlets that could become a prior; use IBCC.")
-        if not 0 <= strength <= 1:
-            raise ParameterError(f"strength={strength!r} must lie between 0 and 1.")
-        ids = self.confusion.ids
-        old = np.broadcast_to(self.prior.shared, (len(ids), *self.prior.shared.shape)).copy()
-        own = [code for code, name in enumerate(ids.tolist()) if name in self.prior.table]
-        if own:
-            old[own] = self.prior.confusion[self.prior.table.codes(ids[own])]
-        learned = self.confusion.latest().concentration
+        if not isinstance(strength, int | float | np.number) or not 0 <= strength <= 1:
+            raise ParameterError(f"strength={strength!r} must be a number from 0 to 1.")
+        met = self.confusion.ids.tolist()
+        # Volunteers who did not come this time keep what was known of them.
+        absent = [volunteer for volunteer in self.prior.ids.tolist() if volunteer not in self.confusion.table]
+        old = np.array([self.prior.of(volunteer) for volunteer in [*met, *absent]])
+        confusion = old.copy()
+        confusion[: len(met)] += strength * (self.confusion.latest().concentration - old[: len(met)])
         return CrowdPrior(
-            ids=ids,
-            confusion=old + strength * (learned - old),
+            ids=id_array([*met, *absent]),
+            confusion=confusion,
             shared=self.prior.shared,
             class_concentration=(1 - strength) * self.prior.class_concentration + strength * self.class_concentration,
             classes=self.classes,
@@ -265,7 +265,8 @@ class ModelFit(Result):
     def _confusion(self, volunteer: Hashable, at: Moment | None) -> Array:
         track = self._tracked()
         if volunteer not in track.table and self.prior is not None:
-            return np.asarray(self.prior.shared / self.prior.shared.sum(axis=1, keepdims=True))
+            concentration = self.prior.of(volunteer)
+            return np.asarray(concentration / concentration.sum(axis=1, keepdims=True))
         history = track.of(volunteer)
         return (history.latest() if at is None else history.at(at)).mean
 

@@ -383,7 +383,9 @@ def predicted_frame(
     seen = graph.responses.volunteer[answered].astype(np.int64) * n_items + graph.responses.item[answered]
     pairs = np.setdiff1d((people[:, None] * n_items + things).ravel(), seen)
     volunteer, item = pairs // n_items, pairs % n_items
-    probs = np.einsum("pj,pjl->pl", fit.item_probs[item], track.latest().mean[volunteer])
+    mean, probs = track.latest().mean, np.zeros((len(pairs), len(track.labels)))
+    for code in range(len(fit.classes)):
+        probs += fit.item_probs[item, code, None] * mean[volunteer, code]
     names = id_array(track.labels)
     columns = {
         "volunteer": Coded(volunteer, graph.volunteers.ids),

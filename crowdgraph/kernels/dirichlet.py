@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["best_concentration", "expected_log", "log_normaliser"]
+from crowdgraph.kernels.iterate import Step, climb
+
+__all__ = ["best_concentration", "expected_log", "log_normaliser", "shared_concentration"]
 
 
 def expected_log(concentration: Tensor, *, axis: int) -> Tensor:
@@ -54,3 +56,23 @@ def best_concentration(mean_logs: Tensor, start: Tensor, *, n_steps: int = 100) 
         alpha = torch.where(worse[..., None], alpha, trial)
         now = torch.where(worse, now, reached)
     return alpha
+
+
+def shared_concentration(counts: Tensor, given: Tensor) -> Tensor:
+    r"""The Dirichlet rows, (J, L), under which counts by person, (K, J, L), are most probable (empirical Bayes).
+
+    One more, imagined person, who is distributed as the rows `given` say, keeps them finite. By expectation
+    maximisation: the E-step works out everybody's expected logarithms, the M-step the Dirichlet that fits their mean.
+    """
+    imagined = expected_log(given, axis=1)
+
+    def step(state: Tensor) -> Step:
+        alpha = state.reshape(given.shape)
+        posterior = alpha + counts
+        evidence = (log_normaliser(posterior, axis=2) - log_normaliser(alpha, axis=1)).sum()
+        height = evidence + ((alpha - 1) * imagined).sum() - log_normaliser(alpha, axis=1).sum()
+        mean_logs = (expected_log(posterior, axis=2).sum(0) + imagined) / (len(counts) + 1)
+        following = best_concentration(mean_logs, alpha)
+        return Step(following.ravel(), float(height), float(((following - alpha) / alpha).abs().max()))
+
+    return climb(step, given.ravel(), max_iter=1_000, tol=1e-6, accelerate=True).state.reshape(given.shape)

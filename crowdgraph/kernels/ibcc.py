@@ -115,13 +115,16 @@ class VariationalBayes:
         swept = self._sweeper(logs, class_logs, self.probs, self.fixed)
         class_spread = log_normaliser(classes, axis=0) - ((classes - self._class_prior) * class_logs).sum()
         bound = swept.evidence + self._constant + spread + float(class_spread)
+        change = swept.change
         if self._imagined:
             bound += self._imagined_fit(prior) - self._norm(prior)
-            prior = self._learned(logs, prior)
+            before, prior = prior, self._learned(logs, prior)
+            # Classes may be settled, by gold for one, while the prior is still on its way.
+            change = max(change, float(((prior - before) / before).abs().max()))
         else:
             bound -= self._prior_norm
         following = Posterior(prior + swept.counts, self._class_prior + swept.class_counts, prior)
-        return Step(self.state(following), bound, swept.change)
+        return Step(self.state(following), bound, change)
 
     def _norm(self, prior: Tensor) -> float:
         """The log normalising constants of all volunteers' priors."""

@@ -15,6 +15,8 @@ __all__ = ["Path", "Step", "climb"]
 
 # Plain steps before the first leap, so that leaps start inside the mode to which the start belongs.
 SETTLE = 5
+# States are positive numbers; a leap goes no further than this.
+LEAST = 1e-300
 # Sums of a million terms differ by this much, relatively, from rounding alone.
 ROUNDING = 1e-13
 
@@ -106,7 +108,7 @@ def _leap(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
     length = float(speed.norm()) / curvature if curvature > 0 else 0.0
     if not length > 1:
         return None
-    return torch.exp(start + 2 * length * speed + length**2 * turn)
+    return torch.exp(start + 2 * length * speed + length**2 * turn).clamp(LEAST, 1 / LEAST)
 
 
 def _finite(objective: float) -> float:

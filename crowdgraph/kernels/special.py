@@ -13,7 +13,7 @@ HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 LARGE = 8.0
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def digamma_and_log_gamma(x: float) -> tuple[float, float]:
     r"""The digamma function and the logarithm of the gamma function of `x` > 0, together.
 

@@ -36,7 +36,7 @@ LEAST_RESPONSES = 20_000
 class CompiledSweep:
     """The sweep on CPUs, fused; see `crowdgraph.kernels.sweep.Sweeper`."""
 
-    def __init__(self, responses: ItemResponses, *, n_classes: int, dtype: torch.dtype) -> None:
+    def __init__(self, responses: ItemResponses, *, n_classes: int) -> None:
         codes = responses.codes.numpy()
         self._shape = (responses.n_volunteers, responses.n_labels, n_classes)
         self._starts = responses.starts.numpy()
@@ -44,13 +44,13 @@ class CompiledSweep:
         self._codes = codes.view(f"u{codes.itemsize}")
         n_rows = responses.n_volunteers * responses.n_labels
         self._totals = np.bincount(codes, minlength=n_rows).astype(np.float64)
-        table = np.dtype((np.float32 if dtype == torch.float32 else np.float64, (n_rows, 2 * (n_classes - 1))))
-        most = min(MOST_BYTES // max(table.itemsize, 1), len(codes) // LEAST_RESPONSES)
+        width = 2 * (n_classes - 1)
+        most = min(MOST_BYTES // max(8 * n_rows * width, 1), len(codes) // LEAST_RESPONSES)
         shares = edges(len(codes), at_most=most)
         self._edges = np.searchsorted(self._starts, shares)
         self._edges[-1] = len(self._starts) - 1
-        self._tables = np.empty((len(shares) - 1, *table.shape), dtype=table.base)
-        ready(n_classes, self._codes.dtype, table.base)
+        self._tables = np.empty((len(shares) - 1, n_rows, width))
+        ready(n_classes, self._codes.dtype)
 
     def __call__(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Sweep:
         """Sweep once; see `Sweeper`."""
@@ -102,11 +102,11 @@ def compiled_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
 
 
 @cache
-def ready(n_classes: int, code_type: np.dtype[Any], float_type: np.dtype[Any]) -> None:
-    """Compile the kernels for these types, or load them from the disk, by a sweep over one response."""
+def ready(n_classes: int, code_type: np.dtype[Any]) -> None:
+    """Compile the kernels for a number of classes, or load them from the disk, by a sweep over one response."""
     cube = np.ones((1, 1, 1))
     starts, codes = np.array([0, 1]), np.zeros(1, dtype=code_type)
-    tables = np.zeros((1, 1, 2 * (n_classes - 1)), dtype=float_type)
+    tables = np.zeros((1, 1, 2 * (n_classes - 1)))
     logs, probs = np.zeros((1, n_classes)), np.full((1, n_classes), 1 / n_classes)
     with announced(f"the sweep over responses for {n_classes} classes"):
         sweep_for(n_classes)(
@@ -121,7 +121,7 @@ def sweep_for(n_classes: int) -> Callable[..., tuple[float, float]]:
     """The compiled sweep for a number of classes; known when compiling, it lets short loops be unrolled."""
     rest = n_classes - 1
 
-    @njit(cache=True, nogil=True)
+    @njit(cache=True, nogil=True, error_model="numpy")
     def sweep(
         first_item: int,
         last_item: int,
@@ -187,7 +187,7 @@ def sweep_for(n_classes: int) -> Callable[..., tuple[float, float]]:
     return sweep
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _collect(first: int, last: int, tables: Any, totals: Any, counts: Any) -> None:
     """Add the threads' counts; those of the first class are what the others leave."""
     n_parts, _, width = tables.shape
@@ -203,7 +203,7 @@ def _collect(first: int, last: int, tables: Any, totals: Any, counts: Any) -> No
         counts[row, 0] = max(left, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _expectations(first: int, last: int, alpha: Any, prior: Any, logs: Any) -> float:
     """The expected logarithms of some volunteers' Dirichlets, and their part of the bound."""
     _, n_labels, n_classes = alpha.shape

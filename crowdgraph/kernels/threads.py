@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Timer
+from threading import Lock, Timer
 from typing import TypeVar
 
 import numpy as np
@@ -38,15 +38,30 @@ def in_parallel(part: Callable[[int], Found], n_parts: int) -> list[Found]:
         return list(pool.map(part, range(n_parts)))
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Keep torch to one thread meanwhile: its threads wait for work busily, on the processors that ours need."""
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(n_threads)
+class undisturbed:  # noqa: N801 - used as a statement
+    """Keep torch to one thread meanwhile: its threads wait for work busily, on the processors that ours need.
+
+    Fits may run beside each other; the last one to end gives torch its threads back.
+    """
+
+    _lock = Lock()
+    _n_running = 0
+    _n_threads = 1
+
+    def __enter__(self) -> None:
+        cls = undisturbed
+        with cls._lock:
+            if cls._n_running == 0:
+                cls._n_threads = torch.get_num_threads()
+            cls._n_running += 1
+            torch.set_num_threads(1)
+
+    def __exit__(self, *_: object) -> None:
+        cls = undisturbed
+        with cls._lock:
+            cls._n_running -= 1
+            if cls._n_running == 0:
+                torch.set_num_threads(cls._n_threads)
 
 
 @contextmanager

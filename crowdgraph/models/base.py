@@ -24,7 +24,7 @@ from crowdgraph.errors import (
     warn,
 )
 
-__all__ = ["Answers", "Findings", "Job", "Model", "check_positive", "check_whole"]
+__all__ = ["Answers", "Findings", "Job", "Model", "check_bool", "check_positive", "check_whole", "is_number"]
 
 
 class Answers:
@@ -86,7 +86,7 @@ class Findings:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Model(ABC):
     """A model of how a crowd labels items.
 
@@ -114,7 +114,7 @@ class Model(ABC):
         progress
             Whether to show a progress bar.
         """
-        self._check(graph, start)
+        self._check(graph, seed, start)
         fit = self._as_fit(graph, self._fit(Job(Answers(graph), seed, start, progress)))
         self._tell(fit, graph)
         return fit
@@ -124,7 +124,7 @@ class Model(ABC):
 
     def refit(self, graph: CrowdGraph, start: ModelFit) -> ModelFit:
         """The fit of a graph in the mode in which `start` lies, for models that iterate; a new fit for others."""
-        return self.fit(graph, start=start)
+        return self.fit(graph, seed=0, start=start)
 
     @abstractmethod
     def _fit(self, job: Job) -> Findings:
@@ -140,11 +140,12 @@ class Model(ABC):
             items=graph.items.ids,
             classes=graph.classes,
             params=self.settings(),
-            origin=Origin(self, graph),
+            # Without annotations: a graph that carries this fit would otherwise hold all the graphs before it.
+            origin=Origin(self, graph._with()),
             **{part.name: getattr(found, part.name) for part in fields(found)},
         )
 
-    def _check(self, graph: CrowdGraph, start: ModelFit | None) -> None:
+    def _check(self, graph: CrowdGraph, seed: int | None, start: ModelFit | None) -> None:
         if not isinstance(graph, CrowdGraph):
             raise ParameterError(
                 f"A model is fitted to a CrowdGraph; got a {type(graph).__name__}. Make one with "
@@ -155,6 +156,8 @@ class Model(ABC):
                 f"The graph has the single class {graph.classes[0]!r}, so there is nothing to tell apart. Name all "
                 "classes that may be true with classes=[...] when building the graph."
             )
+        if seed is not None and (not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0):
+            raise ParameterError(f"seed={seed!r} must be a whole number from 0 up, or None to draw anew each time.")
         if not (graph.responses.label >= 0).any():
             raise InputError("The graph has no answers, so there is nothing to combine.")
         if start is not None:
@@ -200,11 +203,21 @@ def _has_collapsed(item_probs: Array, graph: CrowdGraph) -> bool:
     return len(np.unique(tallies.argmax(axis=1))) > 1
 
 
+def is_number(value: object) -> bool:
+    """Whether a value is a real number, of Python or of NumPy."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def check_positive(name: str, value: object) -> None:
     """Raise unless a setting is a finite number above zero."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 0 < float(value) < float("inf"):  # type: ignore[arg-type]
+    if not is_number(value) or not 0 < value < float("inf"):  # type: ignore[operator]
         raise ParameterError(f"{name}={value!r} must be a number above zero.")
+
+
+def check_bool(name: str, value: object) -> None:
+    """Raise unless a setting is True or False."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name}={value!r} must be True or False.")
 
 
 def check_whole(name: str, value: object, *, least: int = 1) -> None:

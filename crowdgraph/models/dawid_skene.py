@@ -10,15 +10,18 @@ import numpy as np
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
-from crowdgraph.models.base import Findings, Job, Model, check_positive, check_whole
+from crowdgraph.models.base import Findings, Job, Model, check_bool, check_positive, check_whole, is_number
 from crowdgraph.models.progress import progress_bar
 from crowdgraph.models.tallies import vote_findings
 from crowdgraph.models.votes import Votes, check_mapping, vote_codes
 
 __all__ = ["DawidSkene"]
 
+# A Dirichlet has no concentration of zero; this one changes no estimate that anybody would notice.
+LEAST_COUNT = 1e-9
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DawidSkene(Model):
     """Confusion matrices and class proportions of greatest likelihood, by expectation maximisation.
 
@@ -61,14 +64,15 @@ class DawidSkene(Model):
         check_mapping("votes", self.votes)
         check_whole("max_iter", self.max_iter, least=2)
         check_positive("tol", self.tol)
-        if not isinstance(self.smoothing, int | float) or not 0 <= self.smoothing < float("inf"):
+        check_bool("accelerate", self.accelerate)
+        if not is_number(self.smoothing) or not 0 <= self.smoothing < float("inf"):
             raise ParameterError(f"smoothing={self.smoothing!r} must be a number from 0 up.")
 
     def prepare(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep over the responses."""
         from crowdgraph.kernels.sweep_compiled import ready
 
-        ready(len(graph.classes), np.dtype(np.uint32), np.dtype(np.float64))
+        ready(len(graph.classes), np.dtype(np.uint32))
 
     def _fit(self, job: Job) -> Findings:
         from crowdgraph.kernels.dawid_skene import ExpectationMaximisation
@@ -97,13 +101,13 @@ class DawidSkene(Model):
                 on_step=lambda _: bar.update(),
             )
         counts, class_counts = step.counts(path.state)
-        nothing = np.full((1, len(graph.classes), len(graph.labels)), max(self.smoothing, np.finfo(float).tiny))
+        nothing = np.full((1, len(graph.classes), len(graph.labels)), max(self.smoothing, LEAST_COUNT))
         return Findings(
             item_probs=step.probs.numpy(),
             class_probs=(class_counts / class_counts.sum()).numpy(),
             confusion=ConfusionTrack.static(
                 ids=graph.volunteers.ids,
-                concentration=tables.confusion(counts, others=nothing),
+                concentration=np.maximum(tables.confusion(counts, others=nothing), LEAST_COUNT),
                 classes=graph.classes,
                 labels=graph.labels,
             ),

@@ -14,7 +14,14 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.models.base import Findings, Job, Model, check_positive, check_whole
-from crowdgraph.models.priors import ClassPrior, ConfusionPrior, checked_confusion_prior, crowd_prior, own_confusion
+from crowdgraph.models.priors import (
+    ClassPrior,
+    ConfusionPrior,
+    checked_class_prior,
+    checked_confusion_prior,
+    crowd_prior,
+    own_confusion,
+)
 from crowdgraph.models.progress import progress_bar
 from crowdgraph.models.votes import Votes, check_mapping
 
@@ -28,7 +35,7 @@ __all__ = ["GibbsIBCC"]
 BLOCK, WATCHED = 100, 100
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class GibbsIBCC(Model):
     r"""The model of `IBCC`, by Gibbs sampling.
 
@@ -81,8 +88,9 @@ class GibbsIBCC(Model):
     def __post_init__(self) -> None:
         object.__setattr__(self, "confusion_prior", checked_confusion_prior(self.confusion_prior))
         check_mapping("votes", self.votes)
-        for name in ("chains", "burn_in", "max_draws", "stop_for"):
-            check_whole(name, getattr(self, name))
+        object.__setattr__(self, "class_prior", checked_class_prior(self.class_prior))
+        for name, least in (("chains", 1), ("burn_in", 1), ("max_draws", 20), ("stop_for", 1)):
+            check_whole(name, getattr(self, name), least=least)
         check_positive("stop_change", self.stop_change)
         check_positive("r_hat", self.r_hat)
 
@@ -91,7 +99,7 @@ class GibbsIBCC(Model):
         from crowdgraph.kernels.gibbs import ready as sampler_ready
         from crowdgraph.kernels.sweep_compiled import ready
 
-        ready(len(graph.classes), np.dtype(np.uint32), np.dtype(np.float64))
+        ready(len(graph.classes), np.dtype(np.uint32))
         sampler_ready()
 
     def _fit(self, job: Job) -> Findings:
@@ -239,7 +247,8 @@ def measured(blocks: list[list[Draws]], what: str) -> dict[str, float]:
         moving = np.ptp(values, axis=1).max(axis=0) > 0
         stuck = values[:, 0, ~moving]
         differs = stuck.size > 0 and bool(np.ptp(stuck, axis=0).max() > 0)
-        found = getattr(array_stats, what)(values[:, :, moving], chain_axis=0, draw_axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = getattr(array_stats, what)(values[:, :, moving], chain_axis=0, draw_axis=1)
         if what == "rhat":
             worst[name] = np.inf if differs else float(np.max(found, initial=1.0))
         else:
@@ -249,6 +258,8 @@ def measured(blocks: list[list[Draws]], what: str) -> dict[str, float]:
 
 def matched(mean: Array, square: Array, *, axis: int) -> Array:
     """The Dirichlets along an axis with given means, whose entries vary as much in sum as the given squares say."""
+    if mean.shape[axis] == 1:
+        return mean  # a single label is certain, whatever its concentration
     spread = (square - mean**2).sum(axis=axis, keepdims=True)
     weight = (mean * (1 - mean)).sum(axis=axis, keepdims=True) / np.maximum(spread, 1e-12) - 1
     return np.asarray(np.maximum(mean * np.maximum(weight, 1e-6), 1e-12))

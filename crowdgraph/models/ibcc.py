@@ -13,10 +13,11 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError, one_of
-from crowdgraph.models.base import Findings, Job, Model, check_positive, check_whole
+from crowdgraph.models.base import Findings, Job, Model, check_bool, check_positive, check_whole
 from crowdgraph.models.priors import (
     ClassPrior,
     ConfusionPrior,
+    checked_class_prior,
     checked_confusion_prior,
     crowd_prior,
     gold_counts,
@@ -47,7 +48,7 @@ class End(NamedTuple):
 IMAGINED = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class IBCC(Model):
     r"""Independent Bayesian classifier combination, by variational Bayes.
 
@@ -77,7 +78,8 @@ class IBCC(Model):
     learn_prior
         Whether to learn the shared confusion prior from the crowd itself (empirical Bayes): it becomes the Dirichlet
         under which the volunteers, and one imagined volunteer as the given prior says, are most probable. New
-        volunteers then share it. The bound is then that of the fit with the learned prior.
+        volunteers then share it. The bound is then that of the fit with the learned prior, less the divergence of the
+        given prior from it (the imagined volunteer's).
     restarts
         How many random starts to try beside the usual one; the highest bound is kept.
     compare_starts
@@ -86,7 +88,8 @@ class IBCC(Model):
     max_iter, tol
         When to stop: after so many sweeps over the responses, or when no class probability changes by more.
     device, dtype
-        Where and in which precision to compute: ``"cpu"`` runs compiled code, others run tensors, such as ``"cuda"``.
+        Where to compute: ``"cpu"`` runs compiled code in double precision; others, such as ``"cuda"``, run tensors of
+        type `dtype`.
     accelerate
         Whether to leap ahead between sweeps (SQUAREM) where that does not lower the bound.
 
@@ -115,7 +118,11 @@ class IBCC(Model):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "confusion_prior", checked_confusion_prior(self.confusion_prior))
+        object.__setattr__(self, "class_prior", checked_class_prior(self.class_prior))
+        object.__setattr__(self, "device", str(self.device))
         check_mapping("votes", self.votes)
+        for name in ("learn_prior", "compare_starts", "accelerate"):
+            check_bool(name, getattr(self, name))
         check_whole("restarts", self.restarts, least=0)
         check_whole("max_iter", self.max_iter, least=2)
         check_positive("tol", self.tol)
@@ -125,7 +132,7 @@ class IBCC(Model):
         """Load, or compile, the sweep over the responses."""
         from crowdgraph.kernels.sweep_compiled import ready
 
-        ready(len(graph.classes), np.dtype(np.uint32), np.dtype(self.dtype))
+        ready(len(graph.classes), np.dtype(np.uint32))
 
     def refit(self, graph: CrowdGraph, start: ModelFit) -> ModelFit:
         """The fit of a graph in the mode in which `start` lies."""
@@ -160,7 +167,11 @@ class IBCC(Model):
             End(name, self._climb(step, state, name, progress=job.progress), step.probs.cpu().double().numpy().copy())
             for name, state in self._starts(step, tables, job)
         ]
-        best = max(ends, key=lambda end: end.path.objectives[-1])
+        # Starts that end in the same mode differ by rounding; the first of them is kept.
+        best = ends[0]
+        for end in ends[1:]:
+            if end.path.objectives[-1] > best.path.objectives[-1] + 1e-9 * abs(best.path.objectives[-1]):
+                best = end
         posterior = step.posterior(best.path.state)
         if self.learn_prior:
             confusion = posterior.prior.cpu().double().numpy().transpose(0, 2, 1)

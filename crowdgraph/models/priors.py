@@ -16,7 +16,15 @@ from crowdgraph.errors import AlignmentError, GoldError, ParameterError, shown, 
 from crowdgraph.models.base import Answers
 from crowdgraph.models.votes import Votes, vote_codes
 
-__all__ = ["ClassPrior", "ConfusionPrior", "checked_confusion_prior", "crowd_prior", "gold_counts", "own_confusion"]
+__all__ = [
+    "ClassPrior",
+    "ConfusionPrior",
+    "checked_class_prior",
+    "checked_confusion_prior",
+    "crowd_prior",
+    "gold_counts",
+    "own_confusion",
+]
 
 ConfusionPrior: TypeAlias = (
     "tuple[float, float] | ArrayLike | Mapping[Hashable, ArrayLike] | CrowdPrior | ModelFit | str | None"
@@ -25,6 +33,8 @@ ClassPrior: TypeAlias = "float | ArrayLike | Mapping[Hashable, float] | None"
 
 # Pseudo-counts of right and wrong labels: mild, but enough to say which class is which.
 USUAL = (4.0, 1.0)
+# Beyond these, sums of their digamma functions are no longer exact enough for a bound that never falls.
+LEAST, MOST = 1e-8, 1e8
 
 
 def checked_confusion_prior(spec: Any) -> Any:
@@ -39,10 +49,18 @@ def checked_confusion_prior(spec: Any) -> Any:
         return spec
     if isinstance(spec, Mapping):
         return {name: _matrix(f"The confusion prior of {name!r}", value) for name, value in spec.items()}
-    if np.shape(spec) == (2,):
-        pair = _numbers("confusion_prior", spec)
-        return (float(pair[0]), float(pair[1]))
-    return _matrix("confusion_prior", spec)
+    values = _numbers("confusion_prior", spec)
+    return (float(values[0]), float(values[1])) if values.shape == (2,) else _matrix("confusion_prior", values)
+
+
+def checked_class_prior(spec: Any) -> Any:
+    """What can be checked of a class prior before there is a graph; values come back as they are kept."""
+    if spec is None:
+        return None
+    if isinstance(spec, Mapping):
+        return {name: float(_numbers(f"class_prior of {name!r}", value)) for name, value in spec.items()}
+    values = _numbers("class_prior", spec)
+    return float(values) if values.ndim == 0 else tuple(values.ravel().tolist())
 
 
 def crowd_prior(graph: CrowdGraph, spec: Any, class_spec: ClassPrior, votes: Votes | None) -> CrowdPrior:
@@ -104,7 +122,8 @@ def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[
                 f"{suggestion(strangers[0], graph.volunteers.ids[:10_000].tolist())}"
             )
         own = np.array([_shaped(value, shape, f"The confusion prior of {name!r}") for name, value in spec.items()])
-        return list(spec), own.reshape(-1, *shape), _from_pair(graph, USUAL, votes)
+        everybody = len(spec) == len(graph.volunteers)
+        return list(spec), own.reshape(-1, *shape), own.mean(axis=0) if everybody else _from_pair(graph, USUAL, votes)
     if spec is None or isinstance(spec, tuple):
         return *nobody, _from_pair(graph, USUAL if spec is None else spec, votes)
     return *nobody, _shaped(spec, shape, "confusion_prior")
@@ -125,7 +144,7 @@ def _from_gold(graph: CrowdGraph, votes: Votes | None) -> Array:
     """
     import torch
 
-    from crowdgraph.kernels.dirichlet import best_concentration, expected_log
+    from crowdgraph.kernels.dirichlet import shared_concentration
 
     counts, _ = gold_counts(Answers(graph))
     counts = counts[counts.sum(axis=(1, 2)) > 0]
@@ -136,15 +155,7 @@ def _from_gold(graph: CrowdGraph, votes: Votes | None) -> Array:
         )
     usual = votes is not None or set(graph.labels) <= set(graph.classes)
     given = _from_pair(graph, USUAL, votes) if usual else np.ones((len(graph.classes), len(graph.labels)))
-    counted = torch.from_numpy(counts)
-    prior = torch.from_numpy(given.astype(float))
-    imagined = expected_log(prior, axis=1)
-    for _ in range(500):
-        mean_logs = (expected_log(prior + counted, axis=2).sum(0) + imagined) / (len(counts) + 1)
-        before, prior = prior, best_concentration(mean_logs, prior)
-        if torch.allclose(prior, before, rtol=1e-6, atol=0):
-            break
-    return prior.numpy()
+    return shared_concentration(torch.from_numpy(counts), torch.from_numpy(given.astype(float))).numpy()
 
 
 def _class_concentration(graph: CrowdGraph, spec: Any) -> Array:
@@ -176,10 +187,11 @@ def _numbers(name: str, values: Any) -> Array:
         array = np.array(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"{name} must be made of numbers; got {values!r} ({error}).") from error
-    if not (np.isfinite(array) & (array > 0)).all():
-        bad = array[~(np.isfinite(array) & (array > 0))].ravel()
+    good = (array >= LEAST) & (array <= MOST)
+    if not good.all():
         raise ParameterError(
-            f"{name} must be made of finite numbers above zero (pseudo-counts); got {shown(bad.tolist())}."
+            f"{name} must be made of numbers above zero (pseudo-counts), between {LEAST:g} and {MOST:g}; got "
+            f"{shown(array[~good].ravel().tolist())}."
         )
     return array
 

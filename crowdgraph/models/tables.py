@@ -56,8 +56,7 @@ class Tables:
     def kernels(self) -> tuple[Sweeper, Expectations]:
         """The sweep over the answers and the expectations that go with it: compiled on CPUs, tensors elsewhere."""
         if self._device.type == "cpu":
-            sweeper = CompiledSweep(self.responses, n_classes=self.shape[-1], dtype=self._dtype)
-            return sweeper, compiled_expectations
+            return CompiledSweep(self.responses, n_classes=self.shape[-1]), compiled_expectations
         return TensorSweep(self.responses, device=self._device, dtype=self._dtype), tensor_expectations
 
     def items(self) -> tuple[Tensor, Tensor]:
@@ -68,7 +67,7 @@ class Tables:
 
     def tensor(self, values: Array) -> Tensor:
         """An array as a tensor of its own, on the device and in its precision."""
-        # Compiled kernels keep double precision everywhere but in their own tables.
+        # Compiled kernels compute in double precision.
         dtype = torch.float64 if self._device.type == "cpu" else self._dtype
         return torch.tensor(np.ascontiguousarray(values), dtype=dtype, device=self._device)
 

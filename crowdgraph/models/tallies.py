@@ -9,23 +9,24 @@ import numpy as np
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import GoldError, ParameterError, shown, suggestion
-from crowdgraph.models.base import Answers, Findings
+from crowdgraph.models.base import Answers, Findings, is_number
 
 __all__ = ["check_factor", "learned_log_weights", "mean_score_findings", "vote_findings"]
 
 
 def vote_findings(answers: Answers, votes: Array, *, log_weights: Array | None, output: str) -> Findings:
     """Each item's share of votes for each class or, for the output "winner", all for the class with most votes."""
-    weights = _response_weights(answers, log_weights)
     targets = votes[answers.label]
     voting = targets >= 0
+    weights = _response_weights(answers, log_weights, counted=voting)
     n_items, n_classes = len(answers.graph.items), len(answers.graph.classes)
     cells = answers.item[voting].astype(np.int64) * n_classes + targets[voting]
     tallies = np.bincount(cells, weights[voting], minlength=n_items * n_classes).reshape(n_items, n_classes)
     totals = tallies.sum(axis=1, keepdims=True)
     shares = np.where(totals > 0, tallies / np.where(totals > 0, totals, 1), 1 / n_classes)
     if output == "winner":
-        wins = shares == shares.max(axis=1, keepdims=True)
+        # Weights are added in the order of the answers, so that equals may differ by rounding.
+        wins = shares >= shares.max(axis=1, keepdims=True) - 1e-12
         shares = wins / wins.sum(axis=1, keepdims=True)
     return Findings(item_probs=shares, class_probs=shares.mean(axis=0), diagnostics=_told(log_weights))
 
@@ -36,10 +37,12 @@ def mean_score_findings(
     """Each item's weighted mean score, moved to [0, 1], as the probability of the positive one of two classes."""
     graph = answers.graph
     place = positive_class(graph, scores, positive)
-    lowest, highest = scores.min(), scores.max()
+    lowest, highest = float(scores.min()), float(scores.max())
     if lowest == highest:
         raise ParameterError(f"All labels have the score {lowest:g}, so their mean tells nothing; use scores={{...}}.")
-    weights = _response_weights(answers, log_weights)
+    if not np.isfinite(highest - lowest):
+        raise ParameterError(f"Scores from {lowest:g} to {highest:g} are too far apart to be averaged; rescale them.")
+    weights = _response_weights(answers, log_weights, counted=np.ones(len(answers), dtype=bool))
     n_items = len(graph.items)
     totals = np.bincount(answers.item, weights, minlength=n_items)
     sums = np.bincount(answers.item, weights * (scores[answers.label] - lowest) / (highest - lowest), minlength=n_items)
@@ -87,18 +90,18 @@ def learned_log_weights(answers: Answers, votes: Array, *, factor: float) -> Arr
 
 def check_factor(factor: object) -> None:
     """Raise unless the factor of a mistake lies between 0 and 1."""
-    if not isinstance(factor, int | float) or not 0 < factor < 1:
+    if not is_number(factor) or not 0 < factor < 1:  # type: ignore[operator]
         raise ParameterError(f"factor={factor!r} must lie between 0 and 1: a mistake multiplies a weight by it.")
 
 
-def _response_weights(answers: Answers, log_weights: Array | None) -> Array:
-    """A weight for each answer. Those of an item count relative to its largest, so that none of them vanishes."""
+def _response_weights(answers: Answers, log_weights: Array | None, *, counted: Array) -> Array:
+    """A weight for each answer, relative to the largest that is counted for the item, so that some remain."""
     if log_weights is None:
         return np.ones(len(answers))
     logs = log_weights[answers.volunteer]
     largest = np.full(len(answers.graph.items), -np.inf)
-    np.maximum.at(largest, answers.item, logs)
-    return np.asarray(np.exp(logs - largest[answers.item]))
+    np.maximum.at(largest, answers.item[counted], logs[counted])
+    return np.where(counted, np.exp(np.minimum(logs - largest[answers.item], 0.0)), 0.0)
 
 
 def _told(log_weights: Array | None) -> dict[str, Array]:

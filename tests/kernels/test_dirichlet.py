@@ -6,9 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln
-from scipy.stats import dirichlet
+from scipy.stats import dirichlet, dirichlet_multinomial
 
-from crowdgraph.kernels.dirichlet import best_concentration, expected_log, log_normaliser
+from crowdgraph.kernels.dirichlet import best_concentration, expected_log, log_normaliser, shared_concentration
 
 rows = st.lists(st.floats(0.05, 500), min_size=2, max_size=6)
 
@@ -46,6 +46,24 @@ def test_best_concentration_is_of_greatest_likelihood():
     best = sum(dirichlet.logpdf(row, found) for row in drawn)
     for nudge in np.random.default_rng(0).normal(0, 0.02, (50, 3)):
         assert sum(dirichlet.logpdf(row, found * np.exp(nudge)) for row in drawn) < best
+
+
+def test_shared_concentration_is_of_greatest_likelihood():
+    """Of the counts of many people drawn from one Dirichlet; no nearby concentration makes them more probable."""
+    rng = np.random.default_rng(2)
+    rows = rng.dirichlet([3.0, 1.0, 0.5], 400)
+    counts = np.array([[rng.multinomial(10, row)] for row in rows], dtype=float)
+    given_rows = torch.ones(1, 3, dtype=torch.float64)
+    found = shared_concentration(torch.from_numpy(counts), given_rows)[0].numpy()
+    assert np.allclose(found, [3, 1, 0.5], rtol=0.25)
+
+    def height(alpha):
+        people = [dirichlet_multinomial.logpmf(row[0].astype(int), alpha, 10) for row in counts]
+        logs = digamma(np.ones(3)) - digamma(3.0)
+        return sum(people) + ((alpha - 1) * logs).sum() - gammaln(alpha).sum() + gammaln(alpha.sum())
+
+    for nudge in rng.normal(0, 0.03, (30, 3)):
+        assert height(found * np.exp(nudge)) < height(found)
 
 
 @pytest.mark.parametrize("start", [1e-3, 1.0, 1e3])

@@ -64,7 +64,7 @@ def swept(sweeper, arguments):
 
 def both(responses, n_classes):
     return (
-        CompiledSweep(responses, n_classes=n_classes, dtype=torch.float64),
+        CompiledSweep(responses, n_classes=n_classes),
         TensorSweep(responses, device=torch.device("cpu"), dtype=torch.float64),
     )
 
@@ -116,9 +116,11 @@ def test_threads(monkeypatch, n_threads):
 def test_single_precision():
     arguments = problem(1)
     exact = swept(both(arguments[0], 3)[0], arguments)
-    single = swept(CompiledSweep(arguments[0], n_classes=3, dtype=torch.float32), arguments)
-    assert np.allclose(single[0], exact[0], atol=1e-4)
-    assert not np.array_equal(single[0], exact[0])
+    single = TensorSweep(arguments[0], device=torch.device("cpu"), dtype=torch.float32)
+    logs, class_logs, probs = (tensor.float() for tensor in arguments[1:4])
+    single(logs, class_logs, probs, arguments[4])
+    assert probs.dtype == torch.float32
+    assert np.allclose(probs.numpy(), exact[0], atol=1e-4)
 
 
 def test_extreme_logarithms_do_not_overflow():
@@ -148,6 +150,17 @@ def test_expectations_agree(seed, shared):
     compiled, tensor = compiled_expectations(alpha, prior), tensor_expectations(alpha, prior)
     assert torch.allclose(compiled[0], tensor[0], rtol=1e-12, atol=1e-12)
     assert np.isclose(compiled[1], tensor[1], rtol=1e-11)
+
+
+def test_torch_gets_its_threads_back():
+    """Also when fits overlap, and when one of them fails."""
+    n_threads = torch.get_num_threads()
+    outer, inner = threads.undisturbed(), threads.undisturbed()
+    with outer:
+        with pytest.raises(ValueError, match="oops"), inner:
+            raise ValueError("oops")
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == n_threads
 
 
 def test_compiling_is_announced(capsys, monkeypatch):

@@ -11,7 +11,6 @@ from crowdgraph.errors import (
     AlignmentError,
     CollapsedFitWarning,
     ConvergenceWarning,
-    FitError,
     GoldError,
     InputError,
     NotAnnotatedError,
@@ -33,7 +32,10 @@ def supernovae():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"confusion_prior": [[1, -1], [1, 1]]}, r"finite numbers above zero \(pseudo-counts\); got -1"),
+        (
+            {"confusion_prior": [[1, -1], [1, 1]]},
+            r"numbers above zero \(pseudo-counts\), between 1e-08 and 1e\+08; got -1",
+        ),
         ({"confusion_prior": (0, 1)}, "got 0"),
         ({"confusion_prior": [[1, np.nan], [1, 1]]}, "got nan"),
         ({"confusion_prior": (np.inf, 1)}, "got inf"),
@@ -41,6 +43,11 @@ def supernovae():
         ({"confusion_prior": [["a", "b"], ["c", "d"]]}, "must be made of numbers"),
         ({"confusion_prior": 3.0}, r"shape \(\); expected a pair \(right, wrong\), or a matrix"),
         ({"confusion_prior": {"anna": [1, 2]}}, "The confusion prior of 'anna' has shape"),
+        ({"confusion_prior": [[1, 2], [3]]}, "must be made of numbers"),
+        ({"confusion_prior": (1e-12, 1)}, "between 1e-08"),
+        ({"class_prior": -1}, "class_prior must be made of numbers above zero"),
+        ({"class_prior": {"no": "many"}}, "class_prior of 'no' must be made of numbers"),
+        ({"learn_prior": "no"}, "learn_prior='no' must be True or False"),
         ({"max_iter": 1}, "must be a whole number from 2 up"),
         ({"max_iter": 10.0}, "must be a whole number"),
         ({"tol": 0}, "tol=0 must be a number above zero"),
@@ -63,7 +70,6 @@ def test_settings_are_checked_on_construction(setting, message):
         (cg.IBCC(class_prior=[1, 2, 3]), r"class_prior has shape \(3,\); expected \(2,\), one for each class"),
         (cg.IBCC(class_prior={"no": 1}), "misses 'yes'"),
         (cg.IBCC(class_prior={"no": 1, "yes": 1, "perhaps": 2}), "names 'perhaps'"),
-        (cg.IBCC(class_prior=-1), "finite numbers above zero"),
         (cg.IBCC(votes={"no": "no"}), "votes= misses 'yes'; it must name every label"),
         (cg.IBCC(votes={"no": "no", "yes": "yess"}), "which is no class.*Did you mean 'yes'"),
         (cg.IBCC(votes={"no": "no", "yes": "yes", "maybe": None}), "which is no label"),
@@ -173,16 +179,20 @@ def test_a_prior_without_preference_collapses_aloud(graph):
         cg.IBCC(confusion_prior=(1, 1)).fit(graph.with_gold(None))
 
 
-@pytest.mark.parametrize("prior", [(1e-308, 1e-308), (1e300, 1e300), (1e-300, 1e300)])
-def test_extreme_priors_say_so_or_stay_finite(graph, prior):
+@pytest.mark.parametrize("prior", [(1e-8, 1e-8), (1e8, 1e8), (1e-8, 1e8), (1e8, 1e-8)])
+@pytest.mark.parametrize("learn_prior", [False, True])
+def test_extreme_priors_stay_finite(graph, prior, learn_prior):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            fit = cg.IBCC(confusion_prior=prior).fit(graph)
-        except FitError as error:
-            assert "overflowed" in str(error)  # noqa: PT017 - either way is right
-        else:
-            assert np.isfinite(fit.item_probs).all()
+        fit = cg.IBCC(confusion_prior=prior, learn_prior=learn_prior, tol=1e-8).fit(graph)
+    assert np.isfinite(fit.item_probs).all()
+    assert fit.bound[-1] <= 0
+
+
+@pytest.mark.parametrize("seed", ["a", -1, 1.5, True])
+def test_seeds_are_whole_numbers(graph, seed):
+    with pytest.raises(ParameterError, match="must be a whole number from 0 up, or None"):
+        cg.GibbsIBCC().fit(graph, seed=seed)
 
 
 def test_fits_without_dirichlets_say_what_they_lack(graph):
@@ -191,8 +201,15 @@ def test_fits_without_dirichlets_say_what_they_lack(graph):
         fit.as_prior()
     with pytest.raises(NotAnnotatedError, match="no confusion matrices; use IBCC"):
         fit.predict_response(graph.volunteers.ids[0], graph.items.ids[0])
-    with pytest.raises(ParameterError, match="strength=2 must lie between 0 and 1"):
+    with pytest.raises(ParameterError, match="strength=2 must be a number from 0 to 1"):
         cg.IBCC().fit(graph).as_prior(2)
+    with pytest.raises(ParameterError, match="strength='much' must be a number"):
+        cg.IBCC().fit(graph).as_prior("much")
+
+
+def test_scores_too_far_apart(graph):
+    with pytest.raises(ParameterError, match="too far apart to be averaged"):
+        cg.MeanScore(scores={"no": -1e308, "yes": 1e308}).fit(graph)
 
 
 def test_influence_needs_a_subject(graph):

@@ -77,6 +77,39 @@ def test_weights_that_would_vanish_still_decide():
     assert np.allclose(fit.item_probs[-1], [1 / 3, 2 / 3])
 
 
+def test_an_abstainer_does_not_outweigh_the_others():
+    """Anna is never wrong but abstains; what is left of bert's weight decides."""
+    items = [f"g{number}" for number in range(300)]
+    graph = cg.CrowdGraph.from_responses(
+        {
+            "volunteer": ["anna"] * 300 + ["bert"] * 300 + ["anna", "bert"],
+            "item": [*items, *items, "x", "x"],
+            "label": ["yes"] * 300 + ["no"] * 300 + ["unsure", "yes"],
+        },
+        classes=["no", "yes"],
+        gold=dict.fromkeys(items, "yes"),
+    )
+    model = cg.WeightedMajority(votes={"no": "no", "yes": "yes", "unsure": None}, factor=0.05)
+    assert np.array_equal(model.fit(graph).item_probs[-1], [0, 1])
+
+
+def test_equal_weights_tie_in_any_order():
+    """Weights .9, .9, .81 and .53 on both sides, added in different orders."""
+    rng = np.random.default_rng(0)
+    mistakes = [1, 1, 2, 6]
+    teaching = [(f"{side}{k}", f"t{side}{k}-{m}", "no") for side in "ab" for k in range(4) for m in range(mistakes[k])]
+    rows = [(f"{side}{k}", "q", "no" if side == "a" else "yes") for side in "ab" for k in range(4)]
+    for _ in range(10):
+        order = rng.permutation(len(rows))
+        columns = zip(*teaching, *(rows[place] for place in order), strict=True)
+        graph = cg.CrowdGraph.from_responses(
+            dict(zip(("volunteer", "item", "label"), map(list, columns), strict=True)),
+            gold={item: "yes" for _, item, _ in teaching},
+        )
+        fit = cg.WeightedMajority(output="winner").fit(graph)
+        assert np.array_equal(fit.item_probs[graph.items.table.code("q")], [0.5, 0.5])
+
+
 @given(st.integers(0, 1000))
 def test_weights_without_mistakes_are_a_plain_vote(seed):
     crowd = cg.simulate.crowd(n_volunteers=5, n_items=20, n_responses=50, gold=0, seed=seed)

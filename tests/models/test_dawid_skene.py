@@ -64,6 +64,17 @@ def test_estimates_are_shares_of_expected_counts():
     assert np.allclose(mean, [[1, 0], [1 / 3, 2 / 3]])
 
 
+def test_what_was_never_seen_has_an_interval_all_the_same():
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ["anna"], "item": ["x"], "label": ["yes"]},
+        labels=["no", "yes"],
+        volunteers={"volunteer": ["anna", "nobody"]},
+    )
+    low, high = cg.DawidSkene(smoothing=0).fit(graph).confusion.latest().interval()
+    assert np.isfinite(low).all()
+    assert np.isfinite(high).all()
+
+
 def test_starts_from_another_fit():
     graph = cg.simulate.crowd(gold=0.2, seed=1).graph
     fit = cg.DawidSkene().fit(graph)

@@ -106,6 +106,20 @@ def test_stuck_chains_are_not_called_settled():
     assert measured([[block(0.2), block(0.8)]], "ess")["class_probs"] == 0.0
 
 
+def test_influence_is_the_same_each_time():
+    fit = cg.GibbsIBCC(confusion_prior=PRIOR, stop_change=0.2).fit(tiny(0, gold={0: "a"}), seed=3)
+    first, second = (fit.influence(volunteer=1).item_change for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_a_single_label_says_nothing():
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": ["seen", "seen"]}, classes=["a", "b"]
+    )
+    fit = cg.GibbsIBCC(confusion_prior=[[5], [5]], stop_change=0.2).fit(graph, seed=0)
+    assert np.allclose(fit.confusion.latest().mean, 1)
+
+
 def test_matched_dirichlets_have_the_moments():
     alpha = np.array([[2.0, 3.0], [1.0, 0.5], [4.0, 7.0]])
     total = alpha.sum(axis=0)
