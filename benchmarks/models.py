@@ -21,7 +21,7 @@ import crowdgraph as cg
 from crowdgraph.kernels.ibcc import VariationalBayes
 from crowdgraph.kernels.threads import undisturbed
 from crowdgraph.models.base import Answers
-from crowdgraph.models.tables import Tables
+from crowdgraph.models.tensors import AnswerTensors
 
 FIT = """
 import sys; sys.path.insert(0, {folder!r})
@@ -121,7 +121,7 @@ def prior_of(size: tuple[int, int]) -> np.ndarray:
 
 
 def our_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
-    tables = Tables(Answers(graph))
+    tables = AnswerTensors(Answers(graph))
     sweeper, expectations = tables.kernels()
     probs, fixed = tables.items()
     n_volunteers, n_labels, n_classes = tables.shape
@@ -164,7 +164,7 @@ def torch_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
     from crowdgraph.kernels.ibcc import tensor_expectations
     from crowdgraph.kernels.sweep import TensorSweep
 
-    tables = Tables(Answers(graph))
+    tables = AnswerTensors(Answers(graph))
     sweeper = TensorSweep(tables.responses, device=torch.device("cpu"), dtype=torch.float64)
     probs, fixed = tables.items()
     _, n_labels, n_classes = tables.shape

@@ -36,7 +36,7 @@ __all__ = ["ModelFit", "Origin"]
 class Refits(Protocol):
     """A model that can be fitted again from where an earlier fit ended."""
 
-    def refit(self, graph: CrowdGraph, start: ModelFit) -> ModelFit:
+    def refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         """The fit of a graph in the mode in which `start` lies."""
         ...
 
@@ -46,6 +46,7 @@ class Origin(NamedTuple):
 
     model: Refits
     graph: CrowdGraph
+    seed: int | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,7 +154,7 @@ class ModelFit(Result):
 
     def predict_responses(
         self,
-        graph: CrowdGraph,
+        graph: CrowdGraph | None = None,
         *,
         volunteers: Iterable[Hashable] | None = None,
         items: Iterable[Hashable] | None = None,
@@ -164,7 +165,7 @@ class ModelFit(Result):
         Parameters
         ----------
         graph
-            The graph, which tells which pairs have been answered.
+            The graph, which tells which pairs have been answered; the one that was fitted if left out.
         volunteers, items
             Which ones; all if left out. All pairs of a large graph are too many: choose some.
         kind
@@ -172,6 +173,7 @@ class ModelFit(Result):
         """
         from crowdgraph.io.frames import predicted_frame
 
+        graph = self._origin().graph if graph is None else graph
         self.check_fits(graph)
         return predicted_frame(self, graph, volunteers=volunteers, items=items, kind=kind)
 
@@ -195,15 +197,13 @@ class ModelFit(Result):
             raise NotAnnotatedError(f"The model {self.model!r} has no Dirichlets that could become a prior; use IBCC.")
         if not isinstance(strength, int | float | np.number) or not 0 <= strength <= 1:
             raise ParameterError(f"strength={strength!r} must be a number from 0 to 1.")
-        met = self.confusion.ids.tolist()
+        met, learned = self.confusion.ids, self.confusion.latest().concentration
+        old = self.prior.of_all(met.tolist())
         # Volunteers who did not come this time keep what was known of them.
         absent = [volunteer for volunteer in self.prior.ids.tolist() if volunteer not in self.confusion.table]
-        old = np.array([self.prior.of(volunteer) for volunteer in [*met, *absent]])
-        confusion = old.copy()
-        confusion[: len(met)] += strength * (self.confusion.latest().concentration - old[: len(met)])
         return CrowdPrior(
-            ids=id_array([*met, *absent]),
-            confusion=confusion,
+            ids=id_array([*met.tolist(), *absent]),
+            confusion=np.concatenate([old + strength * (learned - old), self.prior.of_all(absent)]),
             shared=self.prior.shared,
             class_concentration=(1 - strength) * self.prior.class_concentration + strength * self.class_concentration,
             classes=self.classes,
@@ -213,20 +213,17 @@ class ModelFit(Result):
     def influence(self, *, volunteer: Hashable | None = None, item: Hashable | None = None) -> Influence:
         """What some responses change: those of a volunteer, those about an item, or one volunteer's about one item.
 
-        The model is fitted again without them, from where this fit ended.
+        The model is fitted again without them, from where this fit ended and with the same seed. Without an item means
+        without its gold, too.
         """
-        if self.origin is None:
-            raise NotAnnotatedError(
-                "This fit does not know the graph it was made from (it was loaded or made by hand); fit the model "
-                "again to ask for an influence."
-            )
-        rest = without(self.origin.graph, volunteer, item)
+        origin = self._origin()
+        rest = without(origin.graph, volunteer, item)
         return Influence(
             volunteer=volunteer,
             item=item,
-            n_responses=len(self.origin.graph.responses) - len(rest.responses),
+            n_responses=len(origin.graph.responses) - len(rest.responses),
             fit=self,
-            without=self.origin.model.refit(rest, self),
+            without=origin.model.refit(rest, start=self, seed=origin.seed),
         )
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
@@ -250,6 +247,14 @@ class ModelFit(Result):
         check_same_values(f"The fit {self.model!r}", "classes", self.classes, graph.classes)
         if self.confusion is not None:
             self.confusion.check_nodes(graph)
+
+    def _origin(self) -> Origin:
+        if self.origin is None:
+            raise NotAnnotatedError(
+                "This fit does not know the graph it was made from (it was loaded or made by hand); fit the model "
+                "again."
+            )
+        return self.origin
 
     @cached_property
     def _items_table(self) -> NodeTable:

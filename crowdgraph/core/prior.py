@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,13 @@ class CrowdPrior(Sealed, ByVolunteer):
     def of(self, volunteer: Hashable) -> Array:
         """The concentration of one volunteer's confusion, of shape (J, L); the shared one for a stranger."""
         found: Array = self.confusion[self.table.code(volunteer)] if volunteer in self.table else self.shared
+        return found
+
+    def of_all(self, volunteers: Sequence[Hashable]) -> Array:
+        """The concentrations of several volunteers' confusion, of shape (len(volunteers), J, L)."""
+        found = np.array(np.broadcast_to(self.shared, (len(volunteers), *self.shared.shape)))
+        own = [place for place, volunteer in enumerate(volunteers) if volunteer in self.table]
+        found[own] = self.confusion[self.table.codes([volunteers[place] for place in own])]
         return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CrowdPrior:

@@ -378,9 +378,12 @@ def predicted_frame(
             f"{len(people):,} volunteers and {len(things):,} items make {len(people) * len(things):,} pairs; choose at "
             f"most {MOST_PAIRS:,} with volunteers=[...] and items=[...]."
         )
-    answered = graph.responses.label >= 0
     n_items = len(graph.items)
-    seen = graph.responses.volunteer[answered].astype(np.int64) * n_items + graph.responses.item[answered]
+    asked = (np.zeros(len(graph.volunteers), dtype=bool), np.zeros(n_items, dtype=bool))
+    asked[0][people], asked[1][things] = True, True
+    responses = graph.responses
+    chosen = (responses.label >= 0) & asked[0][responses.volunteer] & asked[1][responses.item]
+    seen = responses.volunteer[chosen].astype(np.int64) * n_items + responses.item[chosen]
     pairs = np.setdiff1d((people[:, None] * n_items + things).ravel(), seen)
     volunteer, item = pairs // n_items, pairs % n_items
     mean, probs = track.latest().mean, np.zeros((len(pairs), len(track.labels)))

@@ -53,8 +53,11 @@ def best_concentration(mean_logs: Tensor, start: Tensor, *, n_steps: int = 100) 
             if not worse.any():
                 break
             size = torch.where(worse, size / 2, size)
+        climbed = ~worse & (reached > now + slack)
         alpha = torch.where(worse[..., None], alpha, trial)
         now = torch.where(worse, now, reached)
+        if not climbed.any():
+            break
     return alpha
 
 

@@ -115,6 +115,6 @@ def _finite(objective: float) -> float:
     if not math.isfinite(objective):
         raise FitError(
             f"The fit's numbers overflowed: its objective became {objective}. Priors that are extremely small or large "
-            "do this; use values between 1e-6 and 1e6."
+            "do this; use values near the numbers of responses that they stand for."
         )
     return objective

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from threading import Lock, Timer
 from typing import TypeVar
 
@@ -34,8 +36,12 @@ def in_parallel(part: Callable[[int], Found], n_parts: int) -> list[Found]:
     """``[part(0), part(1), ...]``, each in a thread of its own; for compiled code that lets go of the interpreter."""
     if n_parts == 1:
         return [part(0)]
-    with ThreadPoolExecutor(n_parts) as pool:
-        return list(pool.map(part, range(n_parts)))
+    return list(_pool(os.getpid(), n_parts).map(part, range(n_parts)))
+
+
+@cache
+def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a child process has no threads yet
+    return ThreadPoolExecutor(n_threads)
 
 
 class undisturbed:  # noqa: N801 - used as a statement

@@ -86,7 +86,7 @@ class Findings:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Model(ABC):
     """A model of how a crowd labels items.
 
@@ -115,16 +115,16 @@ class Model(ABC):
             Whether to show a progress bar.
         """
         self._check(graph, seed, start)
-        fit = self._as_fit(graph, self._fit(Job(Answers(graph), seed, start, progress)))
+        fit = self._as_fit(graph, self._fit(Job(Answers(graph), seed, start, progress)), seed)
         self._tell(fit, graph)
         return fit
 
     def prepare(self, graph: CrowdGraph) -> None:  # noqa: B027 - most models have nothing to prepare
         """Load, or compile, what the first fit of such a graph would wait for; for those who measure time."""
 
-    def refit(self, graph: CrowdGraph, start: ModelFit) -> ModelFit:
+    def refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         """The fit of a graph in the mode in which `start` lies, for models that iterate; a new fit for others."""
-        return self.fit(graph, seed=0, start=start)
+        return self.fit(graph, seed=seed, start=start)
 
     @abstractmethod
     def _fit(self, job: Job) -> Findings:
@@ -134,14 +134,14 @@ class Model(ABC):
         """The model's settings by name."""
         return {setting.name: getattr(self, setting.name) for setting in fields(self)}
 
-    def _as_fit(self, graph: CrowdGraph, found: Findings) -> ModelFit:
+    def _as_fit(self, graph: CrowdGraph, found: Findings, seed: int | None) -> ModelFit:
         return ModelFit(
             model=self.name,
             items=graph.items.ids,
             classes=graph.classes,
             params=self.settings(),
             # Without annotations: a graph that carries this fit would otherwise hold all the graphs before it.
-            origin=Origin(self, graph._with()),
+            origin=Origin(self, graph._with(), seed),
             **{part.name: getattr(found, part.name) for part in fields(found)},
         )
 
@@ -159,7 +159,9 @@ class Model(ABC):
         if seed is not None and (not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0):
             raise ParameterError(f"seed={seed!r} must be a whole number from 0 up, or None to draw anew each time.")
         if not (graph.responses.label >= 0).any():
-            raise InputError("The graph has no answers, so there is nothing to combine.")
+            raise InputError(
+                "The graph has no answers, so there is nothing to combine. Is it a view of a time before the first one?"
+            )
         if start is not None:
             if not isinstance(start, ModelFit):
                 raise ParameterError(f"start= takes an earlier fit (a ModelFit); got a {type(start).__name__}.")

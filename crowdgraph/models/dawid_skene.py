@@ -21,7 +21,7 @@ __all__ = ["DawidSkene"]
 LEAST_COUNT = 1e-9
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class DawidSkene(Model):
     """Confusion matrices and class proportions of greatest likelihood, by expectation maximisation.
 
@@ -65,20 +65,20 @@ class DawidSkene(Model):
         check_whole("max_iter", self.max_iter, least=2)
         check_positive("tol", self.tol)
         check_bool("accelerate", self.accelerate)
-        if not is_number(self.smoothing) or not 0 <= self.smoothing < float("inf"):
-            raise ParameterError(f"smoothing={self.smoothing!r} must be a number from 0 up.")
+        if not is_number(self.smoothing) or not 0 <= self.smoothing <= 1e8:
+            raise ParameterError(f"smoothing={self.smoothing!r} must be a number from 0 to 1e8.")
 
     def prepare(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep over the responses."""
-        from crowdgraph.kernels.sweep_compiled import ready
+        from crowdgraph.models.tensors import prepare_sweep
 
-        ready(len(graph.classes), np.dtype(np.uint32))
+        prepare_sweep(graph)
 
     def _fit(self, job: Job) -> Findings:
         from crowdgraph.kernels.dawid_skene import ExpectationMaximisation
         from crowdgraph.kernels.iterate import climb
         from crowdgraph.kernels.threads import undisturbed
-        from crowdgraph.models.tables import Tables
+        from crowdgraph.models.tensors import AnswerTensors
 
         answers, graph = job.answers, job.answers.graph
         if job.start is None:
@@ -86,15 +86,15 @@ class DawidSkene(Model):
             guess = vote_findings(answers, votes, log_weights=None, output="shares").item_probs
         else:
             guess = job.start.item_probs
-        tables = Tables(answers)
-        probs, fixed = tables.items()
+        tensors = AnswerTensors(answers)
+        probs, fixed = tensors.items()
         step = ExpectationMaximisation(
-            tables.kernels()[0], shape=tables.shape, probs=probs, fixed=fixed, smoothing=float(self.smoothing)
+            tensors.kernels()[0], shape=tensors.shape, probs=probs, fixed=fixed, smoothing=float(self.smoothing)
         )
         with progress_bar("Dawid-Skene", shown=job.progress) as bar, undisturbed():
             path = climb(
                 step,
-                step.from_probs(tables.tensor(guess)),
+                step.from_probs(tensors.tensor(guess)),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 accelerate=self.accelerate,
@@ -107,7 +107,7 @@ class DawidSkene(Model):
             class_probs=(class_counts / class_counts.sum()).numpy(),
             confusion=ConfusionTrack.static(
                 ids=graph.volunteers.ids,
-                concentration=np.maximum(tables.confusion(counts, others=nothing), LEAST_COUNT),
+                concentration=np.maximum(tensors.confusion(counts, others=nothing), LEAST_COUNT),
                 classes=graph.classes,
                 labels=graph.labels,
             ),

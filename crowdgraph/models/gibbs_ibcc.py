@@ -27,7 +27,7 @@ from crowdgraph.models.votes import Votes, check_mapping
 
 if TYPE_CHECKING:
     from crowdgraph.kernels.gibbs import Chain, Draws
-    from crowdgraph.models.tables import Tables
+    from crowdgraph.models.tensors import AnswerTensors
 
 __all__ = ["GibbsIBCC"]
 
@@ -35,7 +35,7 @@ __all__ = ["GibbsIBCC"]
 BLOCK, WATCHED = 100, 100
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class GibbsIBCC(Model):
     r"""The model of `IBCC`, by Gibbs sampling.
 
@@ -43,13 +43,15 @@ class GibbsIBCC(Model):
     converge to the exact posterior, where variational Bayes is an approximation. It is much slower.
 
     The chains stop when the mean of the sampled classes has changed by at most `stop_change`, summed over all items,
-    in `stop_for` successive draws of every chain (the paper's rule), *and* R-hat of everything watched is below
-    `r_hat`: running means settle even in a chain that is stuck. Watched are the class proportions, the log joint
-    probability and the classes of the hundred items that are least certain after burn-in.
+    in `stop_for` successive draws of every chain (the paper's rule; beyond a thousand items the limit grows with their
+    number), *and* R-hat of everything watched is below `r_hat`: running means settle even in a chain that is stuck.
+    Watched are the class proportions, the log joint probability and the classes of the hundred items that are least
+    certain after burn-in.
 
-    ``fit.diagnostics`` holds the worst `r_hat` and `ess` (bulk effective sample size) of what is watched, and `draws`:
-    arrays of shape (chains, draws, ...), as ArviZ's ``from_dict`` takes them. Confusion matrices are given as the
-    Dirichlets with the sampled means and the sampled spread of each row.
+    ``fit.diagnostics`` holds the worst `r_hat` and `ess` (bulk effective sample size) of what is watched, and its
+    `draws`: arrays of shape (chains, draws, ...), as ArviZ's ``from_dict`` takes them; `watched_items` are the items of
+    the last axis of ``draws["item_classes"]``. Confusion matrices are given as the Dirichlets with the sampled means
+    and the sampled spread of each row.
 
     Parameters
     ----------
@@ -96,21 +98,21 @@ class GibbsIBCC(Model):
 
     def prepare(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep and the sampler."""
-        from crowdgraph.kernels.gibbs import ready as sampler_ready
-        from crowdgraph.kernels.sweep_compiled import ready
+        from crowdgraph.kernels.gibbs import ready
+        from crowdgraph.models.tensors import prepare_sweep
 
-        ready(len(graph.classes), np.dtype(np.uint32))
-        sampler_ready()
+        prepare_sweep(graph)
+        ready()
 
     def _fit(self, job: Job) -> Findings:
         from crowdgraph.kernels.threads import in_parallel
-        from crowdgraph.models.tables import Tables
+        from crowdgraph.models.tensors import AnswerTensors
 
         graph = job.answers.graph
         self.prepare(graph)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
-        tables = Tables(job.answers)
-        chains = self._chains(tables, prior, job)
+        tensors = AnswerTensors(job.answers)
+        chains = self._chains(tensors, prior, job)
         with progress_bar("Gibbs-IBCC", shown=job.progress, total=self.burn_in + self.max_draws, unit="draw") as bar:
             nothing = np.zeros(0, dtype=np.int64)
             in_parallel(partial(drawn, chains, self.burn_in, nothing), self.chains)
@@ -124,56 +126,66 @@ class GibbsIBCC(Model):
                 n_draws = min(BLOCK, self.max_draws - so_far)
                 blocks.append(in_parallel(partial(drawn, chains, n_draws, watched), self.chains))
                 bar.update(n_draws)
-                if so_far >= next_look and self._has_slowed(blocks):
-                    if max(measured(blocks, "rhat").values()) < self.r_hat:
+                if so_far >= next_look and self._has_slowed(blocks, len(graph.items)):
+                    if max(measured(blocks, "rhat", len(graph.classes)).values()) < self.r_hat:
                         break
                     # R-hat takes time to work out, and falls slowly.
                     next_look = 1.2 * so_far
-        return self._findings(job, tables, prior, chains, blocks)
+        return self._findings(job, tensors, prior, chains, blocks, watched)
 
-    def _chains(self, tables: Tables, prior: CrowdPrior, job: Job) -> list[Chain]:
+    def _chains(self, tensors: AnswerTensors, prior: CrowdPrior, job: Job) -> list[Chain]:
         """Chains whose classes are drawn from what the prior (or the start) says of the answers."""
         import torch
 
         from crowdgraph.kernels.gibbs import Chain
 
-        confusion = tables.table(own_confusion(prior, job.answers.graph))
-        probs, fixed = tables.items()
+        confusion = tensors.table(own_confusion(prior, job.answers.graph))
+        probs, fixed = tensors.items()
         if job.start is None:
-            means = (confusion / confusion.sum(1, keepdim=True)).expand(tables.shape).log().contiguous()
-            class_means = tables.tensor(prior.class_concentration / prior.class_concentration.sum()).log()
+            means = (confusion / confusion.sum(1, keepdim=True)).expand(tensors.shape).log().contiguous()
+            class_means = tensors.tensor(prior.class_concentration / prior.class_concentration.sum()).log()
             guess = probs.clone()
-            tables.kernels()[0](means, class_means, guess, fixed)
+            tensors.kernels()[0](means, class_means, guess, fixed)
         else:
-            guess = torch.where(fixed[:, None], probs, tables.tensor(job.start.item_probs))
+            guess = torch.where(fixed[:, None], probs, tensors.tensor(job.start.item_probs))
         sums = guess.numpy().cumsum(axis=1)
         return [
             Chain(
-                starts=tables.responses.starts.numpy(),
-                codes=tables.responses.codes.numpy(),
+                starts=tensors.responses.starts.numpy(),
+                codes=tensors.responses.codes.numpy(),
                 prior=confusion.numpy(),
                 class_prior=np.array(prior.class_concentration),
                 gold=probs.numpy(),
                 fixed=fixed.numpy(),
                 classes=(rng.random((len(sums), 1)) > sums[:, :-1]).sum(axis=1),
                 rng=rng,
-                n_volunteers=tables.shape[0],
+                n_volunteers=tensors.shape[0],
             )
             for rng in np.random.default_rng(job.seed).spawn(self.chains)
         ]
 
-    def _has_slowed(self, blocks: list[list[Draws]]) -> bool:
+    def _has_slowed(self, blocks: list[list[Draws]], n_items: int) -> bool:
         """Whether the mean of the sampled classes has hardly changed lately, in any chain (the paper's rule)."""
         changes = together(blocks, "change")[:, -self.stop_for :]
-        return changes.shape[1] == self.stop_for and bool((changes <= self.stop_change).all())
+        return changes.shape[1] == self.stop_for and bool((changes <= self._limit(n_items)).all())
+
+    def _limit(self, n_items: int) -> float:
+        """The change at which to stop."""
+        return self.stop_change * max(1.0, n_items / 1_000)
 
     def _findings(
-        self, job: Job, tables: Tables, prior: CrowdPrior, chains: list[Chain], blocks: list[list[Draws]]
+        self,
+        job: Job,
+        tensors: AnswerTensors,
+        prior: CrowdPrior,
+        chains: list[Chain],
+        blocks: list[list[Draws]],
+        watched: Array,
     ) -> Findings:
         graph = job.answers.graph
         n_draws = sum(chain.n_draws for chain in chains)
         class_draws = together(blocks, "class_probs")
-        r_hat = measured(blocks, "rhat")
+        r_hat = measured(blocks, "rhat", len(graph.classes))
         mean = sum_of(chains, "mean_sums") / n_draws
         class_probs = class_draws.mean(axis=(0, 1))
         return Findings(
@@ -182,30 +194,37 @@ class GibbsIBCC(Model):
             class_concentration=matched(class_probs, (class_draws**2).mean(axis=(0, 1)), axis=0),
             confusion=ConfusionTrack.static(
                 ids=graph.volunteers.ids,
-                concentration=tables.confusion(
-                    tables.tensor(matched(mean, sum_of(chains, "square_sums") / n_draws, axis=1)),
+                concentration=tensors.confusion(
+                    tensors.tensor(matched(mean, sum_of(chains, "square_sums") / n_draws, axis=1)),
                     others=own_confusion(prior, graph),
                 ),
                 classes=graph.classes,
                 labels=graph.labels,
             ),
             prior=prior,
-            converged=self._has_slowed(blocks) and max(r_hat.values()) < self.r_hat,
+            converged=self._has_slowed(blocks, len(graph.items)) and max(r_hat.values()) < self.r_hat,
             n_iter=chains[0].n_draws,
             diagnostics={
                 "r_hat": r_hat,
-                "ess": measured(blocks, "ess"),
+                "ess": measured(blocks, "ess", len(graph.classes)),
                 "change": float(together(blocks, "change")[:, -1].max()),
-                "draws": {"class_probs": class_draws, "log_joint": together(blocks, "log_joint")},
+                "draws": {
+                    "class_probs": class_draws,
+                    "log_joint": together(blocks, "log_joint"),
+                    "item_classes": together(blocks, "watched"),
+                },
+                "watched_items": graph.items.ids[watched],
             },
         )
 
     def _not_settled(self, fit: ModelFit) -> str:
-        worst = max(fit.diagnostics["r_hat"].values())
+        highest = max(fit.diagnostics["r_hat"].values())
+        limit = self._limit(len(fit.items))
         return (
-            f"GibbsIBCC did not settle in {fit.n_iter:,} draws: R-hat is {worst:.3f} (below {self.r_hat} wanted), and "
-            f"the mean of the sampled classes still changes by {fit.diagnostics['change']:.2g} at a draw "
-            f"(stop_change={self.stop_change}). Raise max_draws; if R-hat stays high, chains sit in different modes."
+            f"GibbsIBCC did not settle in {fit.n_iter:,} draws: R-hat is {highest:.3f} (below {self.r_hat} wanted), "
+            f"and the mean of the sampled classes still changes by {fit.diagnostics['change']:.2g} at a draw "
+            f"(at most {limit:.2g} wanted). Raise max_draws or stop_change; if R-hat stays high, chains sit in "
+            "different modes, or an item moves slowly between its classes."
         )
 
 
@@ -232,28 +251,35 @@ def sum_of(chains: list[Chain], what: str) -> Array:
     return np.asarray(np.sum([getattr(chain, what) for chain in chains], axis=0))
 
 
-def measured(blocks: list[list[Draws]], what: str) -> dict[str, float]:
+def measured(blocks: list[list[Draws]], what: str, n_classes: int) -> dict[str, float]:
     """The worst R-hat (`what` is "rhat") or effective sample size ("ess") of each kind of thing that is watched."""
+    watched = together(blocks, "watched")[..., None]
+    kinds = {
+        "class_probs": together(blocks, "class_probs"),
+        "log_joint": together(blocks, "log_joint"),
+        # Codes of classes are no numbers: whether it is this class is, and of two classes one suffices.
+        "item_classes": (watched == np.arange(1, n_classes)).astype(float),
+    }
+    return {name: worst(values.reshape(*values.shape[:2], -1), what) for name, values in kinds.items()}
+
+
+def worst(values: Array, what: str) -> float:
+    """The worst R-hat or effective sample size of quantities, of shape (chains, draws, quantities)."""
     from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 
-    worst = {}
-    for name in ("class_probs", "log_joint", "watched"):
-        values = together(blocks, name).astype(float)
-        values = values.reshape(*values.shape[:2], -1)
-        if len(values) == 1:
-            # The halves of a single chain are compared with each other.
-            values = np.stack(np.array_split(values[0, : values.shape[1] // 2 * 2], 2))
-        # What never changes has no spread to compare: fine if it is the same in all chains.
-        moving = np.ptp(values, axis=1).max(axis=0) > 0
-        stuck = values[:, 0, ~moving]
-        differs = stuck.size > 0 and bool(np.ptp(stuck, axis=0).max() > 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = getattr(array_stats, what)(values[:, :, moving], chain_axis=0, draw_axis=1)
-        if what == "rhat":
-            worst[name] = np.inf if differs else float(np.max(found, initial=1.0))
-        else:
-            worst[name] = 0.0 if differs else float(np.min(found, initial=float(values.shape[0] * values.shape[1])))
-    return worst
+    if len(values) == 1:
+        # The halves of a single chain are compared with each other.
+        values = np.stack(np.array_split(values[0, : values.shape[1] // 2 * 2], 2))
+    # What never changes has no spread to compare: fine if it is the same in all chains.
+    moving = np.ptp(values, axis=1).max(axis=0) > 0
+    stuck = values[:, 0, ~moving]
+    if stuck.size and np.ptp(stuck, axis=0).max() > 0:
+        return np.inf if what == "rhat" else 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = getattr(array_stats, what)(values[:, :, moving], chain_axis=0, draw_axis=1)
+    if what == "rhat":
+        return float(np.max(found, initial=1.0))
+    return float(np.min(found, initial=float(values.shape[0] * values.shape[1])))
 
 
 def matched(mean: Array, square: Array, *, axis: int) -> Array:

@@ -12,6 +12,7 @@ from crowdgraph.core.columns import Array
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError, one_of
 from crowdgraph.models.base import Findings, Job, Model, check_bool, check_positive, check_whole
 from crowdgraph.models.priors import (
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from crowdgraph.kernels.ibcc import VariationalBayes
     from crowdgraph.kernels.iterate import Path
-    from crowdgraph.models.tables import Tables
+    from crowdgraph.models.tensors import AnswerTensors
 
 __all__ = ["IBCC"]
 
@@ -48,7 +49,7 @@ class End(NamedTuple):
 IMAGINED = 1.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class IBCC(Model):
     r"""Independent Bayesian classifier combination, by variational Bayes.
 
@@ -67,8 +68,8 @@ class IBCC(Model):
     ----------
     confusion_prior
         Pseudo-counts of labels given classes, for every volunteer alike: a pair (right, wrong), (4, 1) if left out, or
-        a matrix of shape (J, L). For single volunteers: a mapping from their ids to matrices, an earlier fit, or
-        ``fit.as_prior(strength)``; everybody else gets the shared prior. Or ``"gold"``: learned from the answers to
+        a matrix of shape (J, L). For single volunteers: a mapping from their ids to matrices (and from None to that of
+        everybody else), an earlier fit, or ``fit.as_prior(strength)``. Or ``"gold"``: learned from the answers to
         gold items.
     class_prior
         Pseudo-counts of the classes: a number, one for each class, or a mapping. One each if left out.
@@ -130,17 +131,16 @@ class IBCC(Model):
 
     def prepare(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep over the responses."""
-        from crowdgraph.kernels.sweep_compiled import ready
+        from crowdgraph.models.tensors import prepare_sweep
 
-        ready(len(graph.classes), np.dtype(np.uint32))
+        prepare_sweep(graph)
 
-    def refit(self, graph: CrowdGraph, start: ModelFit) -> ModelFit:
+    def refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         """The fit of a graph in the mode in which `start` lies."""
-        return replace(self, compare_starts=False, restarts=0).fit(graph, start=start)
+        return replace(self, compare_starts=False, restarts=0).fit(graph, seed=seed, start=start)
 
     def _fit(self, job: Job) -> Findings:
-        from crowdgraph.kernels.ibcc import VariationalBayes
-        from crowdgraph.models.tables import Tables
+        from crowdgraph.models.tensors import AnswerTensors
 
         graph = job.answers.graph
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
@@ -149,33 +149,16 @@ class IBCC(Model):
                 "learn_prior=True learns the prior that all volunteers share, but confusion_prior= gives some of them "
                 "their own; leave one of the two out."
             )
-        tables = Tables(job.answers, device=self.device, dtype=self.dtype)
-        confusion = own_confusion(prior, graph)
-        sweeper, expectations = tables.kernels()
-        probs, fixed = tables.items()
-        step = VariationalBayes(
-            sweeper,
-            expectations,
-            prior=tables.table(confusion),
-            class_prior=tables.tensor(prior.class_concentration),
-            probs=probs,
-            fixed=fixed,
-            n_volunteers=tables.shape[0],
-            imagined=IMAGINED if self.learn_prior else 0.0,
-        )
+        tensors = AnswerTensors(job.answers, device=self.device, dtype=self.dtype)
+        step = self._step(tensors, prior, graph)
         ends = [
             End(name, self._climb(step, state, name, progress=job.progress), step.probs.cpu().double().numpy().copy())
-            for name, state in self._starts(step, tables, job)
+            for name, state in self._starts(step, tensors, job)
         ]
-        # Starts that end in the same mode differ by rounding; the first of them is kept.
-        best = ends[0]
-        for end in ends[1:]:
-            if end.path.objectives[-1] > best.path.objectives[-1] + 1e-9 * abs(best.path.objectives[-1]):
-                best = end
+        best = highest(ends)
         posterior = step.posterior(best.path.state)
         if self.learn_prior:
-            confusion = posterior.prior.cpu().double().numpy().transpose(0, 2, 1)
-            prior = replace(prior, shared=confusion[0])
+            prior = replace(prior, shared=posterior.prior[0].T.cpu().double().numpy())
         classes = posterior.classes.cpu().double().numpy()
         return Findings(
             item_probs=best.item_probs,
@@ -183,7 +166,7 @@ class IBCC(Model):
             class_concentration=classes,
             confusion=ConfusionTrack.static(
                 ids=graph.volunteers.ids,
-                concentration=tables.confusion(posterior.confusion, others=confusion),
+                concentration=tensors.confusion(posterior.confusion, others=own_confusion(prior, graph)),
                 classes=graph.classes,
                 labels=graph.labels,
             ),
@@ -198,17 +181,34 @@ class IBCC(Model):
             },
         )
 
-    def _starts(self, step: VariationalBayes, tables: Tables, job: Job) -> Iterator[tuple[str, Tensor]]:
+    def _step(self, tensors: AnswerTensors, prior: CrowdPrior, graph: CrowdGraph) -> VariationalBayes:
+        """The map to climb by."""
+        from crowdgraph.kernels.ibcc import VariationalBayes
+
+        sweeper, expectations = tensors.kernels()
+        probs, fixed = tensors.items()
+        return VariationalBayes(
+            sweeper,
+            expectations,
+            prior=tensors.table(own_confusion(prior, graph)),
+            class_prior=tensors.tensor(prior.class_concentration),
+            probs=probs,
+            fixed=fixed,
+            n_volunteers=tensors.shape[0],
+            imagined=IMAGINED if self.learn_prior else 0.0,
+        )
+
+    def _starts(self, step: VariationalBayes, tensors: AnswerTensors, job: Job) -> Iterator[tuple[str, Tensor]]:
         """States to climb from, by name."""
         if job.start is not None:
-            yield "warm", warm_state(step, tables, job.start)
+            yield "warm", warm_state(step, tensors, job.start)
         if job.start is None or self.compare_starts:
             counts, class_counts = gold_counts(job.answers)
-            yield "prior", step.from_counts(tables.table(counts), tables.tensor(class_counts))
+            yield "prior", step.from_counts(tensors.table(counts), tensors.tensor(class_counts))
         rng = np.random.default_rng(job.seed)
         n_items, n_classes = step.probs.shape
         for number in range(self.restarts):
-            yield f"random {number}", step.from_probs(tables.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
+            yield f"random {number}", step.from_probs(tensors.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
 
     def _climb(self, step: VariationalBayes, state: Tensor, name: str, *, progress: bool) -> Path:
         from crowdgraph.kernels.iterate import climb
@@ -225,16 +225,25 @@ class IBCC(Model):
             )
 
 
-def warm_state(step: VariationalBayes, tables: Tables, start: ModelFit) -> Tensor:
+def highest(ends: list[End]) -> End:
+    """The end with the highest bound; of those that differ by rounding alone, as ends in one mode do, the first."""
+    best = ends[0]
+    for end in ends[1:]:
+        if end.path.objectives[-1] > best.path.objectives[-1] + 1e-9 * abs(best.path.objectives[-1]):
+            best = end
+    return best
+
+
+def warm_state(step: VariationalBayes, tensors: AnswerTensors, start: ModelFit) -> Tensor:
     """The state in which an earlier fit ended; of a fit without confusion only the class probabilities count."""
     from crowdgraph.kernels.ibcc import Posterior
 
     if start.confusion is None or start.prior is None or start.class_concentration is None:
-        return step.from_probs(tables.tensor(start.item_probs))
+        return step.from_probs(tensors.tensor(start.item_probs))
     return step.state(
         Posterior(
-            tables.table(start.confusion.latest().concentration),
-            tables.tensor(start.class_concentration),
-            tables.table(start.prior.shared[None]),
+            tensors.table(start.confusion.latest().concentration),
+            tensors.tensor(start.class_concentration),
+            tensors.table(start.prior.shared[None]),
         )
     )

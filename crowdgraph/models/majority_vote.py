@@ -13,7 +13,7 @@ from crowdgraph.models.votes import Votes, check_mapping, vote_codes
 __all__ = ["MajorityVote"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class MajorityVote(Model):
     """The class with most votes, every answer counting the same.
 

@@ -13,7 +13,7 @@ from crowdgraph.models.votes import Scores, check_mapping, label_scores
 __all__ = ["MeanScore"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class MeanScore(Model):
     """The mean of the labels' scores, for two classes: what Galaxy Zoo Supernovae ranked its candidates by.
 

@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core.columns import Array, FrozenMapping
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.errors import AlignmentError, GoldError, ParameterError, shown, suggestion
+from crowdgraph.core.result import check_same_values
+from crowdgraph.errors import GoldError, ParameterError, shown, suggestion
 from crowdgraph.models.base import Answers
 from crowdgraph.models.votes import Votes, vote_codes
 
@@ -48,7 +49,7 @@ def checked_confusion_prior(spec: Any) -> Any:
             raise ParameterError(f"confusion_prior={spec!r} is not a choice; as a word it can only be 'gold'.")
         return spec
     if isinstance(spec, Mapping):
-        return {name: _matrix(f"The confusion prior of {name!r}", value) for name, value in spec.items()}
+        return FrozenMapping({name: _matrix(f"The confusion prior of {name!r}", value) for name, value in spec.items()})
     values = _numbers("confusion_prior", spec)
     return (float(values[0]), float(values[1])) if values.shape == (2,) else _matrix("confusion_prior", values)
 
@@ -58,7 +59,7 @@ def checked_class_prior(spec: Any) -> Any:
     if spec is None:
         return None
     if isinstance(spec, Mapping):
-        return {name: float(_numbers(f"class_prior of {name!r}", value)) for name, value in spec.items()}
+        return FrozenMapping({name: float(_numbers(f"class_prior of {name!r}", value)) for name, value in spec.items()})
     values = _numbers("class_prior", spec)
     return float(values) if values.ndim == 0 else tuple(values.ravel().tolist())
 
@@ -66,7 +67,10 @@ def checked_class_prior(spec: Any) -> Any:
 def crowd_prior(graph: CrowdGraph, spec: Any, class_spec: ClassPrior, votes: Votes | None) -> CrowdPrior:
     """The prior of a graph's volunteers and classes, from specifications that have been checked."""
     if isinstance(spec, CrowdPrior):
-        _check_made_for(spec, graph)
+        check_same_values("The prior", "classes", spec.classes, graph.classes)
+        check_same_values("The prior", "labels", spec.labels, graph.labels)
+        for part in ("confusion", "shared"):
+            _numbers(f"The prior's {part}", getattr(spec, part))
         ids, confusion, shared = spec.ids, spec.confusion, spec.shared
         class_spec = spec.class_concentration if class_spec is None else class_spec
     else:
@@ -83,12 +87,7 @@ def crowd_prior(graph: CrowdGraph, spec: Any, class_spec: ClassPrior, votes: Vot
 
 def own_confusion(prior: CrowdPrior, graph: CrowdGraph) -> Array:
     """The prior concentration of each volunteer's confusion, (K, J, L), or (1, J, L) where all share it."""
-    known = [name for name in prior.ids.tolist() if name in graph.volunteers]
-    if not known:
-        return prior.shared[None]
-    confusion = np.array(np.broadcast_to(prior.shared, (len(graph.volunteers), *prior.shared.shape)))
-    confusion[graph.volunteers.codes(known)] = prior.confusion[prior.table.codes(known)]
-    return confusion
+    return prior.of_all(graph.volunteers.ids.tolist()) if len(prior.ids) else prior.shared[None]
 
 
 def gold_counts(answers: Answers) -> tuple[Array, Array]:
@@ -115,16 +114,16 @@ def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[
     if isinstance(spec, str):
         return *nobody, _from_gold(graph, votes)
     if isinstance(spec, Mapping):
-        strangers = [name for name in spec if name not in graph.volunteers]
+        strangers = [name for name in spec if name is not None and name not in graph.volunteers]
         if strangers:
             raise ParameterError(
                 f"confusion_prior= names {len(strangers):,} volunteers who are not in the graph: {shown(strangers)}."
                 f"{suggestion(strangers[0], graph.volunteers.ids[:10_000].tolist())}"
             )
-        own = np.array([_shaped(value, shape, f"The confusion prior of {name!r}") for name, value in spec.items()])
-        everybody = len(spec) == len(graph.volunteers)
-        return list(spec), own.reshape(-1, *shape), own.mean(axis=0) if everybody else _from_pair(graph, USUAL, votes)
-    if spec is None or isinstance(spec, tuple):
+        given = {name: _shaped(value, shape, f"The confusion prior of {name!r}") for name, value in spec.items()}
+        shared = given.pop(None) if None in given else _from_pair(graph, USUAL, votes)
+        return list(given), np.array(list(given.values())).reshape(-1, *shape), shared
+    if spec is None or np.shape(spec) == (2,):
         return *nobody, _from_pair(graph, USUAL if spec is None else spec, votes)
     return *nobody, _shaped(spec, shape, "confusion_prior")
 
@@ -132,7 +131,10 @@ def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[
 def _from_pair(graph: CrowdGraph, pair: tuple[float, float], votes: Votes | None) -> Array:
     """One number where a label votes for the class, another elsewhere, of shape (J, L)."""
     shape = f"({len(graph.classes)}, {len(graph.labels)})"
-    way = f" Or give confusion_prior= as a matrix of shape {shape}: pseudo-counts of each label given each class."
+    way = (
+        f" Or give confusion_prior= as a matrix of shape {shape}, pseudo-counts of each label given each class (for "
+        "volunteers who are in no mapping, under the key None)."
+    )
     targets = vote_codes(graph, votes, or_else=way)
     return np.where(targets == np.arange(len(graph.classes))[:, None], *pair)
 
@@ -175,13 +177,6 @@ def _class_concentration(graph: CrowdGraph, spec: Any) -> Array:
     return _shaped(values, (n_classes,), "class_prior")
 
 
-def _check_made_for(prior: CrowdPrior, graph: CrowdGraph) -> None:
-    for what in ("classes", "labels"):
-        got, expected = getattr(prior, what), getattr(graph, what)
-        if got != expected:
-            raise AlignmentError(f"The prior was made for the {what} {shown(got)}; the graph has {shown(expected)}.")
-
-
 def _numbers(name: str, values: Any) -> Array:
     try:
         array = np.array(values, dtype=float)
@@ -196,16 +191,18 @@ def _numbers(name: str, values: Any) -> Array:
     return array
 
 
-def _matrix(name: str, values: Any) -> Array:
+def _matrix(name: str, values: Any) -> tuple[tuple[float, ...], ...]:
+    """A matrix as tuples, so that models can be compared and not be changed."""
     array = _numbers(name, values)
     if array.ndim != 2:
         raise ParameterError(
             f"{name} has shape {array.shape}; expected a pair (right, wrong), or a matrix of classes by labels."
         )
-    return array
+    return tuple(map(tuple, array.tolist()))
 
 
-def _shaped(array: Array, shape: tuple[int, ...], name: str) -> Array:
+def _shaped(values: Any, shape: tuple[int, ...], name: str) -> Array:
+    array = np.array(values, dtype=float)
     if array.shape != shape:
         meaning = "classes by labels" if len(shape) == 2 else "one for each class"
         raise ParameterError(f"{name} has shape {array.shape}; expected {shape}, {meaning}.")

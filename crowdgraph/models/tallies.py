@@ -73,8 +73,8 @@ def positive_class(graph: CrowdGraph, scores: Array, positive: Hashable | None) 
 def learned_log_weights(answers: Answers, votes: Array, *, factor: float) -> Array:
     """The logarithm of each volunteer's weight, of shape (K,): it falls by a factor at each mistake on a gold item.
 
-    After Littlestone and Warmuth (1994). Mistakes are met in order of time; the weight after the last one counts. Soft
-    gold and labels that vote for no class teach nothing.
+    After Littlestone and Warmuth (1994). What counts is the weight after the last mistake. Soft gold and labels that
+    vote for no class teach nothing.
     """
     gold = answers.graph.gold.codes
     if not (gold >= 0).any():

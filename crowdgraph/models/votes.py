@@ -10,6 +10,7 @@ import numpy as np
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError, shown, suggestion
+from crowdgraph.models.base import is_number
 
 __all__ = ["Scores", "Votes", "label_scores", "vote_codes"]
 
@@ -46,7 +47,7 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, or_else: str = "") -> 
 def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
     """For each label the number it stands for, of shape (L,); labels that are numbers stand for themselves."""
     if scores is None:
-        words = [label for label in graph.labels if not _is_number(label)]
+        words = [label for label in graph.labels if not is_number(label)]
         if words:
             raise ParameterError(
                 f"The labels {shown(words)} are no numbers; say what each stands for: "
@@ -54,7 +55,7 @@ def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
             )
         return np.array(graph.labels, dtype=float)
     _check_labels("scores", scores, graph)
-    values = np.array([scores[label] if _is_number(scores[label]) else np.nan for label in graph.labels], dtype=float)
+    values = np.array([scores[label] if is_number(scores[label]) else np.nan for label in graph.labels], dtype=float)
     if not np.isfinite(values).all():
         raise ParameterError(f"scores= must give a finite number for each label; got {dict(scores)!r}.")
     return values
@@ -64,10 +65,6 @@ def check_mapping(name: str, value: object) -> None:
     """Raise unless a setting is a mapping or left out."""
     if value is not None and not isinstance(value, Mapping):
         raise ParameterError(f"{name}={value!r} must be a mapping from labels, such as {name}={{'yes': ...}}.")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _check_labels(name: str, mapping: Mapping[Hashable, object], graph: CrowdGraph) -> None:

@@ -13,7 +13,7 @@ from crowdgraph.models.votes import Votes, check_mapping, vote_codes
 __all__ = ["WeightedMajority"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class WeightedMajority(Model):
     """Majority vote in which a volunteer's weight falls by a factor at each mistake on a gold item.
 

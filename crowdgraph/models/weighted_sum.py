@@ -13,7 +13,7 @@ from crowdgraph.models.votes import Scores, Votes, check_mapping, label_scores, 
 __all__ = ["WeightedSum"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class WeightedSum(Model):
     """The weighted mean of the labels' scores, for two classes; weights as in `WeightedMajority`.
 

@@ -1,4 +1,4 @@
-"""Tables in and out: every frame library gives the same graph, and nothing is lost on the way back."""
+"""AnswerTensors in and out: every frame library gives the same graph, and nothing is lost on the way back."""
 
 import datetime as dt
 

@@ -154,3 +154,13 @@ def test_warnings_point_at_the_line_that_asked():
     with pytest.warns(GoldWarning) as caught:
         gold_of({"x": "y", "q": "y"})
     assert caught[0].filename == __file__
+
+
+def test_gold_where():
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ["anna"] * 3, "item": [*"xyz"], "label": ["no", "yes", "no"]},
+        gold={"x": "no", "y": {"no": 0.2, "yes": 0.8}},
+    )
+    kept = graph.gold.where(np.array([False, True, True]))
+    assert dict(kept) == {"y": {"no": 0.2, "yes": 0.8}}
+    assert len(graph.gold) == 2

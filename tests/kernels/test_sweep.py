@@ -1,5 +1,9 @@
 """The two sweeps agree with each other and with a sweep that is written out response by response."""
 
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -163,11 +167,22 @@ def test_torch_gets_its_threads_back():
     assert torch.get_num_threads() == n_threads
 
 
+def test_compiled_code_is_kept_on_disk():
+    """A second process loads what the first compiled, and compiles nothing."""
+    code = (
+        "import numpy as np\n"
+        "from crowdgraph.kernels import sweep_compiled as sweeps\n"
+        "sweeps.ready(2, np.dtype(np.uint32))\n"
+        "kernels = [sweeps.sweep_for(2), sweeps._collect, sweeps._expectations]\n"
+        "print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))\n"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
+    assert runs[1].stdout.strip() == "0"
+
+
 def test_compiling_is_announced(capsys, monkeypatch):
     monkeypatch.setattr(threads, "PATIENCE", 0.01)
     with threads.announced("something slow"):
-        import time
-
         time.sleep(0.1)
     assert "compiling something slow; this happens once" in capsys.readouterr().err
     with threads.announced("something fast"):

@@ -38,7 +38,7 @@ def test_means_are_the_exact_posterior(seed):
     with pytest.warns(cg.errors.ConvergenceWarning):
         fit = model.fit(graph, seed=seed)
     # Means of conditional probabilities vary less than means of draws, whose error this is.
-    error = np.sqrt(exact.item_probs * (1 - exact.item_probs) / fit.diagnostics["ess"]["watched"])
+    error = np.sqrt(exact.item_probs * (1 - exact.item_probs) / fit.diagnostics["ess"]["item_classes"])
     assert (np.abs(fit.item_probs - exact.item_probs) <= 5 * error + 1e-12).all()
 
 
@@ -101,9 +101,9 @@ def test_stuck_chains_are_not_called_settled():
             class_probs=np.full((50, 2), value), log_joint=np.zeros(50), change=np.zeros(50), watched=np.zeros((50, 1))
         )
 
-    assert measured([[block(0.2), block(0.2)]], "rhat")["class_probs"] == 1.0
-    assert measured([[block(0.2), block(0.8)]], "rhat")["class_probs"] == np.inf
-    assert measured([[block(0.2), block(0.8)]], "ess")["class_probs"] == 0.0
+    assert measured([[block(0.2), block(0.2)]], "rhat", 2)["class_probs"] == 1.0
+    assert measured([[block(0.2), block(0.8)]], "rhat", 2)["class_probs"] == np.inf
+    assert measured([[block(0.2), block(0.8)]], "ess", 2)["class_probs"] == 0.0
 
 
 def test_influence_is_the_same_each_time():
@@ -126,6 +126,27 @@ def test_matched_dirichlets_have_the_moments():
     mean = alpha / total
     square = alpha * (alpha + 1) / (total * (total + 1))
     assert np.allclose(matched(mean, square, axis=0), alpha)
+
+
+def test_three_classes():
+    """Classes are compared one by one: 0 and 2 are not twice as far apart as 0 and 1."""
+    rng = np.random.default_rng(4)
+    pairs = [(k, i) for k in range(3) for i in range(5)]
+    graph = cg.CrowdGraph.from_responses(
+        {
+            "volunteer": [k for k, _ in pairs],
+            "item": [i for _, i in pairs],
+            "label": rng.integers(0, 3, len(pairs)).tolist(),
+        },
+        labels=[0, 1, 2],
+        classes=[0, 1, 2],
+    )
+    exact = exact_posterior(graph, confusion_prior=np.eye(3) * 2 + 1, class_prior=[1, 1, 1])
+    fit = cg.GibbsIBCC(confusion_prior=(3, 1), stop_change=0.002).fit(graph, seed=1)
+    assert fit.diagnostics["draws"]["item_classes"].shape == (4, fit.n_iter, 5)
+    assert fit.diagnostics["watched_items"].tolist() == [0, 1, 2, 3, 4]
+    error = np.sqrt(exact.item_probs * (1 - exact.item_probs) / fit.diagnostics["ess"]["item_classes"])
+    assert (np.abs(fit.item_probs - exact.item_probs) <= 5 * error).all()
 
 
 def test_arviz_takes_the_draws():

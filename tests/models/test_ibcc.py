@@ -13,7 +13,7 @@ from strategies import answered_graphs
 import crowdgraph as cg
 from crowdgraph.kernels.ibcc import tensor_expectations
 from crowdgraph.kernels.sweep import TensorSweep
-from crowdgraph.models.tables import Tables
+from crowdgraph.models.tensors import AnswerTensors
 from crowdgraph.testing import exact_posterior
 
 
@@ -68,8 +68,8 @@ def test_the_bound_is_the_seven_terms_of_the_paper():
     assert np.isclose(sum(terms.values()), fit.bound[-1], rtol=1e-12)
 
 
-def test_one_item_is_exact():
-    """With one answer to one item, variational Bayes and the exact posterior are the same problem of two numbers."""
+def test_all_gold_is_exact():
+    """With all classes known the bound is the evidence: the probability of the answers and the classes."""
     graph = cg.CrowdGraph.from_responses(
         {"volunteer": ["anna"], "item": ["x"], "label": ["yes"]}, labels=["no", "yes"], gold={"x": "yes"}
     )
@@ -133,7 +133,7 @@ def test_both_kernels_give_one_fit(monkeypatch):
     def tensors(self):
         return TensorSweep(self.responses, device=torch.device("cpu"), dtype=torch.float64), tensor_expectations
 
-    monkeypatch.setattr(Tables, "kernels", tensors)
+    monkeypatch.setattr(AnswerTensors, "kernels", tensors)
     tensor = cg.IBCC(tol=1e-9).fit(graph)
     assert np.allclose(tensor.item_probs, compiled.item_probs, atol=1e-8)
     assert np.isclose(tensor.bound[-1], compiled.bound[-1], rtol=1e-12)
@@ -240,12 +240,23 @@ def test_the_prior_is_learned_where_all_classes_are_known():
     assert np.allclose(learned.prior.shared, cg.IBCC(confusion_prior="gold").fit(graph).prior.shared, rtol=1e-4)
 
 
-def test_everybody_may_have_a_prior_of_their_own():
-    """Where labels are no classes and every volunteer has a matrix, nothing more need be said."""
+def test_own_priors_beside_a_shared_one():
+    """Where labels are no classes, the key None says what holds for everybody else."""
     table = {"volunteer": ["anna", "bert"], "item": ["x", "y"], "label": [1, 2]}
-    graph = cg.CrowdGraph.from_responses(table, labels=[1, 2], classes=["no", "yes"])
-    prior = {"anna": [[3, 1], [1, 3]], "bert": [[1, 1], [1, 5]]}
-    assert np.array_equal(cg.IBCC(confusion_prior=prior).fit(graph).prior.shared, [[2, 1], [1, 4]])
+    graph = cg.CrowdGraph.from_responses(table, labels=[1, 2, 3], classes=["no", "yes"])
+    prior = {"anna": [[3, 1, 1], [1, 3, 1]], None: [[2, 1, 1], [1, 1, 5]]}
+    fit = cg.IBCC(confusion_prior=prior).fit(graph)
+    assert np.array_equal(fit.prior.of("bert"), prior[None])
+    assert np.array_equal(fit.prior.of("anna"), prior["anna"])
+    with pytest.raises(cg.errors.ParameterError, match="under the key None"):
+        cg.IBCC(confusion_prior={"anna": prior["anna"]}).fit(graph)
+
+
+def test_models_are_equal_by_their_settings():
+    assert cg.IBCC(confusion_prior=np.ones((2, 2))) == cg.IBCC(confusion_prior=[[1, 1], [1, 1]])
+    assert cg.IBCC(confusion_prior={"anna": np.ones((2, 2))}) != cg.IBCC(confusion_prior={"anna": [[1, 1], [1, 2]]})
+    with pytest.raises(TypeError):
+        cg.IBCC(confusion_prior=np.ones((2, 2))).confusion_prior[0][0] = 5
 
 
 def test_volunteers_who_stay_away_are_not_forgotten():
@@ -334,7 +345,8 @@ def test_predicted_responses_are_probabilities_of_the_model():
     row = frame[frame["item"] == item] if item not in seen else frame.iloc[:1]
     both = fit.predict_response(anna, row["item"].iloc[0])
     assert np.allclose(row[[f"p({label})" for label in crowd.graph.labels]].iloc[0], list(both.values()))
-    assert len(fit.predict_responses(crowd.graph)) == 8 * 30 - 100
+    assert len(fit.predict_responses()) == 8 * 30 - 100
+    assert fit.predict_response(anna, item, at="2026-02-01") == predicted
     with pytest.raises(cg.errors.UnknownIdError):
         fit.predict_response(anna, "no such item")
 
@@ -408,7 +420,7 @@ def test_fits_do_not_hold_the_graphs_before_them():
 
 
 def test_many_classes_and_labels():
-    """Tables larger than two gigabytes in all, were they made for every thread."""
+    """AnswerTensors larger than two gigabytes in all, were they made for every thread."""
     rng = np.random.default_rng(0)
     n = 1_000
     graph = cg.CrowdGraph.from_responses(

@@ -9,16 +9,17 @@ import torch
 from torch import Tensor
 
 from crowdgraph.core.columns import Array
+from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.kernels.ibcc import Expectations, tensor_expectations
 from crowdgraph.kernels.sweep import ItemResponses, Sweeper, TensorSweep
-from crowdgraph.kernels.sweep_compiled import CompiledSweep, compiled_expectations
+from crowdgraph.kernels.sweep_compiled import CompiledSweep, compiled_expectations, ready
 from crowdgraph.models.base import Answers
 
-__all__ = ["Tables", "checked_device"]
+__all__ = ["AnswerTensors", "checked_device", "prepare_sweep"]
 
 
-class Tables:
+class AnswerTensors:
     """The answers in item order, and the volunteers who gave them by activity, the busiest first.
 
     Busy volunteers stand together so that what the sweep visits most stays in the processor's cache; volunteers without
@@ -35,7 +36,7 @@ class Tables:
         self._device, self._dtype = checked_device(device), getattr(torch, dtype)
         counts = np.bincount(answers.volunteer, minlength=len(graph.volunteers))
         self._busiest = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
-        place: Array = np.zeros(len(counts), dtype=np.int32 if len(counts) * len(graph.labels) < 2**31 else np.int64)
+        place: Array = np.zeros(len(counts), dtype=code_type(graph))
         place[self._busiest] = np.arange(len(self._busiest))
         order, starts = answers.by_item()
         codes: Array = place[answers.volunteer]
@@ -81,6 +82,16 @@ class Tables:
         found = np.array(np.broadcast_to(others, (len(self._graph.volunteers), *others.shape[1:])))
         found[self._busiest] = table.cpu().double().numpy().transpose(0, 2, 1)
         return found
+
+
+def prepare_sweep(graph: CrowdGraph) -> None:
+    """Load, or compile, the sweep over the answers of such a graph."""
+    ready(len(graph.classes), np.dtype(code_type(graph).replace("int", "uint")))
+
+
+def code_type(graph: CrowdGraph) -> str:
+    """The type of numbers that count all pairs of volunteers and labels."""
+    return "int32" if len(graph.volunteers) * len(graph.labels) < 2**31 else "int64"
 
 
 def checked_device(device: Any) -> torch.device:
