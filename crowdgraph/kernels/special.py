@@ -20,9 +20,10 @@ def digamma_and_log_gamma(x: float) -> tuple[float, float]:
     Both climb to arguments of at least 8 by :math:`\Gamma(x + 1) = x \Gamma(x)` and use Stirling's series there, so
     that they share the climb and the logarithm.
     """
-    climbed, product = 0.0, 1.0
+    # The product x (x + 1) ... and its derivative; their quotient is 1 / x + 1 / (x + 1) + ..., with one division.
+    product, derivative = 1.0, 0.0
     while x < LARGE:
-        climbed += 1.0 / x
+        derivative = derivative * x + product
         product *= x
         x += 1.0
     log, inverse = math.log(x), 1.0 / x
@@ -55,4 +56,4 @@ def digamma_and_log_gamma(x: float) -> tuple[float, float]:
             )
         )
     )
-    return digamma - climbed, log_gamma - math.log(product)
+    return digamma - derivative / product, log_gamma - math.log(product)
