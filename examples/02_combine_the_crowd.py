@@ -22,6 +22,9 @@ sparse = sparse.annotate(fit)
 right = sum(fit.predict()[item] == graph.gold[item] for item in graph.gold if item not in sparse.gold)
 print(f"{right} of {len(graph.gold) - len(known)} items without gold are told right")
 
+# %% Who is good, and how sure are we of it?
+print(fit.volunteers_to_frame().head(3))
+
 # %% How good is the busiest volunteer, and what do they change?
 busiest = graph.volunteers.ids[graph.volunteers.n_responses.argmax()]
 print(sparse.volunteers[busiest].confusion.latest())

@@ -30,7 +30,7 @@ from crowdgraph.errors import AlignmentError, ParameterError, ResultError, one_o
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["ConfusionHistory", "ConfusionMatrix", "ConfusionSnapshot", "ConfusionTrack", "Inference"]
+__all__ = ["ConfusionHistory", "ConfusionMatrix", "ConfusionSnapshot", "ConfusionTrack", "Correct", "Inference"]
 
 Inference = Literal["static", "filtered", "smoothed"]
 Correct = Mapping[Hashable, Hashable | Collection[Hashable]]
@@ -80,6 +80,29 @@ class DirichletRows(Sealed):
         weights = probability_array("class_probs", shares, shape=(n_classes,))
         hits = correct_labels(self.classes, self.labels, correct)
         return np.asarray((self.mean * hits).sum(axis=-1) @ weights)
+
+    def accuracy_interval(
+        self, level: float = 0.9, *, class_probs: ArrayLike | None = None, correct: Correct | None = None
+    ) -> tuple[Array, Array]:
+        """The lower and upper end of the central interval of `accuracy`, each of shape (...).
+
+        The share of correct labels is a mean of Beta distributed shares, one for each class; the interval is that of
+        the Beta distribution with its mean and variance.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.9.")
+        from scipy.special import betaincinv
+
+        n_classes = len(self.classes)
+        shares = np.full(n_classes, 1 / n_classes) if class_probs is None else class_probs
+        weights = probability_array("class_probs", shares, shape=(n_classes,))
+        total = self.concentration.sum(axis=-1)
+        right = (self.mean * correct_labels(self.classes, self.labels, correct)).sum(axis=-1)
+        mean = (right @ weights).clip(1e-9, 1 - 1e-9)
+        variance = np.maximum((right * (1 - right) / (total + 1)) @ weights**2, 1e-18)
+        weight = np.maximum(mean * (1 - mean) / variance - 1, 1e-9)
+        ends = [betaincinv(weight * mean, weight * (1 - mean), share) for share in ((1 - level) / 2, (1 + level) / 2)]
+        return sealed(np.asarray(ends[0])), sealed(np.asarray(ends[1]))
 
     def _set_rows(self, concentration: ArrayLike, *, lead: tuple[int | None, ...]) -> None:
         """Check and store classes, labels and concentrations of shape (*lead, J, L)."""

@@ -218,6 +218,7 @@ class CrossValidation(Sealed):
         return "\n".join(
             [
                 f"CrossValidation: {self.n_folds} folds of {len(self.items):,} gold items{unanswered}",
+                "  mean ± standard deviation over folds",
                 f"  classes: {', '.join(told[:8])}{more}",
                 *(f"  {line}".rstrip() for line in lines),
             ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.columns import Array, id_array, value_tuple
-from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.confusion import ConfusionTrack, Correct
 from crowdgraph.core.influence import Influence, without
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import (
@@ -235,6 +235,26 @@ class ModelFit(Result):
 
         return fit_frame(self, kind=kind)
 
+    def volunteers_to_frame(self, *, level: float = 0.9, correct: Correct | None = None, kind: str = "pandas") -> Any:
+        """One row for each volunteer, the best first: the expected share of right labels, and its interval.
+
+        Parameters
+        ----------
+        level
+            The probability that the interval holds.
+        correct
+            For each class, the label (or labels) that count as right. If left out, those that vote for it in the
+            model's settings, or the class's own name.
+        kind
+            ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        """
+        from crowdgraph.io.frames import volunteers_frame
+
+        votes = self.params.get("votes")
+        if correct is None and votes:
+            correct = {name: [label for label, target in votes.items() if target == name] for name in self.classes}
+        return volunteers_frame(self, level=level, correct=correct, kind=kind)
+
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless the fit was made for the graph's items, volunteers, classes, labels and responses."""
         self.check_nodes(graph)
@@ -251,8 +271,8 @@ class ModelFit(Result):
     def _origin(self) -> Origin:
         if self.origin is None:
             raise NotAnnotatedError(
-                "This fit does not know the graph it was made from (it was loaded or made by hand); fit the model "
-                "again."
+                "This fit does not know the graph it was made from (it was loaded or made by hand). Fit the model "
+                "again or, to predict responses, give the graph."
             )
         return self.origin
 

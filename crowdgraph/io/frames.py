@@ -12,7 +12,7 @@ import numpy as np
 from crowdgraph.core.clock import Clock, is_sorted
 from crowdgraph.core.columns import Array, id_array, object_array, sealed, value_tuple
 from crowdgraph.core.communities import Communities
-from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.confusion import ConfusionTrack, Correct
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.influence import Influence
@@ -46,6 +46,7 @@ __all__ = [
     "network_frame",
     "predicted_frame",
     "responses_frame",
+    "volunteers_frame",
 ]
 
 # How many rows are numbered at a time: fresh memory costs more than the numbering.
@@ -396,6 +397,18 @@ def predicted_frame(
         "label": Coded(probs.argmax(axis=1), names),
     }
     return native_frame({**columns, **{f"p({name})": probs[:, k] for k, name in enumerate(track.labels)}}, kind=kind)
+
+
+def volunteers_frame(fit: ModelFit, *, level: float, correct: Correct | None, kind: str) -> Any:
+    """One row for each volunteer, the best first."""
+    track = fit._tracked()
+    snapshot = track.latest()
+    accuracy = snapshot.accuracy(fit.class_probs, correct=correct)
+    low, high = snapshot.accuracy_interval(level, class_probs=fit.class_probs, correct=correct)
+    order = np.argsort(-accuracy, kind="stable")
+    weight = snapshot.concentration.sum(axis=(1, 2))
+    columns = {"volunteer": track.ids[order], "accuracy": accuracy[order], "low": low[order], "high": high[order]}
+    return native_frame({**columns, "weight": weight[order]}, kind=kind)
 
 
 def influence_frame(influence: Influence, *, kind: str) -> Any:

@@ -171,7 +171,7 @@ class Model(ABC):
             warn(
                 f"{n_repeats:,} of {len(graph.responses):,} responses repeat a volunteer and item, and this model "
                 "takes them for independent answers. Keep one of each with duplicates='first' or 'last' when building "
-                "the graph, or use a model that knows time.",
+                "the graph.",
                 RepeatedAnswersWarning,
             )
 

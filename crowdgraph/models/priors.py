@@ -8,12 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array, FrozenMapping
+from crowdgraph.core.columns import Array, FrozenMapping, same_values
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.core.result import check_same_values
-from crowdgraph.errors import GoldError, ParameterError, shown, suggestion
+from crowdgraph.errors import AlignmentError, GoldError, ParameterError, shown, suggestion
 from crowdgraph.models.base import Answers
 from crowdgraph.models.votes import Votes, vote_codes
 
@@ -49,9 +48,10 @@ def checked_confusion_prior(spec: Any) -> Any:
             raise ParameterError(f"confusion_prior={spec!r} is not a choice; as a word it can only be 'gold'.")
         return spec
     if isinstance(spec, Mapping):
-        return FrozenMapping({name: _matrix(f"The confusion prior of {name!r}", value) for name, value in spec.items()})
-    values = _numbers("confusion_prior", spec)
-    return (float(values[0]), float(values[1])) if values.shape == (2,) else _matrix("confusion_prior", values)
+        return FrozenMapping(
+            {name: _pair_or_matrix(f"The confusion prior of {name!r}", value) for name, value in spec.items()}
+        )
+    return _pair_or_matrix("confusion_prior", spec)
 
 
 def checked_class_prior(spec: Any) -> Any:
@@ -67,8 +67,7 @@ def checked_class_prior(spec: Any) -> Any:
 def crowd_prior(graph: CrowdGraph, spec: Any, class_spec: ClassPrior, votes: Votes | None) -> CrowdPrior:
     """The prior of a graph's volunteers and classes, from specifications that have been checked."""
     if isinstance(spec, CrowdPrior):
-        check_same_values("The prior", "classes", spec.classes, graph.classes)
-        check_same_values("The prior", "labels", spec.labels, graph.labels)
+        _check_made_for(spec, graph)
         for part in ("confusion", "shared"):
             _numbers(f"The prior's {part}", getattr(spec, part))
         ids, confusion, shared = spec.ids, spec.confusion, spec.shared
@@ -120,12 +119,20 @@ def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[
                 f"confusion_prior= names {len(strangers):,} volunteers who are not in the graph: {shown(strangers)}."
                 f"{suggestion(strangers[0], graph.volunteers.ids[:10_000].tolist())}"
             )
-        given = {name: _shaped(value, shape, f"The confusion prior of {name!r}") for name, value in spec.items()}
+        given = {
+            name: _concentration(graph, value, votes, name=f"The confusion prior of {name!r}")
+            for name, value in spec.items()
+        }
         shared = given.pop(None) if None in given else _from_pair(graph, USUAL, votes)
         return list(given), np.array(list(given.values())).reshape(-1, *shape), shared
-    if spec is None or np.shape(spec) == (2,):
-        return *nobody, _from_pair(graph, USUAL if spec is None else spec, votes)
-    return *nobody, _shaped(spec, shape, "confusion_prior")
+    return *nobody, _concentration(graph, USUAL if spec is None else spec, votes, name="confusion_prior")
+
+
+def _concentration(graph: CrowdGraph, value: Any, votes: Votes | None, *, name: str) -> Array:
+    """Pseudo-counts of shape (J, L) from a pair or a matrix."""
+    if np.shape(value) == (2,):
+        return _from_pair(graph, value, votes)
+    return _shaped(value, (len(graph.classes), len(graph.labels)), name)
 
 
 def _from_pair(graph: CrowdGraph, pair: tuple[float, float], votes: Votes | None) -> Array:
@@ -177,8 +184,20 @@ def _class_concentration(graph: CrowdGraph, spec: Any) -> Array:
     return _shaped(values, (n_classes,), "class_prior")
 
 
+def _check_made_for(prior: CrowdPrior, graph: CrowdGraph) -> None:
+    for what in ("classes", "labels"):
+        got, expected = getattr(prior, what), getattr(graph, what)
+        if not same_values(got, expected):
+            raise AlignmentError(
+                f"The prior was made for the {what} {shown(got)}; the graph has {shown(expected)}. Build the graph "
+                f"with {what}={list(got)!r}, if these are the same."
+            )
+
+
 def _numbers(name: str, values: Any) -> Array:
     try:
+        if np.array(values).dtype.kind not in "iuf":
+            raise TypeError("not all of it is numbers")
         array = np.array(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"{name} must be made of numbers; got {values!r} ({error}).") from error
@@ -191,9 +210,11 @@ def _numbers(name: str, values: Any) -> Array:
     return array
 
 
-def _matrix(name: str, values: Any) -> tuple[tuple[float, ...], ...]:
-    """A matrix as tuples, so that models can be compared and not be changed."""
+def _pair_or_matrix(name: str, values: Any) -> tuple[Any, ...]:
+    """A pair or a matrix as tuples, so that models can be compared and not be changed."""
     array = _numbers(name, values)
+    if array.shape == (2,):
+        return tuple(array.tolist())
     if array.ndim != 2:
         raise ParameterError(
             f"{name} has shape {array.shape}; expected a pair (right, wrong), or a matrix of classes by labels."

@@ -37,23 +37,24 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, or_else: str = "") -> 
     wrong = [target for target in votes.values() if target is not None and target not in graph.classes]
     if wrong:
         raise ParameterError(
-            f"votes= names {shown(wrong)}, which is no class; the classes are {shown(graph.classes)}."
-            f"{suggestion(wrong[0], graph.classes)}"
+            f"votes= names {shown(dict.fromkeys(wrong))}, which is no class; the classes are {shown(graph.classes)}. "
+            f"Others are named with classes=[...] when building the graph.{suggestion(wrong[0], graph.classes)}"
         )
     targets = [votes[label] for label in graph.labels]
     return np.array([-1 if target is None else graph.classes.index(target) for target in targets])
 
 
 def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
-    """For each label the number it stands for, of shape (L,); labels that are numbers stand for themselves."""
+    """For each label the number it stands for, of shape (L,); labels that are numbers, or their text, are their own."""
     if scores is None:
-        words = [label for label in graph.labels if not is_number(label)]
+        values = np.array([_as_number(label) for label in graph.labels])
+        words = [label for label, value in zip(graph.labels, values, strict=True) if not np.isfinite(value)]
         if words:
             raise ParameterError(
                 f"The labels {shown(words)} are no numbers; say what each stands for: "
                 f"scores={{{graph.labels[0]!r}: 0.0, ...}}."
             )
-        return np.array(graph.labels, dtype=float)
+        return values
     _check_labels("scores", scores, graph)
     values = np.array([scores[label] if is_number(scores[label]) else np.nan for label in graph.labels], dtype=float)
     if not np.isfinite(values).all():
@@ -65,6 +66,14 @@ def check_mapping(name: str, value: object) -> None:
     """Raise unless a setting is a mapping or left out."""
     if value is not None and not isinstance(value, Mapping):
         raise ParameterError(f"{name}={value!r} must be a mapping from labels, such as {name}={{'yes': ...}}.")
+
+
+def _as_number(label: Hashable) -> float:
+    """The number that a label is or spells, as in a CSV file; NaN for others."""
+    try:
+        return float(label) if is_number(label) or isinstance(label, str) else np.nan  # type: ignore[arg-type]
+    except ValueError:
+        return np.nan
 
 
 def _check_labels(name: str, mapping: Mapping[Hashable, object], graph: CrowdGraph) -> None:

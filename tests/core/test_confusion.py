@@ -134,3 +134,19 @@ def test_tracks_that_do_not_fit_together_are_refused(changes, message):
     cg.ConfusionTrack(**GOOD)
     with pytest.raises(cg.errors.CrowdGraphError, match=message):
         cg.ConfusionTrack(**{**GOOD, **changes})
+
+
+def test_accuracy_interval_holds_draws_of_the_accuracy():
+    """Ends of the interval against quantiles of sampled confusion matrices."""
+    concentration = np.array([[[8.0, 2.0, 1.0], [1.0, 3.0, 9.0]]])
+    snapshot = cg.ConfusionSnapshot(ids=["anna"], concentration=concentration, classes=("no", "yes"), labels=(-1, 1, 3))
+    correct = {"no": -1, "yes": [1, 3]}
+    rng = np.random.default_rng(0)
+    rows = [rng.dirichlet(row, 200_000) for row in concentration[0]]
+    draws = 0.7 * rows[0][:, 0] + 0.3 * rows[1][:, 1:].sum(axis=1)
+    low, high = snapshot.accuracy_interval(0.9, class_probs=[0.7, 0.3], correct=correct)
+    assert np.allclose([low[0], high[0]], np.quantile(draws, [0.05, 0.95]), atol=0.01)
+    mean = snapshot.accuracy([0.7, 0.3], correct=correct)
+    assert low[0] < mean[0] < high[0]
+    with pytest.raises(cg.errors.ParameterError, match="level=2 must lie between 0 and 1"):
+        snapshot.accuracy_interval(2)

@@ -53,6 +53,14 @@ def test_mean_score(graph):
     assert np.allclose(turned.item_probs[:, ::-1], fit.item_probs)
 
 
+def test_text_that_spells_numbers_is_a_score():
+    """As it comes from a CSV file."""
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": ["-1", "3"]}, classes=["no", "yes"]
+    )
+    assert np.allclose(cg.MeanScore().fit(graph).item_probs, 0.5)
+
+
 def test_weighted_sum(graph):
     fit = cg.WeightedSum(votes=VOTES, factor=0.5).fit(graph)
     means = [(0.5 * 3 - 0.25 + 1) / 1.75, (0.5 + 0.75 - 1) / 1.75, (-0.5 - 0.25 + 3) / 1.75]

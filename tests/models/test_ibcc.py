@@ -248,6 +248,9 @@ def test_own_priors_beside_a_shared_one():
     fit = cg.IBCC(confusion_prior=prior).fit(graph)
     assert np.array_equal(fit.prior.of("bert"), prior[None])
     assert np.array_equal(fit.prior.of("anna"), prior["anna"])
+    pairs = cg.IBCC(confusion_prior={"anna": (9, 1), None: (2, 1)}, votes={1: "no", 2: "yes", 3: None}).fit(graph)
+    assert np.array_equal(pairs.prior.of("anna"), [[9, 1, 1], [1, 9, 1]])
+    assert np.array_equal(pairs.prior.of("bert"), [[2, 1, 1], [1, 2, 1]])
     with pytest.raises(cg.errors.ParameterError, match="under the key None"):
         cg.IBCC(confusion_prior={"anna": prior["anna"]}).fit(graph)
 
@@ -329,6 +332,22 @@ def test_restarts_keep_the_highest_bound():
 
 
 # What a fit tells
+
+
+def test_volunteers_are_ranked_with_intervals():
+    crowd = cg.simulate.galaxy_zoo_supernovae(seed=0)
+    no, yes = crowd.graph.classes
+    fit = cg.IBCC(votes={-1: no, 1: yes, 3: yes}).fit(crowd.graph)
+    frame = fit.volunteers_to_frame()
+    assert frame["accuracy"].is_monotonic_decreasing
+    assert (frame["low"] < frame["accuracy"]).all()
+    assert (frame["accuracy"] < frame["high"]).all()
+    best = frame.iloc[0]
+    expected = fit.confusion.of(best["volunteer"]).latest().accuracy(fit.class_probs, correct={no: -1, yes: [1, 3]})
+    assert best["accuracy"] == pytest.approx(float(expected))
+    busy = crowd.graph.volunteers.n_responses >= 100
+    wide, narrow = (frame.set_index("volunteer").loc[crowd.graph.volunteers.ids[mask]] for mask in (~busy, busy))
+    assert (narrow["high"] - narrow["low"]).mean() < (wide["high"] - wide["low"]).mean() / 2
 
 
 def test_predicted_responses_are_probabilities_of_the_model():
