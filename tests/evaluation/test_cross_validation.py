@@ -253,6 +253,7 @@ def test_a_result_prints_as_a_table(result):
     told = repr(replace(result, scores=values, models=("left", "a longer name")))
     assert told == (
         "CrossValidation: 3 folds of 10 gold items\n"
+        "  mean ± standard deviation over folds\n"
         "  classes: no 6, yes 4\n"
         "  model           auc              accuracy         log_loss         brier            calibration_error   "
         "seconds\n"
