@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.plot.axes import own_axes
+from crowdgraph.plot.axes import check_kind, own_axes
 from crowdgraph.plot.palette import HUES, INK
 
 __all__ = ["activity"]
@@ -31,6 +31,7 @@ def activity(graph: CrowdGraph, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_xlabel()
     'volunteers, busiest first'
     """
+    check_kind(graph, CrowdGraph, "CrowdGraph.from_responses(table)")
     ax = own_axes(ax)
     counts = np.sort(graph.volunteers.n_responses)[::-1]
     counts = counts[counts > 0]

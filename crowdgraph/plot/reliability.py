@@ -5,20 +5,23 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 
 from crowdgraph.core.evaluation import CrossValidation
-from crowdgraph.plot.axes import own_axes
+from crowdgraph.plot.axes import check_kind, own_axes
 from crowdgraph.plot.palette import INK, colours
 
 __all__ = ["reliability"]
 
 # The area of the halo of a bin that holds every item, in square points.
 LARGEST = 600.0
+# Lines are bold only between bins that hold as many items as this.
+FEW = 10
 
 
 def reliability(result: CrossValidation, *, ax: Axes | None = None) -> Axes:
     """Draw how often each model's most probable class is the true one, against the probability stated for it.
 
     A calibrated model lies on the diagonal, an overconfident one below it. The areas of the halos tell how many of the
-    items, those of all folds, had such a probability. ECE is the expected calibration error, the mean over folds.
+    items, those of all folds, had such a probability; lines to bins of fewer than ten items are thin. ECE is the
+    expected calibration error, the mean over folds.
 
     Parameters
     ----------
@@ -35,12 +38,16 @@ def reliability(result: CrossValidation, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'share of items whose class it is'
     """
+    check_kind(result, CrossValidation, "cross_validate(graph, models)")
     ax = own_axes(ax, width=5.5, height=5.5)
     ax.plot([0, 1], [0, 1], linestyle=":", color=INK, linewidth=1)
     for model, colour in zip(result.models, colours(result.models), strict=True):
         curve = result.reliability(model)
         name = f"{model}, ECE {curve.calibration_error:.3f}"
-        ax.plot(curve.stated, curve.observed, color=colour, linewidth=1.2, marker="o", markersize=3, label=name)
+        ax.plot(curve.stated, curve.observed, color=colour, linewidth=0.6, alpha=0.5, marker="o", markersize=3)
+        # A bin of few items says little, and the line through it should not catch the eye.
+        full = curve.n_items >= FEW
+        ax.plot(curve.stated[full], curve.observed[full], color=colour, linewidth=1.8, label=name)
         areas = LARGEST * curve.n_items / len(result.items)
         ax.scatter(curve.stated, curve.observed, s=areas, color=colour, alpha=0.3, linewidth=0, clip_on=False)
     ax.set(xlabel="stated probability of the most probable class", ylabel="share of items whose class it is")

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from crowdgraph.core.clock import zone_info
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
-from crowdgraph.plot.axes import own_axes
+from crowdgraph.plot.axes import check_kind, own_axes
 from crowdgraph.plot.palette import colours
 
 __all__ = ["responses_over_time"]
@@ -33,6 +33,7 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['3', '1', '-1']
     """
+    check_kind(graph, CrowdGraph, "CrowdGraph.from_responses(table)")
     if n_bins < 1:
         raise ParameterError(f"n_bins={n_bins!r} must be at least 1.")
     beside = ax is None

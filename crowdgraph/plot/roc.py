@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from matplotlib.axes import Axes
 
 from crowdgraph.core.evaluation import CrossValidation
-from crowdgraph.plot.axes import own_axes
+from crowdgraph.plot.axes import check_kind, own_axes
 from crowdgraph.plot.palette import INK, colours
 
 __all__ = ["roc"]
@@ -35,6 +35,7 @@ def roc(result: CrossValidation, *, positive: Hashable | None = None, ax: Axes |
     >>> ax.get_xlabel()
     'false positive rate'
     """
+    check_kind(result, CrossValidation, "cross_validate(graph, models)")
     curves = {model: result.roc(model, positive=positive) for model in result.models}
     if positive is None and len(result.classes) == 2:
         positive = result.classes[1]
@@ -48,6 +49,6 @@ def roc(result: CrossValidation, *, positive: Hashable | None = None, ax: Axes |
     ax.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
     ax.set_aspect("equal")
     ax.legend(loc="lower right", frameon=False)
-    what = "ROC, mean over classes" if positive is None else f"ROC of {positive}"
+    what = "ROC, mean over classes" if positive is None else f"ROC of class {positive}"
     ax.set_title(f"{what}, {result.n_folds} folds", loc="left")
     return ax

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 import crowdgraph as cg
 from crowdgraph.evaluation import cross_validate
 from crowdgraph.plot.palette import HUES
-from crowdgraph.plot.reliability import LARGEST
+from crowdgraph.plot.reliability import FEW, LARGEST
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_roc_draws_every_model(result, tmp_path):
         assert spread > 0
     aucs = result.mean("auc(yes)")
     assert legend(ax) == [f"majority_vote, AUC {aucs[0]:.3f}", f"weighted_majority, AUC {aucs[1]:.3f}"]
-    assert ax.get_title(loc="left") == "ROC of yes, 4 folds"
+    assert ax.get_title(loc="left") == "ROC of class yes, 4 folds"
     ax.figure.savefig(tmp_path / "roc.png")
 
 
@@ -57,7 +57,7 @@ def test_roc_of_a_class_and_of_all(three_classes):
     named = three_classes.roc("majority_vote", positive="dog")
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), named.true_positive_rate)
     assert legend(ax) == [f"majority_vote, AUC {three_classes.mean('auc(dog)')[0]:.3f}"]
-    assert ax.get_title(loc="left") == "ROC of dog, 3 folds"
+    assert ax.get_title(loc="left") == "ROC of class dog, 3 folds"
     with pytest.raises(cg.errors.ParameterError, match="positive='cow' is no class"):
         cg.plot.roc(three_classes, positive="cow")
 
@@ -66,11 +66,12 @@ def test_reliability_draws_every_bin(result, tmp_path):
     ax = cg.plot.reliability(result)
     diagonal, *lines = ax.lines
     assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
-    for line, halos, model in zip(lines, ax.collections, result.models, strict=True):
+    for line, bold, halos, model in zip(lines[::2], lines[1::2], ax.collections, result.models, strict=True):
         curve = result.reliability(model)
         assert len(curve.stated) > 2
         np.testing.assert_array_equal(line.get_xdata(), curve.stated)
         np.testing.assert_array_equal(line.get_ydata(), curve.observed)
+        np.testing.assert_array_equal(bold.get_ydata(), curve.observed[curve.n_items >= FEW])
         np.testing.assert_array_equal(halos.get_offsets(), np.column_stack([curve.stated, curve.observed]))
         np.testing.assert_allclose(halos.get_sizes() / LARGEST, curve.n_items / 80)
     errors = result.mean("calibration_error")
@@ -84,3 +85,9 @@ def test_given_axes_are_used(result, draw):
     ax = Figure().subplots()
     assert draw(result, ax=ax) is ax
     assert ax.get_aspect() == 1
+
+
+@pytest.mark.parametrize("draw", [cg.plot.roc, cg.plot.reliability, cg.plot.activity, cg.plot.responses_over_time])
+def test_something_else_cannot_be_drawn(draw):
+    with pytest.raises(cg.errors.ParameterError, match=r"This picture shows a .*; got a dict\. Make one with"):
+        draw({})
