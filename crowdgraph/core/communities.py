@@ -128,7 +128,7 @@ class Communities(ByVolunteer, Result):
 
         `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
         """
-        from crowdgraph.io.frames import communities_frame
+        from crowdgraph.io.results import communities_frame
 
         return communities_frame(self, kind=kind)
 

@@ -53,15 +53,13 @@ class DirichletRows(Sealed):
 
         Entries of a Dirichlet row are Beta distributed, so the ends are Beta quantiles.
         """
-        if not 0 < level < 1:
-            raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.9.")
         from scipy.special import betaincinv
 
+        tails = _tails(level)
         rest = self.concentration.sum(axis=-1, keepdims=True) - self.concentration
         # A row of one label is certain: its Beta has no second parameter.
         rest = np.maximum(rest, np.finfo(float).tiny)
-        low = betaincinv(self.concentration, rest, (1 - level) / 2)
-        high = betaincinv(self.concentration, rest, (1 + level) / 2)
+        low, high = (betaincinv(self.concentration, rest, tail) for tail in tails)
         return sealed(low), sealed(high)
 
     def accuracy(self, class_probs: ArrayLike | None = None, *, correct: Correct | None = None) -> Array:
@@ -75,11 +73,7 @@ class DirichletRows(Sealed):
             For each class, the label (or labels) that count as correct. Needed only where a class is not itself a
             label, for instance ``{"supernova": [1, 3], "not supernova": [-1]}``.
         """
-        n_classes = len(self.classes)
-        shares = np.full(n_classes, 1 / n_classes) if class_probs is None else class_probs
-        weights = probability_array("class_probs", shares, shape=(n_classes,))
-        hits = correct_labels(self.classes, self.labels, correct)
-        return np.asarray((self.mean * hits).sum(axis=-1) @ weights)
+        return np.asarray(self._right(correct) @ self._class_weights(class_probs))
 
     def accuracy_interval(
         self, level: float = 0.9, *, class_probs: ArrayLike | None = None, correct: Correct | None = None
@@ -89,20 +83,26 @@ class DirichletRows(Sealed):
         The share of correct labels is a mean of Beta distributed shares, one for each class; the interval is that of
         the Beta distribution with its mean and variance.
         """
-        if not 0 < level < 1:
-            raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.9.")
         from scipy.special import betaincinv
 
-        n_classes = len(self.classes)
-        shares = np.full(n_classes, 1 / n_classes) if class_probs is None else class_probs
-        weights = probability_array("class_probs", shares, shape=(n_classes,))
+        tails = _tails(level)
+        right, weights = self._right(correct), self._class_weights(class_probs)
         total = self.concentration.sum(axis=-1)
-        right = (self.mean * correct_labels(self.classes, self.labels, correct)).sum(axis=-1)
         mean = (right @ weights).clip(1e-9, 1 - 1e-9)
         variance = np.maximum((right * (1 - right) / (total + 1)) @ weights**2, 1e-18)
         weight = np.maximum(mean * (1 - mean) / variance - 1, 1e-9)
-        ends = [betaincinv(weight * mean, weight * (1 - mean), share) for share in ((1 - level) / 2, (1 + level) / 2)]
-        return sealed(np.asarray(ends[0])), sealed(np.asarray(ends[1]))
+        low, high = (np.asarray(betaincinv(weight * mean, weight * (1 - mean), tail)) for tail in tails)
+        return sealed(low), sealed(high)
+
+    def _right(self, correct: Correct | None) -> Array:
+        """The expected share of correct labels for items of each class, of shape (..., J)."""
+        return np.asarray((self.mean * correct_labels(self.classes, self.labels, correct)).sum(axis=-1))
+
+    def _class_weights(self, class_probs: ArrayLike | None) -> Array:
+        """How often each class occurs; equally often if nothing is said."""
+        n_classes = len(self.classes)
+        shares = np.full(n_classes, 1 / n_classes) if class_probs is None else class_probs
+        return probability_array("class_probs", shares, shape=(n_classes,))
 
     def _set_rows(self, concentration: ArrayLike, *, lead: tuple[int | None, ...]) -> None:
         """Check and store classes, labels and concentrations of shape (*lead, J, L)."""
@@ -110,6 +110,13 @@ class DirichletRows(Sealed):
             object.__setattr__(self, name, value_tuple(getattr(self, name), what=name))
         shape = (*lead, len(self.classes), len(self.labels))
         object.__setattr__(self, "concentration", positive_array("concentration", concentration, shape=shape))
+
+
+def _tails(level: float) -> tuple[float, float]:
+    """The probabilities below the two ends of a central interval."""
+    if not 0 < level < 1:
+        raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.9.")
+    return (1 - level) / 2, (1 + level) / 2
 
 
 def correct_labels(classes: tuple[Hashable, ...], labels: tuple[Hashable, ...], correct: Correct | None) -> Array:
@@ -348,7 +355,7 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
         `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``. A static track has one step for each volunteer, without
         a time.
         """
-        from crowdgraph.io.frames import confusion_frame
+        from crowdgraph.io.results import confusion_frame
 
         return confusion_frame(self, kind=kind)
 

@@ -23,8 +23,10 @@ class RocCurve(NamedTuple):
     """How many items of a class are found at the price of how many others, averaged over folds.
 
     `true_positive_rate` and its standard deviation `spread` belong to `false_positive_rate`; all are of shape (G,).
+    `positive` is the class that is to be found, None for the mean over classes.
     """
 
+    positive: Hashable | None
     false_positive_rate: Array
     true_positive_rate: Array
     spread: Array
@@ -177,7 +179,8 @@ class CrossValidation(Sealed):
                 "is no ROC curve. Use fewer folds, or add gold."
             )
         mean, spread = defined_mean(curves, axis=0), defined_spread(curves, axis=0)
-        return RocCurve(self.false_positive_rate, mean, spread, float(self.mean(score)[self._place(model)]))
+        area = float(self.mean(score)[self._place(model)])
+        return RocCurve(positive, self.false_positive_rate, mean, spread, area)
 
     def reliability(self, model: str) -> ReliabilityCurve:
         """How often a model's most probable class is the true one, against its probability, over all folds' items.

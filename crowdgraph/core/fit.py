@@ -171,7 +171,7 @@ class ModelFit(Result):
         kind
             ``"pandas"``, ``"polars"`` or ``"arrow"``.
         """
-        from crowdgraph.io.frames import predicted_frame
+        from crowdgraph.io.results import predicted_frame
 
         graph = self._origin().graph if graph is None else graph
         self.check_fits(graph)
@@ -231,7 +231,7 @@ class ModelFit(Result):
 
         `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
         """
-        from crowdgraph.io.frames import fit_frame
+        from crowdgraph.io.results import fit_frame
 
         return fit_frame(self, kind=kind)
 
@@ -248,7 +248,7 @@ class ModelFit(Result):
         kind
             ``"pandas"``, ``"polars"`` or ``"arrow"``.
         """
-        from crowdgraph.io.frames import volunteers_frame
+        from crowdgraph.io.results import volunteers_frame
 
         votes = self.params.get("votes")
         if correct is None and votes:

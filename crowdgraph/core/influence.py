@@ -69,7 +69,7 @@ class Influence(Sealed):
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each item, those that change most first; `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``."""
-        from crowdgraph.io.frames import influence_frame
+        from crowdgraph.io.results import influence_frame
 
         return influence_frame(self, kind=kind)
 

@@ -101,7 +101,7 @@ class VolunteerNetwork(ByVolunteer, Result):
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each linked pair: volunteer, neighbour, weight; `kind` is pandas, polars or arrow."""
-        from crowdgraph.io.frames import network_frame
+        from crowdgraph.io.results import network_frame
 
         return network_frame(self, kind=kind)
 

@@ -1,4 +1,4 @@
-"""Tables in and out: from responses in any frame to a graph, and from graphs and results to frames."""
+"""Tables in and out: from responses in any frame to a graph, and back."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ import numpy as np
 
 from crowdgraph.core.clock import Clock, is_sorted
 from crowdgraph.core.columns import Array, id_array, object_array, sealed, value_tuple
-from crowdgraph.core.communities import Communities
-from crowdgraph.core.confusion import ConfusionTrack, Correct
-from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.influence import Influence
-from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import (
     ColumnError,
@@ -37,23 +32,13 @@ from crowdgraph.io.ids import encode, first_appearance, label_codes
 from crowdgraph.io.times import read_times
 
 __all__ = [
-    "communities_frame",
-    "confusion_frame",
-    "fit_frame",
     "graph_frame",
     "graph_from_frame",
-    "influence_frame",
-    "network_frame",
-    "predicted_frame",
     "responses_frame",
-    "volunteers_frame",
 ]
 
 # How many rows are numbered at a time: fresh memory costs more than the numbering.
 BLOCK = 1_000_000
-
-# Pairs of volunteers and items for which a table of predictions may be asked.
-MOST_PAIRS = 10_000_000
 
 # What other tools call our columns, to suggest them where ours are missing.
 SYNONYMS = {
@@ -353,102 +338,3 @@ def _gold_columns(graph: CrowdGraph) -> dict[str, Array | Coded | Timed]:
             "read it from graph.gold."
         )
     return {"item": items, **{str(name): probs[:, code] for code, name in enumerate(graph.classes)}}
-
-
-def fit_frame(fit: ModelFit, *, kind: str) -> Any:
-    """One row for each item: its most probable class and the probability of every class."""
-    best = Coded(fit.item_probs.argmax(axis=1), id_array(fit.classes))
-    probs = {f"p({name})": fit.item_probs[:, code] for code, name in enumerate(fit.classes)}
-    return native_frame({"item": fit.items, "class": best, **probs}, kind=kind)
-
-
-def predicted_frame(
-    fit: ModelFit,
-    graph: CrowdGraph,
-    *,
-    volunteers: Iterable[Hashable] | None,
-    items: Iterable[Hashable] | None,
-    kind: str,
-) -> Any:
-    """One row for each pair that has not been answered: the most probable label and the probability of every label."""
-    track = fit._tracked()
-    people = np.arange(len(graph.volunteers)) if volunteers is None else graph.volunteers.codes(volunteers)
-    things = np.arange(len(graph.items)) if items is None else graph.items.codes(items)
-    if len(people) * len(things) > MOST_PAIRS:
-        raise ParameterError(
-            f"{len(people):,} volunteers and {len(things):,} items make {len(people) * len(things):,} pairs; choose at "
-            f"most {MOST_PAIRS:,} with volunteers=[...] and items=[...]."
-        )
-    n_items = len(graph.items)
-    asked = (np.zeros(len(graph.volunteers), dtype=bool), np.zeros(n_items, dtype=bool))
-    asked[0][people], asked[1][things] = True, True
-    responses = graph.responses
-    chosen = (responses.label >= 0) & asked[0][responses.volunteer] & asked[1][responses.item]
-    seen = responses.volunteer[chosen].astype(np.int64) * n_items + responses.item[chosen]
-    pairs = np.setdiff1d((people[:, None] * n_items + things).ravel(), seen)
-    volunteer, item = pairs // n_items, pairs % n_items
-    mean, probs = track.latest().mean, np.zeros((len(pairs), len(track.labels)))
-    for code in range(len(fit.classes)):
-        probs += fit.item_probs[item, code, None] * mean[volunteer, code]
-    names = id_array(track.labels)
-    columns = {
-        "volunteer": Coded(volunteer, graph.volunteers.ids),
-        "item": Coded(item, graph.items.ids),
-        "label": Coded(probs.argmax(axis=1), names),
-    }
-    return native_frame({**columns, **{f"p({name})": probs[:, k] for k, name in enumerate(track.labels)}}, kind=kind)
-
-
-def volunteers_frame(fit: ModelFit, *, level: float, correct: Correct | None, kind: str) -> Any:
-    """One row for each volunteer, the best first."""
-    track = fit._tracked()
-    snapshot = track.latest()
-    accuracy = snapshot.accuracy(fit.class_probs, correct=correct)
-    low, high = snapshot.accuracy_interval(level, class_probs=fit.class_probs, correct=correct)
-    order = np.argsort(-accuracy, kind="stable")
-    weight = snapshot.concentration.sum(axis=(1, 2))
-    columns = {"volunteer": track.ids[order], "accuracy": accuracy[order], "low": low[order], "high": high[order]}
-    return native_frame({**columns, "weight": weight[order]}, kind=kind)
-
-
-def influence_frame(influence: Influence, *, kind: str) -> Any:
-    """One row for each item: its most probable class with and without, and the change of every class's probability."""
-    change = influence.item_change
-    order = np.argsort(-np.abs(change).max(axis=1), kind="stable")
-    names = id_array(influence.fit.classes)
-    columns: dict[str, Array | Coded | Timed] = {
-        "item": influence.fit.items[order],
-        "class": Coded(influence.fit.item_probs[order].argmax(axis=1), names),
-        "without": Coded(influence.without.item_probs[order].argmax(axis=1), names),
-    }
-    changes = {f"change of p({name})": change[order, code] for code, name in enumerate(influence.fit.classes)}
-    return native_frame({**columns, **changes}, kind=kind)
-
-
-def confusion_frame(track: ConfusionTrack, *, kind: str) -> Any:
-    """One row for each volunteer, step, class and label."""
-    static = track.inference == "static"
-    concentration = track.initial if static else track.concentration
-    mean = concentration / concentration.sum(axis=-1, keepdims=True)
-    n_steps, n_classes, n_labels = concentration.shape
-    owner = np.arange(n_steps) if static else np.repeat(np.arange(len(track)), np.diff(track.starts))
-    cells = n_classes * n_labels
-    columns: dict[str, Array | Coded | Timed] = {"volunteer": Coded(np.repeat(owner, cells), track.ids)}
-    if not static:
-        columns["time"] = Timed(np.repeat(track.times, cells), track.clock)
-    columns["class"] = Coded(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(track.classes))
-    columns["label"] = Coded(np.tile(np.arange(n_labels), n_steps * n_classes), id_array(track.labels))
-    return native_frame({**columns, "mean": mean.ravel(), "concentration": concentration.ravel()}, kind=kind)
-
-
-def communities_frame(communities: Communities, *, kind: str) -> Any:
-    """One row for each volunteer: the community of assignment, and the participation in each."""
-    shares = {f"participation[{k}]": communities.participation[:, k] for k in range(len(communities))}
-    return native_frame({"volunteer": communities.ids, "community": communities.assignment, **shares}, kind=kind)
-
-
-def network_frame(network: VolunteerNetwork, *, kind: str) -> Any:
-    """One row for each linked pair."""
-    left, right, weights = network.edges()
-    ends = {"volunteer": Coded(left, network.ids), "neighbour": Coded(right, network.ids)}
-    return native_frame({**ends, "weight": weights}, kind=kind)

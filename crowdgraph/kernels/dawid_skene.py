@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from crowdgraph.kernels.iterate import Step
-from crowdgraph.kernels.sweep import Sweeper
+from crowdgraph.kernels.sweep import Sweeper, counted
 
 __all__ = ["ExpectationMaximisation"]
 
@@ -35,8 +35,7 @@ class ExpectationMaximisation:
     def from_probs(self, probs: Tensor) -> Tensor:
         """The state that follows from class probabilities of the items (gold is kept)."""
         guess = torch.where(self.fixed[:, None], self.probs, probs)
-        nothing = torch.zeros(self._shape, dtype=probs.dtype, device=probs.device)
-        swept = self._sweeper(nothing, nothing[0, 0], guess, torch.ones_like(self.fixed))
+        swept = counted(self._sweeper, guess, self._shape)
         return self._state(swept.counts, swept.class_counts)
 
     def counts(self, state: Tensor) -> tuple[Tensor, Tensor]:

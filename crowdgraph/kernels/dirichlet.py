@@ -7,7 +7,7 @@ from torch import Tensor
 
 from crowdgraph.kernels.iterate import Step, climb
 
-__all__ = ["best_concentration", "expected_log", "log_normaliser", "shared_concentration"]
+__all__ = ["best_concentration", "expected_log", "log_normaliser", "shared_by", "shared_concentration"]
 
 
 def expected_log(concentration: Tensor, *, axis: int) -> Tensor:
@@ -61,6 +61,14 @@ def best_concentration(mean_logs: Tensor, start: Tensor, *, n_steps: int = 100) 
     return alpha
 
 
+def shared_by(logs: Tensor, imagined: Tensor, start: Tensor) -> Tensor:
+    """The Dirichlet rows, (J, L), that fit the expected logarithms of people, (K, J, L), and of an imagined one best.
+
+    The imagined one, (J, L), keeps the rows finite where all people are alike.
+    """
+    return best_concentration((logs.sum(0) + imagined) / (len(logs) + 1), start)
+
+
 def shared_concentration(counts: Tensor, given: Tensor) -> Tensor:
     r"""The Dirichlet rows, (J, L), under which counts by person, (K, J, L), are most probable (empirical Bayes).
 
@@ -74,8 +82,7 @@ def shared_concentration(counts: Tensor, given: Tensor) -> Tensor:
         posterior = alpha + counts
         evidence = (log_normaliser(posterior, axis=2) - log_normaliser(alpha, axis=1)).sum()
         height = evidence + ((alpha - 1) * imagined).sum() - log_normaliser(alpha, axis=1).sum()
-        mean_logs = (expected_log(posterior, axis=2).sum(0) + imagined) / (len(counts) + 1)
-        following = best_concentration(mean_logs, alpha)
+        following = shared_by(expected_log(posterior, axis=2), imagined, alpha)
         return Step(following.ravel(), float(height), float(((following - alpha) / alpha).abs().max()))
 
     return climb(step, given.ravel(), max_iter=1_000, tol=1e-6, accelerate=True).state.reshape(given.shape)

@@ -256,9 +256,9 @@ def _sample_class(rng: Any, item: int, weights: Any, gold: Any, fixed: Any, clas
         prob = gold[item, j] if fixed[item] else math.exp(weights[j] - peak) / norm
         prob_sums[item, j] += prob
         left -= prob
-        # The last class that is possible takes what rounding leaves.
         if chosen < 0 and left < 0:
             chosen = j
+    # Probabilities may sum to a little less than one; what rounding leaves goes to the most probable class.
     if chosen < 0:
         chosen = int(gold[item].argmax()) if fixed[item] else int(weights.argmax())
     classes[item] = chosen

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crowdgraph.kernels.dirichlet import best_concentration, expected_log, log_normaliser
+from crowdgraph.kernels.dirichlet import expected_log, log_normaliser, shared_by
 from crowdgraph.kernels.iterate import Step
-from crowdgraph.kernels.sweep import Sweeper
+from crowdgraph.kernels.sweep import Sweeper, counted
 
 __all__ = ["Posterior", "VariationalBayes", "tensor_expectations"]
 
@@ -45,9 +45,9 @@ class VariationalBayes:
         Whether an item's class probabilities are known, of shape (N,).
     n_volunteers
         K.
-    imagined
-        If above zero, the shared prior is learned: it becomes the Dirichlet under which the volunteers, and so many
-        imagined ones who are distributed as `prior` says, are most probable.
+    learn_prior
+        Whether the shared prior is learned: it becomes the Dirichlet under which the volunteers, and an imagined one
+        who is distributed as `prior` says, are most probable.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class VariationalBayes:
         probs: Tensor,
         fixed: Tensor,
         n_volunteers: int,
-        imagined: float = 0.0,
+        learn_prior: bool = False,
     ) -> None:
         self.probs = probs
         self.fixed = fixed
@@ -69,7 +69,7 @@ class VariationalBayes:
         self._prior = prior
         self._class_prior = class_prior
         self._shape = (n_volunteers, *prior.shape[1:])
-        self._imagined = imagined
+        self._learn_prior = learn_prior
         self._imagined_logs = expected_log(prior, axis=1)
         known = probs[fixed]
         self._constant = float(torch.special.entr(known).sum() - log_normaliser(class_prior, axis=0))
@@ -77,7 +77,7 @@ class VariationalBayes:
 
     def state(self, posterior: Posterior) -> Tensor:
         """The state that a posterior stands for."""
-        learned = [posterior.prior.ravel()] if self._imagined else []
+        learned = [posterior.prior.ravel()] if self._learn_prior else []
         return torch.cat([posterior.confusion.ravel(), posterior.classes, *learned])
 
     def posterior(self, state: Tensor) -> Posterior:
@@ -85,7 +85,7 @@ class VariationalBayes:
         n_cells, n_classes = torch.Size(self._shape).numel(), self._shape[-1]
         confusion = state[:n_cells].reshape(self._shape)
         classes = state[n_cells : n_cells + n_classes]
-        prior = state[n_cells + n_classes :].reshape(1, *self._shape[1:]) if self._imagined else self._prior
+        prior = state[n_cells + n_classes :].reshape(1, *self._shape[1:]) if self._learn_prior else self._prior
         return Posterior(confusion, classes, prior)
 
     def from_counts(self, counts: Tensor, class_counts: Tensor) -> Tensor:
@@ -103,8 +103,7 @@ class VariationalBayes:
     def from_probs(self, probs: Tensor) -> Tensor:
         """The state that follows from class probabilities of the items (gold is kept)."""
         guess = torch.where(self.fixed[:, None], self.probs, probs)
-        nothing = torch.zeros(self._shape, dtype=self._prior.dtype, device=self._prior.device)
-        swept = self._sweeper(nothing, nothing[0, 0], guess, torch.ones_like(self.fixed))
+        swept = counted(self._sweeper, guess, self._shape)
         return self.state(Posterior(self._prior + swept.counts, self._class_prior + swept.class_counts, self._prior))
 
     def __call__(self, state: Tensor) -> Step:
@@ -116,7 +115,7 @@ class VariationalBayes:
         class_spread = log_normaliser(classes, axis=0) - ((classes - self._class_prior) * class_logs).sum()
         bound = swept.evidence + self._constant + spread + float(class_spread)
         change = swept.change
-        if self._imagined:
+        if self._learn_prior:
             bound += self._imagined_fit(prior) - self._norm(prior)
             before, prior = prior, self._learned(logs, prior)
             # Classes may be settled, by gold for one, while the prior is still on its way.
@@ -131,19 +130,17 @@ class VariationalBayes:
         return float(log_normaliser(prior, axis=1).sum() * (self._shape[0] / len(prior)))
 
     def _learned(self, logs: Tensor, prior: Tensor) -> Tensor:
-        """The shared prior that fits the expected logarithms of the volunteers and the imagined ones best."""
-        n_all = self._shape[0] + self._imagined
-        mean_logs = (logs.sum(0) + self._imagined * self._imagined_logs[0]) / n_all
-        return best_concentration(mean_logs.T, prior[0].T).T[None]
+        """The shared prior that fits the expected logarithms of the volunteers and the imagined one best."""
+        return shared_by(logs.transpose(1, 2), self._imagined_logs[0].T, prior[0].T).T[None]
 
     def _imagined_fit(self, prior: Tensor) -> float:
-        """How much less probable the imagined volunteers are under a learned prior than under the given one."""
+        """How much less probable the imagined volunteer is under a learned prior than under the given one."""
         divergence = (
             log_normaliser(prior, axis=1).sum()
             - log_normaliser(self._prior, axis=1).sum()
             + ((self._prior - prior) * self._imagined_logs).sum()
         )
-        return -self._imagined * float(divergence)
+        return -float(divergence)
 
 
 def tensor_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:

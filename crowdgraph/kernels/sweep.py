@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["ItemResponses", "Sweep", "Sweeper", "TensorSweep"]
+__all__ = ["ItemResponses", "Sweep", "Sweeper", "TensorSweep", "counted"]
 
 
 class ItemResponses(NamedTuple):
@@ -60,6 +60,13 @@ class Sweeper(Protocol):
         Known probabilities sum to one for each item, too.
         """
         ...
+
+
+def counted(sweeper: Sweeper, probs: Tensor, shape: tuple[int, ...]) -> Sweep:
+    """The counts, tables of shape (K, L, J), that follow if these are the class probabilities: nothing is inferred."""
+    nothing = torch.zeros(shape, dtype=probs.dtype, device=probs.device)
+    known = torch.ones(len(probs), dtype=torch.bool, device=probs.device)
+    return sweeper(nothing, nothing[0, 0], probs, known)
 
 
 class TensorSweep:

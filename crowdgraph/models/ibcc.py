@@ -45,10 +45,6 @@ class End(NamedTuple):
     item_probs: Array
 
 
-# How many imagined volunteers hold a learned prior to the given one.
-IMAGINED = 1.0
-
-
 @dataclass(frozen=True, kw_only=True)
 class IBCC(Model):
     r"""Independent Bayesian classifier combination, by variational Bayes.
@@ -195,7 +191,7 @@ class IBCC(Model):
             probs=probs,
             fixed=fixed,
             n_volunteers=tensors.shape[0],
-            imagined=IMAGINED if self.learn_prior else 0.0,
+            learn_prior=self.learn_prior,
         )
 
     def _starts(self, step: VariationalBayes, tensors: AnswerTensors, job: Job) -> Iterator[tuple[str, Tensor]]:

@@ -100,10 +100,9 @@ def gold_counts(answers: Answers) -> tuple[Array, Array]:
     rows = np.flatnonzero(gold.known[answers.item])
     cells = answers.volunteer[rows].astype(np.int64) * shape[2] + answers.label[rows]
     truth = gold.probs[answers.item[rows]]
-    counts = [np.bincount(cells, truth[:, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
-    return np.stack(counts, axis=1).reshape(shape[0], shape[2], shape[1]).transpose(0, 2, 1), gold.probs[
-        gold.known
-    ].sum(0)
+    by_class = [np.bincount(cells, truth[:, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
+    counts = np.stack([column.reshape(shape[0], shape[2]) for column in by_class], axis=1)
+    return counts, gold.probs[gold.known].sum(axis=0)
 
 
 def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[Any, Array, Array]:

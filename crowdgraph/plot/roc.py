@@ -37,8 +37,6 @@ def roc(result: CrossValidation, *, positive: Hashable | None = None, ax: Axes |
     """
     check_kind(result, CrossValidation, "cross_validate(graph, models)")
     curves = {model: result.roc(model, positive=positive) for model in result.models}
-    if positive is None and len(result.classes) == 2:
-        positive = result.classes[1]
     ax = own_axes(ax, width=5.5, height=5.5)
     ax.plot([0, 1], [0, 1], linestyle=":", color=INK, linewidth=1)
     for (model, curve), colour in zip(curves.items(), colours(result.models), strict=True):
@@ -49,6 +47,7 @@ def roc(result: CrossValidation, *, positive: Hashable | None = None, ax: Axes |
     ax.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
     ax.set_aspect("equal")
     ax.legend(loc="lower right", frameon=False)
-    what = "ROC, mean over classes" if positive is None else f"ROC of class {positive}"
+    found_class = next(iter(curves.values())).positive
+    what = "ROC, mean over classes" if found_class is None else f"ROC of class {found_class}"
     ax.set_title(f"{what}, {result.n_folds} folds", loc="left")
     return ax
