@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 
+import change
 import graph
 import imports
 import models
 
-BENCHMARKS = {"imports": imports.main, "graph": graph.main, "models": models.main}
+BENCHMARKS = {"imports": imports.main, "graph": graph.main, "models": models.main, "change": change.main}
 
 
 def main(names: list[str]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crowdgraph import errors, evaluation, models, plot, simulate, testing
+    from crowdgraph.core.changes import ConfusionChange
     from crowdgraph.core.clock import Clock
     from crowdgraph.core.communities import Communities, CommunityTrack
     from crowdgraph.core.confusion import ConfusionHistory, ConfusionMatrix, ConfusionSnapshot, ConfusionTrack
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from crowdgraph.models import (
         IBCC,
         DawidSkene,
+        DynIBCC,
         GibbsIBCC,
         MajorityVote,
         MeanScore,
@@ -42,6 +44,7 @@ __all__ = [
     "Clock",
     "Communities",
     "CommunityTrack",
+    "ConfusionChange",
     "ConfusionHistory",
     "ConfusionMatrix",
     "ConfusionSnapshot",
@@ -50,6 +53,7 @@ __all__ = [
     "CrowdGraph",
     "CrowdPrior",
     "DawidSkene",
+    "DynIBCC",
     "GibbsIBCC",
     "Gold",
     "Influence",
@@ -76,6 +80,7 @@ _HOMES = {
     "Clock": "crowdgraph.core.clock",
     "Communities": "crowdgraph.core.communities",
     "CommunityTrack": "crowdgraph.core.communities",
+    "ConfusionChange": "crowdgraph.core.changes",
     "ConfusionHistory": "crowdgraph.core.confusion",
     "ConfusionMatrix": "crowdgraph.core.confusion",
     "ConfusionSnapshot": "crowdgraph.core.confusion",
@@ -84,6 +89,7 @@ _HOMES = {
     "CrowdGraph": "crowdgraph.core.graph",
     "CrowdPrior": "crowdgraph.core.prior",
     "DawidSkene": "crowdgraph.models.dawid_skene",
+    "DynIBCC": "crowdgraph.models.dynibcc",
     "GibbsIBCC": "crowdgraph.models.gibbs_ibcc",
     "Gold": "crowdgraph.core.gold",
     "IBCC": "crowdgraph.models.ibcc",

@@ -24,6 +24,7 @@ Each error says what was wrong, what was got, what was expected and what to do. 
     CrowdGraphWarning (UserWarning)
     ├── DroppedRowsWarning                  rows were left out, as asked
     ├── GoldWarning                         gold for items nobody answered
+    ├── NoTimesWarning                      a model of change takes the order of the rows for that of time
     ├── RepeatedAnswersWarning              a model without time counts repeated answers as independent
     ├── CollapsedFitWarning                 a fit that no longer tells items apart
     └── ConvergenceWarning                  a fit stopped before it settled
@@ -53,6 +54,7 @@ __all__ = [
     "LabelError",
     "MissingPackageError",
     "MissingValueError",
+    "NoTimesWarning",
     "NotAnnotatedError",
     "ParameterError",
     "RepeatedAnswersWarning",
@@ -145,6 +147,10 @@ class DroppedRowsWarning(CrowdGraphWarning):
 
 class GoldWarning(CrowdGraphWarning):
     """Gold for items nobody answered."""
+
+
+class NoTimesWarning(CrowdGraphWarning):
+    """A model of change takes the order of the rows for that of time."""
 
 
 class RepeatedAnswersWarning(CrowdGraphWarning):

@@ -87,7 +87,8 @@ def check_model(model: Model, *, atol: float = 1e-6, seed: int | None = 0) -> No
     """Raise `AssertionError` unless a model keeps the promises that all models make.
 
     Probabilities are finite and sum to one; the bound, if there is one, never falls; the same seed gives the same bits;
-    the order of simultaneous responses and the names of volunteers do not matter, and swapped classes swap the answer;
+    the order of simultaneous responses (to models of sequences: of different volunteers) and the names of volunteers do
+    not matter, and swapped classes swap the answer;
     the graph stays as it is; a volunteer without responses stays at the prior; and on a simulated crowd the model is no
     worse than the majority.
 
@@ -160,7 +161,7 @@ def _check_invariance(model: Model, graph: CrowdGraph, fit: ModelFit, *, atol: f
     table = graph.to_arrow().to_pydict()
     gold = {item: graph.gold[item] for item in graph.gold}
     nodes = {"volunteers": {"volunteer": graph.volunteers.ids}, "items": {"item": graph.items.ids}}
-    shuffled = np.lexsort((np.random.default_rng(seed).permutation(len(table["time"])), table["time"]))
+    shuffled = _shuffled(table, seed=seed, sequential=model.sequential)
     mixed = {name: [column[row] for row in shuffled] for name, column in table.items()}
     renamed = {**table, "volunteer": [f"renamed {name}" for name in table["volunteer"]]}
     same = {
@@ -172,6 +173,12 @@ def _check_invariance(model: Model, graph: CrowdGraph, fit: ModelFit, *, atol: f
         assert_allclose(found.item_probs, fit.item_probs, atol=atol, err_msg=f"{what} changed the answer")
     swapped = model.fit(_built(table, gold, classes=(1, 0), **nodes), seed=seed)
     assert_allclose(swapped.item_probs[:, ::-1], fit.item_probs, atol=atol, err_msg="swapping the classes did more")
+
+
+def _shuffled(table: dict[str, Any], *, seed: int, sequential: bool) -> Array:
+    """Another order of the rows: simultaneous ones trade places, in sequences only those of different volunteers."""
+    codes = np.unique(table["volunteer"], return_inverse=True)[1] if sequential else np.arange(len(table["time"]))
+    return np.lexsort((np.random.default_rng(seed).permutation(len(codes))[codes], table["time"]))
 
 
 def _check_silent_volunteer(fit: ModelFit) -> None:

@@ -37,6 +37,7 @@ HEAVY = {
     "networkx",
     "igraph",
     "matplotlib",
+    "mpltern",
     "pyarrow",
     "narwhals",
     "scipy",

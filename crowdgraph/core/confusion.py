@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdgraph.core.changes import ConfusionChange, confusion_changes
 from crowdgraph.core.clock import Clock, Moment, is_finite
 from crowdgraph.core.columns import Array, Sealed, frozen, sealed, value_tuple
 from crowdgraph.core.result import (
@@ -228,6 +229,41 @@ class ConfusionHistory(DirichletRows):
     def latest(self) -> ConfusionMatrix:
         """The confusion after the last response."""
         return self._matrix(len(self))
+
+    def changes(self, level: float = 0.95, *, min_size: float = 0.0) -> tuple[ConfusionChange, ...]:
+        r"""Where a row moved beyond what its uncertainty explains, sorted by time.
+
+        The mean of an entry moved from step :math:`s` to step :math:`t` if
+
+        .. math:: |m_t - m_s| > z \sqrt{v_s + v_t},
+
+        where :math:`m` and :math:`v` are its mean and variance and :math:`z` is the normal quantile of `level`, on two
+        sides. What `level` leaves is divided among the pairs of independent states, so that a long history of nothing
+        is not full of changes; there are as many such states as one over the row's total sums to over the steps. A move
+        goes on until one back is beyond the uncertainty: a slow drift is one change, a jump is one whose `start` and
+        `stop` are close together, there and back are two. Labels of a row move together; of moves that overlap in time
+        only the one that is largest relative to its uncertainty is told. A static history has no steps and no changes.
+
+        Parameters
+        ----------
+        level
+            How sure to be that an entry which never moved is not told.
+        min_size
+            Leave out moves that changed the probability by less.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> yes = np.repeat([0.2, 0.8], 50)
+        >>> row = 100 * np.column_stack([1 - yes, yes])
+        >>> history = ConfusionHistory(
+        ...     volunteer="anna", times=np.arange(100), concentration=np.stack([row * 0 + 50, row], axis=1),
+        ...     initial=np.ones((2, 2)), classes=("no", "yes"), labels=("no", "yes"), clock=Clock("number"))
+        >>> for change in history.changes():
+        ...     print(change.true_class, change.label, change.start, change.stop, round(change.size, 2))
+        yes yes 49 50 0.6
+        """
+        return confusion_changes(self, level=level, min_size=min_size)
 
     def _matrix(self, n_steps: int) -> ConfusionMatrix:
         concentration = self.concentration[n_steps - 1] if n_steps else self.initial

@@ -2,6 +2,7 @@
 
 from crowdgraph.models.base import Answers, Findings, Job, Model
 from crowdgraph.models.dawid_skene import DawidSkene
+from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.gibbs_ibcc import GibbsIBCC
 from crowdgraph.models.ibcc import IBCC
 from crowdgraph.models.majority_vote import MajorityVote
@@ -13,6 +14,7 @@ __all__ = [
     "IBCC",
     "Answers",
     "DawidSkene",
+    "DynIBCC",
     "Findings",
     "GibbsIBCC",
     "Job",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from crowdgraph.core.clock import zone_info
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.plot.axes import check_kind, own_axes
+from crowdgraph.plot.over_time import time_axis
 from crowdgraph.plot.palette import colours
 
 __all__ = ["responses_over_time"]
@@ -54,16 +54,8 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
     # The legend reads from top to bottom as the bars do.
     place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {"loc": "best"}
     ax.legend(handles[::-1], names[::-1], title="label", frameon=False, **place)
-    zone = responses.clock.zone
-    ax.set(xlabel={"order": "responses so far", "number": "time", "datetime": zone or ""}[responses.clock.kind])
+    time_axis(ax, responses.clock)
     ax.set_ylabel("responses")
     ax.margins(x=0)
-    if responses.clock.kind == "datetime":
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-        local = None if zone is None else zone_info(zone)
-        locator = AutoDateLocator(tz=local)  # type: ignore[no-untyped-call]
-        ax.xaxis.set_major_locator(locator)
-        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=local))  # type: ignore[no-untyped-call]
     ax.set_title(f"{len(responses):,} responses over time", loc="left")
     return ax

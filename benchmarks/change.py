@@ -1,0 +1,132 @@
+"""One pass of DynIBCC beside a sweep of IBCC and beside its own loop of tensors, and whole fits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from crowds import SIZES, Size, crowd
+from models import our_step, turns
+from side_by_side import measure
+
+import crowdgraph as cg
+from crowdgraph.kernels.dglm import TensorScan
+from crowdgraph.kernels.dynibcc import Passes, TensorReader
+from crowdgraph.models.priors import crowd_prior
+from crowdgraph.models.steps import StepTensors
+
+FIT = """
+import sys; sys.path.insert(0, {folder!r})
+import warnings; warnings.simplefilter("ignore")
+import crowdgraph as cg
+from crowds import SIZES, crowd
+graph = crowd(SIZES[{size!r}])
+model = cg.DynIBCC(confusion_prior={prior!r}, max_iter=5)
+model.prepare(graph)
+"""
+
+
+def main() -> None:
+    beside_a_sweep()
+    beside_tensors()
+    flatness()
+    one_busy_volunteer()
+    whole_fits()
+
+
+def prior_for(n_classes: int, n_labels: int) -> list[list[float]]:
+    return np.where(np.eye(n_classes, n_labels) > 0, 4.0, 1.0).tolist()
+
+
+def our_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
+    """Forward, backward, expectations and class probabilities, once."""
+    prior = crowd_prior(graph, prior_for(len(graph.classes), len(graph.labels)), None, None)
+    steps = StepTensors(graph, drift=0.0, repeat_span=None, device="cpu", dtype="float64")
+    guess = np.random.default_rng(0).dirichlet(np.full(len(graph.classes), 0.2), len(graph.items))
+    passes = steps.passes(prior, guess, stage="smoothed", published=False)
+    return lambda: passes(1.0)
+
+
+def tensor_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
+    """The same in tensors, on the processor, with torch's own threads."""
+    prior = crowd_prior(graph, prior_for(len(graph.classes), len(graph.labels)), None, None)
+    steps = StepTensors(graph, drift=0.0, repeat_span=None, device="cpu", dtype="float64")
+    guess = np.random.default_rng(0).dirichlet(np.full(len(graph.classes), 0.2), len(graph.items))
+    passes = Passes(
+        TensorScan(steps._steps, torch.from_numpy(prior.shared[None].copy())),
+        TensorReader(steps._steps, steps._gathered),
+        class_prior=torch.from_numpy(prior.class_concentration.copy()),
+        probs=torch.from_numpy(guess),
+        fixed=torch.zeros(len(guess), dtype=torch.bool),
+        stage="smoothed",
+    )
+
+    def run() -> None:
+        torch.set_num_threads(2)
+        passes(1.0)
+        torch.set_num_threads(1)
+
+    return run
+
+
+def beside_a_sweep() -> None:
+    print("Seconds of one pass and of one sweep over the same 1 million responses, J = 2, L = 3.\n")
+    graph = crowd(Size(100_000, 5_000, 1_000_000, 2, 3))
+    seconds = turns({"pass": our_pass(graph), "sweep": our_step(graph)}, repeats=9)
+    print("| DynIBCC, a pass | IBCC, a sweep | ratio |\n|--:|--:|--:|")
+    print(f"| {seconds['pass']:.3f} | {seconds['sweep']:.4f} | {seconds['pass'] / seconds['sweep']:.1f} |", flush=True)
+
+
+def beside_tensors() -> None:
+    graph = crowd(SIZES["a"])
+    seconds = turns({"compiled": our_pass(graph), "tensors": tensor_pass(graph)}, repeats=3)
+    ratio = seconds["tensors"] / seconds["compiled"]
+    print("\n| a pass at size a, compiled | as a loop of tensors | ratio |\n|--:|--:|--:|")
+    print(f"| {seconds['compiled']:.4f} | {seconds['tensors']:.2f} | {ratio:.0f} |", flush=True)
+
+
+def flatness() -> None:
+    """Nanoseconds for each response as the crowd grows in all its sizes."""
+    passes = {}
+    for n_responses in (100_000, 1_000_000, 10_000_000):
+        graph = crowd(Size(n_responses // 10, n_responses // 200, n_responses, 2, 3))
+        passes[f"{n_responses:,}"] = our_pass(graph)
+    seconds = turns(passes, repeats=5)
+    print(
+        "\n| responses (items a tenth, volunteers a 200th, J = 2, L = 3) | ns for each response in a pass |\n|---|--:|"
+    )
+    for name, value in seconds.items():
+        print(f"| {name} | {value / int(name.replace(',', '')) * 1e9:.0f} |", flush=True)
+
+
+def one_busy_volunteer() -> None:
+    """Half a million responses by one volunteer, and as many by others."""
+    n = 1_000_000
+    even = crowd(Size(n // 10, n // 200, n, 2, 3))
+    volunteer = even.responses.volunteer.copy()
+    volunteer[: n // 2] = 0
+    table = even.responses.table._replace(volunteer=np.random.default_rng(0).permutation(volunteer))
+    busy = even._with(responses=table)
+    seconds = turns({"even": our_pass(even), "busy": our_pass(busy)}, repeats=5)
+    print(f"\nThreads: {os.cpu_count()}. One pass over a million responses, half of them by one volunteer, takes")
+    print(f"{seconds['busy'] / seconds['even']:.2f} of the time that it takes where they are spread.", flush=True)
+
+
+def whole_fits() -> None:
+    folder = str(Path(__file__).parent)
+    pieces = {}
+    for name in ("b", "c"):
+        prior = prior_for(SIZES[name].n_classes, SIZES[name].n_labels)
+        setup = FIT.format(folder=folder, size=name, prior=prior)
+        pieces[name] = (setup, "fit = model.fit(graph)")
+    print("\n| size | fit: IBCC, then five passes | peak memory beside the graph, outputs included |\n|---|--:|--:|")
+    for name, measured in measure(pieces, repeats=2).items():
+        print(f"| {name} | {measured.seconds:.1f} s | {measured.peak_bytes / 2**30:.2f} GiB |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,557 @@
+"""The scan of `crowdgraph.kernels.dglm` compiled for CPUs: one volunteer and label after another, in several threads.
+
+Where answers are weighted, the state of a class is kept as counts for and against the label: an answer adds to them and
+noise shrinks them, so that filtering needs no logarithm and nothing can become negative. Where answers are mixed,
+covariances are kept as U D U' (Bierman 1977, Agee and Turner 1972). Both smooth by sums of positive parts.
+
+A thread holds the states of one volunteer and label at a time. Only volunteers who alone would keep a thread busy for
+long are split by label, so that several threads share them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from copy import copy
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numba import njit
+from numpy.typing import NDArray
+from torch import Tensor
+
+from crowdgraph.kernels.dglm import FAR, Stage, Steps, prior_states
+from crowdgraph.kernels.threads import announced, edges, in_parallel
+
+__all__ = ["CompiledScan", "Room", "filter_mixed", "filter_weighted", "prepare", "smooth_mixed", "smooth_weighted"]
+
+# Fewer steps than this are not worth a second thread.
+LEAST_STEPS = 2_000
+# A volunteer is split by label where they have more than this part of a thread's share.
+LONG = 1 / 8
+STAGES = {"predicted": 0, "filtered": 1, "smoothed": 2}
+
+
+class CompiledScan:
+    """The scan on CPUs; see `crowdgraph.kernels.dglm.Scan`.
+
+    The answer is written to the same memory each time.
+    """
+
+    def __init__(self, steps: Steps, prior: Tensor, *, mixed: bool = False) -> None:
+        n_classes, n_labels = prior.shape[1:]
+        self._starts = steps.starts.numpy()
+        self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
+        self._set_prior(prior)
+        self._mixed = mixed
+        counts = np.diff(self._starts)
+        self._tasks = shares(counts, n_labels)
+        everything = np.concatenate(self._tasks)
+        self._split = np.unique(everything[everything[:, 2] - everything[:, 1] < n_labels, 0])
+        longest = int(counts.max(initial=0))
+        whole = int(np.delete(counts, self._split).max(initial=0))
+        self._rooms = [Room.of(longest, n_classes, mixed=mixed) for _ in self._tasks]
+        self._against = [np.empty((whole, n_classes, n_labels)) for _ in self._tasks]
+        # Where the counts against the labels of split volunteers are, who are few.
+        self._shared_starts = np.full(len(counts), -1)
+        self._shared_starts[self._split] = np.cumsum(counts[self._split]) - counts[self._split]
+        self._shared = np.empty((int(counts[self._split].sum()), n_classes, n_labels))
+        self._found = np.empty((len(steps.item), n_classes, n_labels))
+        prepare(n_classes, self._columns[0].dtype, self._columns[1].dtype, mixed=mixed)
+
+    def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
+        """Scan once; see `Scan`."""
+        truth, classes = probs.numpy(), tuple(range(probs.shape[1]))
+        scan = _scan_for(mixed=self._mixed)
+
+        def part(number: int) -> None:
+            scan(
+                classes,
+                self._tasks[number],
+                self._starts,
+                *self._columns,
+                truth,
+                *self._prior,
+                float(noise_scale),
+                STAGES[stage],
+                *self._rooms[number],
+                self._against[number],
+                self._shared,
+                self._shared_starts,
+                self._found,
+            )
+
+        in_parallel(part, len(self._tasks))
+        if not self._mixed:
+            self._join_split()
+        return torch.from_numpy(self._found)
+
+    def from_prior(self, prior: Tensor) -> CompiledScan:
+        """See `Scan`; it writes to the same memory."""
+        other = copy(self)
+        other._set_prior(prior)
+        return other
+
+    def _set_prior(self, prior: Tensor) -> None:
+        self._prior = [part.contiguous().numpy() for part in prior_states(prior)]
+
+    def _join_split(self) -> None:
+        for k in self._split:
+            first, n_steps, place = self._starts[k], self._starts[k + 1] - self._starts[k], self._shared_starts[k]
+            found, against = self._found[first : first + n_steps], self._shared[place : place + n_steps]
+            at = edges(n_steps, at_most=len(self._tasks))
+            in_parallel(
+                lambda part, at=at, found=found, against=against: _join(at[part], at[part + 1], found, against),  # type: ignore[misc]
+                len(at) - 1,
+            )
+
+
+class Room(NamedTuple):
+    """Where the states of one volunteer and label are worked out.
+
+    Weighted: counts for and against the label, each of shape (T, J). Mixed: means, (T, J), and covariances, (T, J, J).
+    And in both cases the noise before each step, (T,).
+    """
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, n_steps: int, n_classes: int, *, mixed: bool) -> Room:
+        """Room for so many steps."""
+        square = (n_classes, n_classes) if mixed else (n_classes,)
+        return cls(np.empty((n_steps, n_classes)), np.empty((n_steps, *square)), np.empty(n_steps))
+
+
+def shares(counts: NDArray[np.int64], n_labels: int) -> list[NDArray[np.int64]]:
+    """For each thread what it scans: rows of volunteer, first label and one beyond the last, in the volunteers' order.
+
+    The longest are given out first, each to the thread that has least to do.
+    """
+    n_threads = len(edges(0, at_most=int(counts.sum()) // LEAST_STEPS)) - 1
+    long = LONG * counts.sum() / n_threads if n_threads > 1 else np.inf
+    tasks = [
+        (int(counts[k]) * (last - first), int(k), first, last)
+        for k in np.flatnonzero(counts)
+        for first, last in ([(n, n + 1) for n in range(n_labels)] if counts[k] > long else [(0, n_labels)])
+    ]
+    load = [(0, thread) for thread in range(n_threads)]
+    chosen: list[list[tuple[int, ...]]] = [[] for _ in load]
+    for size, *task in sorted(tasks, key=lambda task: -task[0]):
+        busy, thread = heapq.heappop(load)
+        chosen[thread].append(tuple(task))
+        heapq.heappush(load, (busy + size, thread))
+    return [np.array(sorted(own), dtype=np.int64).reshape(-1, 3) for own in chosen]
+
+
+def _scan_for(*, mixed: bool) -> Callable[..., None]:
+    return _scan_mixed if mixed else _scan_weighted
+
+
+@cache
+def prepare(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[Any], *, mixed: bool) -> None:
+    """Compile the scan for a number of classes, or load it from the disk, by scanning one step."""
+    one, table, cube = np.ones(1), np.ones((1, 1, n_classes)), np.ones((1, n_classes, 1))
+    with announced(f"the scan over volunteers for {n_classes} classes"):
+        _scan_for(mixed=mixed)(
+            tuple(range(n_classes)),
+            np.array([[0, 0, 1]]),
+            np.array([0, 1]),
+            np.zeros(1, dtype=item_type),
+            np.zeros(1, dtype=label_type),
+            one,
+            one,
+            np.full((1, n_classes), 1 / n_classes),
+            table,
+            table,
+            1.0,
+            2,
+            *Room.of(1, n_classes, mixed=mixed),
+            cube,
+            cube,
+            np.array([-1]),
+            cube.copy(),
+        )
+
+
+# Compiled functions take `classes`, the tuple (0, ..., J - 1). Its length is known when compiling, so that short loops
+# over the classes are unrolled.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def filter_weighted(
+    classes: Any,
+    first: int,
+    last: int,
+    target: int,
+    item: Any,
+    label: Any,
+    weight: Any,
+    drift: Any,
+    probs: Any,
+    prior_hits: Any,
+    prior_misses: Any,
+    noise_scale: float,
+    predicted: bool,  # noqa: FBT001 - compiled code has no keywords
+    hits: Any,
+    misses: Any,
+    noise: Any,
+) -> None:
+    """Fill in the counts of one volunteer and label at every step, and the noise before it."""
+    n_classes = len(classes)
+    now, against = prior_hits.copy(), prior_misses.copy()
+    # p (1 - p), which noise leaves as it is.
+    unrest = now * against / (now + against) ** 2
+    gained = 0.0
+    for step in range(first, last):
+        t = step - first
+        gained += drift[step]
+        noise[t] = gained
+        if gained > 0.0:
+            for j in range(n_classes):
+                # The odds stay, and the variance 1 / a + 1 / b grows by the noise.
+                total = now[j] + against[j]
+                kept = total / (total + gained * now[j] * against[j])
+                now[j] *= kept
+                against[j] *= kept
+        if predicted:
+            for j in range(n_classes):
+                hits[t, j], misses[t, j] = now[j], against[j]
+        gained = 0.0
+        answered, hit = label[step] >= 0, label[step] == target
+        for j in range(n_classes):
+            truth = probs[item[step], j]
+            if truth == 0.0:
+                continue
+            if not answered:
+                gained += noise_scale * truth * unrest[j]
+                continue
+            if hit:
+                now[j] += weight[step] * truth
+            else:
+                against[j] += weight[step] * truth
+            total = now[j] + against[j]
+            after = now[j] * against[j] / (total * total)
+            gained += noise_scale * max(after - unrest[j], 0.0)
+            unrest[j] = after
+        if not predicted:
+            for j in range(n_classes):
+                hits[t, j], misses[t, j] = now[j], against[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def smooth_weighted(classes: Any, n_steps: int, hits: Any, misses: Any, noise: Any) -> None:
+    """Turn the filtered counts of one volunteer and label into smoothed ones."""
+    for j in range(len(classes)):
+        mean = math.log(hits[n_steps - 1, j] / misses[n_steps - 1, j])
+        variance = 1.0 / hits[n_steps - 1, j] + 1.0 / misses[n_steps - 1, j]
+        for t in range(n_steps - 2, -1, -1):
+            gained = noise[t + 1]
+            if gained == 0.0:
+                hits[t, j], misses[t, j] = hits[t + 1, j], misses[t + 1, j]
+                continue
+            own_mean, total = math.log(hits[t, j] / misses[t, j]), hits[t, j] + misses[t, j]
+            # With the own variance P = 1 / a + 1 / b this is P / (P + q).
+            share = total / (total + gained * hits[t, j] * misses[t, j])
+            mean = own_mean + share * (mean - own_mean)
+            variance = share * (gained + share * variance)
+            odds = math.exp(mean)
+            hits[t, j] = (1.0 + odds) / variance
+            misses[t, j] = hits[t, j] / odds
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _join(first: int, last: int, found: Any, against: Any) -> None:
+    """Turn counts for and against labels into Dirichlet rows; see `crowdgraph.kernels.dglm.rows`."""
+    _, n_classes, n_labels = found.shape
+    for step in range(first, last):
+        for j in range(n_classes):
+            shares, spreads, losses = 0.0, 0.0, 0.0
+            for label in range(n_labels):
+                per_count = 1.0 / (found[step, j, label] + against[step, j, label])
+                share = found[step, j, label] * per_count
+                spread = share * against[step, j, label] * per_count
+                found[step, j, label] = share
+                shares += share
+                spreads += spread
+                losses += spread * per_count
+            weight = spreads / losses / shares
+            for label in range(n_labels):
+                found[step, j, label] *= weight
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _scan_weighted(
+    classes: Any,
+    tasks: Any,
+    starts: Any,
+    item: Any,
+    label: Any,
+    weight: Any,
+    drift: Any,
+    probs: Any,
+    prior_hits: Any,
+    prior_misses: Any,
+    noise_scale: float,
+    stage: int,
+    hits: Any,
+    misses: Any,
+    noise: Any,
+    against: Any,
+    shared: Any,
+    shared_starts: Any,
+    found: Any,
+) -> None:
+    """Write the Dirichlets of some volunteers, and the counts for and against single labels of those who are split."""
+    n_labels = found.shape[2]
+    for number in range(len(tasks)):
+        k = tasks[number, 0]
+        first, last = starts[k], starts[k + 1]
+        own, n_steps = (0 if len(prior_hits) == 1 else k), last - first
+        place = shared_starts[k]
+        other = against if place < 0 else shared[place : place + n_steps]
+        for target in range(tasks[number, 1], tasks[number, 2]):
+            filter_weighted(
+                classes,
+                first,
+                last,
+                target,
+                item,
+                label,
+                weight,
+                drift,
+                probs,
+                prior_hits[own, target],
+                prior_misses[own, target],
+                noise_scale,
+                stage == 0,
+                hits,
+                misses,
+                noise,
+            )
+            if stage == 2:
+                smooth_weighted(classes, n_steps, hits, misses, noise)
+            for t in range(n_steps):
+                for j in range(len(classes)):
+                    found[first + t, j, target] = hits[t, j]
+                    other[t, j, target] = misses[t, j]
+        if tasks[number, 2] - tasks[number, 1] == n_labels:
+            _join(0, n_steps, found[first:last], other)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _widen(classes: Any, upper: Any, scale: Any, noise: float, turned: Any) -> None:
+    """Add noise to every variance of U D U', one after another, each as a rank-one update without subtractions."""
+    for place in range(len(classes)):
+        for j in range(place):
+            turned[j] = 0.0
+        turned[place] = 1.0
+        added = noise
+        for j in range(place, -1, -1):
+            before = scale[j]
+            scale[j] = before + added * turned[j] * turned[j]
+            push = added * turned[j] / scale[j]
+            for i in range(j):
+                turned[i] -= turned[j] * upper[i, j]
+                upper[i, j] += push * turned[i]
+            added *= before / scale[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _store(classes: Any, upper: Any, scale: Any, mean: Any, t: int, means: Any, covariances: Any) -> None:
+    n_classes = len(classes)
+    for i in range(n_classes):
+        means[t, i] = mean[i]
+        for j in range(i, n_classes):
+            total = upper[i, j] * scale[j]
+            for m in range(j + 1, n_classes):
+                total += upper[i, m] * scale[m] * upper[j, m]
+            covariances[t, i, j] = total
+            covariances[t, j, i] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def filter_mixed(
+    classes: Any,
+    first: int,
+    last: int,
+    target: int,
+    item: Any,
+    label: Any,
+    weight: Any,
+    drift: Any,
+    probs: Any,
+    prior_hits: Any,
+    prior_misses: Any,
+    noise_scale: float,
+    predicted: bool,  # noqa: FBT001 - compiled code has no keywords
+    means: Any,
+    covariances: Any,
+    noise: Any,
+) -> None:
+    """Fill in the states of one volunteer and label at every step, and the noise before it."""
+    n_classes = len(classes)
+    mean, scale = np.log(prior_hits / prior_misses), 1.0 / prior_hits + 1.0 / prior_misses
+    upper = np.eye(n_classes)
+    turned, spread, direction = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
+    gained = 0.0
+    for step in range(first, last):
+        t = step - first
+        gained += drift[step]
+        noise[t] = gained
+        if gained > 0.0:
+            _widen(classes, upper, scale, gained, turned)
+        if predicted:
+            _store(classes, upper, scale, mean, t, means, covariances)
+        truth = probs[item[step]]
+        eta, variance = 0.0, 0.0
+        for j in range(n_classes):
+            total = truth[j]
+            for i in range(j):
+                total += upper[i, j] * truth[i]
+            turned[j] = total
+            spread[j] = scale[j] * total
+            variance += total * spread[j]
+            eta += truth[j] * mean[j]
+        odds = math.exp(min(max(eta, -FAR), FAR))
+        before = odds / (1.0 + odds) / (1.0 + odds)
+        if label[step] < 0:
+            gained = noise_scale * before
+        else:
+            hits, misses, counted = (1.0 + odds) / variance, (1.0 + 1.0 / odds) / variance, weight[step]
+            if label[step] == target:
+                more_hits, more_misses = hits + counted, misses
+                moved = math.log1p(counted / hits)
+                learned = counted / hits / more_hits
+            else:
+                more_hits, more_misses = hits, misses + counted
+                moved = -math.log1p(counted / misses)
+                learned = counted / misses / more_misses
+            total = more_hits + more_misses
+            gained = noise_scale * max(more_hits / total * (more_misses / total) - before, 0.0)
+            # The precision of the pseudo-observation that the answer amounts to.
+            precision = learned / (variance * (1.0 / more_hits + 1.0 / more_misses))
+            grown = 1.0
+            for j in range(n_classes):
+                smaller = grown
+                grown += turned[j] * spread[j] * precision
+                scale[j] *= smaller / grown
+                pull = -turned[j] * precision / smaller
+                direction[j] = spread[j]
+                for i in range(j):
+                    old = upper[i, j]
+                    upper[i, j] = old + pull * direction[i]
+                    direction[i] += spread[j] * old
+            for j in range(n_classes):
+                mean[j] += direction[j] / variance * moved
+        if not predicted:
+            _store(classes, upper, scale, mean, t, means, covariances)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def smooth_mixed(classes: Any, n_steps: int, means: Any, covariances: Any, noise: Any) -> None:
+    """Turn the filtered states of one volunteer and label into smoothed ones."""
+    n_classes = len(classes)
+    square = (n_classes, n_classes)
+    lower, share, product, moved = np.empty(square), np.empty(square), np.empty(square), np.empty(n_classes)
+    for t in range(n_steps - 2, -1, -1):
+        gained = noise[t + 1]
+        if gained == 0.0:
+            for i in range(n_classes):
+                means[t, i] = means[t + 1, i]
+                for j in range(n_classes):
+                    covariances[t, i, j] = covariances[t + 1, i, j]
+            continue
+        own, later = covariances[t], covariances[t + 1]
+        # P + q I = L D L', with D on the diagonal of `lower`; then share = (P + q I)^-1 P, which is symmetric.
+        for j in range(n_classes):
+            for i in range(j, n_classes):
+                total = own[i, j] + (gained if i == j else 0.0)
+                for m in range(j):
+                    total -= lower[i, m] * lower[m, m] * lower[j, m]
+                lower[i, j] = max(total, gained) if i == j else total / lower[j, j]
+        for column in range(n_classes):
+            for i in range(n_classes):
+                total = own[i, column]
+                for m in range(i):
+                    total -= lower[i, m] * share[m, column]
+                share[i, column] = total
+            for i in range(n_classes - 1, -1, -1):
+                total = share[i, column] / lower[i, i]
+                for m in range(i + 1, n_classes):
+                    total -= lower[m, i] * share[m, column]
+                share[i, column] = total
+        for i in range(n_classes):
+            moved[i] = means[t + 1, i] - means[t, i]
+            for j in range(n_classes):
+                total = 0.0
+                for m in range(n_classes):
+                    total += share[i, m] * later[m, j]
+                product[i, j] = total
+        for i in range(n_classes):
+            for m in range(n_classes):
+                means[t, i] += share[i, m] * moved[m]
+            for j in range(i, n_classes):
+                total = gained * share[i, j]
+                for m in range(n_classes):
+                    total += product[i, m] * share[j, m]
+                covariances[t, i, j] = total
+                covariances[t, j, i] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _scan_mixed(
+    classes: Any,
+    tasks: Any,
+    starts: Any,
+    item: Any,
+    label: Any,
+    weight: Any,
+    drift: Any,
+    probs: Any,
+    prior_hits: Any,
+    prior_misses: Any,
+    noise_scale: float,
+    stage: int,
+    means: Any,
+    covariances: Any,
+    noise: Any,
+    against: Any,  # noqa: ARG001 - as `_scan_weighted`
+    shared: Any,  # noqa: ARG001
+    shared_starts: Any,  # noqa: ARG001
+    found: Any,
+) -> None:
+    """Write the Dirichlets of some volunteers and labels, as published."""
+    for number in range(len(tasks)):
+        k = tasks[number, 0]
+        first, last = starts[k], starts[k + 1]
+        own = 0 if len(prior_hits) == 1 else k
+        for target in range(tasks[number, 1], tasks[number, 2]):
+            filter_mixed(
+                classes,
+                first,
+                last,
+                target,
+                item,
+                label,
+                weight,
+                drift,
+                probs,
+                prior_hits[own, target],
+                prior_misses[own, target],
+                noise_scale,
+                stage == 0,
+                means,
+                covariances,
+                noise,
+            )
+            if stage == 2:
+                smooth_mixed(classes, last - first, means, covariances, noise)
+            for t in range(last - first):
+                for j in range(len(classes)):
+                    odds = math.exp(min(max(means[t, j], -FAR), FAR))
+                    found[first + t, j, target] = (1.0 + odds) / covariances[t, j, j]

@@ -1,0 +1,130 @@
+"""A graph's responses as the steps of its volunteers, for kernels of models with time."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crowdgraph.core.columns import Array, sealed
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.kernels.dglm import Scan, Stage, Steps, TensorScan
+from crowdgraph.kernels.dglm_compiled import CompiledScan, prepare
+from crowdgraph.kernels.dirichlet import shared_concentration
+from crowdgraph.kernels.dynibcc import CompiledReader, Gathered, Passes, Reader, TensorReader
+from crowdgraph.models.priors import own_confusion
+from crowdgraph.models.tensors import checked_device
+
+__all__ = ["StepTensors", "prepare_scan"]
+
+
+class StepTensors:
+    """The responses of a graph, one volunteer after another, each in order of time; also those without an answer.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    drift
+        The variance that log odds gain in one tick of the graph's times.
+    repeat_span
+        After how many steps an answer to an item is forgotten; None where all answers count fully.
+    device, dtype
+        Where to compute, and in which precision unless it is the CPU.
+
+    Attributes
+    ----------
+    starts, times
+        Where each volunteer's steps begin, of shape (K + 1,), and when they were, of shape (S,).
+    """
+
+    def __init__(self, graph: CrowdGraph, *, drift: float, repeat_span: float | None, device: str, dtype: str) -> None:
+        self._graph = graph
+        self._device = checked_device(device)
+        # Compiled kernels compute in double precision.
+        self._dtype = torch.float64 if self._device.type == "cpu" else getattr(torch, dtype)
+        order, starts = graph._rows_by_volunteer
+        self.starts = sealed(starts.astype(np.int64))
+        self.times = sealed(graph.responses.time[order])
+        item = graph.responses.item[order]
+        self._steps = Steps(
+            self._column(self.starts),
+            self._column(item),
+            self._column(graph.responses.label[order]),
+            self._values(_weights(item, self.starts, repeat_span)),
+            self._values(_elapsed(self.times, self.starts) * drift if drift else np.zeros(len(item))),
+        )
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        by_item = graph._rows_by_item
+        self._gathered = Gathered(self._column(by_item.starts.astype(np.int64)), self._column(place[by_item.order]))
+
+    def passes(self, prior: CrowdPrior, guess: Array, *, stage: Stage, published: bool) -> Passes:
+        """Passes over the steps that start from a guess at the class probabilities of the items, of shape (N, J)."""
+        scan, reader = self.kernels(prior, published=published)
+        gold = self._graph.gold
+        return Passes(
+            scan,
+            reader,
+            class_prior=self._values(prior.class_concentration),
+            probs=self._values(np.where(gold.known[:, None], gold.probs, guess)),
+            fixed=self._column(gold.known),
+            stage=stage,
+        )
+
+    def kernels(self, prior: CrowdPrior, *, published: bool) -> tuple[Scan, Reader]:
+        """The scan over the steps and the reading of what it finds: compiled on CPUs, tensors elsewhere."""
+        own = self._values(own_confusion(prior, self._graph))
+        if self._device.type == "cpu":
+            reader = CompiledReader(self._steps, self._gathered, n_classes=own.shape[1])
+            return CompiledScan(self._steps, own, mixed=published), reader
+        return TensorScan(self._steps, own, mixed=published), TensorReader(self._steps, self._gathered)
+
+    def typical(self, prior: CrowdPrior, guess: Array) -> Tensor:
+        """The prior that the volunteers share, (1, J, L), learned from a guess at the items' class probabilities.
+
+        Where some of them have a prior of their own, everybody's as it is, (K, J, L).
+        """
+        own = self._values(own_confusion(prior, self._graph))
+        if len(prior.ids):
+            return own
+        shape = (len(self.starts) - 1, own.shape[2])
+        answered = self._steps.label >= 0
+        volunteer = torch.repeat_interleave(torch.arange(shape[0], device=self._device), self._steps.starts.diff())
+        cells = (volunteer * shape[1] + self._steps.label)[answered]
+        truth = self._values(guess)[self._steps.item[answered].long()]
+        counts = truth.new_zeros(shape[0] * shape[1], own.shape[1]).index_add(0, cells, truth)
+        counts = counts.reshape(*shape, -1).transpose(1, 2)
+        return shared_concentration(counts[counts.sum((1, 2)) > 0], own[0])[None]
+
+    def _column(self, values: Array) -> Tensor:
+        return torch.tensor(values, device=self._device)
+
+    def _values(self, values: Array) -> Tensor:
+        return torch.tensor(np.ascontiguousarray(values), dtype=self._dtype, device=self._device)
+
+
+def prepare_scan(graph: CrowdGraph, *, published: bool) -> None:
+    """Load, or compile, the scan over the steps of such a graph."""
+    prepare(len(graph.classes), graph.responses.item.dtype, graph.responses.label.dtype, mixed=published)
+
+
+def _elapsed(times: Array, starts: Array) -> Array:
+    """Ticks since the volunteer's step before; none before the first."""
+    ticks = times.view(np.int64) if times.dtype.kind == "M" else times
+    elapsed = np.diff(ticks.astype(np.float64) if ticks.dtype.kind == "f" else ticks, prepend=ticks[:1])
+    elapsed[starts[:-1][np.diff(starts) > 0]] = 0
+    return elapsed.astype(np.float64)
+
+
+def _weights(item: Array, starts: Array, span: float | None) -> Array:
+    """How much each answer counts: less where the volunteer has met the item not long ago."""
+    weights = np.ones(len(item))
+    if span is None:
+        return weights
+    volunteer = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    order = np.lexsort((item, volunteer))
+    again = (np.diff(volunteer[order]) == 0) & (np.diff(item[order]) == 0)
+    weights[order[1:][again]] = -np.expm1(-np.diff(order)[again] / span)
+    return weights

@@ -1,0 +1,506 @@
+"""The scan of Dynamic IBCC is the exact joint Gaussian of a volunteer's steps, and never leaves the numbers."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.dglm import Sequence, joint_mixed, joint_weighted, recursion
+from scipy.special import digamma
+
+from crowdgraph.kernels import dglm_compiled, dynibcc, threads
+from crowdgraph.kernels.dglm import Steps, TensorScan, rows, tensor_states
+from crowdgraph.kernels.dglm_compiled import (
+    CompiledScan,
+    Room,
+    filter_mixed,
+    filter_weighted,
+    shares,
+    smooth_mixed,
+    smooth_weighted,
+)
+from crowdgraph.kernels.dynibcc import CompiledReader, Gathered, TensorReader
+
+STAGES = ("predicted", "filtered", "smoothed")
+HARD, SOFT, EITHER = "hard", "soft", "either"
+seeds = st.integers(0, 10**6)
+truths = st.sampled_from([HARD, SOFT, EITHER])
+sizes = st.sampled_from([2, 2, 3, 3, 4])
+
+
+def random_truth(rng, n_items, n_classes, kind):
+    """Class probabilities of items: known, uncertain, or some of each."""
+    soft = rng.dirichlet(np.ones(n_classes), n_items)
+    known = np.full(n_items, kind == HARD) if kind != EITHER else rng.random(n_items) < 0.5
+    return np.where(known[:, None], np.eye(n_classes)[rng.integers(0, n_classes, n_items)], soft)
+
+
+def random_crowd(
+    rng, counts, n_classes, n_labels, *, kind=EITHER, shared=False, n_items=None, drift=0.3, unanswered=0.2
+):
+    """Steps of volunteers, their priors, and the truth of the items they met."""
+    n_steps = sum(counts)
+    n_items = n_items or n_steps + 1
+    steps = Steps(
+        starts=torch.tensor([0, *np.cumsum(counts)]),
+        item=torch.from_numpy(rng.integers(0, n_items, n_steps).astype(np.int32)),
+        label=torch.from_numpy(
+            np.where(rng.random(n_steps) < unanswered, -1, rng.integers(0, n_labels, n_steps)).astype(np.int16)
+        ),
+        weight=torch.from_numpy(rng.uniform(0.05, 1, n_steps) if rng.random() < 0.5 else np.ones(n_steps)),
+        drift=torch.from_numpy(rng.uniform(0, drift, n_steps) * (rng.random(n_steps) < 0.7)),
+    )
+    prior = np.exp(rng.uniform(math.log(0.3), math.log(20), (1 if shared else len(counts), n_classes, n_labels)))
+    return steps, torch.from_numpy(prior), torch.from_numpy(random_truth(rng, n_items, n_classes, kind))
+
+
+@st.composite
+def sequences(draw):
+    """One volunteer's steps, the prior, the truth and the noise scale."""
+    rng = np.random.default_rng(draw(seeds))
+    crowd = random_crowd(
+        rng,
+        [draw(st.integers(1, 12))],
+        draw(sizes),
+        draw(st.integers(2, 4)),
+        kind=draw(truths),
+        drift=draw(st.sampled_from([0, 0.3])),
+        unanswered=draw(st.sampled_from([0, 0.3])),
+    )
+    return *crowd, draw(st.just(0) | st.floats(0, 3))
+
+
+def seen_by(label, steps, prior, probs, noise_scale):
+    """What the oracle is told: the steps of one volunteer, as one label sees them."""
+    given_labels, table = steps.label.tolist(), prior.numpy()[0]
+    return Sequence(
+        truth=probs.numpy()[steps.item.numpy()],
+        hit=[None if given_label < 0 else given_label == label for given_label in given_labels],
+        weight=steps.weight.numpy(),
+        drift=steps.drift.numpy(),
+        hits=table[:, label],
+        misses=np.delete(table, label, axis=1).sum(axis=1),
+        noise_scale=noise_scale,
+    )
+
+
+def compiled_states(label, steps, prior, probs, noise_scale, *, stage, mixed):
+    """Means and covariances of one volunteer and label from the compiled filter and smoother."""
+    sequence, n_classes, n_steps = seen_by(label, steps, prior, probs, noise_scale), prior.shape[1], len(steps.item)
+    room = Room.of(n_steps, n_classes, mixed=mixed)
+    columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
+    start = (np.ascontiguousarray(sequence.hits), sequence.misses, float(noise_scale), stage == "predicted")
+    classes = tuple(range(n_classes))
+    run, smooth = (filter_mixed, smooth_mixed) if mixed else (filter_weighted, smooth_weighted)
+    run(classes, 0, n_steps, label, *columns, probs.numpy(), *start, *room)
+    if stage == "smoothed":
+        smooth(classes, n_steps, *room)
+    if mixed:
+        return room.first, room.second
+    hits, misses = room.first, room.second
+    return np.log(hits / misses), (1 / hits + 1 / misses)[:, :, None] * np.eye(n_classes)
+
+
+def largest(found, expected):
+    """How far means and covariances are apart."""
+    return max(float(np.abs(one - other).max()) for one, other in zip(found, expected, strict=True))
+
+
+# The joint Gaussian.
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+@settings(max_examples=50)
+@given(sequences())
+def test_states_are_those_of_the_joint_gaussian(mixed, sequence):
+    for label in range(sequence[1].shape[2]):
+        exact = (joint_mixed if mixed else joint_weighted)(seen_by(label, *sequence))
+        for stage in STAGES:
+            steps, prior, probs, noise_scale = sequence
+            states = tensor_states(steps, prior, probs, noise_scale=noise_scale, stage=stage, mixed=mixed)
+            assert largest([part[:, label].numpy() for part in states], exact[stage]) < 1e-10
+            assert largest(compiled_states(label, *sequence, stage=stage, mixed=mixed), exact[stage]) < 1e-10
+
+
+@settings(max_examples=50)
+@given(sequences())
+def test_the_corrected_recursion_is_the_joint_gaussian(sequence):
+    sequence = seen_by(0, *sequence)
+    exact, found = joint_mixed(sequence), recursion(sequence)
+    assert max(largest(found[stage], exact[stage]) for stage in STAGES) < 1e-10
+
+
+# The errata of the paper.
+
+
+def sensible(n_steps=30):
+    """A volunteer who says yes to most items of one class and to few of the other, whose truth is nearly known."""
+    rng = np.random.default_rng(0)
+    truth = np.array([[0.9, 0.1], [0.2, 0.8]])[rng.integers(0, 2, n_steps)]
+    hit = (rng.random(n_steps) < np.where(truth[:, 0] > 0.5, 0.8, 0.3)).tolist()
+    return Sequence(
+        truth, hit, np.ones(n_steps), np.full(n_steps, 0.02), np.array([2.0, 1.0]), np.array([1.0, 2.0]), 1.0
+    )
+
+
+def test_erratum_1_the_printed_covariance():
+    """The paper multiplies all of (I - K h') P by 1 - r' / r; only what the answer took away is to be."""
+    sequence = sensible()
+    exact = joint_mixed(sequence)
+    assert largest(recursion(sequence)["filtered"], exact["filtered"]) < 1e-12
+    printed = recursion(sequence, printed_covariance=True)
+    for stage in STAGES:
+        for part in range(2):
+            assert np.abs(printed[stage][part] - exact[stage][part]).max() > 0.1
+
+
+def test_erratum_1_an_answer_that_tells_nothing_would_tell_all():
+    sequence = sensible(1)._replace(weight=np.array([1e-9]))
+    known = np.diag(1 / sequence.hits + 1 / sequence.misses) + 0.02 * np.eye(2)
+    assert np.allclose(recursion(sequence)["filtered"][1][0], known, atol=1e-8)
+    assert np.abs(recursion(sequence, printed_covariance=True)["filtered"][1]).max() < 1e-8
+
+
+def test_erratum_2_the_printed_smoother():
+    """The paper goes back with the full gain, and without a transpose on the left."""
+    sequence = sensible()
+    exact = joint_mixed(sequence)
+    printed = recursion(sequence, printed_smoother=True)
+    assert largest(printed["filtered"], exact["filtered"]) < 1e-12
+    for part in range(2):
+        assert np.abs(printed["smoothed"][part] - exact["smoothed"][part]).max() > 0.1
+
+
+def test_erratum_2_only_the_next_answer_would_be_heard():
+    """With known truth, a printed smoother that hears one more answer about a class is deaf to all later ones."""
+    first = sensible()._replace(truth=np.tile([1.0, 0.0], (30, 1)), noise_scale=0.0)
+    other = first._replace(hit=[*first.hit[:2], *(not hit for hit in first.hit[2:])])
+    printed, exact = (
+        [recursion(one, printed_smoother=wrong)["smoothed"][0][0] for one in (first, other)] for wrong in (True, False)
+    )
+    assert np.allclose(*printed, atol=1e-12)
+    assert np.abs(exact[0] - exact[1]).max() > 0.1
+
+
+# Static IBCC is the case without noise.
+
+
+@settings(max_examples=40)
+@given(seeds, sizes, st.integers(2, 4), truths, st.booleans())
+def test_without_noise_every_step_has_the_static_counts(seed, n_classes, n_labels, kind, mixed):
+    rng = np.random.default_rng(seed)
+    kind = HARD if mixed else kind
+    steps, prior, probs = random_crowd(rng, [9, 0, 1, 14], n_classes, n_labels, kind=kind, drift=0)
+    for scan in (CompiledScan(steps, prior, mixed=mixed), TensorScan(steps, prior, mixed=mixed)):
+        found = scan(probs, noise_scale=0, stage="smoothed").numpy()
+        for k in range(4):
+            counts = prior.numpy()[k].copy()
+            own = range(steps.starts[k], steps.starts[k + 1])
+            for step in own:
+                if steps.label[step] >= 0:
+                    counts[:, steps.label[step]] += float(steps.weight[step]) * probs.numpy()[steps.item[step]]
+            assert np.allclose(found[own], counts, rtol=1e-10, atol=1e-10)
+
+
+# The two scans.
+
+
+@settings(max_examples=40)
+@given(
+    seeds,
+    st.lists(st.integers(0, 25), min_size=1, max_size=6),
+    sizes,
+    st.integers(2, 4),
+    truths,
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_both_scans_agree(seed, counts, n_classes, n_labels, kind, shared, mixed, n_threads):
+    """For any crowd and number of threads; few steps are enough for several here."""
+    rng = np.random.default_rng(seed)
+    steps, prior, probs = random_crowd(rng, counts, n_classes, n_labels, kind=kind, shared=shared)
+    noise_scale = rng.uniform(0, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dglm_compiled, "LEAST_STEPS", 5)
+        patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        compiled, tensor = CompiledScan(steps, prior, mixed=mixed), TensorScan(steps, prior, mixed=mixed)
+        for stage in STAGES:
+            found = compiled(probs, noise_scale=noise_scale, stage=stage).numpy().copy()
+            assert found.shape == (sum(counts), n_classes, n_labels)
+            assert np.allclose(found, tensor(probs, noise_scale=noise_scale, stage=stage), rtol=1e-10, atol=0)
+            assert np.array_equal(found, compiled(probs, noise_scale=noise_scale, stage=stage))
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_a_busy_volunteer_is_split_by_label(monkeypatch, mixed):
+    """The same bits for any number of threads, and for scans of other stages between."""
+    rng = np.random.default_rng(0)
+    counts = [3, 300, 0, 9, 250, *[10] * 30]
+    steps, prior, probs = random_crowd(rng, counts, 3, 3)
+    monkeypatch.setattr(dglm_compiled, "LEAST_STEPS", 50)
+    found = {}
+    for n_threads in (1, 2, 3, 7):
+        monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        scan = CompiledScan(steps, prior, mixed=mixed)
+        tasks = dglm_compiled.shares(np.array(counts), 3)
+        assert len(tasks) == n_threads
+        split = {k for part in tasks for k, first, last in part if last - first < 3}
+        assert split == ({1, 4} if n_threads > 1 else set())
+        for stage in (*STAGES, *STAGES):
+            bits = scan(probs, noise_scale=1.5, stage=stage).numpy().copy()
+            assert np.array_equal(bits, found.setdefault(stage, bits))
+    tensor = TensorScan(steps, prior, mixed=mixed)
+    for stage in STAGES:
+        assert np.allclose(found[stage], tensor(probs, noise_scale=1.5, stage=stage), rtol=1e-10, atol=0)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 50) | st.integers(0, 2000), max_size=30), st.integers(1, 5), st.integers(1, 9))
+def test_every_step_is_scanned_once(counts, n_labels, n_threads):
+    counts = np.array(counts, dtype=np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dglm_compiled, "LEAST_STEPS", 10)
+        patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        tasks = shares(counts, n_labels)
+    assert len(tasks) == max(1, min(n_threads, counts.sum() // 10))
+    covered = np.zeros((len(counts), n_labels), dtype=int)
+    for part in tasks:
+        assert np.array_equal(part[:, 0], np.sort(part[:, 0]))
+        for k, first, last in part:
+            covered[k, first:last] += 1
+    assert np.array_equal(covered, np.tile((counts > 0)[:, None], n_labels))
+    # Nobody has more to do than a fair share and one task more.
+    work = [sum(int(counts[k]) * (last - first) for k, first, last in part) for part in tasks]
+    most = max((int(counts[k]) * (last - first) for part in tasks for k, first, last in part), default=0)
+    assert max(work) <= sum(work) / len(work) + most
+
+
+def test_nobody_answered():
+    steps = Steps(torch.zeros(4, dtype=torch.int64), *(torch.zeros(0, dtype=torch.int16),) * 2, *(torch.zeros(0),) * 2)
+    steps = steps._replace(weight=steps.weight.double(), drift=steps.drift.double(), item=steps.item.int())
+    prior, probs = torch.ones(1, 2, 3, dtype=torch.float64), torch.full((5, 2), 0.5, dtype=torch.float64)
+    for mixed in (True, False):
+        for scan in (CompiledScan(steps, prior, mixed=mixed), TensorScan(steps, prior, mixed=mixed)):
+            assert all(scan(probs, noise_scale=1, stage=stage).shape == (0, 2, 3) for stage in STAGES)
+
+
+# From labels to rows.
+
+
+def betas(rng, n_labels, *, equal=False, sure=True):
+    """Counts for and against labels: means that add up to one if `sure`, and totals that may differ."""
+    total = np.full(n_labels, rng.uniform(0.1, 50)) if equal else np.exp(rng.uniform(-3, 5, n_labels))
+    mean = rng.dirichlet(np.ones(n_labels)) if sure else rng.uniform(0.01, 0.99, n_labels)
+    return torch.from_numpy(mean * total), torch.from_numpy((1 - mean) * total), mean, total
+
+
+@given(seeds, st.integers(2, 5))
+def test_rows_of_equal_totals_are_the_counts(seed, n_labels):
+    hits, misses, _, _ = betas(np.random.default_rng(seed), n_labels, equal=True)
+    assert torch.allclose(rows(hits, misses, mixed=False), hits, rtol=1e-12)
+    assert rows(hits, misses, mixed=True) is hits
+
+
+@given(seeds)
+def test_rows_of_two_labels_are_the_counts(seed):
+    """What is for the one label is against the other, so that their totals are the same."""
+    hits = torch.from_numpy(np.random.default_rng(seed).gamma(1, 5, (3, 2)) + 1e-9)
+    assert torch.allclose(rows(hits, hits.flip(-1), mixed=False), hits, rtol=1e-12)
+
+
+@given(seeds, st.integers(2, 5))
+def test_rows_keep_means_and_the_total_variance(seed, n_labels):
+    """Of probabilities whose log odds have variance 1 / a + 1 / b, which is p (1 - p) / n to first order."""
+    hits, misses, mean, total = betas(np.random.default_rng(seed), n_labels)
+    row = rows(hits, misses, mixed=False).numpy()
+    assert np.allclose(row / row.sum(), mean, rtol=1e-12)
+    spread = mean * (1 - mean)
+    assert np.allclose(spread.sum() / row.sum(), (spread / total).sum(), rtol=1e-12)
+
+
+@given(seeds, st.integers(2, 5))
+def test_rows_whose_means_do_not_add_up(seed, n_labels):
+    """Their ratios stay, and the row counts as much as something between its labels."""
+    hits, misses, mean, total = betas(np.random.default_rng(seed), n_labels, sure=False)
+    row = rows(hits, misses, mixed=False).numpy()
+    assert np.allclose(row / row.sum(), mean / mean.sum(), rtol=1e-12)
+    assert total.min() * (1 - 1e-12) <= row.sum() <= total.max() * (1 + 1e-12)
+
+
+@settings(max_examples=20)
+@given(seeds, st.floats(0, 3), st.booleans())
+def test_two_labels_need_no_join(seed, noise_scale, mixed):
+    """The states of two labels mirror each other, so that a row's counts are those of both."""
+    rng = np.random.default_rng(seed)
+    steps, prior, probs = random_crowd(rng, [12], 2, 2)
+    mean, covariance = compiled_states(0, steps, prior, probs, noise_scale, stage="smoothed", mixed=mixed)
+    variance = np.diagonal(covariance, axis1=1, axis2=2)
+    expected = np.stack([(1 + np.exp(mean)) / variance, (1 + np.exp(-mean)) / variance], axis=2)
+    found = CompiledScan(steps, prior, mixed=mixed)(probs, noise_scale=noise_scale, stage="smoothed")
+    assert np.allclose(found, expected, rtol=1e-10, atol=0)
+
+
+# Extremes.
+
+
+@st.composite
+def extremes(draw):
+    """Crowds of which everything may be tiny, huge or exactly zero."""
+    rng = np.random.default_rng(draw(seeds))
+    n_classes, n_labels, n_items = draw(sizes), draw(st.integers(2, 4)), 6
+    longest = draw(st.sampled_from([4, 40, 400]))
+    counts = rng.integers(0, longest, 4).tolist()
+    n_steps = sum(counts)
+    tiny = draw(st.sampled_from([0.0, 1e-300, 1e-12, 1e-6]))
+    probs = random_truth(rng, n_items, n_classes, draw(truths))
+    probs = np.where(rng.random(probs.shape) < 0.5, tiny, probs)
+    probs[probs.sum(1) < 1e-6, 0] = 1
+    probs /= probs.sum(1, keepdims=True)
+    exponent = draw(st.sampled_from([(-12, -12), (8, 8), (-12, 8), (-12, 0), (-1, 1)]))
+    drift = draw(st.sampled_from([0.0, 1e-12, 1.0, 1e6])) * (rng.random(n_steps) < draw(st.sampled_from([0.1, 1.0])))
+    steps = Steps(
+        starts=torch.tensor([0, *np.cumsum(counts)]),
+        item=torch.from_numpy(rng.integers(0, n_items, n_steps).astype(np.int32)),
+        label=torch.from_numpy(rng.integers(draw(st.sampled_from([-1, 0])), n_labels, n_steps).astype(np.int16)),
+        weight=torch.from_numpy(10.0 ** rng.uniform(draw(st.sampled_from([-12, 0])), 0, n_steps)),
+        drift=torch.from_numpy(drift),
+    )
+    if draw(st.booleans()):
+        steps.label.clamp_(max=0)
+    prior = torch.from_numpy(10.0 ** rng.uniform(*exponent, (4, n_classes, n_labels)))
+    if draw(st.booleans()):
+        prior = torch.where(torch.from_numpy(rng.random(prior.shape) < 0.5), 1e-12, 1.0).double()
+    return steps, prior, torch.from_numpy(probs), draw(st.sampled_from([0.0, 1e-12, 1.0, 1e3]))
+
+
+def is_positive(values):
+    values = np.asarray(values)
+    return bool(np.isfinite(values).all() and (values > 0).all())
+
+
+@settings(max_examples=80)
+@given(extremes())
+def test_extremes_stay_positive_and_finite(crowd):
+    steps, prior, probs, noise_scale = crowd
+    for stage in STAGES:
+        for mixed in (True, False):
+            compiled = CompiledScan(steps, prior, mixed=mixed)(probs, noise_scale=noise_scale, stage=stage)
+            assert is_positive(compiled)
+        if len(steps.item) < 200:
+            tensor = TensorScan(steps, prior, mixed=False)(probs, noise_scale=noise_scale, stage=stage)
+            assert is_positive(tensor)
+
+
+@settings(max_examples=50)
+@given(extremes())
+def test_covariances_of_extremes_are_positive(crowd):
+    steps, prior, probs, noise_scale = crowd
+    last = int(steps.starts[1])
+    steps = Steps(steps.starts[:2], *(column[:last] for column in steps[1:]))
+    for stage in STAGES:
+        mean, covariance = compiled_states(0, steps, prior, probs, noise_scale, stage=stage, mixed=True)
+        assert np.isfinite(mean).all()
+        assert np.isfinite(covariance).all()
+        assert is_positive(np.diagonal(covariance, axis1=1, axis2=2))
+        deviation = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        assert (np.abs(covariance) <= deviation[:, :, None] * deviation[:, None, :] * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+@pytest.mark.parametrize(("noise_scale", "drift"), [(0, 0), (1e3, 0), (1, 1e-3), (1e3, 1e6)])
+@pytest.mark.parametrize("rows_of_prior", [[[1e-12, 1.0], [1.0, 1e-12]], [[1e8, 1e8], [1e-12, 1e-12]]])
+@pytest.mark.parametrize("truth", [[1.0, 0.0], [1 - 1e-12, 1e-12], [0.6, 0.4]])
+def test_very_long_sequences_of_one_answer(mixed, noise_scale, drift, rows_of_prior, truth):
+    n_steps = 100_000
+    steps = Steps(
+        torch.tensor([0, n_steps]),
+        torch.zeros(n_steps, dtype=torch.int32),
+        torch.zeros(n_steps, dtype=torch.int16),
+        torch.ones(n_steps, dtype=torch.float64),
+        torch.full((n_steps,), float(drift), dtype=torch.float64),
+    )
+    prior = torch.tensor([rows_of_prior], dtype=torch.float64)
+    scan = CompiledScan(steps, prior, mixed=mixed)
+    for stage in STAGES:
+        found = scan(torch.tensor([truth], dtype=torch.float64), noise_scale=noise_scale, stage=stage)
+        assert is_positive(found)
+
+
+# Reading answers off the rows.
+
+
+def reading(seed, n_items, n_steps, n_classes, n_labels):
+    """Steps, the same by item, and what a pass has at hand; some items are fixed, some of them for certain."""
+    rng = np.random.default_rng(seed)
+    n_volunteers = 4
+    counts = rng.multinomial(n_steps, np.full(n_volunteers, 1 / n_volunteers)).tolist()
+    steps, _, probs = random_crowd(rng, counts, n_classes, n_labels, n_items=n_items)
+    order = np.argsort(steps.item.numpy(), kind="stable")
+    starts = np.searchsorted(steps.item.numpy()[order], np.arange(n_items + 1))
+    gathered = Gathered(torch.from_numpy(starts), torch.from_numpy(order))
+    concentration = torch.from_numpy(rng.gamma(1, 4, (n_steps, n_classes, n_labels)) + 1e-3)
+    fixed = torch.from_numpy(rng.random(n_items) < 0.3)
+    # Probabilities that were worked out are never exactly zero.
+    probs = torch.where(fixed[:, None], probs, (probs + 1e-6) / (1 + n_classes * 1e-6))
+    class_logs = torch.from_numpy(np.log(rng.dirichlet(np.ones(n_classes))))
+    return steps, gathered, concentration, class_logs, probs, fixed
+
+
+def written_out(steps, concentration, class_logs, probs, fixed):
+    """Reading in plain Python, step by step."""
+    n_steps, n_classes, _ = concentration.shape
+    table, probs = concentration.numpy(), probs.numpy()
+    logs, totals = np.zeros((n_steps, n_classes)), np.tile(class_logs.numpy(), (len(probs), 1))
+    left_out, expected = [], []
+    for step in range(n_steps):
+        label, item, weight = int(steps.label[step]), int(steps.item[step]), float(steps.weight[step])
+        if label < 0:
+            continue
+        for j in range(n_classes):
+            logs[step, j] = weight * (digamma(table[step, j, label]) - digamma(table[step, j].sum()))
+        totals[item] += logs[step]
+        told = np.array([table[step, j, label] / table[step, j].sum() for j in range(n_classes)])
+        without = probs[item] if fixed[item] else probs[item] / np.exp(logs[step])
+        left_out.append(weight * math.log(without @ told / without.sum()))
+        expected.append(weight * float(probs[item] @ np.log(told)))
+    found = np.exp(totals - totals.max(axis=1, keepdims=True))
+    found /= found.sum(axis=1, keepdims=True)
+    found[fixed.numpy()] = probs[fixed.numpy()]
+    return logs, found, (math.fsum(left_out), math.fsum(expected))
+
+
+@settings(max_examples=40)
+@given(seeds, st.integers(1, 20), st.integers(1, 120), sizes, st.integers(2, 4), st.integers(1, 3))
+def test_readers_are_the_one_written_out(seed, n_items, n_steps, n_classes, n_labels, n_threads):
+    steps, gathered, concentration, class_logs, probs, fixed = reading(seed, n_items, n_steps, n_classes, n_labels)
+    logs, new_probs, predictive = written_out(steps, concentration, class_logs, probs, fixed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dynibcc, "LEAST_STEPS", 10)
+        patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        for reader in (CompiledReader(steps, gathered, n_classes=n_classes), TensorReader(steps, gathered)):
+            found = reader.logs(concentration)
+            assert np.allclose(found, logs, rtol=1e-10, atol=1e-10)
+            assert np.allclose(
+                reader.predictive(concentration, found, probs, fixed), predictive, rtol=1e-10, atol=1e-10
+            )
+            changed = probs.clone()
+            change = reader.combined(found, class_logs, changed, fixed)
+            assert np.allclose(changed, new_probs, rtol=1e-10, atol=1e-10)
+            assert change == pytest.approx(float((changed - probs).abs().max()), abs=1e-15)
+            assert torch.equal(changed[fixed], probs[fixed])
+
+
+def test_an_unanswered_step_tells_nothing():
+    steps, gathered, concentration, class_logs, probs, fixed = reading(0, 5, 30, 2, 3)
+    steps.label.fill_(-1)
+    fixed.fill_(False)
+    for reader in (CompiledReader(steps, gathered, n_classes=2), TensorReader(steps, gathered)):
+        logs = reader.logs(concentration)
+        assert not logs.any()
+        assert reader.predictive(concentration, logs, probs, fixed) == (0, 0)
+        changed = probs.clone()
+        reader.combined(logs, class_logs, changed, fixed)
+        assert np.allclose(changed, class_logs.exp(), rtol=1e-12)

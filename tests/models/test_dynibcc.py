@@ -1,0 +1,427 @@
+"""DynIBCC: against static IBCC, against the model written out, and what time does to it."""
+
+import datetime as dt
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.dglm import Sequence, joint_weighted
+from scipy.special import digamma, softmax
+from strategies import answered_graphs
+
+import crowdgraph as cg
+from crowdgraph.errors import ConvergenceWarning, InputError, NoTimesWarning, ParameterError, TimeError, UnknownIdError
+from crowdgraph.kernels.dglm import TensorScan
+from crowdgraph.kernels.dynibcc import TensorReader
+
+pytestmark = pytest.mark.filterwarnings("ignore::crowdgraph.errors.CollapsedFitWarning")
+
+
+def timed(graph):
+    """The same graph with times, one for each response."""
+    table = graph.to_arrow().to_pydict()
+    table["time"] = list(range(len(table["label"])))
+    gold = {item: graph.gold[item] for item in graph.gold}
+    nodes = {"volunteers": {"volunteer": graph.volunteers.ids}, "items": {"item": graph.items.ids}}
+    return cg.CrowdGraph.from_responses(table, gold=gold, classes=graph.classes, labels=graph.labels, **nodes)
+
+
+def crowd(**options):
+    plain = {"n_volunteers": 12, "n_items": 80, "n_responses": [50] * 12, "gold": 0.4, "seed": 0}
+    return cg.simulate.crowd(**{**plain, **options})
+
+
+def shares(shape, rng):
+    return rng.uniform(0.5, 6, shape)
+
+
+@given(answered_graphs(), st.integers(0, 100))
+@settings(max_examples=40, deadline=None)
+def test_without_noise_every_step_is_static_ibcc(graph, seed):
+    """Hard and soft gold, and items whose class is not known."""
+    assume(len(graph.labels) > 1)
+    prior = shares((len(graph.classes), len(graph.labels)), np.random.default_rng(seed))
+    static = cg.IBCC(confusion_prior=prior, tol=1e-13, accelerate=False, max_iter=5_000).fit(graph)
+    still = cg.DynIBCC(confusion_prior=prior, noise_scale=0, tol=1e-13).fit(timed(graph), start=static)
+    assert_allclose(still.item_probs, static.item_probs, atol=1e-10)
+    posterior = static.confusion.latest().concentration
+    steps = np.repeat(np.arange(len(graph.volunteers)), np.diff(still.confusion.starts))
+    assert_allclose(still.confusion.concentration, posterior[steps], rtol=1e-9)
+
+
+def test_without_noise_and_all_gold_steps_are_counts():
+    graph = crowd(gold=1.0).graph
+    fit = cg.DynIBCC(noise_scale=0).fit(graph)
+    static = cg.IBCC().fit(graph).confusion.latest().concentration
+    assert_allclose(fit.confusion.concentration, np.repeat(static, 50, axis=0), rtol=1e-10)
+
+
+def written_out(graph, prior, class_prior, *, noise_scale, stage, n_passes, drift=0.0):
+    """The model in plain Python, with the joint Gaussian of each volunteer, class and label."""
+    n_classes, n_labels = prior.shape
+    known = graph.gold.known
+    probs = np.where(known[:, None], np.nan_to_num(graph.gold.probs), 1 / n_classes)
+    order = np.argsort(graph.responses.volunteer, kind="stable")
+    volunteer, item, label = (getattr(graph.responses, name)[order] for name in ("volunteer", "item", "label"))
+    time = graph.responses.time[order].astype(float)
+    for _ in range(n_passes):
+        confusion = np.empty((len(order), n_classes, n_labels))
+        for k in np.unique(volunteer):
+            own = np.flatnonzero(volunteer == k)
+            waited = np.diff(time[own], prepend=time[own[0]])
+            hits, misses = np.empty((2, len(own), n_classes, n_labels))
+            for target in range(n_labels):
+                sequence = Sequence(
+                    truth=probs[item[own]],
+                    hit=[None if code < 0 else bool(code == target) for code in label[own]],
+                    weight=np.ones(len(own)),
+                    drift=drift * waited,
+                    hits=prior[:, target],
+                    misses=prior.sum(axis=1) - prior[:, target],
+                    noise_scale=noise_scale,
+                )
+                means, covariances = joint_weighted(sequence)[stage]
+                spread = np.diagonal(covariances, axis1=1, axis2=2)
+                hits[:, :, target] = (1 + np.exp(means)) / spread
+                misses[:, :, target] = (1 + np.exp(-means)) / spread
+            total = hits + misses
+            mean = (hits / total) / (hits / total).sum(axis=2, keepdims=True)
+            variance = hits * misses / total**2
+            weight = variance.sum(axis=2, keepdims=True) / (variance / total).sum(axis=2, keepdims=True)
+            confusion[own] = weight * mean
+        given_label = np.take_along_axis(confusion, np.maximum(label, 0)[:, None, None], axis=2)[..., 0]
+        logs = np.where(label[:, None] >= 0, digamma(given_label) - digamma(confusion.sum(axis=2)), 0)
+        nu = class_prior + probs.sum(axis=0)
+        weights = np.tile(digamma(nu) - digamma(nu.sum()), (len(probs), 1))
+        np.add.at(weights, item, logs)
+        probs = np.where(known[:, None], probs, softmax(weights, axis=1))
+    return probs, confusion
+
+
+@pytest.mark.parametrize("stage", ["filtered", "smoothed"])
+@pytest.mark.parametrize(("n_classes", "n_labels"), [(2, 2), (2, 3), (3, 3), (3, 2)])
+def test_the_model_written_out(stage, n_classes, n_labels):
+    rng = np.random.default_rng(n_classes * 10 + n_labels)
+    n = 60
+    table = {
+        "volunteer": rng.integers(0, 4, n).tolist(),
+        "item": rng.integers(0, 9, n).tolist(),
+        "label": [None if rng.random() < 0.1 else int(code) for code in rng.integers(0, n_labels, n)],
+        "time": np.sort(rng.integers(0, 40, n)).tolist(),
+    }
+    classes = [f"c{code}" for code in range(n_classes)]
+    soft = dict(zip(classes, rng.dirichlet(np.ones(n_classes)).tolist(), strict=True))
+    graph = cg.CrowdGraph.from_responses(
+        table, gold={0: "c0", 1: soft}, classes=classes, labels=range(n_labels), missing="keep"
+    )
+    prior, class_prior = shares((n_classes, n_labels), rng), shares(n_classes, rng)
+    model = cg.DynIBCC(
+        confusion_prior=prior,
+        class_prior=class_prior,
+        noise_scale=0.8,
+        drift_per_time=0.02,
+        inference=stage,
+        max_iter=3,
+    )
+    guess = cg.ModelFit(
+        model="flat",
+        items=graph.items.ids,
+        classes=classes,
+        item_probs=np.full((9, n_classes), 1 / n_classes),
+        class_probs=np.full(n_classes, 1 / n_classes),
+    )
+    with pytest.warns(ConvergenceWarning):
+        fit = model.fit(graph, start=guess)
+    options = {"noise_scale": 0.8, "stage": stage, "drift": 0.02}
+    probs, _ = written_out(graph, prior, class_prior, n_passes=3, **options)
+    assert_allclose(fit.item_probs, probs, atol=1e-10)
+    # The fit's confusion belongs to its own class probabilities: it is that of one more pass.
+    _, confusion = written_out(graph, prior, class_prior, n_passes=4, **options)
+    assert_allclose(fit.confusion.concentration, confusion, rtol=1e-9)
+
+
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("inference", ["smoothed", "filtered"])
+def test_tensors_say_the_same(monkeypatch, published, inference):
+    """What runs on other devices, run here."""
+    graph = crowd(drift="ramp", duplicates=0.2).graph
+    model = cg.DynIBCC(
+        noise_scale="auto",
+        published=published,
+        inference=inference,
+        repeat_span=10,
+        drift_per_time=0.01,
+        time_unit="day",
+    )
+    compiled = model.fit(graph)
+    monkeypatch.setattr("crowdgraph.models.steps.CompiledScan", TensorScan)
+    monkeypatch.setattr(
+        "crowdgraph.models.steps.CompiledReader", lambda steps, gathered, n_classes: TensorReader(steps, gathered)
+    )
+    tensors = model.fit(graph)
+    assert compiled.n_iter == tensors.n_iter
+    assert_allclose(tensors.item_probs, compiled.item_probs, atol=1e-9)
+    assert_allclose(tensors.confusion.concentration, compiled.confusion.concentration, rtol=1e-8)
+    for name, value in compiled.diagnostics.items():
+        assert_allclose(tensors.diagnostics[name], value, rtol=1e-6, atol=1e-9)
+
+
+def test_filtered_is_what_a_fit_of_the_past_says_where_all_is_gold():
+    graph = crowd(gold=1.0, drift="step").graph
+    track = cg.DynIBCC(inference="filtered").fit(graph).confusion
+    for n in (1, 37, 250):
+        past = graph.first(n)
+        moment = past.responses.time[-1]
+        if graph.responses.time[n] == moment:
+            continue
+        known = cg.DynIBCC().fit(past).confusion.latest()
+        assert_allclose(track.at(moment).concentration, known.concentration, rtol=1e-10)
+
+
+def test_filtered_and_smoothed_agree_at_the_end_where_all_is_gold():
+    graph = crowd(gold=1.0).graph
+    ends = [cg.DynIBCC(inference=word).fit(graph).confusion.latest().concentration for word in ("filtered", "smoothed")]
+    assert_allclose(*ends, rtol=1e-12)
+
+
+def test_the_track_fits_the_graph():
+    graph = crowd().graph
+    fit = cg.DynIBCC().fit(graph)
+    track = fit.confusion
+    assert track.inference == "smoothed"
+    assert len(track.times) == len(graph.responses)
+    annotated = graph.annotate(fit)
+    history = annotated.volunteers["volunteer-00"].confusion
+    rows = graph.responses.volunteer == 0
+    assert_array_equal(history.times, graph.responses.time[rows])
+    early = "2025-12-31"
+    assert_allclose(history.at(early).concentration, fit.prior.shared)
+    assert_allclose(history.at("2030-01-01").concentration, history.latest().concentration)
+    before = fit.predict_response("volunteer-00", "item-00", at=early)
+    assert_allclose(list(before.values()), fit.item_probs[0] @ [[0.8, 0.2], [0.2, 0.8]])
+    with pytest.raises(UnknownIdError, match="nobody"):
+        track.of("nobody")
+    assert len(fit.confusion.to_frame()) == len(graph.responses) * 4
+
+
+def test_saved_and_loaded(tmp_path):
+    graph = crowd().graph
+    fit = cg.DynIBCC(noise_scale="auto").fit(graph)
+    graph.annotate(fit).save(tmp_path / "crowd.zip")
+    loaded = cg.load(tmp_path / "crowd.zip").fit("dynibcc")
+    assert_array_equal(loaded.confusion.concentration, fit.confusion.concentration)
+    assert loaded.diagnostics["noise_scale"] == fit.diagnostics["noise_scale"]
+
+
+def test_it_follows_volunteers_who_change():
+    simulated = cg.simulate.crowd(n_volunteers=30, n_items=400, n_responses=[200] * 30, drift="step", gold=0, seed=1)
+    graph = simulated.graph
+    order = np.argsort(graph.responses.volunteer, kind="stable")
+    truth = simulated.truth.confusion[order][:, [0, 1], [0, 1]]
+    fit = cg.DynIBCC(noise_scale="auto").fit(graph)
+    static = cg.IBCC().fit(graph)
+    constant = static.confusion.latest().mean[graph.responses.volunteer[order]][:, [0, 1], [0, 1]]
+    moving = fit.confusion.mean[:, [0, 1], [0, 1]]
+    assert ((moving - truth) ** 2).mean() < 0.6 * ((constant - truth) ** 2).mean()
+    assert fit.diagnostics["noise_scale"] > 0.3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crowd_that_stays_is_treated_as_one(seed):
+    graph = cg.simulate.crowd(n_volunteers=30, n_items=300, n_responses=[100] * 30, gold=0.2, seed=seed).graph
+    fit = cg.DynIBCC(noise_scale="auto").fit(graph)
+    assert fit.diagnostics["noise_scale"] == 0
+    assert_allclose(fit.item_probs, cg.IBCC().fit(graph).item_probs, atol=1e-4)
+
+
+def test_a_prior_that_does_not_fit_is_no_change():
+    """Pessimists and optimists, whom the usual prior does not expect."""
+    graph = cg.simulate.galaxy_zoo_supernovae(seed=0).graph
+    no, yes = graph.classes
+    fit = cg.DynIBCC(noise_scale="auto", votes={-1: no, 1: yes, 3: yes}).fit(graph)
+    assert fit.diagnostics["noise_scale"] == 0
+
+
+def test_a_warm_start_is_quick_and_ends_in_the_same_place():
+    graph = crowd(gold=0.1, n_responses=[60] * 12).graph
+    model = cg.DynIBCC(tol=1e-9)
+    cold = model.fit(graph)
+    warm = model.fit(graph, start=cold)
+    assert warm.n_iter <= 2 < cold.n_iter
+    assert_allclose(warm.item_probs, cold.item_probs, atol=1e-8)
+    later = model.fit(graph, start=model.fit(graph.first(500)))
+    assert_allclose(later.item_probs, cold.item_probs, atol=1e-6)
+
+
+def test_scores():
+    """The score and the log predictive probability, written out for gold alone."""
+    graph = crowd(gold=1.0).graph
+    fit = cg.DynIBCC().fit(graph)
+    filtered = cg.DynIBCC(inference="filtered").fit(graph).confusion
+    before = np.concatenate([filtered.mean[:1], filtered.mean[:-1]])
+    before[filtered.starts[:-1]] = [[0.8, 0.2], [0.2, 0.8]]
+    order = np.argsort(graph.responses.volunteer, kind="stable")
+    truth = graph.gold.codes[graph.responses.item[order]]
+    logs = np.log(before[np.arange(len(order)), truth, graph.responses.label[order]])
+    assert_allclose(fit.diagnostics["log_predictive"], logs.sum(), rtol=1e-10)
+    from scipy.special import gammaln
+
+    n = np.bincount(graph.gold.codes, minlength=2)
+    evidence = gammaln(2) - gammaln(2 + n.sum()) + gammaln(1 + n).sum()
+    assert_allclose(fit.diagnostics["score"], logs.sum() + evidence, rtol=1e-10)
+
+
+# Time
+
+
+def table(times, labels=None, **columns):
+    n = len(times)
+    labels = labels or [place % 2 for place in range(n)]
+    return {"volunteer": ["anna"] * n, "item": list(range(n)), "label": labels, "time": times, **columns}
+
+
+def single(times, labels=None, **options):
+    responses = table(times, labels)
+    gold = dict.fromkeys(responses["item"], 0)
+    return cg.CrowdGraph.from_responses(responses, gold=gold, classes=[0, 1], labels=[0, 1], **options)
+
+
+def weight_of(fit):
+    """How much is known of the row of class 0 after each response."""
+    return fit.confusion.concentration[:, 0].sum(axis=1)
+
+
+def test_long_breaks_forget_more():
+    model = cg.DynIBCC(noise_scale=0, drift_per_time=0.01, inference="filtered")
+    steady, broken = (weight_of(model.fit(single(times))) for times in ([0, 1, 2, 3], [0, 1, 2, 300]))
+    assert_allclose(steady[:3], broken[:3])
+    assert broken[3] < steady[3] < 5 + 4
+    constant = weight_of(cg.DynIBCC(noise_scale=0, inference="filtered").fit(single([0, 1, 2, 300])))
+    assert_allclose(constant, [6, 7, 8, 9])
+
+
+def test_units_of_time():
+    days = [dt.datetime(2026, 3, 1) + dt.timedelta(days=day) for day in (0, 1, 4, 9)]
+    settings = {"noise_scale": 0.5, "inference": "filtered"}
+    numbers = cg.DynIBCC(drift_per_time=0.24, **settings).fit(single([0, 1, 4, 9])).confusion.concentration
+    for drift, unit in ((0.24, "day"), (0.01, "hour"), (1.68, "week"), (0.24 / 86_400, "second")):
+        fit = cg.DynIBCC(drift_per_time=drift, time_unit=unit, **settings).fit(single(days))
+        assert_allclose(fit.confusion.concentration, numbers, rtol=1e-9)
+
+
+def test_ties_keep_the_order_of_the_rows():
+    tied = cg.DynIBCC(inference="filtered").fit(single([5, 5, 5, 5], [0, 0, 1, 1])).confusion.concentration
+    spread = cg.DynIBCC(inference="filtered").fit(single([1, 2, 3, 4], [0, 0, 1, 1])).confusion.concentration
+    assert_array_equal(tied, spread)
+    other = cg.DynIBCC(inference="filtered").fit(single([5, 5, 5, 5], [1, 1, 0, 0])).confusion.concentration
+    assert not np.allclose(tied, other)
+
+
+def test_items_shown_and_not_answered_unsettle():
+    """The step has no answer of its own, and the next one gains noise p (1 - p)."""
+    shown = single([0, 1, 2], [0, None, 0], missing="keep")
+    fit = cg.DynIBCC(inference="filtered").fit(shown)
+    history = fit.confusion.of("anna")
+    assert len(history) == 3
+    assert_allclose(history.concentration[1, 0], [5, 1])
+    p, variance = 5 / 6, 1 / 5 + 1
+    kept = variance / (variance + p * (1 - p))
+    assert_allclose(history.concentration[2, 0], [5 * kept + 1, kept])
+    shown.annotate(fit)
+
+
+def test_meeting_an_item_again_soon_counts_less():
+    times = list(range(6))
+    responses = {"volunteer": ["anna"] * 6, "item": ["x", "y", "x", "z", "x", "x"], "label": [0] * 6, "time": times}
+    graph = cg.CrowdGraph.from_responses(responses, gold={"x": 0, "y": 0, "z": 0}, classes=[0, 1], labels=[0, 1])
+    settings = {"noise_scale": 0, "inference": "filtered"}
+    fit = cg.DynIBCC(repeat_span=4, **settings).fit(graph)
+    again = 1 - np.exp(-np.array([2, 2, 1]) / 4)
+    expected = 4 + np.cumsum([1, 1, again[0], 1, again[1], again[2]])
+    assert_allclose(fit.confusion.concentration[:, 0, 0], expected)
+    assert_allclose(cg.DynIBCC(**settings).fit(graph).confusion.concentration[:, 0, 0], 4 + np.arange(1, 7))
+
+
+def test_repeated_answers_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cg.DynIBCC().fit(crowd(duplicates=0.3).graph)
+
+
+def test_one_response_and_one_volunteer():
+    graph = cg.CrowdGraph.from_responses(table([3], [1]), labels=[0, 1])
+    fit = cg.DynIBCC(noise_scale="auto").fit(graph)
+    assert len(fit.confusion.of("anna")) == 1
+    assert np.isfinite(fit.item_probs).all()
+
+
+def test_without_times_it_warns():
+    responses = table([0, 1, 2])
+    del responses["time"]
+    with pytest.warns(NoTimesWarning, match="in the order of the rows"):
+        cg.DynIBCC().fit(cg.CrowdGraph.from_responses(responses, labels=[0, 1]))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"noise_scale": -0.1}, r"noise_scale=-0.1 must be a number from 0 to 1e\+06"),
+        ({"noise_scale": float("nan")}, "noise_scale=nan must be a number from 0"),
+        ({"noise_scale": "automatic"}, "as a word it can only be 'auto'"),
+        ({"noise_scale": None}, "noise_scale=None must be a number"),
+        ({"noise_scale": True}, "noise_scale=True must be a number"),
+        ({"drift_per_time": -1}, "drift_per_time=-1 must be a number from 0"),
+        ({"drift_per_time": float("inf")}, "drift_per_time=inf must be a number from 0"),
+        ({"drift_per_time": "1 day"}, "drift_per_time='1 day' must be a number"),
+        ({"time_unit": "days"}, "time_unit='days' is not a choice; use one of 'second', 'minute'"),
+        ({"inference": "static"}, "inference='static' is not a choice; use one of 'smoothed', 'filtered'"),
+        ({"repeat_span": 0}, "repeat_span=0 must be a number above zero"),
+        ({"published": "yes"}, "published='yes' must be True or False"),
+        ({"max_iter": 0}, "max_iter=0 must be a whole number from 1"),
+        ({"tol": -1}, "tol=-1 must be a number above zero"),
+        ({"confusion_prior": (0, 1)}, "numbers above zero"),
+        ({"dtype": "float16"}, "use one of 'float64', 'float32'"),
+    ],
+)
+def test_bad_settings(setting, message):
+    with pytest.raises(ParameterError, match=message):
+        cg.DynIBCC(**setting)
+
+
+def test_drift_needs_a_unit():
+    graph = crowd().graph
+    with pytest.raises(ParameterError, match=r"drift_per_time=0.1 has no unit; .*time_unit='second', 'minute'"):
+        cg.DynIBCC(drift_per_time=0.1).fit(graph)
+    with pytest.raises(
+        ParameterError, match="time_unit='day' is for datetimes, but the graph's times are plain numbers"
+    ):
+        cg.DynIBCC(drift_per_time=0.1, time_unit="day").fit(single([0, 1]))
+
+
+@pytest.mark.filterwarnings("ignore::crowdgraph.errors.NoTimesWarning")
+def test_drift_needs_times():
+    responses = table([0, 1])
+    del responses["time"]
+    graph = cg.CrowdGraph.from_responses(responses, labels=[0, 1])
+    with pytest.raises(TimeError, match=r"drift_per_time=0.1 needs times, and the graph was built without"):
+        cg.DynIBCC(drift_per_time=0.1).fit(graph)
+
+
+def test_a_single_label_is_no_choice():
+    graph = cg.CrowdGraph.from_responses(table([0, 1], ["x", "x"]), classes=["x", "y"])
+    with pytest.raises(InputError, match="single label 'x'.*labels="):
+        cg.DynIBCC().fit(graph)
+
+
+def test_stopped_early_it_says_so():
+    graph = crowd(gold=0.0, drift="ramp").graph
+    with pytest.warns(ConvergenceWarning, match="DynIBCC did not settle in 2 iterations.*Raise max_iter"):
+        fit = cg.DynIBCC(max_iter=2).fit(graph)
+    assert not fit.converged
+    assert fit.n_iter == 2

@@ -1,0 +1,305 @@
+"""Pictures of histories show what the histories hold."""
+
+from dataclasses import replace
+
+import mpltern  # noqa: F401  registers the projection
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import crowdgraph as cg
+from crowdgraph.errors import CrowdGraphError, ParameterError, UnknownIdError
+from crowdgraph.plot.over_time import MOST_POINTS, short_times, thinned_steps
+from crowdgraph.plot.palette import HUES, colours
+
+ORDER, NUMBER, DATES = cg.Clock("order"), cg.Clock("number"), cg.Clock("datetime", "Europe/Amsterdam")
+STATIC = cg.ConfusionTrack.static(
+    ids=["anna"], concentration=np.ones((1, 2, 3)), classes=("no", "yes"), labels=(-1, 1, 3)
+)
+
+
+def times_of(clock, length):
+    if clock.kind == "datetime":
+        return np.datetime64("2026-01-01T23:30", "us") + np.arange(length) * np.timedelta64(1, "D")
+    return np.arange(length) * 2 if clock.kind == "order" else np.arange(length) / 2
+
+
+def history_of(length, classes, labels, *, clock=NUMBER, seed=0):
+    rng = np.random.default_rng(seed)
+    return cg.ConfusionHistory(
+        volunteer="anna",
+        times=times_of(clock, length),
+        concentration=rng.gamma(3.0, size=(length, len(classes), len(labels))) + 0.1,
+        initial=np.ones((len(classes), len(labels))),
+        classes=tuple(classes),
+        labels=tuple(labels),
+        clock=clock,
+    )
+
+
+def track_of(counts, *, clock=NUMBER, classes=("no", "yes"), labels=("no", "yes")):
+    histories = [history_of(count, classes, labels, clock=clock, seed=k) for k, count in enumerate(counts)]
+    return cg.ConfusionTrack(
+        ids=[f"v{k}" for k in range(len(counts))],
+        starts=np.concatenate([[0], np.cumsum(counts)]),
+        times=np.concatenate([history.times for history in histories]),
+        concentration=np.concatenate([history.concentration for history in histories]),
+        initial=np.ones((len(classes), len(labels))),
+        classes=classes,
+        labels=labels,
+        clock=clock,
+    )
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def shares(line):
+    """What a line in a triangle shows, of shape (points, 3)."""
+    ax = line.axes
+    corners = np.stack([ax.transProjection.transform(corner) for corner in np.eye(3)])
+    drawn = np.column_stack([line.get_xydata(), np.ones(len(line.get_xydata()))])
+    return np.linalg.solve(np.vstack([corners.T, np.ones(3)]), drawn.T).T
+
+
+def band_at(collection, x):
+    """The ends of a band at a place."""
+    corners = collection.get_paths()[0].vertices
+    heights = corners[np.isclose(corners[:, 0], x), 1]
+    return heights.min(), heights.max()
+
+
+def test_a_triangle_has_a_line_for_each_class(tmp_path):
+    history = history_of(13, ("no", "yes"), (-1, 1, 3))
+    ax = cg.plot.confusion_history(history)
+    lines = {line.get_label(): line for line in ax.lines}
+    for row, name in enumerate(("when it is no", "when it is yes")):
+        np.testing.assert_allclose(shares(lines[name]), history.mean[:, row], atol=1e-9)
+        assert to_hex(lines[name].get_color()).upper() == HUES[row]
+    stars = [line for line in ax.lines if line.get_marker() == "*"]
+    for row, line in enumerate(stars):
+        np.testing.assert_allclose(shares(line), history.mean[[2, 4, 6, 8, 10], row], atol=1e-9)
+    rings = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata())]
+    assert [line.get_markerfacecolor() == "white" for line in rings] == [True, False, True, False]
+    for place, line in enumerate(rings):
+        np.testing.assert_allclose(shares(line)[0], history.mean[-(place % 2), place // 2], atol=1e-9)
+    assert [text.get_text() for text in ax.texts] == ["1.00", "2.00", "3.00", "4.00", "5.00"]
+    joins = [line for line in ax.lines if to_hex(line.get_color()) == "#888888"]
+    np.testing.assert_allclose(shares(joins[0]), history.mean[2], atol=1e-9)
+    assert [ax.get_tlabel(), ax.get_llabel(), ax.get_rlabel()] == ["says -1", "says 1", "says 3"]
+    assert legend(ax) == ["when it is no", "when it is yes", "first response, 0.00", "last response, 6.00"]
+    assert ax.get_title(loc="left") == "Volunteer anna, 13 responses"
+    assert not any(line.get_clip_on() for line in ax.lines if len(line.get_xdata()))
+    ax.figure.savefig(tmp_path / "triangle.png")
+
+
+@pytest.mark.parametrize("clock", [ORDER, NUMBER, DATES, cg.Clock("datetime")])
+@pytest.mark.parametrize("length", [1, 5])
+def test_every_history_can_be_drawn(clock, length, tmp_path):
+    for labels in ("abc", "ab"):
+        ax = cg.plot.confusion_history(history_of(length, "ab", labels, clock=clock))
+        ax.figure.savefig(tmp_path / "picture.png")
+        assert ax.get_title(loc="left").endswith("1 response" if length == 1 else "5 responses")
+    cg.plot.skill_over_time(track_of([length, 1], clock=clock)).figure.savefig(tmp_path / "skill.png")
+
+
+@pytest.mark.parametrize(("classes", "labels"), [("a", "a"), ("a", "abc"), ("abcdef", "abcdef"), ("abcd", "xyz")])
+def test_any_number_of_classes_can_be_drawn(classes, labels, tmp_path):
+    for length in (2, 3):
+        cg.plot.confusion_history(history_of(length, classes, labels)).figure.savefig(tmp_path / "picture.png")
+
+
+def test_texts_of_moments_do_not_cover_each_other(tmp_path):
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        walk = rng.normal(0, 0.03, (800, 2, 3)).cumsum(axis=0)
+        walk[:, 0, 0] += 1.5
+        history = replace(history_of(800, ("no", "yes"), "abc", clock=DATES), concentration=np.exp(walk))
+        ax = cg.plot.confusion_history(history, markers=6)
+        ax.figure.savefig(tmp_path / "triangle.png")
+        boxes = [text.get_window_extent() for text in ax.texts]
+        assert len(boxes) == 6
+        assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+
+
+def test_long_lines_are_thinned_and_keep_their_ends():
+    history = history_of(30_000, ("no", "yes"), (-1, 1, 3))
+    ax = cg.plot.confusion_history(history)
+    line = ax.lines[5]
+    assert line.get_label() == "when it is no"
+    drawn = shares(line)
+    assert len(drawn) == MOST_POINTS
+    np.testing.assert_allclose(drawn[[0, -1]], history.mean[[0, -1], 0], atol=1e-9)
+    steps = thinned_steps(30_000)
+    assert (steps[0], steps[-1]) == (0, 29_999)
+    assert set(np.diff(steps)) == {15, 16}
+    ax = cg.plot.confusion_history(history, labels=[3])
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), history.mean[steps, 0, 2])
+    ax = cg.plot.skill_over_time(track_of([5000]), against="responses")
+    assert len(ax.lines[0].get_xdata()) == MOST_POINTS
+    assert ax.lines[0].get_xdata()[[0, -1]].tolist() == [1, 5000]
+
+
+def test_lines_over_time_have_bands():
+    history = history_of(9, ("no", "yes"), ("no", "yes"))
+    ax = cg.plot.confusion_history(history, level=0.8)
+    low, high = history.interval(0.8)
+    for row, (line, band, style) in enumerate(zip(ax.lines, ax.collections, ("-", "--"), strict=True)):
+        np.testing.assert_array_equal(line.get_xdata(), history.times)
+        np.testing.assert_array_equal(line.get_ydata(), history.mean[:, row, 1])
+        assert line.get_drawstyle() == "steps-post"
+        assert line.get_linestyle() == style
+        assert to_hex(line.get_color()).upper() == HUES[1]
+        assert band_at(band, 0.0) == pytest.approx((low[0, row, 1], high[0, row, 1]))
+    assert legend(ax) == ["says yes when it is no", "says yes when it is yes"]
+    assert ax.get_ylabel() == "probability of the label"
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "chosen", "expected"),
+    [
+        ("abcd", "abcd", None, ["a|a", "b|b", "c|c", "d|d"]),
+        ("ab", "dcba", None, ["a|a", "b|b"]),
+        ("xy", "abcd", None, ["a|x", "b|x", "c|x", "d|x", "a|y", "b|y", "c|y", "d|y"]),
+        ("xy", "abcd", ["c"], ["c|x", "c|y"]),
+        ("xy", "ab", ["b", "a"], ["b|x", "a|x", "b|y", "a|y"]),
+        ("xy", "abc", ["b"], ["b|x", "b|y"]),
+    ],
+)
+def test_which_labels_are_drawn(classes, labels, chosen, expected):
+    history = history_of(6, classes, labels)
+    ax = cg.plot.confusion_history(history, labels=chosen)
+    assert legend(ax) == [f"says {pair[0]} when it is {pair[2]}" for pair in expected]
+    for line, pair in zip(ax.lines, expected, strict=True):
+        row, column = classes.index(pair[2]), labels.index(pair[0])
+        np.testing.assert_array_equal(line.get_ydata(), history.mean[:, row, column])
+        assert to_hex(line.get_color()).upper() == HUES[column]
+
+
+@pytest.mark.parametrize(
+    ("clock", "times", "texts"),
+    [
+        (ORDER, [5, 12_000], ["5", "12,000"]),
+        (NUMBER, [2009, 2026], ["2009", "2026"]),
+        (NUMBER, [0.125, 250.0], ["0", "250"]),
+        (NUMBER, [0.125, 0.375], ["0.125", "0.375"]),
+        (NUMBER, [0.125], ["0.125"]),
+        (DATES, ["2026-06-30T23:00", "2026-07-31T00:00"], ["2026-07-01", "2026-07-31"]),
+        (DATES, ["2026-06-30T23:00", "2026-07-01T23:15"], ["07-01 01:00", "07-02 01:15"]),
+        (cg.Clock("datetime"), ["2026-06-30T23:00", "2026-07-31T00:00"], ["2026-06-30", "2026-07-31"]),
+    ],
+)
+def test_short_times(clock, times, texts):
+    for unit in ("s", "ns") if clock.kind == "datetime" else (None,):
+        column = np.array(times, dtype=None if unit is None else f"datetime64[{unit}]")
+        assert short_times(clock, column) == texts
+    assert short_times(clock, column[:0]) == []
+
+
+def test_skill_is_the_accuracy(tmp_path):
+    track = track_of([3, 9, 0, 4, 4, 2, 1])
+    ax = cg.plot.skill_over_time(track)
+    drawn = ["v1", "v3", "v4", "v0", "v5"]
+    assert legend(ax) == [f"{name}, {len(track.of(name))} responses" for name in drawn]
+    for name, line, band, hue in zip(drawn, ax.lines, ax.collections, HUES[:5], strict=True):
+        history = track.of(name)
+        np.testing.assert_array_equal(line.get_xdata(), history.times)
+        np.testing.assert_array_equal(line.get_ydata(), history.accuracy())
+        low, high = history.accuracy_interval(0.9)
+        assert band_at(band, history.times[0]) == pytest.approx((low[0], high[0]))
+        assert to_hex(line.get_color()).upper() == hue
+        assert line.get_drawstyle() == "steps-post"
+    assert ax.get_title(loc="left") == "Skill of 5 volunteers"
+    assert ax.get_xlabel() == "time"
+    ax.figure.savefig(tmp_path / "skill.png")
+
+
+def test_skill_of_chosen_volunteers_against_their_responses():
+    track = track_of([3, 9, 1], classes=("no", "yes"), labels=("no", "yes", "perhaps"))
+    options = {"class_probs": [0.9, 0.1], "correct": {"no": "no", "yes": ["yes", "perhaps"]}}
+    ax = cg.plot.skill_over_time(track, volunteers=["v2", "v0"], against="responses", level=0.5, **options)
+    assert ax.get_xlabel() == "own responses so far"
+    assert legend(ax) == ["v2, 1 response", "v0, 3 responses"]
+    point, line = ax.lines
+    history = track.of("v0")
+    assert line.get_xdata().tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(line.get_ydata(), history.accuracy([0.9, 0.1], correct=options["correct"]))
+    low, high = history.accuracy_interval(0.5, **options)
+    assert band_at(ax.collections[1], 1) == pytest.approx((low[0], high[0]))
+    # One response is a point with a bar.
+    assert (point.get_marker(), point.get_xdata().tolist()) == ("o", [1])
+    (bar,) = ax.collections[0].get_segments()
+    low, high = track.of("v2").accuracy_interval(0.5, **options)
+    assert bar[:, 1] == pytest.approx([low[0], high[0]])
+
+
+def test_many_volunteers_are_told_apart():
+    track = track_of([4] * 11)
+    ax = cg.plot.skill_over_time(track, volunteers=track.ids, ax=Figure().subplots())
+    assert [to_hex(line.get_color()).upper() for line in ax.lines] == colours(range(11))
+    box = ax.get_legend().get_bbox_to_anchor().transformed(ax.transAxes.inverted())
+    assert box.x0 == pytest.approx(1)
+
+
+def test_given_axes_are_used():
+    ax = Figure().subplots()
+    assert cg.plot.confusion_history(history_of(4, "ab", "ab"), ax=ax) is ax
+    assert cg.plot.skill_over_time(track_of([4]), ax=ax) is ax
+    ternary = Figure().add_subplot(projection="ternary")
+    history = history_of(4, "ab", "abc")
+    assert cg.plot.confusion_history(history, ax=ternary) is ternary
+    assert cg.plot.confusion_history(history, labels=["c"], ax=ax) is ax
+    with pytest.raises(ParameterError, match=r'in a triangle; got Axes\. Make axes .*projection="ternary"'):
+        cg.plot.confusion_history(history, ax=ax)
+    with pytest.raises(ParameterError, match="lines over time, which ternary axes cannot show"):
+        cg.plot.confusion_history(history_of(4, "ab", "ab"), ax=ternary)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"markers": -1}, "markers=-1 must be a whole number"),
+        ({"markers": 2.5}, "markers=2.5 must be a whole number"),
+        ({"markers": True}, "markers=True must be a whole number"),
+        ({"labels": ["c", "x"]}, r"labels= names 'x'; choose from the labels 'a', 'b', 'c'"),
+        ({"labels": []}, "There are no labels"),
+        ({"labels": "c"}, "must be several values"),
+        ({"labels": ["c"], "level": 1.5}, "level=1.5 must lie between 0 and 1"),
+    ],
+)
+def test_histories_are_not_drawn_with_bad_options(options, message):
+    with pytest.raises(ParameterError, match=message):
+        cg.plot.confusion_history(history_of(4, "ab", "abc"), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"volunteers": []}, "There are no volunteers"),
+        ({"volunteers": "v0"}, "must be several values"),
+        ({"volunteers": ["v0", "v1", "v2"]}, r"2 volunteers of those named .*: 'v1', 'v2'. Leave them out"),
+        ({"against": "years"}, "against='years' is not a choice"),
+        ({"level": 0}, "level=0 must lie between 0 and 1"),
+        ({"class_probs": [0.5, 0.1]}, "sum to one"),
+        ({"correct": {"no": "no"}}, "does not name the class 'yes'"),
+    ],
+)
+def test_skill_is_not_drawn_with_bad_options(options, message):
+    ax = Figure().subplots()
+    with pytest.raises(CrowdGraphError, match=message):
+        cg.plot.skill_over_time(track_of([3, 0, 0]), ax=ax, **options)
+    assert not ax.lines
+    with pytest.raises(UnknownIdError, match="v9"):
+        cg.plot.skill_over_time(track_of([3]), volunteers=["v9"])
+
+
+def test_what_has_no_history_cannot_be_drawn():
+    with pytest.raises(ParameterError, match=r"confusion of 'anna' has no steps.*DynIBCC"):
+        cg.plot.confusion_history(STATIC.of("anna"))
+    with pytest.raises(ParameterError, match=r"This static track of 1 volunteer has no steps.*DynIBCC"):
+        cg.plot.skill_over_time(STATIC)
+    for draw in (cg.plot.confusion_history, cg.plot.skill_over_time):
+        with pytest.raises(ParameterError, match=r"This picture shows a .*; got a dict\. Make one with"):
+            draw({})
