@@ -14,7 +14,8 @@ import heapq
 import math
 from collections.abc import Callable
 from copy import copy
-from functools import cache
+from functools import cache, partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,17 +49,18 @@ class CompiledScan:
         self._set_prior(prior)
         self._mixed = mixed
         counts = np.diff(self._starts)
-        self._tasks = shares(counts, n_labels)
-        everything = np.concatenate(self._tasks)
-        self._split = np.unique(everything[everything[:, 2] - everything[:, 1] < n_labels, 0])
-        longest = int(counts.max(initial=0))
-        whole = int(np.delete(counts, self._split).max(initial=0))
-        self._rooms = [Room.of(longest, n_classes, mixed=mixed) for _ in self._tasks]
-        self._against = [np.empty((whole, n_classes, n_labels)) for _ in self._tasks]
-        # Where the counts against the labels of split volunteers are, who are few.
-        self._shared_starts = np.full(len(counts), -1)
-        self._shared_starts[self._split] = np.cumsum(counts[self._split]) - counts[self._split]
-        self._shared = np.empty((int(counts[self._split].sum()), n_classes, n_labels))
+        self._tasks = [
+            [
+                Task(
+                    volunteers,
+                    first,
+                    last,
+                    Room.of(int(counts[volunteers].max()), last - first, n_classes, mixed=mixed),
+                )
+                for volunteers, first, last in tasks
+            ]
+            for tasks in shares(counts, n_labels)
+        ]
         self._found = np.empty((len(steps.item), n_classes, n_labels))
         prepare(n_classes, self._columns[0].dtype, self._columns[1].dtype, mixed=mixed)
 
@@ -68,21 +70,21 @@ class CompiledScan:
         scan = _scan_for(mixed=self._mixed)
 
         def part(number: int) -> None:
-            scan(
-                classes,
-                self._tasks[number],
-                self._starts,
-                *self._columns,
-                truth,
-                *self._prior,
-                float(noise_scale),
-                STAGES[stage],
-                *self._rooms[number],
-                self._against[number],
-                self._shared,
-                self._shared_starts,
-                self._found,
-            )
+            for task in self._tasks[number]:
+                scan(
+                    classes,
+                    task.volunteers,
+                    task.first,
+                    task.last,
+                    self._starts,
+                    *self._columns,
+                    truth,
+                    *self._prior,
+                    float(noise_scale),
+                    STAGES[stage],
+                    *task.room,
+                    self._found,
+                )
 
         in_parallel(part, len(self._tasks))
         if not self._mixed:
@@ -99,21 +101,21 @@ class CompiledScan:
         self._prior = [part.contiguous().numpy() for part in prior_states(prior)]
 
     def _join_split(self) -> None:
-        for k in self._split:
-            first, n_steps, place = self._starts[k], self._starts[k + 1] - self._starts[k], self._shared_starts[k]
-            found, against = self._found[first : first + n_steps], self._shared[place : place + n_steps]
-            at = edges(n_steps, at_most=len(self._tasks))
-            in_parallel(
-                lambda part, at=at, found=found, against=against: _join(at[part], at[part + 1], found, against),  # type: ignore[misc]
-                len(at) - 1,
-            )
+        """Join the labels of those volunteers who were split, each in several threads."""
+        parts = [task for tasks in self._tasks for task in tasks if task.last - task.first < self._found.shape[2]]
+        for k in sorted({int(task.volunteers[0]) for task in parts}):
+            rooms = [task.room for task in sorted(parts, key=attrgetter("first")) if task.volunteers[0] == k]
+            hits, misses = (np.concatenate([room[place] for room in rooms], axis=1) for place in (0, 1))
+            found = self._found[self._starts[k] : self._starts[k + 1]]
+            at = edges(len(found), at_most=len(self._tasks))
+            in_parallel(partial(_join_stretch, at, hits, misses, found), len(at) - 1)
 
 
 class Room(NamedTuple):
-    """Where the states of one volunteer and label are worked out.
+    """Where the states of one volunteer and some labels are worked out.
 
-    Weighted: counts for and against the label, each of shape (T, J). Mixed: means, (T, J), and covariances, (T, J, J).
-    And in both cases the noise before each step, (T,).
+    Weighted: counts for and against the labels, each of shape (T, L, J), and the noise before each step, (T, L). Mixed,
+    for one label at a time: means, (T, J), covariances, (T, J, J), and the noise, (T,).
     """
 
     first: NDArray[np.float64]
@@ -121,31 +123,50 @@ class Room(NamedTuple):
     noise: NDArray[np.float64]
 
     @classmethod
-    def of(cls, n_steps: int, n_classes: int, *, mixed: bool) -> Room:
+    def of(cls, n_steps: int, n_labels: int, n_classes: int, *, mixed: bool) -> Room:
         """Room for so many steps."""
-        square = (n_classes, n_classes) if mixed else (n_classes,)
-        return cls(np.empty((n_steps, n_classes)), np.empty((n_steps, *square)), np.empty(n_steps))
+        if mixed:
+            return cls(np.empty((n_steps, n_classes)), np.empty((n_steps, n_classes, n_classes)), np.empty(n_steps))
+        shape = (n_steps, n_labels, n_classes)
+        return cls(np.empty(shape), np.empty(shape), np.empty((n_steps, n_labels)))
 
 
-def shares(counts: NDArray[np.int64], n_labels: int) -> list[NDArray[np.int64]]:
-    """For each thread what it scans: rows of volunteer, first label and one beyond the last, in the volunteers' order.
+class Task(NamedTuple):
+    """Volunteers, one after another, and which of the labels to scan for them, in a room of their own."""
 
-    The longest are given out first, each to the thread that has least to do.
+    volunteers: NDArray[np.int64]
+    first: int
+    last: int
+    room: Room
+
+
+def shares(counts: NDArray[np.int64], n_labels: int) -> list[list[tuple[NDArray[np.int64], int, int]]]:
+    """For each thread what it scans: volunteers, the first label and one beyond the last.
+
+    The longest are given out first, each to the thread that has least to do. Volunteers who have more than a part of a
+    thread's share are split by label, each label a task of its own; the others of a thread are one task together.
     """
     n_threads = len(edges(0, at_most=int(counts.sum()) // LEAST_STEPS)) - 1
     long = LONG * counts.sum() / n_threads if n_threads > 1 else np.inf
-    tasks = [
+    pieces = [
         (int(counts[k]) * (last - first), int(k), first, last)
         for k in np.flatnonzero(counts)
         for first, last in ([(n, n + 1) for n in range(n_labels)] if counts[k] > long else [(0, n_labels)])
     ]
     load = [(0, thread) for thread in range(n_threads)]
-    chosen: list[list[tuple[int, ...]]] = [[] for _ in load]
-    for size, *task in sorted(tasks, key=lambda task: -task[0]):
+    split: list[list[tuple[NDArray[np.int64], int, int]]] = [[] for _ in load]
+    whole: list[list[int]] = [[] for _ in load]
+    for size, k, first, last in sorted(pieces, key=lambda piece: -piece[0]):
         busy, thread = heapq.heappop(load)
-        chosen[thread].append(tuple(task))
         heapq.heappush(load, (busy + size, thread))
-    return [np.array(sorted(own), dtype=np.int64).reshape(-1, 3) for own in chosen]
+        if last - first < n_labels:
+            split[thread].append((np.array([k]), first, last))
+        else:
+            whole[thread].append(k)
+    return [
+        [*parts, *([(np.array(sorted(own)), 0, n_labels)] if own else [])]
+        for parts, own in zip(split, whole, strict=True)
+    ]
 
 
 def _scan_for(*, mixed: bool) -> Callable[..., None]:
@@ -159,7 +180,9 @@ def prepare(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[Any],
     with announced(f"the scan over volunteers for {n_classes} classes"):
         _scan_for(mixed=mixed)(
             tuple(range(n_classes)),
-            np.array([[0, 0, 1]]),
+            np.array([0]),
+            0,
+            1,
             np.array([0, 1]),
             np.zeros(1, dtype=item_type),
             np.zeros(1, dtype=label_type),
@@ -170,12 +193,10 @@ def prepare(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[Any],
             table,
             1.0,
             2,
-            *Room.of(1, n_classes, mixed=mixed),
+            *Room.of(1, 1, n_classes, mixed=mixed),
             cube,
-            cube,
-            np.array([-1]),
-            cube.copy(),
         )
+        _join(0, 1, table, table, cube)
 
 
 # Compiled functions take `classes`, the tuple (0, ..., J - 1). Its length is known when compiling, so that short loops
@@ -187,7 +208,7 @@ def filter_weighted(
     classes: Any,
     first: int,
     last: int,
-    target: int,
+    first_label: int,
     item: Any,
     label: Any,
     weight: Any,
@@ -201,93 +222,108 @@ def filter_weighted(
     misses: Any,
     noise: Any,
 ) -> None:
-    """Fill in the counts of one volunteer and label at every step, and the noise before it."""
-    n_classes = len(classes)
+    """Fill in the counts of one volunteer at every step, (T, L, J), from `first_label` on, and the noise before it.
+
+    The labels take each step together: each has to wait for its own divisions, and so they wait at the same time.
+    """
+    n_classes, n_labels = len(classes), len(prior_hits)
     now, against = prior_hits.copy(), prior_misses.copy()
     # p (1 - p), which noise leaves as it is.
     unrest = now * against / (now + against) ** 2
-    gained = 0.0
+    gained, truth = np.zeros(n_labels), np.empty(n_classes)
     for step in range(first, last):
-        t = step - first
-        gained += drift[step]
-        noise[t] = gained
-        if gained > 0.0:
-            for j in range(n_classes):
-                # The odds stay, and the variance 1 / a + 1 / b grows by the noise.
-                total = now[j] + against[j]
-                kept = total / (total + gained * now[j] * against[j])
-                now[j] *= kept
-                against[j] *= kept
-        if predicted:
-            for j in range(n_classes):
-                hits[t, j], misses[t, j] = now[j], against[j]
-        gained = 0.0
-        answered, hit = label[step] >= 0, label[step] == target
+        t, given = step - first, label[step] - first_label
+        answered, counted = label[step] >= 0, weight[step]
         for j in range(n_classes):
-            truth = probs[item[step], j]
-            if truth == 0.0:
-                continue
-            if not answered:
-                gained += noise_scale * truth * unrest[j]
-                continue
-            if hit:
-                now[j] += weight[step] * truth
-            else:
-                against[j] += weight[step] * truth
-            total = now[j] + against[j]
-            after = now[j] * against[j] / (total * total)
-            gained += noise_scale * max(after - unrest[j], 0.0)
-            unrest[j] = after
-        if not predicted:
+            truth[j] = probs[item[step], j]
+        for own in range(n_labels):
+            before = gained[own] + drift[step]
+            noise[t, own] = before
+            hit = counted if given == own else 0.0
+            caused = 0.0
             for j in range(n_classes):
-                hits[t, j], misses[t, j] = now[j], against[j]
+                a, b = now[own, j], against[own, j]
+                # The odds stay, and the variance 1 / a + 1 / b grows by the noise.
+                kept = (a + b) / (a + b + before * a * b)
+                a, b = kept * a, kept * b
+                if predicted:
+                    hits[t, own, j], misses[t, own, j] = a, b
+                if not answered:
+                    caused += truth[j] * unrest[own, j]
+                elif truth[j] > 0.0:
+                    a, b = a + hit * truth[j], b + (counted - hit) * truth[j]
+                    after = a * b / ((a + b) * (a + b))
+                    caused += max(after - unrest[own, j], 0.0)
+                    unrest[own, j] = after
+                now[own, j], against[own, j] = a, b
+                if not predicted:
+                    hits[t, own, j], misses[t, own, j] = a, b
+            gained[own] = noise_scale * caused
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def smooth_weighted(classes: Any, n_steps: int, hits: Any, misses: Any, noise: Any) -> None:
-    """Turn the filtered counts of one volunteer and label into smoothed ones."""
-    for j in range(len(classes)):
-        mean = math.log(hits[n_steps - 1, j] / misses[n_steps - 1, j])
-        variance = 1.0 / hits[n_steps - 1, j] + 1.0 / misses[n_steps - 1, j]
-        for t in range(n_steps - 2, -1, -1):
-            gained = noise[t + 1]
-            if gained == 0.0:
-                hits[t, j], misses[t, j] = hits[t + 1, j], misses[t + 1, j]
-                continue
-            own_mean, total = math.log(hits[t, j] / misses[t, j]), hits[t, j] + misses[t, j]
-            # With the own variance P = 1 / a + 1 / b this is P / (P + q).
-            share = total / (total + gained * hits[t, j] * misses[t, j])
-            mean = own_mean + share * (mean - own_mean)
-            variance = share * (gained + share * variance)
-            odds = math.exp(mean)
-            hits[t, j] = (1.0 + odds) / variance
-            misses[t, j] = hits[t, j] / odds
+    """Turn the filtered counts of one volunteer, (T, L, J), into smoothed ones."""
+    n_classes, n_labels = len(classes), noise.shape[1]
+    mean, variance = np.empty((n_labels, n_classes)), np.empty((n_labels, n_classes))
+    for own in range(n_labels):
+        for j in range(n_classes):
+            mean[own, j] = math.log(hits[n_steps - 1, own, j] / misses[n_steps - 1, own, j])
+            variance[own, j] = 1.0 / hits[n_steps - 1, own, j] + 1.0 / misses[n_steps - 1, own, j]
+    for t in range(n_steps - 2, -1, -1):
+        for own in range(n_labels):
+            gained = noise[t + 1, own]
+            for j in range(n_classes):
+                if gained == 0.0:
+                    hits[t, own, j], misses[t, own, j] = hits[t + 1, own, j], misses[t + 1, own, j]
+                    continue
+                a, b = hits[t, own, j], misses[t, own, j]
+                # With the own variance P = 1 / a + 1 / b this is P / (P + q).
+                share = (a + b) / (a + b + gained * a * b)
+                filtered = math.log(a / b)
+                smoothed = filtered + share * (mean[own, j] - filtered)
+                spread = share * (gained + share * variance[own, j])
+                odds = math.exp(smoothed)
+                mean[own, j], variance[own, j] = smoothed, spread
+                hits[t, own, j], misses[t, own, j] = (1.0 + odds) / spread, (1.0 + odds) / (spread * odds)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _join(first: int, last: int, found: Any, against: Any) -> None:
-    """Turn counts for and against labels into Dirichlet rows; see `crowdgraph.kernels.dglm.rows`."""
+def _join(first: int, last: int, hits: Any, misses: Any, found: Any) -> None:
+    """Turn counts for and against labels, (T, L, J), into Dirichlet rows; see `crowdgraph.kernels.dglm.rows`."""
     _, n_classes, n_labels = found.shape
     for step in range(first, last):
         for j in range(n_classes):
             shares, spreads, losses = 0.0, 0.0, 0.0
             for label in range(n_labels):
-                per_count = 1.0 / (found[step, j, label] + against[step, j, label])
-                share = found[step, j, label] * per_count
-                spread = share * against[step, j, label] * per_count
+                per_count = 1.0 / (hits[step, label, j] + misses[step, label, j])
+                share = hits[step, label, j] * per_count
+                spread = share * misses[step, label, j] * per_count
                 found[step, j, label] = share
                 shares += share
                 spreads += spread
                 losses += spread * per_count
-            weight = spreads / losses / shares
+            weight = spreads / (losses * shares)
             for label in range(n_labels):
                 found[step, j, label] *= weight
+
+
+def _join_stretch(
+    at: NDArray[np.int64],
+    hits: NDArray[np.float64],
+    misses: NDArray[np.float64],
+    found: NDArray[np.float64],
+    part: int,
+) -> None:
+    _join(at[part], at[part + 1], hits, misses, found)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _scan_weighted(
     classes: Any,
-    tasks: Any,
+    volunteers: Any,
+    first_label: int,
+    last_label: int,
     starts: Any,
     item: Any,
     label: Any,
@@ -301,46 +337,34 @@ def _scan_weighted(
     hits: Any,
     misses: Any,
     noise: Any,
-    against: Any,
-    shared: Any,
-    shared_starts: Any,
     found: Any,
 ) -> None:
-    """Write the Dirichlets of some volunteers, and the counts for and against single labels of those who are split."""
-    n_labels = found.shape[2]
-    for number in range(len(tasks)):
-        k = tasks[number, 0]
+    """Write the Dirichlets of some volunteers; of those whose labels are split, leave the counts in the room."""
+    for k in volunteers:
         first, last = starts[k], starts[k + 1]
-        own, n_steps = (0 if len(prior_hits) == 1 else k), last - first
-        place = shared_starts[k]
-        other = against if place < 0 else shared[place : place + n_steps]
-        for target in range(tasks[number, 1], tasks[number, 2]):
-            filter_weighted(
-                classes,
-                first,
-                last,
-                target,
-                item,
-                label,
-                weight,
-                drift,
-                probs,
-                prior_hits[own, target],
-                prior_misses[own, target],
-                noise_scale,
-                stage == 0,
-                hits,
-                misses,
-                noise,
-            )
-            if stage == 2:
-                smooth_weighted(classes, n_steps, hits, misses, noise)
-            for t in range(n_steps):
-                for j in range(len(classes)):
-                    found[first + t, j, target] = hits[t, j]
-                    other[t, j, target] = misses[t, j]
-        if tasks[number, 2] - tasks[number, 1] == n_labels:
-            _join(0, n_steps, found[first:last], other)
+        own = 0 if len(prior_hits) == 1 else k
+        filter_weighted(
+            classes,
+            first,
+            last,
+            first_label,
+            item,
+            label,
+            weight,
+            drift,
+            probs,
+            prior_hits[own, first_label:last_label],
+            prior_misses[own, first_label:last_label],
+            noise_scale,
+            stage == 0,
+            hits,
+            misses,
+            noise,
+        )
+        if stage == 2:
+            smooth_weighted(classes, last - first, hits, misses, noise)
+        if last_label - first_label == found.shape[2]:
+            _join(0, last - first, hits, misses, found[first:last])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -506,7 +530,9 @@ def smooth_mixed(classes: Any, n_steps: int, means: Any, covariances: Any, noise
 @njit(cache=True, nogil=True, error_model="numpy")
 def _scan_mixed(
     classes: Any,
-    tasks: Any,
+    volunteers: Any,
+    first_label: int,
+    last_label: int,
     starts: Any,
     item: Any,
     label: Any,
@@ -520,17 +546,13 @@ def _scan_mixed(
     means: Any,
     covariances: Any,
     noise: Any,
-    against: Any,  # noqa: ARG001 - as `_scan_weighted`
-    shared: Any,  # noqa: ARG001
-    shared_starts: Any,  # noqa: ARG001
     found: Any,
 ) -> None:
     """Write the Dirichlets of some volunteers and labels, as published."""
-    for number in range(len(tasks)):
-        k = tasks[number, 0]
+    for k in volunteers:
         first, last = starts[k], starts[k + 1]
         own = 0 if len(prior_hits) == 1 else k
-        for target in range(tasks[number, 1], tasks[number, 2]):
+        for target in range(first_label, last_label):
             filter_mixed(
                 classes,
                 first,

@@ -149,8 +149,8 @@ class DynIBCC(Model):
         graph = job.answers.graph
         if len(graph.labels) < 2:
             raise InputError(
-                f"The graph has the single label {graph.labels[0]!r}, so nobody can change what they say. Name all labels "
-                "that may be given with labels=[...] when building the graph."
+                f"The graph has the single label {graph.labels[0]!r}, so nobody can change what they say. Name all "
+                "labels that may be given with labels=[...] when building the graph."
             )
         if graph.responses.clock.kind == "order":
             warn(

@@ -89,9 +89,10 @@ def seen_by(label, steps, prior, probs, noise_scale):
 def compiled_states(label, steps, prior, probs, noise_scale, *, stage, mixed):
     """Means and covariances of one volunteer and label from the compiled filter and smoother."""
     sequence, n_classes, n_steps = seen_by(label, steps, prior, probs, noise_scale), prior.shape[1], len(steps.item)
-    room = Room.of(n_steps, n_classes, mixed=mixed)
+    room = Room.of(n_steps, 1, n_classes, mixed=mixed)
     columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
-    start = (np.ascontiguousarray(sequence.hits), sequence.misses, float(noise_scale), stage == "predicted")
+    counts = [np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses)]
+    start = (*(counts if mixed else [part[None] for part in counts]), float(noise_scale), stage == "predicted")
     classes = tuple(range(n_classes))
     run, smooth = (filter_mixed, smooth_mixed) if mixed else (filter_weighted, smooth_weighted)
     run(classes, 0, n_steps, label, *columns, probs.numpy(), *start, *room)
@@ -99,7 +100,7 @@ def compiled_states(label, steps, prior, probs, noise_scale, *, stage, mixed):
         smooth(classes, n_steps, *room)
     if mixed:
         return room.first, room.second
-    hits, misses = room.first, room.second
+    hits, misses = room.first[:, 0], room.second[:, 0]
     return np.log(hits / misses), (1 / hits + 1 / misses)[:, :, None] * np.eye(n_classes)
 
 
@@ -247,7 +248,7 @@ def test_a_busy_volunteer_is_split_by_label(monkeypatch, mixed):
         scan = CompiledScan(steps, prior, mixed=mixed)
         tasks = dglm_compiled.shares(np.array(counts), 3)
         assert len(tasks) == n_threads
-        split = {k for part in tasks for k, first, last in part if last - first < 3}
+        split = {int(own[0]) for part in tasks for own, first, last in part if last - first < 3}
         assert split == ({1, 4} if n_threads > 1 else set())
         for stage in (*STAGES, *STAGES):
             bits = scan(probs, noise_scale=1.5, stage=stage).numpy().copy()
@@ -267,15 +268,14 @@ def test_every_step_is_scanned_once(counts, n_labels, n_threads):
         tasks = shares(counts, n_labels)
     assert len(tasks) == max(1, min(n_threads, counts.sum() // 10))
     covered = np.zeros((len(counts), n_labels), dtype=int)
-    for part in tasks:
-        assert np.array_equal(part[:, 0], np.sort(part[:, 0]))
-        for k, first, last in part:
-            covered[k, first:last] += 1
+    for volunteers, first, last in (task for part in tasks for task in part):
+        assert np.array_equal(volunteers, np.sort(volunteers))
+        covered[volunteers, first:last] += 1
     assert np.array_equal(covered, np.tile((counts > 0)[:, None], n_labels))
     # Nobody has more to do than a fair share and one task more.
-    work = [sum(int(counts[k]) * (last - first) for k, first, last in part) for part in tasks]
-    most = max((int(counts[k]) * (last - first) for part in tasks for k, first, last in part), default=0)
-    assert max(work) <= sum(work) / len(work) + most
+    work = [sum(int(counts[own].sum()) * (last - first) for own, first, last in part) for part in tasks]
+    pieces = [counts[own].max() * (last - first) for part in tasks for own, first, last in part]
+    assert max(work) <= sum(work) / len(work) + max(pieces, default=0)
 
 
 def test_nobody_answered():

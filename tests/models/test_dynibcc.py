@@ -415,7 +415,7 @@ def test_drift_needs_times():
 
 def test_a_single_label_is_no_choice():
     graph = cg.CrowdGraph.from_responses(table([0, 1], ["x", "x"]), classes=["x", "y"])
-    with pytest.raises(InputError, match="single label 'x'.*labels="):
+    with pytest.raises(InputError, match=r"single label 'x'.*labels="):
         cg.DynIBCC().fit(graph)
 
 

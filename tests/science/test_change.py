@@ -1,4 +1,4 @@
-"""Volunteers who change: how well DynIBCC follows them, simulated and real (``make check-science`` prints the tables)."""
+"""Volunteers who change: how well DynIBCC follows them, simulated and real (``make check-science`` prints tables)."""
 
 import numpy as np
 import pytest
