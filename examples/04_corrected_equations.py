@@ -1,7 +1,7 @@
 """# Two misprints, corrected
 
-Dynamic IBCC follows the log odds `w` that a volunteer says "whale" to items without and with one, step by step. Exact
-is the joint Gaussian of all steps. The paper's equations as printed are far from it; corrected, they are equal to it.
+Dynamic IBCC follows the log odds `w` that a volunteer says "whale" to items without and with one. Exact is the joint
+Gaussian of all steps. The equations as printed in the paper are far from it; corrected, they are equal to it.
 """
 
 # %% A volunteer learns to tell whales. Whether an item shows one is known to 85 %.
@@ -24,37 +24,37 @@ def answered(t: int, h: np.ndarray, w: np.ndarray, cov: np.ndarray) -> tuple[flo
     return r, np.log(a / b) - eta, 1 - (1 / a + 1 / b) / r
 
 
-# %% Exact: an answer is an observation of h @ w with some variance, and tells something about all steps at once.
-w, P = np.zeros(2 * n), np.kron(2 + drift * np.minimum.outer(*2 * [np.arange(1, n + 1)]), eye)
-look, found = (np.eye(n)[:, :, None] * h).reshape(n, -1), np.empty((3, 2, n, 2))
-for t in range(n):
-    r, moved, g = answered(t, look[t], w, P)
-    gain = P @ look[t] / (r + r * (1 - g) / g)
-    w, P = w + gain * moved / g, P - np.outer(gain, look[t] @ P)
-    found[0, 0, t] = w[2 * t + 1], P[2 * t + 1, 2 * t + 1]
-found[0, 1] = np.stack([w, P.diagonal()], axis=1)[1::2]
+# %% Exact: an answer observes h @ w with the variance r (1 - g) / g, and tells something about all steps at once.
+w, cov = np.zeros(2 * n), np.kron(2 + drift * np.minimum.outer(*2 * [np.arange(1, n + 1)]), eye)
+for t, look in enumerate((np.eye(n)[:, :, None] * h).reshape(n, -1)):
+    r, moved, g = answered(t, look, w, cov)
+    gain = cov @ look / r * g  # r + r (1 - g) / g = r / g
+    w, cov = w + gain * moved / g, cov - np.outer(gain, look @ cov)
+found = {"exact": np.stack([w, cov.diagonal()], axis=1)[1::2], "as printed": np.empty((n, 2))}
 # %% As printed: 1 - r' / r multiplies the whole covariance, and the smoother has the full gain and no transpose.
-w, P, kept, adjoint, adjoints = np.zeros(2), 2 * eye, [], np.zeros(2), np.zeros((2, 2))
+w, cov, past, back, spread = np.zeros(2), 2 * eye, [], np.zeros(2), np.zeros((2, 2))
 for t in range(n):
-    r, moved, g = answered(t, h[t], w, P := P + drift * eye)
-    C = eye - np.outer(P @ h[t] / r, h[t])
-    kept.append((w := w + P @ h[t] / r * moved, P := C @ P * g, h[t] * moved / r, np.outer(h[t], h[t]) * g / r, C))
-for t, (w, P, news, more, C) in reversed(list(enumerate(kept))):
-    found[1, :, t] = [(w[1], P[1, 1]), ((w - P @ adjoint)[1], (P - P @ adjoints @ P)[1, 1])]
-    adjoint, adjoints = C @ adjoint - news, C @ adjoints @ C.T + more
-# %% Corrected, as in crowdgraph. Bands are two standard deviations: the printed equations soon learn nothing more.
-looks = [("exact", "#BBBBBB", 5, "-"), ("as printed", "#D55E00", 2, "-"), ("corrected", "#0072B2", 1.5, "--")]
-ones, prior, figure = torch.ones(n).double(), torch.ones(1, 2, 2).double(), Figure((9, 4.2), layout="constrained")
-steps = Steps(torch.tensor([0, n]), torch.arange(n), torch.from_numpy(yes * 1), ones, drift * ones)
-for part, (stage, ax) in enumerate(zip(("filtered", "smoothed"), figure.subplots(1, 2, sharey=True), strict=True)):
-    states = tensor_states(steps, prior, torch.from_numpy(h), noise_scale=0, stage=stage, mixed=True)
-    found[2, part] = np.stack([states.mean[:, 1, 1], states.covariance[:, 1, 1, 1]], axis=1)
-    for (name, colour, width, style), (mean, variance) in zip(looks, found[:, part].swapaxes(1, 2), strict=True):
-        low, high = mean + np.sqrt(variance) * [[-2], [2]]
-        ax.plot(np.stack([mean, low, high], axis=1), style, color=colour, linewidth=width, label=[name, None, None])
-        ax.fill_between(range(n), low, high, color=colour, alpha=0.1, linewidth=0)
-        print(f"{stage}, {name}: at most {np.abs([mean, variance] - found[0, part].T).max():.2g} from exact")
-    ax.set(title=f"{stage}: log odds of “whale” for a whale", xlabel="step")
+    cov = cov + drift * eye
+    r, moved, g = answered(t, h[t], w, cov)
+    turn = eye - np.outer(cov @ h[t] / r, h[t])
+    w, cov = w + cov @ h[t] / r * moved, turn @ cov * g
+    past.append((w, cov, turn, h[t] * moved / r, np.outer(h[t], h[t]) * g / r))
+for t, (w, cov, turn, news, more) in reversed(list(enumerate(past))):
+    found["as printed"][t] = (w - cov @ back)[1], (cov - cov @ spread @ cov)[1, 1]
+    back, spread = turn @ back - news, turn @ spread @ turn.T + more
+# %% Corrected, as in crowdgraph.
+steps = Steps(*map(torch.from_numpy, (np.array([0, n]), np.arange(n), yes * 1, np.ones(n), np.full(n, drift))))
+prior, truth = torch.ones(1, 2, 2).double(), torch.from_numpy(h)
+mean, cov = tensor_states(steps, prior, truth, noise_scale=0, stage="smoothed", mixed=True)
+found["corrected"] = np.stack([mean[:, 1, 1], cov[:, 1, 1, 1]], axis=1)
+# %% Bands are two standard deviations: the printed equations soon learn nothing more.
+ax = Figure((7, 4), layout="constrained").subplots()
+for (name, states), look in zip(found.items(), ["#BBBBBB", "#D55E00", "#0072B2"], strict=True):
+    mean, width = states[:, 0], 2 * np.sqrt(states[:, 1])
+    ax.fill_between(range(n), mean - width, mean + width, color=look, alpha=0.15, linewidth=0)
+    ax.plot(mean, "--" if name == "corrected" else "-", color=look, linewidth=5 if name == "exact" else 2, label=name)
+    print(f"{name}: at most {np.abs(states - found['exact']).max():.2g} from exact")
+ax.set_title("Log odds of “whale” for a whale, smoothed, step by step")
 ax.legend(frameon=False)
 Path("demo").mkdir(exist_ok=True)
-figure.savefig("demo/corrected_equations.png", dpi=150)
+ax.figure.savefig("demo/corrected_equations.png", dpi=150)

@@ -100,7 +100,7 @@ def cross_validate(
     hidden = _dealt(graph, folds, seed)
     probs = np.zeros((len(named), len(hidden.items), len(graph.classes)))
     seconds = np.zeros((len(named), folds))
-    with progress_bar("cross validation", shown=progress, total=seconds.size, unit="fit") as bar:
+    with progress_bar("cross validation", shown=progress, total=seconds.size, unit="fits") as bar:
         for place, (name, model) in enumerate(named.items()):
             with _told_once(name):
                 probs[place], seconds[place] = _held_out(graph, model, hidden, seed, bar.update)

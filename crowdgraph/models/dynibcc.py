@@ -163,7 +163,7 @@ class DynIBCC(Model):
         guess = job.start.item_probs if job.start is not None else self._static_guess(prior, job)
         tensors = StepTensors(graph, drift=drift, repeat_span=self.repeat_span, device=self.device, dtype=self.dtype)
         passes = tensors.passes(prior, guess, stage=self.inference, published=self.published)
-        with progress_bar("DynIBCC", shown=job.progress) as bar, undisturbed():
+        with progress_bar("DynIBCC", shown=job.progress, unit="passes") as bar, undisturbed():
             settling = Settling(passes, max_iter=self.max_iter, bar=bar)
             if self.noise_scale == "auto":
                 known = 1.0 if job.start is None else job.start.diagnostics.get("noise_scale", 1.0)

@@ -113,7 +113,7 @@ class GibbsIBCC(Model):
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
         tensors = AnswerTensors(job.answers)
         chains = self._chains(tensors, prior, job)
-        with progress_bar("Gibbs-IBCC", shown=job.progress, total=self.burn_in + self.max_draws, unit="draw") as bar:
+        with progress_bar("Gibbs-IBCC", shown=job.progress, total=self.burn_in + self.max_draws, unit="draws") as bar:
             nothing = np.zeros(0, dtype=np.int64)
             in_parallel(partial(drawn, chains, self.burn_in, nothing), self.chains)
             bar.update(self.burn_in)

@@ -29,6 +29,10 @@ def models(graph):
         "ibcc": cg.IBCC(**AUTHORS),
         "ibcc, votes": cg.IBCC(votes=votes),
         "ibcc, learned prior": cg.IBCC(votes=votes, learn_prior=True),
+        "dynibcc": cg.DynIBCC(**AUTHORS),
+        "dynibcc, auto": cg.DynIBCC(**AUTHORS, noise_scale="auto"),
+        "dynibcc, votes": cg.DynIBCC(votes=votes),
+        "dynibcc, votes, auto": cg.DynIBCC(votes=votes, noise_scale="auto"),
     }
 
 
