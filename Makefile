@@ -32,7 +32,8 @@ demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
 
 pictures: demo
-	cp demo/activity.png demo/responses_over_time.png demo/roc.png docs/_static
+	$(BIN)/python examples/05_volunteers_who_change.py
+	cp demo/activity.png demo/responses_over_time.png demo/roc.png demo/skill_over_time.png docs/_static
 
 test: lint unit docs
 

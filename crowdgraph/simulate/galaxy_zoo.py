@@ -8,7 +8,7 @@ depend on the truth, give six of seven responses (``make check-science`` measure
 
 from __future__ import annotations
 
-from crowdgraph.simulate.crowd import Group, SimulatedCrowd, crowd
+from crowdgraph.simulate.crowd import Drift, Group, SimulatedCrowd, crowd
 
 __all__ = ["galaxy_zoo_supernovae", "galaxy_zoo_supernovae_full"]
 
@@ -25,8 +25,10 @@ GROUPS = (
 )
 
 
-def galaxy_zoo_supernovae(*, seed: int | None = 0) -> SimulatedCrowd:
+def galaxy_zoo_supernovae(*, drift: Drift = "none", seed: int | None = 0) -> SimulatedCrowd:
     """The paper's crowd: 963 items, 1,705 volunteers, 26,558 responses with scores -1, 1 and 3, gold for all items.
+
+    With `drift`, volunteers change their behaviour into that of another group; see `crowd`.
 
     Examples
     --------
@@ -43,17 +45,18 @@ def galaxy_zoo_supernovae(*, seed: int | None = 0) -> SimulatedCrowd:
         labels=LABELS,
         class_probs=[0.7, 0.3],
         groups=GROUPS,
+        drift=drift,
         start="2010-04-01",
         days=240,
         seed=seed,
     )
 
 
-def galaxy_zoo_supernovae_full(*, seed: int | None = 0) -> SimulatedCrowd:
+def galaxy_zoo_supernovae_full(*, drift: Drift = "none", seed: int | None = 0) -> SimulatedCrowd:
     """The larger sister: 493,048 responses, 2,131 volunteers with at least 10 of them, 32 task communities.
 
     The 44,263 items and the rare supernovae (322 of them on average) follow the paper's count of known examples. The
-    number of casual volunteers, 4,000 with fewer than 10 responses each, is ours.
+    number of casual volunteers, 4,000 with fewer than 10 responses each, is ours. `drift` is as in `crowd`.
     """
     return crowd(
         n_volunteers=2_131 + 4_000,
@@ -66,6 +69,7 @@ def galaxy_zoo_supernovae_full(*, seed: int | None = 0) -> SimulatedCrowd:
         groups=GROUPS,
         n_communities=32,
         mixing=0.12,
+        drift=drift,
         start="2010-04-01",
         days=480,
         seed=seed,

@@ -130,15 +130,16 @@ def test_next_response(name):
         warnings.simplefilter("ignore")
         learned = [cg.IBCC(votes=votes, learn_prior=True).fit(part).prior.shared for part in others]
     kinds = {
-        "chosen noise": (scales, (None, None)),
-        "noise as published": ((1, 1), (None, None)),
-        "chosen noise, learned prior": (scales, learned),
+        "chosen noise": (settings, scales, (None, None)),
+        "noise as published": (settings, (1, 1), (None, None)),
+        "all as published": ({**settings, "published": True}, (1, 1), (None, None)),
+        "chosen noise, learned prior": (settings, scales, learned),
     }
     n, rng = len(graph.responses), np.random.default_rng(0)
     print(f"\n{name}: {n:,} responses, noise scales {np.round(scales, 2)}")
     print("| | nats a response without noise | gain | 95 % from | to |\n|---|--:|--:|--:|--:|")
-    for kind, (scale, prior) in kinds.items():
-        values, total = gains(parts, settings, scale, prior)
+    for kind, options in kinds.items():
+        values, total = gains(parts, *options)
         drawn = rng.multinomial(len(values), np.full(len(values), 1 / len(values)), 10_000) @ values / n
         low, high = np.quantile(drawn, [0.025, 0.975])
         print(f"| {kind} | {total / n:.4f} | {values.sum() / n:+.4f} | {low:+.4f} | {high:+.4f} |")
