@@ -9,6 +9,8 @@ from science.real import load
 import crowdgraph as cg
 
 SEEDS = range(10)
+# How many responses before and after a jump are near it.
+NEAR = 20
 # The largest ratio to static IBCC's error that is asked for.
 ASKED = {"none": 1.10, "ramp": 0.85, "step": 0.75, "learning": np.inf}
 MODELS = {
@@ -23,11 +25,20 @@ def right(values):
     return values[:, [0, 1], [0, 1]]
 
 
+def near_jumps(truth, volunteer):
+    """Which steps, in the order of volunteers, lie near one at which the truth jumped."""
+    jumps = np.flatnonzero((np.abs(np.diff(truth[:, 0])) > 0.1) & (np.diff(volunteer) == 0))
+    near = np.zeros(len(truth), dtype=bool)
+    for jump in jumps:
+        near[max(jump - NEAR + 1, 0) : jump + NEAR + 1] = True
+    return near
+
+
 @pytest.mark.science
 @pytest.mark.parametrize("drift", ASKED)
 def test_tracking(drift):
     """60 volunteers with 400 responses each, two classes, 1,500 items, no gold."""
-    ratios, covered, accurate = ({name: [] for name in [*MODELS, "ibcc"]} for _ in range(3))
+    ratios, covered, accurate, at_jumps = ({name: [] for name in [*MODELS, "ibcc"]} for _ in range(4))
     scales = []
     for seed in SEEDS:
         crowd = cg.simulate.crowd(
@@ -45,10 +56,14 @@ def test_tracking(drift):
             assert fit.converged
             found[name] = (fit, fit.confusion.mean, fit.confusion.interval(0.9))
         scales.append(found["auto"][0].diagnostics["noise_scale"])
+        near = near_jumps(truth, places)
         for name, (fit, mean, ends) in found.items():
             low, high = (right(end) for end in ends)
+            holds = (low <= truth) & (truth <= high)
+            if near.any():
+                at_jumps[name].append(holds[near].mean())
             ratios[name].append(np.sqrt(((right(mean) - truth) ** 2).mean()) / error)
-            covered[name].append(((low <= truth) & (truth <= high)).mean())
+            covered[name].append(holds.mean())
             accurate[name].append((fit.item_probs.argmax(axis=1) == crowd.truth.classes).mean())
     print(f"\n{drift}: noise scale chosen {np.mean(scales):.2f} ({min(scales):.2f} to {max(scales):.2f})")
     print("| model | error / IBCC's | from | to | 90 % covers | from | to | items right |")
@@ -59,6 +74,9 @@ def test_tracking(drift):
             f"| {name} | {np.mean(r):.2f} | {min(r):.2f} | {max(r):.2f} | {np.mean(c):.3f} | {min(c):.3f} "
             f"| {max(c):.3f} | {np.mean(a):.3f} |"
         )
+    if drift == "step":
+        told = ", ".join(f"{name} {np.mean(values):.3f}" for name, values in at_jumps.items())
+        print(f"Within {NEAR} responses of a jump the 90 % intervals cover: {told}")
     assert max(ratios["auto"]) <= ASKED[drift]
     if drift in ("none", "ramp"):
         assert 0.85 <= np.mean(covered["auto"]) <= 0.97
