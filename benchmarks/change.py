@@ -58,6 +58,7 @@ def tensor_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
     steps = StepTensors(graph, drift=0.0, repeat_span=None, device="cpu", dtype="float64")
     guess = np.random.default_rng(0).dirichlet(np.full(len(graph.classes), 0.2), len(graph.items))
     passes = Passes(
+        steps._steps,
         TensorScan(steps._steps, torch.from_numpy(prior.shared[None].copy())),
         TensorReader(steps._steps, steps._gathered),
         class_prior=torch.from_numpy(prior.class_concentration.copy()),

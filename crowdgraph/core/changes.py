@@ -73,7 +73,7 @@ def confusion_changes(history: ConfusionHistory, *, level: float, min_size: floa
     mean = history.mean
     total = history.concentration.sum(axis=-1, keepdims=True)
     variance = mean * (1 - mean) / (total + 1)
-    doubt = variance * np.array([_quantile(level, row) for row in total[..., 0].T])[:, None] ** 2
+    doubt = variance * np.array([_quantile(level, row, len(history.classes)) for row in total[..., 0].T])[:, None] ** 2
     legs: list[Leg] = []
     for row in range(len(history.classes)):
         found = [
@@ -101,13 +101,14 @@ def confusion_changes(history: ConfusionHistory, *, level: float, min_size: floa
     )
 
 
-def _quantile(level: float, total: Array) -> float:
+def _quantile(level: float, total: Array, n_classes: int) -> float:
     """The normal quantile of a level for the whole history of a row whose states rest on so many answers each.
 
-    What rests on n answers is another state after n more of them, so the sum of 1 / n counts the states, and any two of
-    them may seem to differ.
+    What rests on n answers is another state after n more of them. A row hears the answers to items of its class, one in
+    so many as there are classes, so the sum of 1 / n over these counts the states, and any two of them may seem to
+    differ.
     """
-    n_pairs = max(1.0, float((1 / total).sum()) ** 2)
+    n_pairs = max(1.0, float((1 / total).sum() / n_classes) ** 2)
     # The lower tail keeps its digits where it is tiny.
     return NormalDist().inv_cdf((1 - level) / (2 * n_pairs))
 

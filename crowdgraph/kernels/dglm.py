@@ -50,6 +50,10 @@ class Steps(NamedTuple):
     weight: Tensor
     drift: Tensor
 
+    def reordered(self, order: Tensor) -> Steps:
+        """The same steps, what was met and said in another order; the times between them stay."""
+        return self._replace(item=self.item[order], label=self.label[order], weight=self.weight[order])
+
 
 class States(NamedTuple):
     """Gaussian states by step and label: means, of shape (S, L, J), and covariances, of shape (S, L, J, J)."""
@@ -76,8 +80,11 @@ class Scan(Protocol):
         """
         ...
 
-    def from_prior(self, prior: Tensor) -> Scan:
-        """The same scan from another prior, (1 or K, J, L); it may write to the same memory."""
+    def again(self, steps: Steps, prior: Tensor) -> Scan:
+        """The same scan of other steps, as many for each volunteer, or from another prior, (1 or K, J, L).
+
+        It may write to the same memory.
+        """
         ...
 
 
@@ -98,8 +105,8 @@ def rows(hits: Tensor, misses: Tensor, *, mixed: bool) -> Tensor:
     As published, :math:`\alpha_l = a_l`. With noise, however, the counts :math:`n_l = a_l + b_l` of the labels differ:
     the frequent ones forget more, and the mean of such a row leans towards rare labels. Unless `mixed`, the mean is
     therefore proportional to :math:`p_l = a_l / n_l`, and the row's total is the harmonic mean of the :math:`n_l`
-    weighted by :math:`p_l (1 - p_l)`, which keeps the variance of its labels to first order. Where all :math:`n_l` are
-    equal nothing changes.
+    weighted by :math:`p_l (1 - p_l)`, which keeps the sum of the labels' variances to first order. Where all
+    :math:`n_l` are equal nothing changes.
     """
     if mixed:
         return hits
@@ -128,9 +135,9 @@ class TensorScan:
         hits, misses = (1 + odds) / variance, (1 + 1 / odds) / variance
         return rows(hits.transpose(-1, -2), misses.transpose(-1, -2), mixed=self._mixed)
 
-    def from_prior(self, prior: Tensor) -> TensorScan:
+    def again(self, steps: Steps, prior: Tensor) -> TensorScan:
         """See `Scan`."""
-        return TensorScan(self._steps, prior, mixed=self._mixed)
+        return TensorScan(steps, prior, mixed=self._mixed)
 
 
 def tensor_states(

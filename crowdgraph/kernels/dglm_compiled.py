@@ -1,11 +1,11 @@
-"""The scan of `crowdgraph.kernels.dglm` compiled for CPUs: one volunteer and label after another, in several threads.
+"""The scan of `crowdgraph.kernels.dglm` compiled for CPUs: one volunteer after another, in several threads.
 
 Where answers are weighted, the state of a class is kept as counts for and against the label: an answer adds to them and
 noise shrinks them, so that filtering needs no logarithm and nothing can become negative. Where answers are mixed,
 covariances are kept as U D U' (Bierman 1977, Agee and Turner 1972). Both smooth by sums of positive parts.
 
-A thread holds the states of one volunteer and label at a time. Only volunteers who alone would keep a thread busy for
-long are split by label, so that several threads share them.
+A thread holds the states of one volunteer at a time. Only volunteers who alone would keep a thread busy for long are
+split by label, so that several threads share them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ class CompiledScan:
     def __init__(self, steps: Steps, prior: Tensor, *, mixed: bool = False) -> None:
         n_classes, n_labels = prior.shape[1:]
         self._starts = steps.starts.numpy()
-        self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
-        self._set_prior(prior)
+        self._set(steps, prior)
         self._mixed = mixed
         counts = np.diff(self._starts)
         self._tasks = [
@@ -91,13 +90,14 @@ class CompiledScan:
             self._join_split()
         return torch.from_numpy(self._found)
 
-    def from_prior(self, prior: Tensor) -> CompiledScan:
+    def again(self, steps: Steps, prior: Tensor) -> CompiledScan:
         """See `Scan`; it writes to the same memory."""
         other = copy(self)
-        other._set_prior(prior)
+        other._set(steps, prior)
         return other
 
-    def _set_prior(self, prior: Tensor) -> None:
+    def _set(self, steps: Steps, prior: Tensor) -> None:
+        self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
         self._prior = [part.contiguous().numpy() for part in prior_states(prior)]
 
     def _join_split(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -23,8 +24,9 @@ __all__ = ["CompiledReader", "Gathered", "Passes", "Reader", "TensorReader"]
 LEAST_STEPS = 20_000
 # The logarithms of the noise scales to choose from, beside zero.
 NOISES = (math.log(0.01), math.log(30.0))
-# Noise has to gain so many nats to be believed in: what one idle parameter gains in one of twenty crowds.
+# Noise has to gain so many nats to be looked into, and to foretell answers better in their order than in so many others.
 WORTH = 1.92
+SHUFFLES = 19
 
 
 class Gathered(NamedTuple):
@@ -57,15 +59,16 @@ class Reader(Protocol):
         """
         ...
 
+    def again(self, steps: Steps) -> Reader:
+        """The same reader of steps in another order, for `predictive` alone."""
+        ...
+
 
 class TensorReader:
     """Reading by tensor operations, on any device."""
 
     def __init__(self, steps: Steps, gathered: Gathered) -> None:
-        answered = steps.label >= 0
-        self._item = steps.item.long()
-        self._label = steps.label.long().clamp(min=0)
-        self._weight = torch.where(answered, steps.weight, 0.0)
+        self._set(steps)
         self._n_items = len(gathered.starts) - 1
 
     def logs(self, concentration: Tensor) -> Tensor:
@@ -91,6 +94,18 @@ class TensorReader:
         expected = self._weight * (own * share.log()).sum(1)
         return float(left_out.sum()), float(expected.sum())
 
+    def again(self, steps: Steps) -> TensorReader:
+        """See `Reader`."""
+        other = copy(self)
+        other._set(steps)
+        return other
+
+    def _set(self, steps: Steps) -> None:
+        answered = steps.label >= 0
+        self._item = steps.item.long()
+        self._label = steps.label.long().clamp(min=0)
+        self._weight = torch.where(answered, steps.weight, 0.0)
+
     def _own(self, concentration: Tensor) -> Tensor:
         """The entries of the labels that were given, of shape (S, J)."""
         places = self._label[:, None, None].expand(-1, concentration.shape[1], 1)
@@ -104,7 +119,7 @@ class CompiledReader:
     """
 
     def __init__(self, steps: Steps, gathered: Gathered, *, n_classes: int) -> None:
-        self._item, self._label, self._weight = (part.numpy() for part in (steps.item, steps.label, steps.weight))
+        self._set(steps)
         self._starts, self._steps = (part.numpy() for part in gathered)
         self._edges = edges(len(self._item), at_most=len(self._item) // LEAST_STEPS)
         self._item_edges = np.searchsorted(self._starts, edges(len(self._steps), at_most=len(self._edges) - 1))
@@ -141,6 +156,15 @@ class CompiledReader:
         )
         return math.fsum(left_out), math.fsum(expected)
 
+    def again(self, steps: Steps) -> CompiledReader:
+        """See `Reader`."""
+        other = copy(self)
+        other._set(steps)
+        return other
+
+    def _set(self, steps: Steps) -> None:
+        self._item, self._label, self._weight = (part.numpy() for part in (steps.item, steps.label, steps.weight))
+
 
 class Passes:
     r"""Passes of variational Bayes over all steps, until the class probabilities settle.
@@ -149,8 +173,10 @@ class Passes:
 
     Parameters
     ----------
+    steps
+        What volunteers met and said.
     scan, reader
-        The two kernels: both compiled, or both of tensors.
+        The two kernels for these steps: both compiled, or both of tensors.
     class_prior
         Concentration of the classes, of shape (J,).
     probs, fixed
@@ -160,9 +186,18 @@ class Passes:
     """
 
     def __init__(
-        self, scan: Scan, reader: Reader, *, class_prior: Tensor, probs: Tensor, fixed: Tensor, stage: Stage
+        self,
+        steps: Steps,
+        scan: Scan,
+        reader: Reader,
+        *,
+        class_prior: Tensor,
+        probs: Tensor,
+        fixed: Tensor,
+        stage: Stage,
     ) -> None:
         self.probs = probs
+        self._steps = steps
         self._scan = scan
         self._reader = reader
         self._class_prior = class_prior
@@ -178,26 +213,46 @@ class Passes:
         """The Dirichlets at the steps, of shape (S, J, L)."""
         return self._scan(self.probs, noise_scale=noise_scale, stage=self._stage)
 
-    def __call__(self, noise_scale: float) -> float:
-        """One pass; how much the class probabilities changed."""
+    def __call__(self, noise_scale: float, *, pace: float = 1.0) -> float:
+        """One pass; how much the class probabilities changed, of which a part `pace` is kept."""
+        before = self.probs.clone() if pace < 1 else self.probs
         logs = self._reader.logs(self.confusion(noise_scale))
-        return self._reader.combined(logs, expected_log(self.classes, axis=0), self.probs, self._fixed)
+        change = self._reader.combined(logs, expected_log(self.classes, axis=0), self.probs, self._fixed)
+        if pace < 1:
+            self.probs.copy_(torch.lerp(before, self.probs, pace))
+        return change
 
     def best_noise(self, noise_scale: float, *, prior: Tensor) -> float:
         """The noise scale that foretells the answers best, given what a certain one says of items and answers.
 
-        It is zero unless another gains more than `WORTH`. Volunteers start from `prior`, (1 or K, J, L): where that is
-        not what they are like, noise helps to forget it, and a crowd that never changes would seem to.
+        It is zero unless another gains more than `WORTH`. Volunteers start from `prior`, (1 or K, J, L), which should
+        be what they are like: noise helps to forget one that is not.
         """
         logs = self._reader.logs(self.confusion(noise_scale))
-        scan = self._scan.from_prior(prior)
+        scan = self._scan.again(self._steps, prior)
 
         def loss(log_scale: float) -> float:
-            return -self._foretold(scan, math.exp(log_scale), logs)[0]
+            return -self._foretold(scan, self._reader, math.exp(log_scale), logs)[0]
 
         best = minimize_scalar(loss, bounds=NOISES, method="bounded", options={"xatol": 0.02})
-        still = self._foretold(scan, 0.0, logs)[0]
+        still = self._foretold(scan, self._reader, 0.0, logs)[0]
         return math.exp(best.x) if -best.fun > still + WORTH else 0.0
+
+    def order_matters(self, noise_scale: float, *, prior: Tensor) -> bool:
+        """Whether the answers are foretold better in their order than in `SHUFFLES` others of each volunteer's own.
+
+        Whatever else noise may be good for, such as leaving a prior that fits nobody, it is good for in any order.
+        """
+        logs = self._reader.logs(self.confusion(noise_scale)).clone()
+        scan = self._scan.again(self._steps, prior)
+        reached = self._foretold(scan, self._reader, noise_scale, logs)[0]
+        for seed in range(SHUFFLES):
+            order = shuffled(self._steps.starts, seed=seed)
+            steps = self._steps.reordered(order)
+            found = self._foretold(scan.again(steps, prior), self._reader.again(steps), noise_scale, logs[order])[0]
+            if found >= reached:
+                return False
+        return True
 
     def scores(self, noise_scale: float) -> tuple[float, float]:
         r"""The log probability of the answers, each left out, and the score of the paper's bound as we mend it.
@@ -206,7 +261,7 @@ class Passes:
         KL(q(\kappa) || p(\kappa))`. It is not a bound: none is proven.
         """
         logs = self._reader.logs(self.confusion(noise_scale))
-        left_out, expected = self._foretold(self._scan, noise_scale, logs)
+        left_out, expected = self._foretold(self._scan, self._reader, noise_scale, logs)
         classes, class_logs = self.classes, expected_log(self.classes, axis=0)
         divergence = (
             log_normaliser(self._class_prior, axis=0)
@@ -216,9 +271,16 @@ class Passes:
         entropy = torch.special.entr(self.probs).sum() + (self.probs * class_logs).sum()
         return left_out, expected + float(entropy - divergence)
 
-    def _foretold(self, scan: Scan, noise_scale: float, logs: Tensor) -> tuple[float, float]:
+    def _foretold(self, scan: Scan, reader: Reader, noise_scale: float, logs: Tensor) -> tuple[float, float]:
         predicted = scan(self.probs, noise_scale=noise_scale, stage="predicted")
-        return self._reader.predictive(predicted, logs, self.probs, self._fixed)
+        return reader.predictive(predicted, logs, self.probs, self._fixed)
+
+
+def shuffled(starts: Tensor, *, seed: int) -> Tensor:
+    """The places of all steps, (S,), those of each volunteer in random order."""
+    order = torch.arange(int(starts[-1]))
+    _shuffle(starts.cpu().numpy(), np.random.default_rng(seed).random(len(order)), order.numpy())
+    return order.to(starts.device)
 
 
 @cache
@@ -230,6 +292,15 @@ def _ready(item_type: np.dtype[Any], label_type: np.dtype[Any], step_type: np.dt
         _own_logs(0, 1, table, label, one, probs.copy())
         _combined(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), probs, probs[0], fixed, probs.copy())
         _predictive(0, 1, item, label, one, table, probs, probs, fixed)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _shuffle(starts: Any, draws: Any, order: Any) -> None:
+    """Shuffle stretches of an array in place, as Fisher and Yates do, by draws from 0 to 1."""
+    for k in range(len(starts) - 1):
+        for last in range(starts[k + 1] - 1, starts[k], -1):
+            other = starts[k] + int(draws[last] * (last - starts[k] + 1))
+            order[last], order[other] = order[other], order[last]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -39,6 +39,8 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_
 ROUNDS, NEAR = 12, 0.05
 # Early rounds need not be exact.
 ROUGHLY = 1e-3
+# After so many passes they become half steps.
+CALM = 100
 # Log odds that gain so much are forgotten at once; more would only overflow.
 MOST_NOISE = 1e6
 
@@ -63,7 +65,8 @@ class DynIBCC(Model):
         What multiplies the noise that an answer causes: 1 as published, 0 for volunteers who never change. Or
         ``"auto"``: the scale with which answers are foretold best, 0 where that gains nothing.
     drift_per_time
-        The variance that log odds gain in one `time_unit` without responses, so that long breaks forget more.
+        The variance that log odds gain in one `time_unit` between responses, so that long breaks forget more. They gain
+        it when the next response comes; until then the last state stands.
     time_unit
         What `drift_per_time` counts in: ``"second"``, ``"minute"``, ``"hour"``, ``"day"`` or ``"week"``. To be left out
         where times are plain numbers: it is then for one of them.
@@ -71,13 +74,14 @@ class DynIBCC(Model):
         ``"smoothed"``: the confusion at a response is worked out from all of the volunteer's responses;
         ``"filtered"``: from those until then.
     repeat_span
-        After how many own responses a volunteer who meets an item again will have forgotten their answer. One who has
-        met it `n` responses ago then counts :math:`1 - e^{-n / \text{span}}`. All count fully if left out.
+        After how many own responses a volunteer who meets an item again has forgotten their answer, about: one who
+        answered it `n` responses ago then counts :math:`1 - e^{-n / \text{span}}`. All count fully if left out.
     published
         Whether to follow the paper where we do not: an answer about an item of uncertain class then counts once, for
         the mixture of the classes, and labels forget separately. See the documentation.
     max_iter, tol
-        When to stop: after so many passes over the responses, or when no class probability changes by more.
+        When to stop: after so many passes over the responses, or when no class probability changes by more. Looking
+        for the noise comes on top.
     device, dtype
         Where to compute: ``"cpu"`` runs compiled code in double precision; others, such as ``"cuda"``, run tensors of
         type `dtype`.
@@ -166,8 +170,7 @@ class DynIBCC(Model):
         with progress_bar("DynIBCC", shown=job.progress, unit="passes") as bar, undisturbed():
             settling = Settling(passes, max_iter=self.max_iter, bar=bar)
             if self.noise_scale == "auto":
-                known = 1.0 if job.start is None else job.start.diagnostics.get("noise_scale", 1.0)
-                noise_scale = settling.with_noise(float(known), prior=tensors.typical(prior, guess))
+                noise_scale = settling.with_noise(prior=tensors.typical(prior, passes.probs))
             else:
                 noise_scale = float(self.noise_scale)
             settling(noise_scale, tol=self.tol)
@@ -239,21 +242,26 @@ class Settling:
 
     def __call__(self, noise_scale: float, *, tol: float) -> None:
         """Pass until no class probability changes by more than `tol`, with a certain noise."""
-        self.change = float("inf")
-        while self.change > tol and self.n_iter < self._max_iter:
-            self.change = self._passes(noise_scale)
+        while self.n_iter < self._max_iter:
+            # Answers that unsettle each other may swing to and fro; half steps calm them.
+            self.change = self._passes(noise_scale, pace=1.0 if self.n_iter < CALM else 0.5)
             self.n_iter += 1
             self._bar.set_postfix(change=f"{self.change:.1e}", noise_scale=f"{noise_scale:.2f}", refresh=False)
             self._bar.update()
+            if self.change <= tol:
+                return
 
-    def with_noise(self, noise_scale: float, *, prior: Tensor) -> float:
+    def with_noise(self, *, prior: Tensor) -> float:
         """The noise scale that foretells the answers best, found in turn with the class probabilities."""
+        noise_scale = 1.0
         for _ in range(ROUNDS):
             self(noise_scale, tol=ROUGHLY)
+            if self.n_iter == self._max_iter:
+                break
             before, noise_scale = noise_scale, self._passes.best_noise(noise_scale, prior=prior)
             if abs(noise_scale - before) <= NEAR * before:
                 break
-        return noise_scale
+        return noise_scale if noise_scale > 0 and self._passes.order_matters(noise_scale, prior=prior) else 0.0
 
 
 def _check_variance(name: str, value: object) -> None:

@@ -18,6 +18,11 @@ from crowdgraph.models.tensors import checked_device
 
 __all__ = ["StepTensors", "prepare_scan"]
 
+# So many volunteers tell well enough what volunteers are like.
+ENOUGH = 5_000
+# Log odds that gain so much variance are forgotten; more would only overflow.
+MOST_DRIFT = 1e6
+
 
 class StepTensors:
     """The responses of a graph, one volunteer after another, each in order of time; also those without an answer.
@@ -52,8 +57,8 @@ class StepTensors:
             self._column(self.starts),
             self._column(item),
             self._column(graph.responses.label[order]),
-            self._values(_weights(item, self.starts, repeat_span)),
-            self._values(_elapsed(self.times, self.starts) * drift if drift else np.zeros(len(item))),
+            self._values(_weights(item, graph.responses.label[order], self.starts, repeat_span)),
+            self._values(np.minimum(_elapsed(self.times, self.starts) * drift, MOST_DRIFT)),
         )
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
@@ -65,6 +70,7 @@ class StepTensors:
         scan, reader = self.kernels(prior, published=published)
         gold = self._graph.gold
         return Passes(
+            self._steps,
             scan,
             reader,
             class_prior=self._values(prior.class_concentration),
@@ -81,22 +87,27 @@ class StepTensors:
             return CompiledScan(self._steps, own, mixed=published), reader
         return TensorScan(self._steps, own, mixed=published), TensorReader(self._steps, self._gathered)
 
-    def typical(self, prior: CrowdPrior, guess: Array) -> Tensor:
-        """The prior that the volunteers share, (1, J, L), learned from a guess at the items' class probabilities.
+    def typical(self, prior: CrowdPrior, probs: Tensor) -> Tensor:
+        """What volunteers are like, (K, J, L), learned from class probabilities of the items, (N, J).
 
-        Where some of them have a prior of their own, everybody's as it is, (K, J, L).
+        Those who have a prior of their own keep it; all others get the one that fits them best.
         """
-        own = self._values(own_confusion(prior, self._graph))
-        if len(prior.ids):
-            return own
-        shape = (len(self.starts) - 1, own.shape[2])
-        answered = self._steps.label >= 0
-        volunteer = torch.repeat_interleave(torch.arange(shape[0], device=self._device), self._steps.starts.diff())
-        cells = (volunteer * shape[1] + self._steps.label)[answered]
-        truth = self._values(guess)[self._steps.item[answered].long()]
-        counts = truth.new_zeros(shape[0] * shape[1], own.shape[1]).index_add(0, cells, truth)
+        graph, steps = self._graph, self._steps
+        shape = (len(graph.volunteers), len(graph.labels))
+        typical = self._values(np.broadcast_to(own_confusion(prior, graph), (shape[0], len(graph.classes), shape[1])))
+        answered = steps.label >= 0
+        codes = torch.repeat_interleave(torch.arange(shape[0], device=self._device), steps.starts.diff())
+        cells = (codes * shape[1] + steps.label)[answered]
+        truth = (steps.weight[:, None] * probs[steps.item.long()])[answered]
+        counts = truth.new_zeros(shape[0] * shape[1], truth.shape[1]).index_add(0, cells, truth)
         counts = counts.reshape(*shape, -1).transpose(1, 2)
-        return shared_concentration(counts[counts.sum((1, 2)) > 0], own[0])[None]
+        known = set(prior.ids.tolist())
+        alike = np.array([volunteer not in known for volunteer in graph.volunteers.ids.tolist()])
+        spoke = alike & (counts.sum((1, 2)) > 0).cpu().numpy()
+        sample = np.flatnonzero(spoke)[:: 1 + np.count_nonzero(spoke) // ENOUGH]
+        if len(sample):
+            typical[alike] = shared_concentration(counts[sample], self._values(prior.shared))
+        return typical
 
     def _column(self, values: Array) -> Tensor:
         return torch.tensor(values, device=self._device)
@@ -112,19 +123,20 @@ def prepare_scan(graph: CrowdGraph, *, published: bool) -> None:
 
 def _elapsed(times: Array, starts: Array) -> Array:
     """Ticks since the volunteer's step before; none before the first."""
-    ticks = times.view(np.int64) if times.dtype.kind == "M" else times
-    elapsed = np.diff(ticks.astype(np.float64) if ticks.dtype.kind == "f" else ticks, prepend=ticks[:1])
+    ticks = (times.view(np.int64) if times.dtype.kind == "M" else times).astype(np.float64)
+    elapsed = np.diff(ticks, prepend=ticks[:1])
     elapsed[starts[:-1][np.diff(starts) > 0]] = 0
-    return elapsed.astype(np.float64)
+    return elapsed
 
 
-def _weights(item: Array, starts: Array, span: float | None) -> Array:
-    """How much each answer counts: less where the volunteer has met the item not long ago."""
+def _weights(item: Array, label: Array, starts: Array, span: float | None) -> Array:
+    """How much each answer counts: less where the volunteer has answered the item not long ago."""
     weights = np.ones(len(item))
     if span is None:
         return weights
     volunteer = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    order = np.lexsort((item, volunteer))
+    answered = np.flatnonzero(label >= 0)
+    order = answered[np.lexsort((item[answered], volunteer[answered]))]
     again = (np.diff(volunteer[order]) == 0) & (np.diff(item[order]) == 0)
     weights[order[1:][again]] = -np.expm1(-np.diff(order)[again] / span)
     return weights
