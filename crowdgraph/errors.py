@@ -24,6 +24,7 @@ Each error says what was wrong, what was got, what was expected and what to do. 
     CrowdGraphWarning (UserWarning)
     ├── DroppedRowsWarning                  rows were left out, as asked
     ├── GoldWarning                         gold for items nobody answered
+    ├── ForgettingWarning                   a setting under which nearly everything is forgotten
     ├── NoTimesWarning                      a model of change takes the order of the rows for that of time
     ├── RepeatedAnswersWarning              a model without time counts repeated answers as independent
     ├── CollapsedFitWarning                 a fit that no longer tells items apart
@@ -47,6 +48,7 @@ __all__ = [
     "DroppedRowsWarning",
     "DuplicateError",
     "FitError",
+    "ForgettingWarning",
     "GoldError",
     "GoldWarning",
     "IdError",
@@ -147,6 +149,10 @@ class DroppedRowsWarning(CrowdGraphWarning):
 
 class GoldWarning(CrowdGraphWarning):
     """Gold for items nobody answered."""
+
+
+class ForgettingWarning(CrowdGraphWarning):
+    """A setting under which nearly everything is forgotten."""
 
 
 class NoTimesWarning(CrowdGraphWarning):

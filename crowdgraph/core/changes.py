@@ -16,7 +16,7 @@ from crowdgraph.errors import ParameterError
 if TYPE_CHECKING:
     from crowdgraph.core.confusion import ConfusionHistory
 
-__all__ = ["ConfusionChange", "confusion_changes"]
+__all__ = ["ConfusionChange", "confusion_changes", "confusion_legs"]
 
 # The share of a move that is left to its flat ends on either side.
 FLAT = 0.05
@@ -54,37 +54,20 @@ class ConfusionChange(NamedTuple):
 
 
 class Leg(NamedTuple):
-    """A move of one entry between two steps, how far it went beyond its uncertainty, and when half of it was done."""
+    """A move of one entry between two steps: when half of it was done, how far it went, also beyond its uncertainty."""
 
     row: int
     column: int
     start: int
     stop: int
     half: int
+    size: float
     strength: float
 
 
 def confusion_changes(history: ConfusionHistory, *, level: float, min_size: float) -> tuple[ConfusionChange, ...]:
     """The changes of a history, sorted by time; see `ConfusionHistory.changes`."""
-    if not 0 < level < 1:
-        raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
-    if not 0 <= min_size <= 1:
-        raise ParameterError(f"min_size={min_size!r} must be a difference of probabilities, from 0 to 1, such as 0.1.")
-    mean = history.mean
-    total = history.concentration.sum(axis=-1, keepdims=True)
-    variance = mean * (1 - mean) / (total + 1)
-    doubt = variance * np.array([_quantile(level, row, len(history.classes)) for row in total[..., 0].T])[:, None] ** 2
-    legs: list[Leg] = []
-    for row in range(len(history.classes)):
-        found = [
-            leg
-            for column in range(len(history.labels))
-            for leg in _legs(
-                mean[:, row, column], variance[:, row, column], doubt[:, row, column], row, column, min_size
-            )
-        ]
-        legs += _apart(found, len(history))
-    legs.sort(key=attrgetter("half"))
+    legs, mean = confusion_legs(history, level=level, min_size=min_size), history.mean
     times = history.clock.shown(history.times[[step for leg in legs for step in (leg.start, leg.stop, leg.half)]])
     return tuple(
         ConfusionChange(
@@ -95,10 +78,39 @@ def confusion_changes(history: ConfusionHistory, *, level: float, min_size: floa
             time=time,
             before=mean[leg.start, leg.row],
             after=mean[leg.stop, leg.row],
-            size=float(mean[leg.stop, leg.row, leg.column] - mean[leg.start, leg.row, leg.column]),
+            size=leg.size,
         )
         for leg, start, stop, time in zip(legs, times[::3], times[1::3], times[2::3], strict=True)
     )
+
+
+def confusion_legs(history: ConfusionHistory, *, level: float, min_size: float) -> list[Leg]:
+    """The moves of a history as codes and steps, sorted by time."""
+    if not 0 < level < 1:
+        raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
+    if not 0 <= min_size <= 1:
+        raise ParameterError(f"min_size={min_size!r} must be a difference of probabilities, from 0 to 1, such as 0.1.")
+    if history.inference == "filtered":
+        raise ParameterError(
+            f"The history of {history.volunteer!r} is filtered: what is learned of a volunteer looks like a change of "
+            "theirs. Fit with inference='smoothed'."
+        )
+    mean = history.mean
+    total = history.concentration.sum(axis=-1, keepdims=True)
+    variance = mean * (1 - mean) / (total + 1)
+    quantiles = [_quantile(level, row, len(history.classes)) for row in total[..., 0].T]
+    doubt = variance * np.array(quantiles)[:, None] ** 2
+    legs: list[Leg] = []
+    for row in range(len(history.classes)):
+        found = [
+            leg
+            for column in range(len(history.labels))
+            for leg in _legs(
+                mean[:, row, column], variance[:, row, column], doubt[:, row, column], row, column, min_size
+            )
+        ]
+        legs += _apart(found, len(history))
+    return sorted(legs, key=attrgetter("half"))
 
 
 def _quantile(level: float, total: Array, n_classes: int) -> float:
@@ -123,9 +135,11 @@ def _legs(mean: Array, variance: Array, doubt: Array, row: int, column: int, min
         # An entry that wavers between its ends moved from before the first to after the last time it did.
         first, last = early[early < late[0]][-1], late[late > early[-1]][0]
         half = first + np.argmax(done[first:] >= 0.5 - ROUNDING)
-        if abs(mean[start + last] - mean[start + first]) >= min_size:
-            strength = abs(move) / sqrt(max(variance[start] + variance[stop], np.finfo(float).tiny))
-            legs.append(Leg(row, column, int(start + first), int(start + last), int(start + half), float(strength)))
+        size = float(mean[start + last] - mean[start + first])
+        if abs(size) >= min_size:
+            strength = float(abs(move) / sqrt(max(variance[start] + variance[stop], np.finfo(float).tiny)))
+            steps = (int(start + first), int(start + last), int(start + half))
+            legs.append(Leg(row, column, *steps, size, strength))
     return legs
 
 

@@ -201,6 +201,8 @@ class ConfusionHistory(DirichletRows):
         The Dirichlet before the first, of shape (J, L). For a static model it holds at all times and T is 0.
     clock
         What the times are.
+    inference
+        As for `ConfusionTrack`.
     """
 
     volunteer: Hashable
@@ -210,6 +212,7 @@ class ConfusionHistory(DirichletRows):
     classes: tuple[Hashable, ...]
     labels: tuple[Hashable, ...]
     clock: Clock
+    inference: Inference = field(default="smoothed")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", frozen(self.times))
@@ -242,7 +245,11 @@ class ConfusionHistory(DirichletRows):
         is not full of changes; there are as many such states as one over the row's total sums to over the steps. A move
         goes on until one back is beyond the uncertainty: a slow drift is one change, a jump is one whose `start` and
         `stop` are close together, there and back are two. Labels of a row move together; of moves that overlap in time
-        only the one that is largest relative to its uncertainty is told. A static history has no steps and no changes.
+        only the one that is largest relative to its uncertainty is told.
+
+        It is cautious: smoothed states are more alike than independent ones, so that few changes are told which are
+        none, and slow or small ones are missed. A static history has no changes; a filtered one is refused, since what
+        is learned of a volunteer would look like a change of theirs.
 
         Parameters
         ----------
@@ -372,6 +379,7 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
             classes=self.classes,
             labels=self.labels,
             clock=self.clock,
+            inference=self.inference,
         )
 
     def at(self, moment: Moment) -> ConfusionSnapshot:
@@ -394,6 +402,15 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
         from crowdgraph.io.results import confusion_frame
 
         return confusion_frame(self, kind=kind)
+
+    def changes_to_frame(self, level: float = 0.95, *, min_size: float = 0.0, kind: str = "pandas") -> Any:
+        """One row for each change of each volunteer, the largest first; see `ConfusionHistory.changes`.
+
+        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        """
+        from crowdgraph.io.results import changes_frame
+
+        return changes_frame(self, level=level, min_size=min_size, kind=kind)
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless the track was made for the graph's volunteers, classes, labels and responses."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdgraph.core.changes import Leg, confusion_legs
 from crowdgraph.core.columns import Array, id_array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack, Correct
@@ -18,6 +19,7 @@ from crowdgraph.errors import ParameterError
 from crowdgraph.io.columns import Coded, Timed, native_frame
 
 __all__ = [
+    "changes_frame",
     "communities_frame",
     "confusion_frame",
     "fit_frame",
@@ -115,6 +117,26 @@ def confusion_frame(track: ConfusionTrack, *, kind: str) -> Any:
     columns["class"] = Coded(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(track.classes))
     columns["label"] = Coded(np.tile(np.arange(n_labels), n_steps * n_classes), id_array(track.labels))
     return native_frame({**columns, "mean": mean.ravel(), "concentration": concentration.ravel()}, kind=kind)
+
+
+def changes_frame(track: ConfusionTrack, *, level: float, min_size: float, kind: str) -> Any:
+    """One row for each change of each volunteer, the largest first."""
+    found = [
+        (code, leg)
+        for code, volunteer in enumerate(track.ids.tolist())
+        for leg in confusion_legs(track.of(volunteer), level=level, min_size=min_size)
+    ]
+    found.sort(key=lambda owned: -abs(owned[1].size))
+    owner = np.array([code for code, _ in found], dtype=np.int64)
+    codes = {name: np.array([getattr(leg, name) for _, leg in found], dtype=np.int64) for name in Leg._fields[:5]}
+    columns: dict[str, Array | Coded | Timed] = {
+        "volunteer": Coded(owner, track.ids),
+        "class": Coded(codes["row"], id_array(track.classes)),
+        "label": Coded(codes["column"], id_array(track.labels)),
+    }
+    for name, step in (("start", "start"), ("stop", "stop"), ("time", "half")):
+        columns[name] = Timed(track.times[track.starts[owner] + codes[step]], track.clock)
+    return native_frame({**columns, "size": np.array([leg.size for _, leg in found])}, kind=kind)
 
 
 def communities_frame(communities: Communities, *, kind: str) -> Any:

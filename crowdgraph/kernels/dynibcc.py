@@ -24,7 +24,7 @@ __all__ = ["CompiledReader", "Gathered", "Passes", "Reader", "TensorReader"]
 LEAST_STEPS = 20_000
 # The logarithms of the noise scales to choose from, beside zero.
 NOISES = (math.log(0.01), math.log(30.0))
-# Noise has to gain so many nats to be looked into, and to foretell answers better in their order than in so many others.
+# Noise has to gain so many nats, and to foretell answers better in their order than in so many others.
 WORTH = 1.92
 SHUFFLES = 19
 

@@ -12,7 +12,7 @@ from crowdgraph.core.columns import Array, sealed
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.errors import InputError, NoTimesWarning, ParameterError, TimeError, one_of, warn
+from crowdgraph.errors import ForgettingWarning, InputError, NoTimesWarning, ParameterError, TimeError, one_of, warn
 from crowdgraph.models.base import Findings, Job, Model, check_bool, check_positive, check_whole, is_number
 from crowdgraph.models.ibcc import IBCC
 from crowdgraph.models.priors import (
@@ -63,7 +63,8 @@ class DynIBCC(Model):
         As for `IBCC`. The prior is where every volunteer starts from.
     noise_scale
         What multiplies the noise that an answer causes: 1 as published, 0 for volunteers who never change. Or
-        ``"auto"``: the scale with which answers are foretold best, 0 where that gains nothing.
+        ``"auto"``: the scale with which answers are foretold best, 0 where that gains nothing or where their order does
+        not matter.
     drift_per_time
         The variance that log odds gain in one `time_unit` between responses, so that long breaks forget more. They gain
         it when the next response comes; until then the last state stands.
@@ -166,6 +167,13 @@ class DynIBCC(Model):
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
         guess = job.start.item_probs if job.start is not None else self._static_guess(prior, job)
         tensors = StepTensors(graph, drift=drift, repeat_span=self.repeat_span, device=self.device, dtype=self.dtype)
+        if tensors.typical_drift > 1:
+            warn(
+                f"With drift_per_time={self.drift_per_time!r} the log odds gain a variance of "
+                f"{tensors.typical_drift:,.3g} from one response to the next, so nearly all is forgotten each time and "
+                "items seem surer than they are. Is the unit right? A variance of 0.01 a day is a lot.",
+                ForgettingWarning,
+            )
         passes = tensors.passes(prior, guess, stage=self.inference, published=self.published)
         with progress_bar("DynIBCC", shown=job.progress, unit="passes") as bar, undisturbed():
             settling = Settling(passes, max_iter=self.max_iter, bar=bar)
@@ -258,6 +266,7 @@ class Settling:
             self(noise_scale, tol=ROUGHLY)
             if self.n_iter == self._max_iter:
                 break
+            self._bar.set_postfix(looking_for="noise_scale")
             before, noise_scale = noise_scale, self._passes.best_noise(noise_scale, prior=prior)
             if abs(noise_scale - before) <= NEAR * before:
                 break

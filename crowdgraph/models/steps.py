@@ -65,6 +65,13 @@ class StepTensors:
         by_item = graph._rows_by_item
         self._gathered = Gathered(self._column(by_item.starts.astype(np.int64)), self._column(place[by_item.order]))
 
+    @property
+    def typical_drift(self) -> float:
+        """The median variance that log odds gain between two responses of a volunteer because of time."""
+        later = np.ones(len(self.times), dtype=bool)
+        later[self.starts[:-1][np.diff(self.starts) > 0]] = False
+        return float(np.median(self._steps.drift.cpu().numpy()[later])) if later.any() else 0.0
+
     def passes(self, prior: CrowdPrior, guess: Array, *, stage: Stage, published: bool) -> Passes:
         """Passes over the steps that start from a guess at the class probabilities of the items, of shape (N, J)."""
         scan, reader = self.kernels(prior, published=published)

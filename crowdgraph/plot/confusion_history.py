@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import pairwise, product
 from math import sqrt
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from crowdgraph.core.columns import Array, value_tuple
 from crowdgraph.core.confusion import ConfusionHistory
-from crowdgraph.errors import ParameterError, shown
+from crowdgraph.errors import ParameterError, one_of, shown
 from crowdgraph.plot.axes import check_kind, own_axes
-from crowdgraph.plot.over_time import band, counted, legend, short_times, thinned, time_axis
+from crowdgraph.plot.over_time import band, counted, horizontal_axis, legend, short_times, thinned, thinned_steps
 from crowdgraph.plot.palette import INK, colours
 
 __all__ = ["confusion_history"]
@@ -42,6 +42,7 @@ def confusion_history(
     markers: int = 5,
     level: float = 0.9,
     labels: Iterable[Hashable] | None = None,
+    against: Literal["time", "responses"] = "time",
 ) -> Axes:
     """Draw how one volunteer's confusion changed.
 
@@ -50,7 +51,7 @@ def confusion_history(
     are marked with a star on each line, joined and labelled with their time.
 
     With any other number of labels, or where `labels` chooses some, these are lines over time with bands: the
-    probability of labels, each in a colour, for items of each class, each in a style.
+    probability of labels for items of each class, each class in a style.
 
     Parameters
     ----------
@@ -65,6 +66,8 @@ def confusion_history(
     labels
         Draw these labels over time. If left out: of two labels the second; otherwise each class's own label, or all
         labels where classes are not labels.
+    against
+        What lines are drawn over: ``"time"``, or ``"responses"`` for the number of own responses so far.
 
     Examples
     --------
@@ -79,23 +82,30 @@ def confusion_history(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['says yes when it is no', 'says yes when it is yes']
     """
-    check_kind(history, ConfusionHistory, 'DynIBCC().fit(graph).confusion.of("anna")')
+    check_kind(history, ConfusionHistory, 'fit.confusion.of("anna"), of a fit of DynIBCC')
     if not len(history):
         raise ParameterError(
-            f"The confusion of {history.volunteer!r} has no steps, so it has no history to draw: its model is static "
-            "or the volunteer never answered. Fit a model that changes, such as DynIBCC."
+            f"The confusion of {history.volunteer!r} has no steps, so it has no history to draw: "
+            + (
+                "its model is static. Fit one that changes, such as DynIBCC."
+                if history.inference == "static"
+                else "the volunteer gave no responses."
+            )
         )
     if isinstance(markers, bool) or not isinstance(markers, int | np.integer) or markers < 0:
         raise ParameterError(f"markers={markers!r} must be a whole number of moments, 0 or more.")
+    one_of("against", against, ("time", "responses"))
     if len(history.labels) == 3 and labels is None:
         ax = _triangle(history, ax=ax, markers=int(markers))
     else:
-        ax = _lines(history, ax=ax, level=level, labels=labels)
+        ax = _lines(history, ax=ax, level=level, labels=labels, against=against)
     ax.set_title(f"Volunteer {history.volunteer}, {counted(len(history), 'response')}", loc="left")
     return ax
 
 
-def _lines(history: ConfusionHistory, *, ax: Axes | None, level: float, labels: Iterable[Hashable] | None) -> Axes:
+def _lines(
+    history: ConfusionHistory, *, ax: Axes | None, level: float, labels: Iterable[Hashable] | None, against: str
+) -> Axes:
     """The probability of labels over time."""
     if getattr(ax, "name", None) == "ternary":
         raise ParameterError(
@@ -107,18 +117,18 @@ def _lines(history: ConfusionHistory, *, ax: Axes | None, level: float, labels: 
     low, high = drawn.interval(level)
     beside = ax is None
     ax = own_axes(ax, width=8.0)
-    hues = colours(history.labels)
-    for row, column in pairs:
+    x = drawn.times if against == "time" else thinned_steps(len(history)) + 1
+    for (row, column), colour in zip(pairs, colours(pairs), strict=True):
         band(
             ax,
-            drawn.times,
+            x,
             drawn.mean[:, row, column],
             (low[:, row, column], high[:, row, column]),
-            colour=hues[column],
+            colour=colour,
             style=STYLES[row % len(STYLES)],
             name=f"says {history.labels[column]} when it is {history.classes[row]}",
         )
-    time_axis(ax, history.clock)
+    horizontal_axis(ax, history.clock, against)
     ax.set(ylabel="probability of the label", ylim=(-0.02, 1.02))
     ax.margins(x=0.02)
     legend(ax, beside=beside)
@@ -188,7 +198,8 @@ def _ternary_axes(ax: Axes | None) -> Any:
     from mpltern.ternary import TernaryAxes
 
     if ax is None:
-        return Figure(figsize=(7.0, 5.5), layout="constrained").add_subplot(projection="ternary")
+        # With room for the names at the corners, which a layout does not see.
+        return Figure(figsize=(7.5, 5.5)).add_axes((0.16, 0.1, 0.66, 0.76), projection="ternary")
     if not isinstance(ax, TernaryAxes):
         raise ParameterError(
             f"A history of three labels is drawn in a triangle; got {type(ax).__name__}. Make axes for it with "

@@ -13,12 +13,14 @@ from crowdgraph.core.clock import Clock, zone_info
 from crowdgraph.core.columns import Array
 from crowdgraph.core.confusion import ConfusionHistory
 
-__all__ = ["band", "counted", "legend", "short_times", "thinned", "thinned_steps", "time_axis"]
+__all__ = ["band", "counted", "horizontal_axis", "legend", "short_times", "thinned", "thinned_steps", "time_axis"]
 
 # More points than these on a line cannot be told apart.
 MOST_POINTS = 2000
 # More lines than these are told outside the axes.
 MOST_INSIDE = 8
+# More lines than these cannot be told apart by their colours.
+MOST_NAMED = 16
 # What stands for a style of line where there is but one point.
 POINTS = {"-": "o", "--": "s", ":": "^", "-.": "D"}
 # Times within two days differ in their hours.
@@ -46,6 +48,14 @@ def time_axis(ax: Axes, clock: Clock) -> None:
         locator = AutoDateLocator(tz=local)  # type: ignore[no-untyped-call]
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=local))  # type: ignore[no-untyped-call]
+
+
+def horizontal_axis(ax: Axes, clock: Clock, against: str) -> None:
+    """Say what lines are drawn against: ``"time"`` or ``"responses"``."""
+    if against == "time":
+        time_axis(ax, clock)
+    else:
+        ax.set_xlabel("own responses so far")
 
 
 def short_times(clock: Clock, times: Array) -> list[str]:
@@ -79,11 +89,13 @@ def band(
 
 
 def legend(ax: Axes, *, beside: bool) -> None:
-    """Name the lines, beside the axes where there is room for it or where they are many."""
+    """Name the lines, beside the axes where there is room for it or where they are many; too many are not named."""
     n_lines = len(ax.get_legend_handles_labels()[1])
+    if n_lines > MOST_NAMED:
+        return
     many = n_lines > MOST_INSIDE
     place = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside or many else {"loc": "best"}
-    ax.legend(frameon=False, fontsize="small" if many else None, ncols=1 + (n_lines - 1) // 20, **place)
+    ax.legend(frameon=False, fontsize="small" if many else None, **place)
 
 
 def counted(number: int, noun: str) -> str:

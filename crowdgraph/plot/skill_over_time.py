@@ -9,11 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import value_tuple
 from crowdgraph.core.confusion import ConfusionHistory, ConfusionTrack, Correct
 from crowdgraph.errors import ParameterError, one_of, shown
 from crowdgraph.plot.axes import check_kind, own_axes
-from crowdgraph.plot.over_time import band, counted, legend, thinned, thinned_steps, time_axis
+from crowdgraph.plot.over_time import band, counted, horizontal_axis, legend, thinned, thinned_steps
 from crowdgraph.plot.palette import colours
 
 __all__ = ["skill_over_time"]
@@ -65,7 +64,7 @@ def skill_over_time(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['anna, 4 responses', 'bert, 3 responses']
     """
-    check_kind(track, ConfusionTrack, "DynIBCC().fit(graph).confusion")
+    check_kind(track, ConfusionTrack, "fit.confusion, of a fit of DynIBCC")
     one_of("against", against, ("time", "responses"))
     histories = _chosen(track, volunteers)
     drawn = [thinned(history) for history in histories]
@@ -78,10 +77,7 @@ def skill_over_time(
         x = drawn[place].times if against == "time" else thinned_steps(n_steps) + 1
         name = f"{histories[place].volunteer}, {counted(n_steps, 'response')}"
         band(ax, x, shares[place], ends[place], colour=colour, name=name)
-    if against == "time":
-        time_axis(ax, track.clock)
-    else:
-        ax.set_xlabel("own responses so far")
+    horizontal_axis(ax, track.clock, against)
     ax.set(ylabel="expected share of right labels", ylim=(-0.02, 1.02))
     ax.margins(x=0.02)
     legend(ax, beside=beside)
@@ -100,11 +96,15 @@ def _chosen(track: ConfusionTrack, volunteers: Iterable[Hashable] | None) -> lis
         n_steps = np.diff(track.starts)
         busiest = np.argsort(-n_steps, kind="stable")[:BUSIEST]
         return [track.of(track.ids[code]) for code in busiest[n_steps[busiest] > 0]]
-    histories = [track.of(volunteer) for volunteer in value_tuple(volunteers, what="volunteers")]
+    if isinstance(volunteers, str | bytes) or not isinstance(volunteers, Iterable):
+        raise ParameterError(f"volunteers={volunteers!r} must be several ids, such as volunteers=[{volunteers!r}].")
+    histories = [track.of(volunteer) for volunteer in volunteers]
+    if not histories:
+        raise ParameterError("volunteers= names nobody; name some, or leave it out for the busiest.")
     silent = [history.volunteer for history in histories if not len(history)]
     if silent:
         raise ParameterError(
-            f"{counted(len(silent), 'volunteer')} of those named gave no responses and so have no history: "
+            f"{counted(len(silent), 'volunteer')} of those named without responses, and so without a history: "
             f"{shown(silent)}. Leave them out of volunteers=."
         )
     return histories

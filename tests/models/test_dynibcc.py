@@ -13,7 +13,15 @@ from scipy.special import digamma, softmax
 from strategies import answered_graphs
 
 import crowdgraph as cg
-from crowdgraph.errors import ConvergenceWarning, InputError, NoTimesWarning, ParameterError, TimeError, UnknownIdError
+from crowdgraph.errors import (
+    ConvergenceWarning,
+    ForgettingWarning,
+    InputError,
+    NoTimesWarning,
+    ParameterError,
+    TimeError,
+    UnknownIdError,
+)
 from crowdgraph.kernels.dglm import TensorScan
 from crowdgraph.kernels.dynibcc import TensorReader
 
@@ -245,6 +253,23 @@ def test_a_prior_that_does_not_fit_is_no_change():
     assert fit.diagnostics["noise_scale"] == 0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crowd_of_two_kinds_is_no_change(seed):
+    """No single prior fits both kinds, and noise helps to leave it; but it does so in any order of the answers."""
+    kinds = [
+        cg.simulate.Group(name=f"right in {right}", confusion=[[right, 1 - right], [1 - right, right]])
+        for right in (0.9, 0.1)
+    ]
+    graph = cg.simulate.crowd(n_volunteers=60, n_items=300, n_responses=6_000, groups=kinds, gold=1, seed=seed + 5)
+    assert cg.DynIBCC(noise_scale="auto").fit(graph.graph).diagnostics["noise_scale"] == 0
+
+
+def test_a_prior_of_ones_own_does_not_keep_others_from_being_learned():
+    graph = cg.simulate.crowd(n_volunteers=60, n_items=300, n_responses=[200] * 60, gold=0.5, seed=0).graph
+    prior = {None: (20, 1), "volunteer-00": (4, 1)}
+    assert cg.DynIBCC(noise_scale="auto", confusion_prior=prior).fit(graph).diagnostics["noise_scale"] == 0
+
+
 def test_a_warm_start_is_quick_and_ends_in_the_same_place():
     graph = crowd(gold=0.1, n_responses=[60] * 12).graph
     model = cg.DynIBCC(tol=1e-9)
@@ -345,6 +370,13 @@ def test_meeting_an_item_again_soon_counts_less():
     assert_allclose(cg.DynIBCC(**settings).fit(graph).confusion.concentration[:, 0, 0], 4 + np.arange(1, 7))
 
 
+def test_items_that_were_only_shown_are_not_remembered_answers():
+    times = {"volunteer": ["anna"] * 2, "item": ["x", "x"], "label": [None, 0], "time": [0, 1]}
+    graph = cg.CrowdGraph.from_responses(times, gold={"x": 0}, classes=[0, 1], labels=[0, 1], missing="keep")
+    fit = cg.DynIBCC(noise_scale=0, repeat_span=4, inference="filtered").fit(graph)
+    assert_allclose(fit.confusion.concentration[:, 0], [[4, 1], [5, 1]])
+
+
 def test_repeated_answers_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -419,9 +451,24 @@ def test_a_single_label_is_no_choice():
         cg.DynIBCC().fit(graph)
 
 
+def test_a_unit_that_forgets_everything_is_told():
+    graph = crowd().graph
+    with pytest.warns(ForgettingWarning, match=r"gain a variance of .* Is the unit right\?"):
+        cg.DynIBCC(drift_per_time=0.01, time_unit="second").fit(graph)
+
+
+def test_times_as_far_apart_as_can_be():
+    extreme = single([-9 * 10**18, 0, 9 * 10**18])
+    with pytest.warns(ForgettingWarning):
+        fit = cg.DynIBCC(drift_per_time=1.0).fit(extreme)
+    assert np.isfinite(fit.confusion.concentration).all()
+
+
 def test_stopped_early_it_says_so():
     graph = crowd(gold=0.0, drift="ramp").graph
     with pytest.warns(ConvergenceWarning, match="DynIBCC did not settle in 2 iterations.*Raise max_iter"):
         fit = cg.DynIBCC(max_iter=2).fit(graph)
     assert not fit.converged
     assert fit.n_iter == 2
+    with pytest.warns(ConvergenceWarning, match="still changed by [0-9]"):
+        cg.DynIBCC(max_iter=2, noise_scale="auto").fit(graph)

@@ -151,10 +151,19 @@ def test_lines_over_time_have_bands():
         np.testing.assert_array_equal(line.get_ydata(), history.mean[:, row, 1])
         assert line.get_drawstyle() == "steps-post"
         assert line.get_linestyle() == style
-        assert to_hex(line.get_color()).upper() == HUES[1]
+        assert to_hex(line.get_color()).upper() == HUES[row]
         assert band_at(band, 0.0) == pytest.approx((low[0, row, 1], high[0, row, 1]))
     assert legend(ax) == ["says yes when it is no", "says yes when it is yes"]
     assert ax.get_ylabel() == "probability of the label"
+
+
+def test_lines_over_own_responses():
+    history = history_of(9, ("no", "yes"), ("no", "yes"))
+    ax = cg.plot.confusion_history(history, against="responses")
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.arange(1, 10))
+    assert ax.get_xlabel() == "own responses so far"
+    with pytest.raises(ParameterError, match="against='steps' is not a choice"):
+        cg.plot.confusion_history(history, against="steps")
 
 
 @pytest.mark.parametrize(
@@ -172,10 +181,10 @@ def test_which_labels_are_drawn(classes, labels, chosen, expected):
     history = history_of(6, classes, labels)
     ax = cg.plot.confusion_history(history, labels=chosen)
     assert legend(ax) == [f"says {pair[0]} when it is {pair[2]}" for pair in expected]
+    assert len({(line.get_color(), line.get_linestyle()) for line in ax.lines}) == len(expected)
     for line, pair in zip(ax.lines, expected, strict=True):
         row, column = classes.index(pair[2]), labels.index(pair[0])
         np.testing.assert_array_equal(line.get_ydata(), history.mean[:, row, column])
-        assert to_hex(line.get_color()).upper() == HUES[column]
 
 
 @pytest.mark.parametrize(
@@ -277,8 +286,8 @@ def test_histories_are_not_drawn_with_bad_options(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"volunteers": []}, "There are no volunteers"),
-        ({"volunteers": "v0"}, "must be several values"),
+        ({"volunteers": []}, "names nobody"),
+        ({"volunteers": "v0"}, r"must be several ids, such as volunteers=\['v0'\]"),
         ({"volunteers": ["v0", "v1", "v2"]}, r"2 volunteers of those named .*: 'v1', 'v2'. Leave them out"),
         ({"against": "years"}, "against='years' is not a choice"),
         ({"level": 0}, "level=0 must lie between 0 and 1"),
