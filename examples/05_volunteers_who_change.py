@@ -23,13 +23,9 @@ for found in (static, fit):
     print(f"{found.model:<8} is right about {right:.1%} of the items")
 
 # %% Who changed when? Where a row moved beyond what its uncertainty explains.
-changes = [(name, change) for name in graph.volunteers.ids for change in fit.confusion.of(name).changes()]
-print(f"{len({name for name, _ in changes})} of {len(graph.volunteers)} volunteers changed beyond doubt; for instance")
-for name, change in sorted(changes, key=lambda found: found[1].size)[:3]:
-    print(
-        f"  {name} around {change.time:%d %B}: says {change.label} to a {change.true_class} "
-        f"{-change.size:.0%} less often than before"
-    )
+changes = fit.confusion.changes_to_frame()
+print(f"{changes['volunteer'].nunique()} of {len(graph.volunteers)} volunteers changed beyond doubt; the most of them:")
+print(changes.drop(columns=["start", "stop"]).head(3).to_string(index=False))
 
 # %% Beside the truth.
 chosen = graph.volunteers.ids[:4].tolist()
