@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crowdgraph import errors, evaluation, models, plot, simulate, testing
+    from crowdgraph import errors, evaluation, models, networks, plot, simulate, testing
     from crowdgraph.core.changes import ConfusionChange
     from crowdgraph.core.clock import Clock
     from crowdgraph.core.communities import Communities, CommunityTrack
@@ -67,6 +67,7 @@ __all__ = [
     "evaluation",
     "load",
     "models",
+    "networks",
     "plot",
     "read_csv",
     "read_panoptes",
@@ -105,7 +106,7 @@ _HOMES = {
     "read_panoptes": "crowdgraph.io.panoptes",
     "read_parquet": "crowdgraph.io.parquet",
 }
-_MODULES = ("errors", "evaluation", "models", "plot", "simulate", "testing")
+_MODULES = ("errors", "evaluation", "models", "networks", "plot", "simulate", "testing")
 
 
 def __getattr__(name: str) -> Any:

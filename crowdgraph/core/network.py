@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,23 @@ class VolunteerNetwork(ByVolunteer, Result):
         """The ids of volunteers without a neighbour."""
         return np.asarray(self.ids[self.degree == 0])
 
+    @cached_property
+    def components(self) -> Array:
+        """The number of the connected part that each volunteer is in, of shape (V,); the largest part is 0."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        _, found = connected_components(csr_array(self.weights), directed=False)
+        sizes = np.bincount(found, minlength=1)
+        rank = np.empty_like(sizes)
+        rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+        return sealed(rank[found])
+
+    def subnetwork(self, volunteers: Iterable[Hashable]) -> VolunteerNetwork:
+        """The network of some of the volunteers, in the order named, with the weights between them."""
+        codes = self.table.codes(volunteers)
+        return replace(self, ids=self.ids[codes], weights=self.weights[codes][:, codes])
+
     def to_networkx(self) -> Any:
         """A `networkx.Graph` with volunteer ids as nodes and `weight` on the edges."""
         from crowdgraph.io.networkx import network_to_networkx
@@ -124,6 +141,14 @@ class VolunteerNetwork(ByVolunteer, Result):
         )
 
 
+def _asymmetry(matrix: Array) -> float:
+    """The largest difference of a dense matrix from its transpose, worked out in strips: it may fill the memory."""
+    strips = range(0, len(matrix), max(1, 2**24 // max(len(matrix), 1)))
+    height = strips.step
+    gaps = (np.abs(matrix[row : row + height] - matrix[:, row : row + height].T).max() for row in strips)
+    return float(max(gaps, default=0.0))
+
+
 def _checked(weights: Any, n_volunteers: int) -> Any:
     """Read-only weights: square, finite, not negative, symmetric, without self-loops."""
     from scipy.sparse import csr_array, issparse
@@ -142,7 +167,7 @@ def _checked(weights: Any, n_volunteers: int) -> Any:
         raise ResultError(f"Weights must not be negative; the smallest is {values.min():g}.")
     if matrix.diagonal().any():
         raise ResultError("The network has self-loops; set the diagonal of the weights to zero.")
-    gap = abs(matrix - matrix.T).max() if n_volunteers else 0.0
+    gap = abs(matrix - matrix.T).max() if issparse(matrix) else _asymmetry(matrix)
     if gap > 1e-12 * max(1.0, values.max() if values.size else 1.0):
         raise ResultError(f"Weights must be symmetric; they differ from their transpose by up to {gap:g}.")
     if issparse(matrix):

@@ -1,0 +1,135 @@
+"""Who works on the same things: volunteers linked by the items they have in common."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+
+from crowdgraph.core.clock import UNITS
+from crowdgraph.core.columns import Array
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.errors import ParameterError, TimeError
+from crowdgraph.networks.volunteers import experienced
+
+__all__ = ["task_cooccurrence"]
+
+
+def task_cooccurrence(
+    graph: CrowdGraph,
+    *,
+    min_responses: int = 10,
+    half_life: float | dt.timedelta | np.timedelta64 | None = None,
+    prior: tuple[float, float] | None = None,
+) -> VolunteerNetwork:
+    r"""Link volunteers by the share of their items that they have in common.
+
+    .. math:: w_{mn} = \frac{\text{items that both answered}}{\tfrac{1}{2} (N_m + N_n)},
+
+    where :math:`N_m` is how many items volunteer `m` answered. It is 1 for volunteers with the same items. For what
+    could be known at a moment, make it from ``graph.before(moment)``.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    min_responses
+        Volunteers with fewer answers are left out; their shares would be chance.
+    half_life
+        The age at which an item counts half, from the last response of the graph back: a timedelta for datetimes, a
+        number for other times. All count the same if left out.
+    prior
+        A Beta prior (a, b) on the probability to share an item: the weight becomes :math:`(c + a) / (n + a + b)`, with
+        `c` and `n` above and below the line. It makes links between volunteers with few items less sure. Pairs
+        without a common item stay unlinked.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=20, n_responses=2000, n_communities=2, mixing=0, seed=0).graph
+    >>> cg.networks.task_cooccurrence(graph)
+    VolunteerNetwork(task_cooccurrence: 20 volunteers, 90 edges, density 0.474, 0 isolated)
+    """
+    from scipy.sparse import csr_array
+
+    chosen = experienced(graph, min_responses)
+    above, below = _checked_prior(prior)
+    met = _meetings(graph, chosen, half_life)
+    common = csr_array(met @ met.T)
+    n_items = common.diagonal()
+    common.setdiag(0)
+    common.eliminate_zeros()
+    rows = np.repeat(np.arange(len(chosen)), np.diff(common.indptr))
+    shared = (n_items[rows] + n_items[common.indices]) / 2
+    weights = csr_array(((common.data + above) / (shared + above + below), common.indices, common.indptr), common.shape)
+    return VolunteerNetwork(
+        ids=graph.volunteers.ids[chosen],
+        weights=weights,
+        method="task_cooccurrence",
+        params={"min_responses": min_responses, "half_life": half_life, "prior": prior},
+    )
+
+
+def _meetings(graph: CrowdGraph, chosen: Array, half_life: Any) -> Any:
+    """Volunteers by items, (V, N): one where a volunteer answered an item, less where that was long ago.
+
+    The square of an entry is what the item counts, so that two volunteers who met it at the same time share as much.
+    """
+    from scipy.sparse import csr_array
+
+    responses = graph.responses
+    place = np.full(len(graph.volunteers), -1)
+    place[chosen] = np.arange(len(chosen))
+    counted = np.flatnonzero((responses.label >= 0) & (place[responses.volunteer] >= 0))
+    rows, items = place[responses.volunteer[counted]], responses.item[counted]
+    # Of several answers to an item the last counts; responses are in order of time.
+    _, last = np.unique((rows * len(graph.items) + items)[::-1], return_index=True)
+    last = len(counted) - 1 - last
+    values = _kept(graph, counted[last], half_life)
+    return csr_array((values, (rows[last], items[last])), shape=(len(chosen), len(graph.items)))
+
+
+def _kept(graph: CrowdGraph, answers: Array, half_life: Any) -> Array:
+    """The square root of what each answer counts."""
+    if half_life is None:
+        return np.ones(len(answers))
+    times = graph.responses.time
+    ticks = (times.view(np.int64) if times.dtype.kind == "M" else times).astype(np.float64)
+    return np.asarray(0.5 ** ((ticks[-1] - ticks[answers]) / (2 * _in_ticks(graph, half_life))))
+
+
+def _in_ticks(graph: CrowdGraph, half_life: Any) -> float:
+    """A half-life in ticks of the graph's times."""
+    clock, times = graph.responses.clock, graph.responses.time
+    timed = isinstance(half_life, dt.timedelta | np.timedelta64)
+    if clock.kind == "datetime":
+        if not timed:
+            raise TimeError(
+                f"half_life={half_life!r} has no unit, and the graph's times are datetimes; give a timedelta, such as "
+                "datetime.timedelta(days=30)."
+            )
+        ticks = float(np.timedelta64(half_life) / np.timedelta64(1, "s")) * UNITS[np.datetime_data(times.dtype)[0]]
+    elif timed or isinstance(half_life, bool) or not isinstance(half_life, int | float | np.number):
+        raise TimeError(
+            f"half_life={half_life!r} must be a number, since the graph's times are "
+            + ("row numbers." if clock.kind == "order" else "numbers.")
+        )
+    else:
+        ticks = float(half_life)
+    if not 0 < ticks < np.inf:
+        raise ParameterError(f"half_life={half_life!r} must be longer than nothing.")
+    return ticks
+
+
+def _checked_prior(prior: Any) -> tuple[float, float]:
+    if prior is None:
+        return 0.0, 0.0
+    try:
+        above, below = (float(value) for value in prior)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"prior={prior!r} must be a pair (a, b) of numbers, such as (1, 9).") from error
+    if not (0 < above < np.inf and 0 < below < np.inf):
+        raise ParameterError(f"prior={prior!r} must be a pair of numbers above zero.")
+    return above, below

@@ -1,0 +1,33 @@
+"""Which volunteers a network is of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdgraph.core.clock import Moment
+from crowdgraph.core.columns import Array
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import ParameterError
+
+__all__ = ["experienced"]
+
+
+def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None) -> Array:
+    """The codes of volunteers with at least so many answers until a moment."""
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"A network is made from a CrowdGraph; got a {type(graph).__name__}.")
+    if isinstance(min_responses, bool) or not isinstance(min_responses, int | np.integer) or min_responses < 0:
+        raise ParameterError(f"min_responses={min_responses!r} must be a whole number from 0 up.")
+    responses = graph.responses
+    counted = responses.label >= 0
+    if at is not None:
+        counted &= responses.clock.reached(responses.time, at)
+    n_answers = np.bincount(responses.volunteer[counted], minlength=len(graph.volunteers))
+    chosen = np.flatnonzero(n_answers >= min_responses)
+    if not len(chosen):
+        most = int(n_answers.max(initial=0))
+        raise ParameterError(
+            f"No volunteer has {min_responses:,} answers or more (the most is {most:,}), so there is nobody to link; "
+            "lower min_responses."
+        )
+    return chosen
