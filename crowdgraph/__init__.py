@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crowdgraph import errors, evaluation, models, networks, plot, simulate, testing
+    from crowdgraph import communities, errors, evaluation, models, networks, plot, simulate, testing
+    from crowdgraph.communities.leiden import Leiden
     from crowdgraph.core.changes import ConfusionChange
     from crowdgraph.core.clock import Clock
     from crowdgraph.core.communities import Communities, CommunityTrack
@@ -57,12 +58,14 @@ __all__ = [
     "GibbsIBCC",
     "Gold",
     "Influence",
+    "Leiden",
     "MajorityVote",
     "MeanScore",
     "ModelFit",
     "VolunteerNetwork",
     "WeightedMajority",
     "WeightedSum",
+    "communities",
     "errors",
     "evaluation",
     "load",
@@ -95,6 +98,7 @@ _HOMES = {
     "Gold": "crowdgraph.core.gold",
     "IBCC": "crowdgraph.models.ibcc",
     "Influence": "crowdgraph.core.influence",
+    "Leiden": "crowdgraph.communities.leiden",
     "MajorityVote": "crowdgraph.models.majority_vote",
     "MeanScore": "crowdgraph.models.mean_score",
     "ModelFit": "crowdgraph.core.fit",
@@ -106,7 +110,7 @@ _HOMES = {
     "read_panoptes": "crowdgraph.io.panoptes",
     "read_parquet": "crowdgraph.io.parquet",
 }
-_MODULES = ("errors", "evaluation", "models", "networks", "plot", "simulate", "testing")
+_MODULES = ("communities", "errors", "evaluation", "models", "networks", "plot", "simulate", "testing")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Checks for models, shipped so that those who write their own can use them."""
+"""Checks for models and detectors, shipped so that those who write their own can use them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array
+from crowdgraph.communities.base import Detector
+from crowdgraph.core.columns import Array, object_array
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Model
 from crowdgraph.models.majority_vote import MajorityVote
 from crowdgraph.simulate.crowd import Group, SimulatedCrowd, crowd
 
-__all__ = ["ExactPosterior", "check_model", "exact_posterior"]
+__all__ = ["ExactPosterior", "check_detector", "check_model", "exact_posterior"]
 
 
 class ExactPosterior(NamedTuple):
@@ -186,3 +188,60 @@ def _check_silent_volunteer(fit: ModelFit) -> None:
         return
     silent = fit.confusion.of("nobody").latest().concentration
     assert_allclose(silent, fit.prior.of("nobody"), err_msg="a volunteer without responses left the prior")
+
+
+def check_detector(detector: Detector, *, seed: int = 0) -> None:
+    """Raise `AssertionError` unless a detector keeps the promises that all detectors make.
+
+    Participations are not negative and sum to one, to zero for those without neighbours; communities are ordered by
+    size; the same seed gives the same bits; names of volunteers and the unit of the weights do not matter; the network
+    stays as it is; and planted communities that hardly anything links are found.
+
+    Parameters
+    ----------
+    detector
+        The detector.
+    seed
+        The seed of the planted network and of the detector.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> check_detector(cg.Leiden())
+    """
+    network, planted = _planted_network(seed)
+    before = network.weights.copy()
+    found = detector.detect(network, seed=seed)
+    assert (network.weights != before).nnz == 0, "the network was changed"
+    assert (found.participation >= 0).all()
+    assert_allclose(found.participation.sum(axis=1), planted >= 0, atol=1e-9)
+    assert_array_equal(found.assignment < 0, planted < 0, "only volunteers without neighbours belong to none")
+    assert (np.diff(found.sizes) <= 0).all(), "communities are not ordered by size"
+    again = detector.detect(network, seed=seed)
+    assert_array_equal(again.participation, found.participation, "the same seed gave other communities")
+    names = object_array(f"renamed {volunteer}" for volunteer in network.ids)
+    same = {
+        "other names of volunteers": VolunteerNetwork(ids=names, weights=network.weights, method=network.method),
+        "another unit of the weights": VolunteerNetwork(
+            ids=network.ids, weights=1024 * network.weights, method=network.method
+        ),
+    }
+    for what, other in same.items():
+        groups = detector.detect(other, seed=seed)
+        assert_array_equal(groups.assignment, found.assignment, f"{what} changed the communities")
+    pairs = {*zip(planted.tolist(), found.assignment.tolist(), strict=True)}
+    assert len(pairs) == len(set(planted.tolist())) == len(found) + 1, "planted communities were not found"
+
+
+def _planted_network(seed: int) -> tuple[VolunteerNetwork, Array]:
+    """Communities of 40, 30 and 20 volunteers, half of whose pairs are linked, few between them; and two loners."""
+    from scipy.sparse import csr_array
+
+    rng = np.random.default_rng(seed)
+    planted = rng.permutation(np.repeat([0, 1, 2, -1], [40, 30, 20, 2]))
+    together = (planted[:, None] == planted) & (planted >= 0)
+    apart = (planted[:, None] >= 0) & (planted >= 0)
+    linked = np.triu(rng.random(together.shape) < np.where(together, 0.5, 0.01 * apart), 1)
+    upper = linked * rng.uniform(0.5, 1, linked.shape)
+    ids = object_array(f"volunteer {code}" for code in range(len(planted)))
+    return VolunteerNetwork(ids=ids, weights=csr_array(upper + upper.T), method="planted"), planted

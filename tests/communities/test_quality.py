@@ -1,0 +1,99 @@
+"""Quality of communities against networkx, igraph and sums written out."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
+
+import crowdgraph as cg
+from crowdgraph.errors import AlignmentError, ParameterError
+
+quality = cg.communities.quality
+
+
+@st.composite
+def cases(draw):
+    """A random weighted network, dense or sparse, and an assignment of all volunteers."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n = draw(st.integers(2, 14))
+    upper = np.triu(rng.uniform(0.1, 3, (n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.15, 0.5, 1]))), 1)
+    weights = upper + upper.T
+    network = cg.VolunteerNetwork(
+        ids=range(n), weights=csr_array(weights) if draw(st.booleans()) else weights, method="drawn"
+    )
+    return network, rng.integers(0, draw(st.integers(1, 4)), n), rng
+
+
+@given(cases())
+@settings(max_examples=60, deadline=None)
+def test_modularity_and_coverage_are_those_of_networkx_and_igraph(case):
+    network, assignment, _ = case
+    graph, groups = network.to_networkx(), [set(np.flatnonzero(assignment == k)) for k in np.unique(assignment)]
+    found = quality.modularity(network, assignment)
+    if network.n_edges:
+        assert abs(found - nx.community.modularity(graph, groups)) < 1e-12
+        assert abs(found - network.to_igraph().modularity(assignment.tolist(), weights="weight")) < 1e-12
+        inside = sum(graph.subgraph(group).size(weight="weight") for group in groups)
+        assert_allclose(quality.coverage(network, assignment), inside / graph.size(weight="weight"))
+    else:
+        assert found == 0
+        assert quality.coverage(network, assignment) == 1
+
+
+@given(cases())
+@settings(max_examples=40, deadline=None)
+def test_conductance_is_networkxs(case):
+    network, assignment, _ = case
+    graph, found = network.to_networkx(), quality.conductance(network, assignment)
+    for k in range(len(found)):
+        group = set(np.flatnonzero(assignment == k))
+        strength = [sum(network.strength[list(part)]) for part in (group, set(graph) - group)]
+        if min(strength) > 0:
+            assert_allclose(found[k], nx.conductance(graph, group, weight="weight"))
+        else:
+            assert np.isnan(found[k])
+
+
+@given(cases())
+@settings(max_examples=40, deadline=None)
+def test_soft_modularity_is_the_mean_over_drawn_memberships_of_pairs(case):
+    """Two ends that draw their communities by participation are in the same one with probability u'u."""
+    network, _, rng = case
+    shares = rng.dirichlet(np.ones(3), len(network))
+    weights = network.weights.toarray() if not isinstance(network.weights, np.ndarray) else network.weights
+    total = weights.sum()
+    expected = 0.0
+    if total:
+        null = np.outer(network.strength, network.strength) / total
+        expected = ((weights - null) * (shares @ shares.T)).sum() / total
+    assert abs(quality.soft_modularity(network, shares) - expected) < 1e-12
+
+
+@given(cases())
+@settings(max_examples=30, deadline=None)
+def test_those_of_no_community_are_communities_of_one(case):
+    network, assignment, rng = case
+    nobody = rng.random(len(assignment)) < 0.4
+    alone = np.where(nobody, assignment.max() + 1 + np.arange(len(assignment)), assignment)
+    found = quality.modularity(network, np.where(nobody, -1, assignment))
+    assert abs(found - quality.modularity(network, alone)) < 1e-12
+
+
+def test_communities_of_a_larger_network_and_of_another():
+    network = cg.VolunteerNetwork(ids="ab", weights=[[0, 1], [1, 0]], method="by hand")
+    found = cg.Communities(ids="cba", participation=np.eye(3)[[0, 1, 1]], modularity=0, method="by hand")
+    assert quality.modularity(network, found) == 0
+    with pytest.raises(AlignmentError, match="lack 1 of the network's volunteers, such as 'b'"):
+        quality.modularity(network, cg.Communities(ids="a", participation=[[1.0]], modularity=0, method="by hand"))
+
+
+@pytest.mark.parametrize("assignment", [[0], [0, 1, 1], [0.5, 1], [0, -2], "ab"])
+def test_bad_assignments(assignment):
+    network = cg.VolunteerNetwork(ids="ab", weights=[[0, 1], [1, 0]], method="by hand")
+    with pytest.raises(ParameterError, match="An assignment of 2 volunteers must be as many whole numbers"):
+        quality.modularity(network, assignment)
+    with pytest.raises(ParameterError, match="Participations of 2 volunteers"):
+        quality.soft_modularity(network, np.ones((3, 2)))
