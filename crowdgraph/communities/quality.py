@@ -81,10 +81,10 @@ def conductance(network: VolunteerNetwork, communities: Communities | ArrayLike)
     as for `modularity`.
     """
     shares = _one_hot(_assignment(network, communities))
-    strength = network.strength @ shares
-    inside = (shares * (network.weights @ shares)).sum(axis=0)
-    smaller = np.minimum(strength, network.strength.sum() - strength)
-    return np.asarray((strength - inside) / np.where(smaller > 0, smaller, np.nan))
+    # Summed over the others, not subtracted from the total, so that nothing is left of nobody.
+    leaving = (shares * (network.weights @ (1 - shares))).sum(axis=0)
+    smaller = np.minimum(network.strength @ shares, network.strength @ (1 - shares))
+    return np.asarray(leaving / np.where(smaller > 0, smaller, np.nan))
 
 
 def _assignment(network: VolunteerNetwork, communities: Communities | ArrayLike) -> Array:

@@ -44,7 +44,7 @@ def test_modularity_and_coverage_are_those_of_networkx_and_igraph(case):
 
 
 @given(cases())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_conductance_is_networkxs(case):
     network, assignment, _ = case
     graph, found = network.to_networkx(), quality.conductance(network, assignment)
