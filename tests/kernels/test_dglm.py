@@ -463,7 +463,7 @@ def written_out(steps, concentration, class_logs, probs, fixed):
             logs[step, j] = weight * (digamma(table[step, j, label]) - digamma(table[step, j].sum()))
         totals[item] += logs[step]
         told = np.array([table[step, j, label] / table[step, j].sum() for j in range(n_classes)])
-        without = probs[item] if fixed[item] else probs[item] / np.exp(logs[step])
+        without = probs[item] if fixed[item] else probs[item] * np.exp(logs[step].min() - logs[step])
         left_out.append(weight * math.log(without @ told / without.sum()))
         expected.append(weight * float(probs[item] @ np.log(told)))
     found = np.exp(totals - totals.max(axis=1, keepdims=True))
