@@ -15,12 +15,11 @@ from crowdgraph.kernels.dglm import Steps, TensorScan, rows, tensor_states
 from crowdgraph.kernels.dglm_compiled import (
     CompiledScan,
     Room,
-    filter_mixed,
     filter_weighted,
     shares,
-    smooth_mixed,
     smooth_weighted,
 )
+from crowdgraph.kernels.dglm_mixed import filter_mixed, smooth_mixed
 from crowdgraph.kernels.dynibcc import CompiledReader, Gathered, TensorReader
 
 STAGES = ("predicted", "filtered", "smoothed")
