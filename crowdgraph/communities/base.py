@@ -12,6 +12,7 @@ from crowdgraph.communities.quality import modularity
 from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.settings import check_seed
 from crowdgraph.errors import ParameterError
 
 __all__ = ["Detector"]
@@ -47,8 +48,7 @@ class Detector(ABC):
                 f"Communities are detected in a VolunteerNetwork; got a {type(network).__name__}. Make one with "
                 "crowdgraph.networks.pi_similarity(graph) or task_cooccurrence(graph)."
             )
-        if seed is not None and (not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0):
-            raise ParameterError(f"seed={seed!r} must be a whole number from 0 up, or None to draw anew each time.")
+        check_seed(seed)
         linked = network.degree > 0
         shares = np.zeros((len(network), 0))
         if linked.any():

@@ -12,7 +12,7 @@ import numpy as np
 from crowdgraph.communities.base import Detector
 from crowdgraph.core.columns import Array
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ParameterError
+from crowdgraph.core.settings import check_positive, check_whole
 
 __all__ = ["Leiden"]
 
@@ -49,12 +49,8 @@ class Leiden(Detector):
     restarts: int = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.resolution, bool) or not isinstance(self.resolution, int | float | np.number):
-            raise ParameterError(f"resolution={self.resolution!r} must be a number above zero.")
-        if not 0 < self.resolution < np.inf:
-            raise ParameterError(f"resolution={self.resolution!r} must be a number above zero.")
-        if isinstance(self.restarts, bool) or not isinstance(self.restarts, int | np.integer) or self.restarts < 1:
-            raise ParameterError(f"restarts={self.restarts!r} must be a whole number from 1 up.")
+        check_positive("resolution", self.resolution)
+        check_whole("restarts", self.restarts)
 
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Array:  # noqa: ARG002 - quick
         import igraph

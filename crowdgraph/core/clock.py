@@ -14,7 +14,7 @@ import numpy as np
 from crowdgraph.core.columns import Array, listed
 from crowdgraph.errors import TimeError, one_of
 
-__all__ = ["Clock", "ClockKind", "Moment", "is_finite", "is_sorted", "iso_datetime", "zone_info"]
+__all__ = ["Clock", "ClockKind", "Moment", "is_finite", "is_sorted", "iso_datetime", "ticks", "zone_info"]
 
 ClockKind = Literal["order", "number", "datetime"]
 EPOCH = dt.datetime(1970, 1, 1)
@@ -75,12 +75,12 @@ class Clock:
         """How many of the sorted times lie before the moment (or at it, if inclusive)."""
         floor, exact = self._floor(moment, times.dtype)
         side: Literal["left", "right"] = "right" if inclusive or not exact else "left"
-        return int(np.searchsorted(_ticks(times), floor, side=side))
+        return int(np.searchsorted(ticks(times), floor, side=side))
 
     def reached(self, times: Array, moment: Moment) -> Array:
         """For each time, whether it is at or before the moment."""
         floor, _ = self._floor(moment, times.dtype)
-        return np.asarray(_ticks(times) <= floor)
+        return np.asarray(ticks(times) <= floor)
 
     def shown(self, times: Array) -> list[Any]:
         """Times as Python values: ints, floats, or datetimes in the graph's zone (NumPy's where they are finer)."""
@@ -155,7 +155,8 @@ def iso_datetime(text: str) -> tuple[dt.datetime, int]:
     return dt.datetime.fromisoformat(stripped), int(fraction[1].ljust(3, "0")) if fraction else 0
 
 
-def _ticks(times: Array) -> Array:
+def ticks(times: Array) -> Array:
+    """Times as plain numbers; datetimes as how many of their units lie after 1970."""
     return times.view(np.int64) if times.dtype.kind == "M" else times
 
 

@@ -15,6 +15,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit, Origin
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.core.settings import check_seed
 from crowdgraph.errors import (
     CollapsedFitWarning,
     ConvergenceWarning,
@@ -24,7 +25,7 @@ from crowdgraph.errors import (
     warn,
 )
 
-__all__ = ["Answers", "Findings", "Job", "Model", "check_bool", "check_positive", "check_whole", "is_number"]
+__all__ = ["Answers", "Findings", "Job", "Model"]
 
 
 class Answers:
@@ -156,8 +157,7 @@ class Model(ABC):
                 f"The graph has the single class {graph.classes[0]!r}, so there is nothing to tell apart. Name all "
                 "classes that may be true with classes=[...] when building the graph."
             )
-        if seed is not None and (not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0):
-            raise ParameterError(f"seed={seed!r} must be a whole number from 0 up, or None to draw anew each time.")
+        check_seed(seed)
         if not (graph.responses.label >= 0).any():
             raise InputError(
                 "The graph has no answers, so there is nothing to combine. Is it a view of a time before the first one?"
@@ -171,7 +171,7 @@ class Model(ABC):
             warn(
                 f"{n_repeats:,} of {len(graph.responses):,} responses repeat a volunteer and item, and this model "
                 "takes them for independent answers. Keep one of each with duplicates='first' or 'last' when building "
-                "the graph.",
+                "the graph, or use DynIBCC, to which they are steps of their own.",
                 RepeatedAnswersWarning,
             )
 
@@ -203,26 +203,3 @@ def _has_collapsed(item_probs: Array, graph: CrowdGraph) -> bool:
     cells = graph.responses.item[answered].astype(np.int64) * n_labels + graph.responses.label[answered]
     tallies = np.bincount(cells, minlength=len(graph.items) * n_labels).reshape(-1, n_labels)[free]
     return len(np.unique(tallies.argmax(axis=1))) > 1
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a real number, of Python or of NumPy."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def check_positive(name: str, value: object) -> None:
-    """Raise unless a setting is a finite number above zero."""
-    if not is_number(value) or not 0 < value < float("inf"):  # type: ignore[operator]
-        raise ParameterError(f"{name}={value!r} must be a number above zero.")
-
-
-def check_bool(name: str, value: object) -> None:
-    """Raise unless a setting is True or False."""
-    if not isinstance(value, bool):
-        raise ParameterError(f"{name}={value!r} must be True or False.")
-
-
-def check_whole(name: str, value: object, *, least: int = 1) -> None:
-    """Raise unless a setting is a whole number, not too small."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ParameterError(f"{name}={value!r} must be a whole number from {least} up.")

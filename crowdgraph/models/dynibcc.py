@@ -12,8 +12,9 @@ from crowdgraph.core.columns import Array, sealed
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
 from crowdgraph.errors import ForgettingWarning, InputError, NoTimesWarning, ParameterError, TimeError, one_of, warn
-from crowdgraph.models.base import Findings, Job, Model, check_bool, check_positive, check_whole, is_number
+from crowdgraph.models.base import Findings, Job, Model
 from crowdgraph.models.ibcc import IBCC
 from crowdgraph.models.priors import (
     ClassPrior,

@@ -13,8 +13,9 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.core.settings import check_bool, check_positive, check_whole
 from crowdgraph.errors import ParameterError, one_of
-from crowdgraph.models.base import Findings, Job, Model, check_bool, check_positive, check_whole
+from crowdgraph.models.base import Findings, Job, Model
 from crowdgraph.models.priors import (
     ClassPrior,
     ConfusionPrior,

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crowdgraph.core.clock import ticks
 from crowdgraph.core.columns import Array, sealed
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
@@ -130,8 +131,8 @@ def prepare_scan(graph: CrowdGraph, *, published: bool) -> None:
 
 def _elapsed(times: Array, starts: Array) -> Array:
     """Ticks since the volunteer's step before; none before the first."""
-    ticks = (times.view(np.int64) if times.dtype.kind == "M" else times).astype(np.float64)
-    elapsed = np.diff(ticks, prepend=ticks[:1])
+    counted = ticks(times).astype(np.float64)
+    elapsed = np.diff(counted, prepend=counted[:1])
     elapsed[starts[:-1][np.diff(starts) > 0]] = 0
     return elapsed
 

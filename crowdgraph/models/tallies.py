@@ -8,8 +8,9 @@ import numpy as np
 
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.settings import is_number
 from crowdgraph.errors import GoldError, ParameterError, shown, suggestion
-from crowdgraph.models.base import Answers, Findings, is_number
+from crowdgraph.models.base import Answers, Findings
 
 __all__ = ["check_factor", "learned_log_weights", "mean_score_findings", "vote_findings"]
 

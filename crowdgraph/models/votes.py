@@ -9,8 +9,8 @@ import numpy as np
 
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.settings import is_number
 from crowdgraph.errors import ParameterError, shown, suggestion
-from crowdgraph.models.base import is_number
 
 __all__ = ["Scores", "Votes", "label_scores", "vote_codes"]
 

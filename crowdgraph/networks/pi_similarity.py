@@ -12,6 +12,7 @@ from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.settings import check_whole
 from crowdgraph.errors import NotAnnotatedError, ParameterError, one_of
 from crowdgraph.networks.volunteers import experienced
 
@@ -69,8 +70,7 @@ def pi_similarity(
     if neighbours is None:
         weights = _dense(snapshot.mean[chosen], distance)
     else:
-        if isinstance(neighbours, bool) or not isinstance(neighbours, int | np.integer) or neighbours < 1:
-            raise ParameterError(f"neighbours={neighbours!r} must be a whole number from 1 up, or None for all.")
+        check_whole("neighbours", neighbours)
         weights = _nearest(snapshot.mean[chosen], min(int(neighbours), len(chosen) - 1), distance)
     return VolunteerNetwork(
         ids=graph.volunteers.ids[chosen],

@@ -7,6 +7,7 @@ import numpy as np
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.settings import check_whole
 from crowdgraph.errors import ParameterError
 
 __all__ = ["experienced"]
@@ -16,8 +17,7 @@ def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None)
     """The codes of volunteers with at least so many answers until a moment."""
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"A network is made from a CrowdGraph; got a {type(graph).__name__}.")
-    if isinstance(min_responses, bool) or not isinstance(min_responses, int | np.integer) or min_responses < 0:
-        raise ParameterError(f"min_responses={min_responses!r} must be a whole number from 0 up.")
+    check_whole("min_responses", min_responses, least=0)
     responses = graph.responses
     counted = responses.label >= 0
     if at is not None:
