@@ -1,7 +1,9 @@
 """Communities in networks of volunteers."""
 
 from crowdgraph.communities import quality
+from crowdgraph.communities.agreement import Agreement, agreement
 from crowdgraph.communities.base import Detector
+from crowdgraph.communities.compare import NetworkComparison, compare_networks
 from crowdgraph.communities.leiden import Leiden
 
-__all__ = ["Detector", "Leiden", "quality"]
+__all__ = ["Agreement", "Detector", "Leiden", "NetworkComparison", "agreement", "compare_networks", "quality"]

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crowdgraph.communities.quality import modularity
+from crowdgraph.communities.quality import modularity, soft_modularity
 from crowdgraph.core.columns import Array
-from crowdgraph.core.communities import Communities
+from crowdgraph.core.communities import Communities, largest_first, main_community
+from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.settings import check_seed
 from crowdgraph.errors import ParameterError
 
-__all__ = ["Detector"]
+__all__ = ["Detector", "Found"]
+
+
+class Found(NamedTuple):
+    """What a detector found in a network without isolated volunteers.
+
+    Participation is of shape (V, K), and rows sum to one; relevance is of shape (at least K,), first that of the
+    communities. See `Communities` for both and for the evidence.
+    """
+
+    participation: Array
+    relevance: Array | None = None
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,33 +63,31 @@ class Detector(ABC):
             )
         check_seed(seed)
         linked = network.degree > 0
-        shares = np.zeros((len(network), 0))
+        found = Found(np.zeros((0, 0)))
         if linked.any():
             part = network if linked.all() else network.subnetwork(network.ids[linked])
             found = self._detect(part, seed=None if seed is None else int(seed), progress=progress)
-            shares = np.zeros((len(network), found.shape[1]))
-            shares[linked] = found
-        shares = _largest_first(shares)
+        shares = np.zeros((len(network), found.participation.shape[1]))
+        shares[linked] = found.participation
+        order = largest_first(shares)
+        shares, relevance = shares[:, order], found.relevance
         return Communities(
             ids=network.ids,
             participation=shares,
-            modularity=modularity(network, np.where(linked, shares.argmax(axis=1) if shares.size else -1, -1)),
+            modularity=modularity(network, main_community(shares)),
+            soft_modularity=soft_modularity(network, shares),
             method=self.name,
             params=self.settings(),
+            relevance=None if relevance is None else np.concatenate([relevance[order], relevance[len(order) :]]),
+            evidence=found.evidence,
+            support=network.support,
+            confusion=None if network.origin is None else network.origin.confusion,
         )
 
     @abstractmethod
-    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Array:
-        """The participation, of shape (V, K), in a network without isolated volunteers; rows sum to one."""
+    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:
+        """The communities of a network without isolated volunteers."""
 
     def settings(self) -> dict[str, Any]:
         """The detector's settings by name."""
         return {setting.name: getattr(self, setting.name) for setting in fields(self)}
-
-
-def _largest_first(shares: Array) -> Array:
-    """Columns by how many volunteers are assigned to them, then by participation, then by first members."""
-    if not shares.size:
-        return shares
-    sizes = np.bincount(shares.argmax(axis=1)[shares.sum(axis=1) > 0], minlength=shares.shape[1])
-    return shares[:, np.lexsort((shares.argmax(axis=0), -shares.sum(axis=0).round(9), -sizes))]

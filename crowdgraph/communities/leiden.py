@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
-from threading import Lock
 from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.communities.base import Detector
-from crowdgraph.core.columns import Array
+from crowdgraph.communities.base import Detector, Found
+from crowdgraph.core.draws import drawing
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.settings import check_positive, check_whole
 
 __all__ = ["Leiden"]
-
-# igraph has one source of random numbers for all.
-_DRAWING = Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,20 +47,14 @@ class Leiden(Detector):
         check_positive("resolution", self.resolution)
         check_whole("restarts", self.restarts)
 
-    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Array:  # noqa: ARG002 - quick
-        import igraph
-
+    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:  # noqa: ARG002 - quick
         graph = network.to_igraph()
-        with _DRAWING:
-            igraph.set_random_number_generator(random.Random(seed))  # noqa: S311 - not for secrets
-            try:
-                found = [
-                    graph.community_leiden(
-                        objective_function="modularity", weights="weight", resolution=self.resolution, n_iterations=-1
-                    )
-                    for _ in range(self.restarts)
-                ]
-            finally:
-                igraph.set_random_number_generator(random)
+        with drawing(seed):
+            found = [
+                graph.community_leiden(
+                    objective_function="modularity", weights="weight", resolution=self.resolution, n_iterations=-1
+                )
+                for _ in range(self.restarts)
+            ]
         best = max(found, key=lambda clustering: clustering.quality)
-        return np.asarray(np.eye(len(best))[best.membership])
+        return Found(np.eye(len(best))[best.membership])

@@ -12,6 +12,7 @@ import numpy as np
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.columns import Array, frozen, plain, sealed
 from crowdgraph.core.confusion import ConfusionSnapshot
+from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.result import (
     ByVolunteer,
     Result,
@@ -21,12 +22,67 @@ from crowdgraph.core.result import (
     real_array,
     unique_ids,
 )
-from crowdgraph.errors import ParameterError, ResultError, UnknownIdError
+from crowdgraph.core.settings import check_bool, is_number
+from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, ResultError, UnknownIdError, shown
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["Communities", "CommunityTrack"]
+__all__ = ["COVER_THRESHOLD", "Communities", "CommunityTrack", "covered", "largest_first", "main_community"]
+
+# The participation from which on a volunteer is a member, where volunteers may be members of several communities.
+COVER_THRESHOLD = 0.25
+
+
+def main_community(participation: Array) -> Array:
+    """The community in which each volunteer participates most, the first of equals, of shape (V,); -1 for none."""
+    if not participation.shape[1]:
+        return np.full(len(participation), -1)
+    return np.where(participation.any(axis=1), participation.argmax(axis=1), -1)
+
+
+def largest_first(participation: Array) -> Array:
+    """The numbers of the communities, of shape (K,): by volunteers, then by participation, then by first member.
+
+    Parameters
+    ----------
+    participation
+        How much each volunteer belongs to each community, of shape (V, K).
+
+    Examples
+    --------
+    >>> largest_first(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.9]]))
+    array([1, 0])
+    """
+    main = main_community(participation)
+    members = np.flatnonzero(main >= 0)
+    sizes = np.bincount(main[members], minlength=participation.shape[1])
+    first = np.zeros(len(sizes), dtype=np.int64)
+    # In reverse, so that the first member is what remains.
+    first[main[members[::-1]]] = members[::-1]
+    if len(participation):
+        # Where nobody is assigned, who participates most.
+        first[sizes == 0] = participation[:, sizes == 0].argmax(axis=0)
+    # Rounded, so that sums in another order are the same.
+    return np.lexsort((first, -participation.sum(axis=0).round(9), -sizes))
+
+
+def covered(participation: Array, threshold: float = COVER_THRESHOLD) -> Array:
+    """Who is a member of which communities, of shape (V, K): participation of at least `threshold`, or the largest."""
+    check_threshold(threshold)
+    member = participation >= threshold
+    main = main_community(participation)
+    assigned = np.flatnonzero(main >= 0)
+    member[assigned, main[assigned]] = True
+    return np.asarray(member)
+
+
+def check_threshold(threshold: object) -> None:
+    """Raise unless a participation can be compared with the threshold."""
+    if not is_number(threshold) or not 0 < threshold <= 1:  # type: ignore[operator]
+        raise ParameterError(
+            f"threshold={threshold!r} must be a participation above 0, at most 1, such as {COVER_THRESHOLD}."
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,6 +100,17 @@ class Communities(ByVolunteer, Result):
         Newman's weighted modularity of the hard assignment in the network that was searched.
     method, params
         How the communities were found.
+    soft_modularity
+        Modularity with participations instead of the hard assignment; None if it was not worked out.
+    relevance
+        How much the detector's prior lets each community explain, of shape (at least K,): the communities first, then
+        those that were tried and not needed. None from detectors without such a prior.
+    evidence
+        Whether there are communities at all; None if that was not examined.
+    support
+        How many answers are known of each volunteer, of shape (V,); None if that is not known.
+    confusion
+        The confusion matrices that were compared to find the communities, if they were found so.
 
     Examples
     --------
@@ -60,6 +127,11 @@ class Communities(ByVolunteer, Result):
     modularity: float
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    soft_modularity: float | None = None
+    relevance: Array | None = None
+    evidence: Evidence | None = None
+    support: Array | None = None
+    confusion: ConfusionSnapshot | None = None
 
     def __post_init__(self) -> None:
         ids = unique_ids(self.ids, kind="volunteer")
@@ -73,6 +145,10 @@ class Communities(ByVolunteer, Result):
         if not -1.0 <= self.modularity <= 1.0:
             raise ResultError(f"modularity={self.modularity!r} must lie between -1 and 1.")
         self._set(ids=ids, participation=participation, params=parameters(self.params))
+        if self.relevance is not None:
+            self._set(relevance=real_array("relevance", self.relevance, shape=(None,)))
+        if self.support is not None:
+            self._set(support=real_array("support", self.support, shape=(len(ids),)))
 
     @property
     def name(self) -> str:
@@ -88,10 +164,7 @@ class Communities(ByVolunteer, Result):
     @cached_property
     def assignment(self) -> Array:
         """The community in which each volunteer participates most, of shape (V,); -1 for nobody's."""
-        if len(self) == 0:
-            return sealed(np.full(len(self.ids), -1))
-        best = self.participation.argmax(axis=1)
-        return sealed(np.where(self.participation.sum(axis=1) > 0, best, -1))
+        return sealed(main_community(self.participation))
 
     @property
     def sizes(self) -> Array:
@@ -105,23 +178,166 @@ class Communities(ByVolunteer, Result):
         lived = self.participation.sum(axis=0) > 0
         return [plain(self.ids[code]) if alive else None for code, alive in zip(best, lived, strict=True)]
 
+    @property
+    def order(self) -> Array:
+        """The numbers of the communities, the largest first, of shape (K,).
+
+        Of equally many volunteers, the one with more participation comes first, then the one with the earlier first
+        member. Detectors number their communities so already.
+        """
+        return largest_first(self.participation)
+
+    @property
+    def unassigned(self) -> list[Hashable]:
+        """The volunteers who belong to no community."""
+        return list(self.ids[self.assignment < 0].tolist())
+
+    @cached_property
+    def entropy(self) -> Array:
+        """How mixed each volunteer is, of shape (V,): the entropy of the participations, divided by log K.
+
+        It is 0 for a volunteer of one community, also if there is only one, and 1 for one who is in all K of them
+        alike; NaN for one of none.
+        """
+        from scipy.special import entr
+
+        most = np.log(len(self)) if len(self) > 1 else np.inf
+        share = np.clip(entr(self.participation).sum(axis=1) / most, 0.0, 1.0)
+        return sealed(np.where(self.assignment >= 0, share, np.nan))
+
+    def overlap(self) -> Array:
+        """How many volunteers every two communities share, of shape (K, K): the sum of the products of participations.
+
+        If each volunteer is drawn into one community by participation, twice, entry (k, l) is the expected number who
+        are in `k` first and in `l` then. A row sums to the participation in its community, so it tells with whom that
+        is shared; communities that share nobody have a diagonal matrix.
+
+        Examples
+        --------
+        >>> groups = Communities(ids=["anna", "bert"], participation=[[1.0, 0.0], [0.5, 0.5]], modularity=0.0,
+        ...                      method="by hand")
+        >>> groups.overlap()
+        array([[1.25, 0.25],
+               [0.25, 0.25]])
+        """
+        return np.asarray(self.participation.T @ self.participation)
+
     def members(self, k: int, *, threshold: float | None = None) -> list[Hashable]:
         """The volunteers of community `k`: those assigned to it, or all who participate by at least `threshold`."""
-        if not 0 <= k < len(self):
-            raise ParameterError(f"There is no community {k!r}; communities are numbered 0 to {len(self) - 1}.")
-        chosen = self.assignment == k if threshold is None else self.participation[:, k] >= threshold
-        return list(self.ids[chosen].tolist())
+        if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 0 <= k < len(self):
+            numbers = f"communities are numbered 0 to {len(self) - 1}" if len(self) else "there are none at all"
+            raise ParameterError(f"There is no community {k!r}; {numbers}.")
+        if threshold is None:
+            return list(self.ids[self.assignment == k].tolist())
+        check_threshold(threshold)
+        return list(self.ids[self.participation[:, k] >= threshold].tolist())
+
+    def cover(self, *, threshold: float = COVER_THRESHOLD) -> list[list[Hashable]]:
+        """The volunteers of every community, who may be in several.
+
+        Somebody is in all communities in which they participate by at least `threshold`, and always in the one of
+        their assignment.
+
+        Examples
+        --------
+        >>> groups = Communities(ids=["anna", "bert", "cleo"], method="by hand", modularity=0.1,
+        ...                      participation=[[1.0, 0.0], [0.3, 0.7], [0.1, 0.9]])
+        >>> groups.cover()
+        [['anna', 'bert'], ['bert', 'cleo']]
+        """
+        return [list(self.ids[column].tolist()) for column in covered(self.participation, threshold).T]
 
     def of(self, volunteer: Hashable) -> Array:
         """How much one volunteer participates in each community, of shape (K,)."""
         return np.asarray(self.participation[self.table.code(volunteer)])
 
-    def mean_confusion(self, snapshot: ConfusionSnapshot) -> Array:
-        """The participation-weighted mean confusion of each community, of shape (K, J, L); NaN where nobody belongs."""
-        codes = snapshot.table.codes(self.ids)
-        sums = np.einsum("vk,vjl->kjl", self.participation, snapshot.mean[codes])
-        totals = self.participation.sum(axis=0)
-        return np.asarray(sums / np.where(totals > 0, totals, np.nan)[:, None, None])
+    def mean_confusion(self, snapshot: ConfusionSnapshot | None = None, *, by_responses: bool = False) -> Array:
+        """The participation-weighted mean confusion of each community, of shape (K, J, L); NaN where nobody belongs.
+
+        Parameters
+        ----------
+        snapshot
+            The confusion of the volunteers, such as ``fit.confusion.latest()``; those of no community may be missing.
+            If left out, the matrices that were compared to find the communities.
+        by_responses
+            Whether volunteers also count by their `support`. Those of whom few answers are known look like the prior
+            rather than like their community, and can be most of it.
+        """
+        check_bool("by_responses", by_responses)
+        known = self._known_confusion(snapshot)
+        if by_responses and self.support is None:
+            raise NotAnnotatedError(
+                f"How many answers the volunteers gave is not known to the communities {self.method!r}; leave out "
+                "by_responses=True, or give support= when making them."
+            )
+        belongs = self.assignment >= 0
+        shares = self.participation[belongs]
+        if by_responses:
+            shares = shares * self.support[belongs, None]  # type: ignore[index]
+        mean = known.mean[known.table.codes(self.ids[belongs])]
+        totals = shares.sum(axis=0)
+        return np.asarray(np.tensordot(shares, mean, axes=(0, 0)) / np.where(totals > 0, totals, np.nan)[:, None, None])
+
+    def _known_confusion(self, snapshot: ConfusionSnapshot | None) -> ConfusionSnapshot:
+        """The confusion given or the communities' own, known of everybody who belongs to a community."""
+        known = self.confusion if snapshot is None else snapshot
+        if known is None:
+            raise NotAnnotatedError(
+                f"The communities {self.method!r} were not found from confusion matrices; give some, such as "
+                "fit.confusion.latest()."
+            )
+        if not isinstance(known, ConfusionSnapshot):
+            raise ParameterError(
+                f"Expected a ConfusionSnapshot, such as fit.confusion.latest(); got a {type(known).__name__}."
+            )
+        strangers = [name for name in self.ids[self.assignment >= 0].tolist() if name not in known.table]
+        if strangers:
+            raise AlignmentError(
+                f"The snapshot lacks {len(strangers):,} of the volunteers who belong to communities "
+                f"({shown(strangers, most=3)}). Take it from a fit of the same graph."
+            )
+        return known
+
+    def describe(self, snapshot: ConfusionSnapshot | None = None, *, kind: str = "pandas") -> Any:
+        """One row for each community: how large it is, who stands for it, on how much it rests and how it behaves.
+
+        The columns, of which those about unknown things are left out:
+
+        - ``community``: its number; the last row, -1, is of the volunteers who belong to none, if there are any.
+        - ``volunteers``, ``share``: how many are assigned to it, also as a share of all who are assigned.
+        - ``participation``: the sum of all participations in it.
+        - ``mixed``: the mean `entropy` of its volunteers, from 0 (all in this one only) to 1.
+        - ``centroid``: who participates most.
+        - ``responses``, ``median_responses``, ``few_responses``: how many answers are known of its volunteers, in all
+          and in the middle, and of how many volunteers fewer than 10: a community of those deserves doubt.
+        - ``behaviour``: how its members answer on average, in words by the rule of
+          `crowdgraph.core.behaviour.behaviour`; where it is known how many answers they gave, they count by these.
+
+        Numbers are rounded for reading; `to_frame` and the properties have them in full.
+
+        Parameters
+        ----------
+        snapshot
+            The confusion of the volunteers, as for `mean_confusion`.
+        kind
+            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` to print.
+
+        Examples
+        --------
+        >>> snapshot = ConfusionSnapshot(ids=["anna", "bert", "cleo"], classes=["cat", "dog"], labels=["cat", "dog"],
+        ...                              concentration=[[[9, 1], [1, 9]], [[8, 1], [1, 9]], [[9, 1], [9, 1]]])
+        >>> groups = Communities(ids=["anna", "bert", "cleo", "dora"], method="by hand", modularity=0.1,
+        ...                      participation=[[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.0, 0.0]])
+        >>> print(groups.describe(snapshot, kind="text"))
+        community  volunteers  share  participation  mixed  centroid  behaviour
+                0           2  0.667            1.9   0.23  anna      nearly always right
+                1           1  0.333            1.1      0  cleo      says "cat" to nearly everything
+               -1           1                     0                   belongs to none
+        """
+        from crowdgraph.io.results import described_communities
+
+        known = None if snapshot is None and self.confusion is None else self._known_confusion(snapshot)
+        return described_communities(self, known, kind=kind)
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each volunteer: the community of assignment (-1 for none), and the participation in each.
@@ -139,7 +355,11 @@ class Communities(ByVolunteer, Result):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{size:,}" for size in self.sizes[:8])
         more = ", ..." if len(self) > 8 else ""
-        return f"Communities({self.method}: {len(self)} of sizes {sizes}{more}; modularity {self.modularity:.3f})"
+        found = f"{len(self)} of sizes {sizes}{more}" if len(self) else "none"
+        nobodys = np.count_nonzero(self.assignment < 0)
+        left_out = f"; {nobodys:,} unassigned" if nobodys else ""
+        doubt = "" if self.evidence is None or self.evidence.structured else "; evidence against communities"
+        return f"Communities({self.method}: {found}{left_out}; modularity {self.modularity:.3f}{doubt})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

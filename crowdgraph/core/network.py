@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crowdgraph.core.columns import Array, frozen, sealed
-from crowdgraph.core.result import ByVolunteer, Result, check_known_ids, parameters, unique_ids
-from crowdgraph.errors import ResultError
+from crowdgraph.core.result import ByVolunteer, Result, check_known_ids, parameters, real_array, unique_ids
+from crowdgraph.core.rewiring import rewired_pairs
+from crowdgraph.core.settings import check_seed
+from crowdgraph.errors import ParameterError, ResultError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from crowdgraph.core.communities import Communities
+    from crowdgraph.core.confusion import ConfusionSnapshot
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["VolunteerNetwork"]
+__all__ = ["Origin", "VolunteerNetwork"]
+
+# What is added to the name of the method that made a network, for one drawn from a crowd without communities.
+WITHOUT = " without communities"
+# Where a larger share of pairs is linked, rewiring has no room.
+MOST_REWIRED = 0.5
+
+
+class Origin(ABC):
+    """What a network was made from, and how.
+
+    Both draws tell of the volunteers named, which are all of the network's or some of them, and know no others.
+    """
+
+    #: The confusion matrices that were compared, if any were.
+    confusion: ConfusionSnapshot | None = None
+
+    @abstractmethod
+    def weights(self) -> csr_array | Array:
+        """The weights between the volunteers."""
+
+    @abstractmethod
+    def null(self, volunteers: Array, rng: np.random.Generator) -> Origin:
+        """What the same number of answers would tell of a crowd like these volunteers, but without communities."""
+
+    @abstractmethod
+    def redrawn(self, volunteers: Array, rng: np.random.Generator) -> Origin:
+        """What could as well be, given what is known of the volunteers."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,6 +66,11 @@ class VolunteerNetwork(ByVolunteer, Result):
         Symmetric non-negative weights of shape (V, V): a SciPy CSR array or a dense array, zero on the diagonal.
     method, params
         How the network was made.
+    support
+        How many answers each volunteer's links rest on, of shape (V,); None if that is not known.
+    origin
+        What the network was made from, to draw networks without communities and to redraw it; None if made by hand.
+        It is not saved with a graph.
 
     Examples
     --------
@@ -48,10 +86,14 @@ class VolunteerNetwork(ByVolunteer, Result):
     weights: csr_array | Array
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    support: Array | None = None
+    origin: Origin | None = field(default=None, metadata={"saved": False})
 
     def __post_init__(self) -> None:
         ids = unique_ids(self.ids, kind="volunteer")
         self._set(ids=ids, weights=_checked(self.weights, len(ids)), params=parameters(self.params))
+        if self.support is not None:
+            self._set(support=real_array("support", self.support, shape=(len(ids),)))
 
     @property
     def name(self) -> str:
@@ -102,19 +144,91 @@ class VolunteerNetwork(ByVolunteer, Result):
     def subnetwork(self, volunteers: Iterable[Hashable]) -> VolunteerNetwork:
         """The network of some of the volunteers, in the order named, with the weights between them."""
         codes = self.table.codes(volunteers)
-        return replace(self, ids=self.ids[codes], weights=self.weights[codes][:, codes])
+        support = None if self.support is None else self.support[codes]
+        return replace(self, ids=self.ids[codes], weights=self.weights[codes][:, codes], support=support)
 
-    def to_networkx(self) -> Any:
-        """A `networkx.Graph` with volunteer ids as nodes and `weight` on the edges."""
+    def null(self, *, seed: int | None = None) -> VolunteerNetwork:
+        """A network of the same volunteers, made the same way from a crowd without communities.
+
+        What that is depends on how the network was made; see `networks.pi_similarity` and `networks.task_cooccurrence`.
+        The origin of the network returned is that crowd, and in a part of a network the crowd is like the part. A
+        network that does not know its origin, such as one made by hand or read from a file, is rewired: every volunteer
+        keeps the number of neighbours, and the weights are shuffled over the links.
+
+        Parameters
+        ----------
+        seed
+            The same seed draws the same network.
+
+        Examples
+        --------
+        >>> ring = np.roll(np.eye(8), 1, axis=0)
+        >>> network = VolunteerNetwork(ids=range(8), weights=ring + ring.T, method="ring")
+        >>> network.null(seed=0)
+        VolunteerNetwork(ring without communities: 8 volunteers, 8 edges, density 0.286, 0 isolated)
+        """
+        check_seed(seed)
+        rng = np.random.default_rng(seed)
+        method = self.method.removesuffix(WITHOUT) + WITHOUT
+        if self.origin is None:
+            return replace(self, weights=_rewired(self, rng), method=method)
+        origin = self.origin.null(self.ids, rng)
+        return replace(self, weights=origin.weights(), method=method, origin=origin)
+
+    def redrawn(self, *, seed: int | None = None) -> VolunteerNetwork:
+        """The network as it could as well be, given what is known of its volunteers.
+
+        Confusion matrices are drawn from their posterior; for common items, the items are drawn anew with replacement.
+        The origin of the network returned is what was drawn.
+
+        Parameters
+        ----------
+        seed
+            The same seed draws the same network.
+        """
+        check_seed(seed)
+        if self.origin is None:
+            raise ParameterError(
+                f"The network {self.method!r} does not know what it was made from, so it cannot be drawn anew. Make it "
+                "with networks.pi_similarity or networks.task_cooccurrence; files do not keep it."
+            )
+        origin = self.origin.redrawn(self.ids, np.random.default_rng(seed))
+        return replace(self, weights=origin.weights(), origin=origin)
+
+    def to_networkx(self, *, communities: Communities | None = None) -> Any:
+        """A `networkx.Graph` with volunteer ids as nodes and `weight` on the edges.
+
+        Nodes have `strength`, `support` where it is known, and with `communities` the community of assignment (-1 for
+        none) as `community` and the share in each as `participation_0`, `participation_1` and so on.
+        """
         from crowdgraph.io.networkx import network_to_networkx
 
-        return network_to_networkx(self)
+        return network_to_networkx(self, communities=communities)
 
-    def to_igraph(self) -> Any:
-        """An undirected `igraph.Graph` with vertex attribute `id` and edge attribute `weight`."""
+    def to_igraph(self, *, communities: Communities | None = None) -> Any:
+        """An undirected `igraph.Graph` with vertex attribute `id` and edge attribute `weight`.
+
+        Vertices have the other attributes of `to_networkx`, too.
+        """
         from crowdgraph.io.igraph import network_to_igraph
 
-        return network_to_igraph(self)
+        return network_to_igraph(self, communities=communities)
+
+    def save(self, path: str | PathLike[str], *, communities: Communities | None = None) -> None:
+        """Write a file for Gephi and other tools: GraphML or GEXF, as the name ends in ``.graphml`` or ``.gexf``.
+
+        Nodes are named by their ids as text, which is their label, too; they have the attributes of `to_networkx`.
+
+        Parameters
+        ----------
+        path
+            The file. One that is there is replaced once the new one is written whole.
+        communities
+            Communities of the network's volunteers to put on the nodes.
+        """
+        from crowdgraph.io.network_files import save_network
+
+        save_network(self, path, communities=communities)
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each linked pair: volunteer, neighbour, weight; `kind` is pandas, polars or arrow."""
@@ -139,6 +253,23 @@ class VolunteerNetwork(ByVolunteer, Result):
             f"VolunteerNetwork({self.method}: {len(self):,} volunteers, {self.n_edges:,} edges, "
             f"density {self.density:.3g}, {len(self.isolated):,} isolated)"
         )
+
+
+def _rewired(network: VolunteerNetwork, rng: np.random.Generator) -> Any:
+    """Weights between as many neighbours for everybody, drawn at random."""
+    from scipy.sparse import csr_array, issparse
+
+    if network.density > MOST_REWIRED:
+        raise ParameterError(
+            f"The network {network.method!r} links {network.density:.0%} of all pairs, so that rewiring leaves it much "
+            "as it is and cannot show what chance gives. Make it with networks.pi_similarity, which knows how to draw "
+            "a crowd without communities; files do not keep that."
+        )
+    left, right, values = network.edges()
+    left, right = rewired_pairs(left, right, len(network), rng)
+    upper = csr_array((rng.permutation(values), (left, right)), shape=network.weights.shape)
+    weights = upper + upper.T
+    return weights if issparse(network.weights) else weights.toarray()
 
 
 def _asymmetry(matrix: Array) -> float:

@@ -9,8 +9,10 @@ import numpy as np
 
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.columns import listed
+from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.io.network_files import volunteer_attributes
 from crowdgraph.io.networkx import graph_until, node_annotations
 
 __all__ = ["graph_to_igraph", "network_to_igraph"]
@@ -39,11 +41,13 @@ def graph_to_igraph(graph: CrowdGraph, *, at: Moment | None = None) -> igraph.Gr
     return made
 
 
-def network_to_igraph(network: VolunteerNetwork) -> igraph.Graph:
-    """Volunteer ids as vertex attribute `id`, weights on the edges."""
+def network_to_igraph(network: VolunteerNetwork, *, communities: Communities | None = None) -> igraph.Graph:
+    """Volunteer ids as vertex attribute `id`, weights on the edges; see `VolunteerNetwork.to_igraph`."""
     left, right, weights = network.edges()
     made = igraph.Graph(n=len(network), edges=np.column_stack([left, right]), directed=False)
     made.vs["id"] = network.ids.tolist()
+    for name, values in volunteer_attributes(network, communities).items():
+        made.vs[name] = values
     made.es["weight"] = weights.tolist()
     made["method"] = network.method
     return made

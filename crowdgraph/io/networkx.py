@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from os import PathLike, fspath
 from typing import Any, TypeVar
@@ -14,12 +12,14 @@ import numpy as np
 
 from crowdgraph.core.clock import Clock, Moment
 from crowdgraph.core.columns import is_null, listed
+from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, shown
+from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError
 from crowdgraph.io.columns import Column
 from crowdgraph.io.files import replacing
 from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io.network_files import check_distinct, check_xml, volunteer_attributes
 
 __all__ = [
     "graph_from_networkx",
@@ -32,8 +32,6 @@ __all__ = [
 
 Carried = TypeVar("Carried")
 KINDS = ("volunteer", "item")
-# Characters that XML has no way to write.
-NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # Names to which GEXF gives meanings of its own; attributes of these names get an underscore.
 GEXF_NAMES = ("id", "viz", "parents", "pid", "slices", "start", "end", "weight", "type", "thickness")
 # Node attributes that to_networkx makes from annotations and gold; from_networkx does not take them for attributes.
@@ -186,11 +184,13 @@ def _volunteer_first(
     return left, right, data
 
 
-def network_to_networkx(network: VolunteerNetwork) -> nx.Graph:
-    """Volunteer ids as nodes, weights on the edges."""
+def network_to_networkx(network: VolunteerNetwork, *, communities: Communities | None = None) -> nx.Graph:
+    """Volunteer ids as nodes, weights on the edges; see `VolunteerNetwork.to_networkx`."""
     made: nx.Graph = nx.Graph(method=network.method)
     ids = network.ids.tolist()
     made.add_nodes_from(ids)
+    for name, values in volunteer_attributes(network, communities).items():
+        nx.set_node_attributes(made, dict(zip(ids, values, strict=True)), name)
     made.add_weighted_edges_from(
         (ids[left], ids[right], weight)
         for left, right, weight in zip(*map(np.ndarray.tolist, network.edges()), strict=True)
@@ -217,13 +217,11 @@ def flat_network(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGrap
     """The networkx graph with text as nodes and plain numbers or text as attributes, as files need it."""
     rich = graph_to_networkx(graph, at=at)
     names = {node: f"{node[0]}:{node[1]}" for node in rich}
-    if len(set(names.values())) < len(names):
-        twice = sorted(text for text, count in Counter(names.values()).items() if count > 1)
-        raise IdError(f"Ids that differ become the same text in a file: {shown(twice)}. Rename them first.")
+    check_distinct(list(names.values()))
     nodes = _one_type_each([_flat_node(data, graph) for _, data in rich.nodes(data=True)])
     edges = _one_type_each([_flat(data) for _, _, data in rich.edges(data=True)])
     for text in (*names.values(), *(value for data in (*nodes, *edges) for value in (*data, *data.values()))):
-        _check_xml(text)
+        check_xml(text)
     flat: nx.MultiGraph = nx.MultiGraph()
     flat.add_nodes_from(zip(names.values(), nodes, strict=True))
     flat.add_edges_from(
@@ -276,8 +274,3 @@ def _one_type_each(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             types.setdefault(name, set()).add(type(value))
     mixed = {name for name, kinds in types.items() if len(kinds) > 1}
     return [{name: str(value) if name in mixed else value for name, value in data.items()} for data in rows]
-
-
-def _check_xml(value: object) -> None:
-    if isinstance(value, str) and NOT_XML.search(value):
-        raise IdError(f"{value!r} holds a character that XML files cannot carry; rename it, or use graph.save(path).")

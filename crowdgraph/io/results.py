@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.changes import Leg, confusion_legs
-from crowdgraph.core.columns import Array, id_array
+from crowdgraph.core.columns import Array, id_array, is_null, object_array
 from crowdgraph.core.communities import Communities
-from crowdgraph.core.confusion import ConfusionTrack, Correct
+from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack, Correct
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.influence import Influence
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import ParameterError, one_of
 from crowdgraph.io.columns import Coded, Timed, native_frame
 
 __all__ = [
     "changes_frame",
     "communities_frame",
     "confusion_frame",
+    "described_communities",
     "fit_frame",
     "influence_frame",
     "network_frame",
@@ -31,6 +33,8 @@ __all__ = [
 
 # Pairs of volunteers and items for which a table of predictions may be asked.
 MOST_PAIRS = 10_000_000
+# Volunteers of whom fewer responses are known than this are counted apart: their behaviour is hardly known.
+FEW_RESPONSES = 10
 
 
 def fit_frame(fit: ModelFit, *, kind: str) -> Any:
@@ -143,6 +147,54 @@ def communities_frame(communities: Communities, *, kind: str) -> Any:
     """One row for each volunteer: the community of assignment, and the participation in each."""
     shares = {f"participation[{k}]": communities.participation[:, k] for k in range(len(communities))}
     return native_frame({"volunteer": communities.ids, "community": communities.assignment, **shares}, kind=kind)
+
+
+def described_communities(communities: Communities, confusion: ConfusionSnapshot | None, *, kind: str) -> Any:
+    """One row for each community, and one for those who belong to none; the columns are those of `describe`."""
+    one_of("kind", kind, ("pandas", "polars", "arrow", "text"))
+    numbers = [*range(len(communities)), *([-1] if communities.unassigned else [])]
+    n_rows = len(numbers)
+    members = [np.flatnonzero(communities.assignment == k) for k in numbers]
+    sizes = np.array([len(codes) for codes in members], dtype=np.int64)
+    columns: dict[str, Array] = {
+        "community": np.array(numbers, dtype=np.int64),
+        "volunteers": sizes,
+        "share": np.append(communities.sizes / max(communities.sizes.sum(), 1), np.nan)[:n_rows].round(3),
+        "participation": np.append(communities.participation.sum(axis=0), 0.0)[:n_rows].round(1),
+        "mixed": np.array([communities.entropy[codes].mean() if len(codes) else np.nan for codes in members]).round(2),
+        "centroid": object_array([*communities.centroids, None][:n_rows]),
+    }
+    if communities.support is not None:
+        support = [communities.support[codes] for codes in members]
+        columns["responses"] = np.array([part.sum() for part in support]).round().astype(np.int64)
+        columns["median_responses"] = np.array([np.median(part) if len(part) else np.nan for part in support])
+        columns["few_responses"] = np.array([(part < FEW_RESPONSES).sum() for part in support], dtype=np.int64)
+    if confusion is not None:
+        columns["behaviour"] = object_array([*_behaviours(communities, confusion), "belongs to none"][:n_rows])
+    return _text_table(columns) if kind == "text" else native_frame(columns, kind=kind)
+
+
+def _behaviours(communities: Communities, confusion: ConfusionSnapshot) -> list[str]:
+    """How each community answers, in words."""
+    names = {"classes": confusion.classes, "labels": confusion.labels}
+    means = communities.mean_confusion(confusion, by_responses=communities.support is not None)
+    return ["nothing is known of it" if np.isnan(mean).any() else behaviour(mean, **names) for mean in means]
+
+
+def _text_table(columns: Mapping[str, Array]) -> str:
+    """Columns side by side: numbers to the right, text to the left, nothing where nothing is known."""
+    laid_out = []
+    for name, column in columns.items():
+        cells = [name, *("" if is_null(value) else _cell(value) for value in column.tolist())]
+        width = max(map(len, cells))
+        to_the_left = column.dtype == object
+        laid_out.append([cell.ljust(width) if to_the_left else cell.rjust(width) for cell in cells])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*laid_out, strict=True))
+
+
+def _cell(value: object) -> str:
+    """A value as text; numbers without idle zeros, thousands apart."""
+    return f"{value:,.10g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def network_frame(network: VolunteerNetwork, *, kind: str) -> Any:

@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 from crowdgraph.core.clock import Clock, zone_info
 from crowdgraph.core.columns import Array, is_null, object_array, same_values
 from crowdgraph.core.communities import Communities, CommunityTrack
-from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
+from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
@@ -41,7 +42,17 @@ FORMAT = "crowdgraph"
 VERSION = 1
 RESULTS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (ModelFit, ConfusionTrack, CrowdPrior, VolunteerNetwork, Communities, CommunityTrack, Clock)
+    for kind in (
+        ModelFit,
+        ConfusionTrack,
+        ConfusionSnapshot,
+        CrowdPrior,
+        VolunteerNetwork,
+        Communities,
+        CommunityTrack,
+        Evidence,
+        Clock,
+    )
 }
 
 

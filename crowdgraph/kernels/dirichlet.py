@@ -1,4 +1,4 @@
-"""Dirichlet distributions: expectations, normalising constants, and the one that fits expected logarithms best."""
+"""Dirichlet distributions: expectations, normalising constants, and those that fit logarithms or counts best."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from torch import Tensor
 
 from crowdgraph.kernels.iterate import Step, climb
 
-__all__ = ["best_concentration", "expected_log", "log_normaliser", "shared_by", "shared_concentration"]
+__all__ = [
+    "best_concentration",
+    "expected_log",
+    "likeliest_concentration",
+    "log_normaliser",
+    "shared_by",
+    "shared_concentration",
+]
+
+# Stands for nothing where logarithms are taken.
+NOTHING = 1e-300
 
 
 def expected_log(concentration: Tensor, *, axis: int) -> Tensor:
@@ -86,3 +96,63 @@ def shared_concentration(counts: Tensor, given: Tensor) -> Tensor:
         return Step(following.ravel(), float(height), float(((following - alpha) / alpha).abs().max()))
 
     return climb(step, given.ravel(), max_iter=1_000, tol=1e-6, accelerate=True).state.reshape(given.shape)
+
+
+def likeliest_concentration(counts: Tensor, *, n_steps: int = 100) -> Tensor:
+    r"""The Dirichlet rows, (J, L), under which whole counts by person, (K, J, L), are most probable.
+
+    Unlike `shared_concentration` it knows nothing but the counts: a label that nobody used gets 0, and a class of which
+    nothing is known ones. Where people differ no more than chance makes them, rows grow until it does not matter.
+    By Newton's steps in :math:`\ln \alpha`, uphill also where the likelihood is not concave.
+    """
+    totals, used = counts.sum(2), counts.sum(0) > 0
+    known = used.any(1, keepdim=True)
+    shares = counts.sum(0) / totals.sum(0)[:, None].clamp(min=NOTHING)
+    # Labels that nobody used take no part.
+    alpha = torch.where(used, shares * shares.shape[1], NOTHING)
+
+    def height(value: Tensor) -> Tensor:
+        return (log_normaliser(counts + value, axis=2) - log_normaliser(value, axis=1)).sum(0)
+
+    now = height(alpha)
+    for _ in range(n_steps):
+        step, gain = _step_to_likeliest(alpha, counts, totals, used)
+        for _ in range(40):
+            trial = alpha * torch.exp(step)
+            reached = height(trial)
+            # Heights are sums of many large numbers, and no more exact.
+            worse = ~(reached >= now - 1e-12 * now.abs())
+            if not worse.any():
+                break
+            step = torch.where(worse[:, None], step / 2, step)
+        alpha = torch.where(worse[:, None], alpha, trial)
+        now = torch.where(worse, now, reached)
+        # The step after which nothing is to be gained was a last one, and exact.
+        if not (gain > 1e-7).any():
+            break
+    return torch.where(known, torch.where(used, alpha, 0.0), 1.0)
+
+
+def _step_to_likeliest(alpha: Tensor, counts: Tensor, totals: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
+    """The step in logarithms, (J, L), and twice what it should gain, (J,)."""
+    whole = alpha.sum(1)
+    rise = (torch.digamma(counts + alpha) - torch.digamma(alpha)).sum(0)
+    fall = (torch.digamma(totals + whole) - torch.digamma(whole)).sum(0)[:, None]
+    slope = torch.where(used, alpha * (rise - fall), 0.0)
+    curve = (torch.polygamma(1, counts + alpha) - torch.polygamma(1, alpha)).sum(0)
+    shared = (torch.polygamma(1, whole) - torch.polygamma(1, totals + whole)).sum(0)[:, None, None]
+    own = torch.where(used, alpha**2 * curve + slope, -1.0)
+    common = shared * alpha[:, :, None] * alpha[:, None, :]
+    hessian = torch.diag_embed(own) + torch.where(used[:, :, None] & used[:, None, :], common, 0.0)
+    bends, ways = torch.linalg.eigh(hessian)
+    # Where the height bends upwards, a step as long as if it bent downwards climbs; where it hardly bends, slopes are
+    # rounding.
+    bends = bends.abs()
+    bends = bends.clamp(min=1e-9 * bends.amax(1, keepdim=True))
+    step = (ways @ ((slope[:, None, :] @ ways)[:, 0] / bends)[:, :, None])[:, :, 0]
+    # People who differ a hundred times less than chance makes their answers are alike, and rows need not grow further.
+    alike = whole > 1e4 * totals.amax(0)
+    growth = (alpha * step).sum(1) / whole
+    step = torch.where(used, step - torch.where(alike, growth, 0.0)[:, None], 0.0)
+    step = step * (5 / step.abs().amax(1, keepdim=True).clamp(min=5))
+    return step, (slope * step).sum(1)

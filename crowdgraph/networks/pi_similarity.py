@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from crowdgraph.core.clock import Moment
-from crowdgraph.core.columns import Array, sealed
+from crowdgraph.core.columns import sealed
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.settings import check_whole
 from crowdgraph.errors import NotAnnotatedError, ParameterError, one_of
+from crowdgraph.networks.behaviour import Behaviour
 from crowdgraph.networks.volunteers import experienced
 
 __all__ = ["pi_similarity"]
-
-# More volunteers than these make a matrix that few machines hold.
-MOST_DENSE = 20_000
 
 
 def pi_similarity(
@@ -37,6 +36,13 @@ def pi_similarity(
               d_j = 1 - \sum_l \sqrt{E[\pi^{(m)}_{jl}] \, E[\pi^{(n)}_{jl}]},
 
     which is 1 for volunteers who behave the same and :math:`e^{-J}` for those who never say the same.
+
+    The network knows what a crowd without communities would look like (`VolunteerNetwork.null`): one Dirichlet for each
+    true class, the one that makes the answers of all volunteers most probable, from which everybody's row of
+    confusion is drawn; then as many answers as the volunteer gave for that class are drawn from the row, the model's
+    prior is added, and volunteers are compared as above. Shuffled weights would not do: they call a single
+    kind of volunteers, who differ by degrees, a crowd of communities. `VolunteerNetwork.redrawn` draws everybody's
+    confusion from its posterior.
 
     Parameters
     ----------
@@ -65,16 +71,21 @@ def pi_similarity(
     """
     one_of("distance", distance, ("bhattacharyya", "hellinger"))
     chosen = experienced(graph, min_responses, at)
-    snapshot = _snapshot(graph, fit, at)
-    weights: Any
-    if neighbours is None:
-        weights = _dense(snapshot.mean[chosen], distance)
-    else:
+    if neighbours is not None:
         check_whole("neighbours", neighbours)
-        weights = _nearest(snapshot.mean[chosen], min(int(neighbours), len(chosen) - 1), distance)
+    track, prior = _believed(graph, fit)
+    latest = track.latest() if at is None else track.at(at)
+    ids = graph.volunteers.ids[chosen.codes]
+    concentration = latest.concentration[chosen.codes]
+    origin = Behaviour(
+        confusion=ConfusionSnapshot(ids=ids, concentration=concentration, classes=track.classes, labels=track.labels),
+        prior=sealed(np.zeros_like(concentration) if prior is None else prior.of_all(ids.tolist())),
+        distance=distance,
+        neighbours=None if neighbours is None else int(neighbours),
+    )
     return VolunteerNetwork(
-        ids=graph.volunteers.ids[chosen],
-        weights=weights,
+        ids=ids,
+        weights=origin.weights(),
         method="pi_similarity",
         params={
             "at": at,
@@ -82,11 +93,17 @@ def pi_similarity(
             "neighbours": neighbours,
             "distance": distance,
         },
+        support=chosen.n_answers,
+        origin=origin,
     )
 
 
-def _snapshot(graph: CrowdGraph, fit: ModelFit | ConfusionTrack | str | None, at: Moment | None) -> ConfusionSnapshot:
+def _believed(
+    graph: CrowdGraph, fit: ModelFit | ConfusionTrack | str | None
+) -> tuple[ConfusionTrack, CrowdPrior | None]:
+    """The confusion of a fit or annotation, and what was believed before it, where that is known."""
     track = graph.confusion(fit) if fit is None or isinstance(fit, str) else fit
+    fits = [fit, *graph.annotations.values()]
     if isinstance(track, ModelFit):
         if track.confusion is None:
             raise NotAnnotatedError(f"The model {track.model!r} has no confusion matrices to compare; use IBCC.")
@@ -96,32 +113,5 @@ def _snapshot(graph: CrowdGraph, fit: ModelFit | ConfusionTrack | str | None, at
             f"fit= takes a fit, its confusion, or the name of an annotation; got a {type(track).__name__}."
         )
     track.check_nodes(graph)
-    return track.latest() if at is None else track.at(at)
-
-
-def _dense(confusion: Array, distance: Literal["bhattacharyya", "hellinger"]) -> Array:
-    import torch
-
-    from crowdgraph.kernels.similarity import similarities
-
-    if len(confusion) > MOST_DENSE:
-        raise ParameterError(
-            f"All pairs of {len(confusion):,} volunteers are too many (they may be {MOST_DENSE:,}). Link each to the "
-            "most similar ones with neighbours=50, or leave out newcomers with min_responses=10."
-        )
-    return sealed(similarities(torch.tensor(confusion), distance=distance).numpy())
-
-
-def _nearest(confusion: Array, n_neighbours: int, distance: Literal["bhattacharyya", "hellinger"]) -> Any:
-    import torch
-    from scipy.sparse import csr_array
-
-    from crowdgraph.kernels.similarity import nearest
-
-    shape = (len(confusion), len(confusion))
-    if n_neighbours < 1:
-        return csr_array(shape)
-    places, values = nearest(torch.tensor(confusion), n_neighbours=n_neighbours, distance=distance)
-    starts = np.arange(len(confusion) + 1) * n_neighbours
-    links = csr_array((values.numpy().ravel(), places.numpy().ravel(), starts), shape=shape)
-    return links.maximum(links.T)
+    made = (one for one in fits if isinstance(one, ModelFit) and one.confusion is track)
+    return track, next((one.prior for one in made), None)

@@ -13,6 +13,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.settings import is_number
 from crowdgraph.errors import ParameterError, TimeError
+from crowdgraph.networks.meetings import Meetings
 from crowdgraph.networks.volunteers import experienced
 
 __all__ = ["task_cooccurrence"]
@@ -31,6 +32,12 @@ def task_cooccurrence(
 
     where :math:`N_m` is how many items volunteer `m` answered. It is 1 for volunteers with the same items. For what
     could be known at a moment, make it from ``graph.before(moment)``.
+
+    The network knows what a crowd without communities would look like (`VolunteerNetwork.null`): volunteers and items
+    are rewired, so that everybody answers as many items as before and every item is answered by as many, but who meets
+    whom is chance. Rewiring the links between volunteers would not do: every item links all who answered it with
+    each other, in any crowd, and without these cliques a network looks less clustered than chance makes it.
+    `VolunteerNetwork.redrawn` draws the items anew with replacement.
 
     Parameters
     ----------
@@ -53,23 +60,19 @@ def task_cooccurrence(
     >>> cg.networks.task_cooccurrence(graph)
     VolunteerNetwork(task_cooccurrence: 20 volunteers, 90 edges, density 0.474, 0 isolated)
     """
-    from scipy.sparse import csr_array
-
     chosen = experienced(graph, min_responses)
-    above, below = _checked_prior(prior)
-    met = _meetings(graph, chosen, half_life)
-    common = csr_array(met @ met.T)
-    n_items = common.diagonal()
-    common.setdiag(0)
-    common.eliminate_zeros()
-    rows = np.repeat(np.arange(len(chosen)), np.diff(common.indptr))
-    shared = (n_items[rows] + n_items[common.indices]) / 2
-    weights = csr_array(((common.data + above) / (shared + above + below), common.indices, common.indptr), common.shape)
+    origin = Meetings(
+        ids=graph.volunteers.ids[chosen.codes],
+        met=_meetings(graph, chosen.codes, half_life),
+        prior=_checked_prior(prior),
+    )
     return VolunteerNetwork(
-        ids=graph.volunteers.ids[chosen],
-        weights=weights,
+        ids=origin.ids,
+        weights=origin.weights(),
         method="task_cooccurrence",
         params={"min_responses": min_responses, "half_life": half_life, "prior": prior},
+        support=chosen.n_answers,
+        origin=origin,
     )
 
 

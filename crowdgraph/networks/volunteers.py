@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from crowdgraph.core.clock import Moment
@@ -10,11 +12,18 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import check_whole
 from crowdgraph.errors import ParameterError
 
-__all__ = ["experienced"]
+__all__ = ["Experienced", "experienced"]
 
 
-def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None) -> Array:
-    """The codes of volunteers with at least so many answers until a moment."""
+class Experienced(NamedTuple):
+    """The codes of some volunteers and how many answers each gave."""
+
+    codes: Array
+    n_answers: Array
+
+
+def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None) -> Experienced:
+    """The volunteers with at least so many answers until a moment."""
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"A network is made from a CrowdGraph; got a {type(graph).__name__}.")
     check_whole("min_responses", min_responses, least=0)
@@ -30,4 +39,4 @@ def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None)
             f"No volunteer has {min_responses:,} answers or more (the most is {most:,}), so there is nobody to link; "
             "lower min_responses."
         )
-    return chosen
+    return Experienced(chosen, n_answers[chosen])

@@ -9,13 +9,14 @@ from numpy.testing import assert_array_equal
 
 import crowdgraph as cg
 from crowdgraph.communities import Detector
+from crowdgraph.communities.base import Found
 from crowdgraph.errors import ParameterError
 from crowdgraph.testing import check_detector
 
 DETECTORS = [
     getattr(cg.communities, name)
     for name in cg.communities.__all__
-    if isinstance(getattr(cg.communities, name), type) and getattr(cg.communities, name) is not Detector
+    if isinstance(kind := getattr(cg.communities, name), type) and issubclass(kind, Detector) and kind is not Detector
 ]
 
 
@@ -59,7 +60,7 @@ class Lazy(cg.Leiden):
     """A detector that puts everybody into one community."""
 
     def _detect(self, network, *, seed, progress):
-        return np.ones((len(network), 1))
+        return Found(np.ones((len(network), 1)))
 
 
 def test_the_check_fails_for_a_detector_that_finds_nothing():

@@ -1,4 +1,4 @@
-"""Parts of networks: connected ones, and those of some volunteers."""
+"""Parts of networks: connected ones, and those of some volunteers; rewired networks, and what cannot be drawn."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,8 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
 import crowdgraph as cg
-from crowdgraph.errors import IdError, UnknownIdError
+from crowdgraph.core.rewiring import rewired, rewired_pairs
+from crowdgraph.errors import IdError, ParameterError, ResultError, UnknownIdError
 
 
 @given(st.integers(0, 2**32), st.integers(1, 15), st.booleans())
@@ -36,3 +37,88 @@ def test_subnetworks_keep_the_weights_between_their_volunteers(kind):
         network.subnetwork(["nobody"])
     with pytest.raises(IdError, match="Expected several volunteer ids"):
         network.subnetwork("a")
+
+
+def drawn(rng, n, share):
+    upper = np.triu(rng.random((n, n)) * (rng.random((n, n)) < share), 1)
+    return upper + upper.T
+
+
+@given(st.integers(0, 2**32), st.integers(1, 14), st.integers(1, 9), st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_rewired_links_keep_both_numbers_and_stay_apart(seed, n_left, n_right, share):
+    rng = np.random.default_rng(seed)
+    left, right = np.nonzero(rng.random((n_left, n_right)) < share)
+    found = rewired(left, right, n_right, rng)
+    assert_array_equal(np.bincount(found, minlength=n_right), np.bincount(right, minlength=n_right))
+    assert len(set(zip(left.tolist(), found.tolist(), strict=True))) == len(left)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 14), st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_rewired_pairs_keep_everybodys_number(seed, n, share):
+    rng = np.random.default_rng(seed)
+    left, right = np.nonzero(np.triu(rng.random((n, n)) < share, 1))
+    found = rewired_pairs(left, right, n, rng)
+    assert_array_equal(np.bincount(np.concatenate(found), minlength=n), np.bincount([*left, *right], minlength=n))
+    assert len({frozenset(pair) for pair in zip(*map(np.ndarray.tolist, found), strict=True)} - {()}) == len(left)
+    assert (found[0] != found[1]).all()
+
+
+def test_all_rewirings_are_drawn_alike():
+    """Of two volunteers with two of four items each there are six, and of a ring of five, twelve."""
+    rng = np.random.default_rng(0)
+    counts = {}
+    for _ in range(300):
+        pair = tuple(sorted(rewired(np.array([0, 0, 1, 1]), np.arange(4), 4, rng)[:2].tolist()))
+        counts[pair] = counts.get(pair, 0) + 1
+    assert len(counts) == 6
+    assert max(abs(count - 50) for count in counts.values()) < 5 * np.sqrt(50)
+    rings = {}
+    for _ in range(600):
+        left, right = rewired_pairs(np.arange(5), np.array([1, 2, 3, 4, 0]), 5, rng)
+        ring = frozenset(map(frozenset, zip(left.tolist(), right.tolist(), strict=True)))
+        rings[ring] = rings.get(ring, 0) + 1
+    assert len(rings) == 12
+    assert max(abs(count - 50) for count in rings.values()) < 5 * np.sqrt(50)
+
+
+@pytest.mark.parametrize("kind", [np.array, csr_array])
+def test_a_network_made_by_hand_is_rewired(kind):
+    weights = drawn(np.random.default_rng(0), 60, 0.1)
+    network = cg.VolunteerNetwork(
+        ids=range(60), weights=kind(weights), method="by hand", support=np.arange(60), params={"k": 1}
+    )
+    null = network.null(seed=3)
+    assert_array_equal(null.degree, network.degree)
+    assert_array_equal(np.sort(null.edges()[2]), np.sort(network.edges()[2]))
+    kept = (null.weights > 0).multiply(network.weights > 0) if kind is csr_array else null.weights * weights
+    assert np.count_nonzero(kept.data if kind is csr_array else kept) < 0.5 * 2 * network.n_edges
+    assert type(null.weights) is type(network.weights)
+    assert (null.method, null.ids is network.ids, dict(null.params)) == ("by hand without communities", True, {"k": 1})
+    assert_array_equal(null.support, network.support)
+    assert null.origin is None
+    again, other = network.null(seed=3), network.null(seed=4)
+    assert abs(null.weights - again.weights).max() == 0
+    assert abs(null.weights - other.weights).max() > 0
+    assert null.null(seed=0).method == "by hand without communities"
+
+
+def test_what_cannot_be_drawn():
+    network = cg.VolunteerNetwork(ids=range(4), weights=1 - np.eye(4), method="by hand")
+    with pytest.raises(ParameterError, match=r"'by hand' links 100% of all pairs.*Make it with networks.pi_similarity"):
+        network.null(seed=0)
+    with pytest.raises(ParameterError, match="'by hand' does not know what it was made from"):
+        network.redrawn(seed=0)
+    for draw in (network.null, network.redrawn):
+        with pytest.raises(ParameterError, match=r"seed=0\.5 must be a whole number"):
+            draw(seed=0.5)
+    empty = cg.VolunteerNetwork(ids=range(4), weights=csr_array((4, 4)), method="by hand")
+    assert empty.null(seed=0).n_edges == 0
+
+
+def test_support_is_one_number_for_each():
+    with pytest.raises(ResultError, match=r"support has shape \(3,\); expected \(2,\)"):
+        cg.VolunteerNetwork(ids="ab", weights=np.zeros((2, 2)), method="by hand", support=[1, 2, 3])
+    network = cg.VolunteerNetwork(ids="ab", weights=np.zeros((2, 2)), method="by hand", support=[1, 2])
+    assert network.subnetwork(["b"]).support.tolist() == [2]

@@ -113,7 +113,7 @@ def test_communities():
     assert groups.members(0, threshold=0.25) == ["a", "b"]
     assert groups.of("b").tolist() == [0.3, 0.7]
     assert groups.to_frame().to_dict("list")["community"] == [0, 1, -1]
-    assert repr(groups) == "Communities(m: 2 of sizes 1, 1; modularity 0.200)"
+    assert repr(groups) == "Communities(m: 2 of sizes 1, 1; 1 unassigned; modularity 0.200)"
     with pytest.raises(ParameterError, match="numbered 0 to 1"):
         groups.members(2)
 

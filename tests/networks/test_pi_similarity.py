@@ -1,7 +1,5 @@
 """The pi-similarity network against its definition, written out pair by pair."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 import torch
@@ -13,6 +11,7 @@ from scipy.sparse import issparse
 import crowdgraph as cg
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError
 from crowdgraph.kernels import similarity
+from crowdgraph.networks import behaviour
 
 DISTANCES = ["bhattacharyya", "hellinger"]
 
@@ -146,7 +145,177 @@ def test_fits_of_other_graphs_and_without_confusion(graph):
 
 
 def test_too_many_for_all_pairs(graph, monkeypatch):
-    monkeypatch.setattr(import_module("crowdgraph.networks.pi_similarity"), "MOST_DENSE", 20)
+    monkeypatch.setattr(behaviour, "MOST_DENSE", 20)
     with pytest.raises(ParameterError, match=r"All pairs of 25 volunteers are too many .*neighbours=50"):
         cg.networks.pi_similarity(graph)
     assert len(cg.networks.pi_similarity(graph, neighbours=3)) == 25
+
+
+MEANS = np.array([[0.7, 0.2, 0.1], [0.15, 0.35, 0.5]])
+
+
+def judged(rows, n_answers, rng, *, prior=None, **options):
+    """The network of volunteers of whom as many answers to items of each class are known, drawn from their rows."""
+    answers = rng.multinomial(np.full(rows.shape[:2], n_answers), rows)
+    prior = np.zeros(rows.shape) if prior is None else np.broadcast_to(prior, rows.shape)
+    confusion = cg.ConfusionSnapshot(
+        ids=range(len(rows)), concentration=np.maximum(answers + prior, 1e-9), classes=(0, 1), labels=(0, 1, 2)
+    )
+    origin = behaviour.Behaviour(
+        confusion=confusion, prior=prior, **{"distance": "bhattacharyya", "neighbours": None, **options}
+    )
+    return cg.VolunteerNetwork(ids=range(len(rows)), weights=origin.weights(), method="pi_similarity", origin=origin)
+
+
+def one_kind(rng, n, spread=20.0):
+    return np.stack([rng.dirichlet(row * spread, n) for row in MEANS], axis=1)
+
+
+def off_diagonal(network):
+    return network.weights[np.triu_indices(len(network), 1)]
+
+
+def test_the_network_knows_its_confusion_its_prior_and_its_answers(graph):
+    fit = graph.fit("ibcc")
+    for given_as in ("ibcc", fit, fit.confusion):
+        network = cg.networks.pi_similarity(graph, fit=given_as, min_responses=20)
+        origin = network.origin
+        codes = graph.volunteers.codes(network.ids)
+        assert_array_equal(origin.confusion.ids, network.ids)
+        assert_array_equal(origin.confusion.concentration, fit.confusion.latest().concentration[codes])
+        assert_array_equal(origin.prior, fit.prior.of_all(network.ids.tolist()))
+        # Without the prior, every answer is there once, shared out over the classes.
+        evidence = (origin.confusion.concentration - origin.prior).sum(axis=(1, 2))
+        assert_allclose(evidence, network.support)
+        assert_array_equal(network.support, graph.volunteers.n_responses[codes])
+    moment = graph.responses.time[300]
+    then = cg.networks.pi_similarity(graph, at=moment)
+    assert then.support.sum() == np.count_nonzero(graph.responses.time <= moment)
+    bare = graph.annotate(
+        cg.ConfusionTrack.static(
+            ids=graph.volunteers.ids,
+            concentration=fit.confusion.latest().concentration,
+            classes=graph.classes,
+            labels=graph.labels,
+        )
+    )
+    assert_array_equal(cg.networks.pi_similarity(bare).origin.prior, 0)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("neighbours", [None, 7])
+def test_networks_drawn_are_made_the_same_way(graph, distance, neighbours):
+    network = cg.networks.pi_similarity(graph, distance=distance, neighbours=neighbours)
+    for drawn in (network.null(seed=1), network.redrawn(seed=1)):
+        means = drawn.origin.confusion.mean
+        whole = written_out(means, distance)
+        if neighbours is not None:
+            wanted = whole >= -np.sort(-whole, axis=1)[:, 6:7] - 1e-9
+            assert issparse(drawn.weights)
+            assert_allclose(drawn.weights.toarray(), np.where(wanted | wanted.T, whole, 0), atol=1e-7)
+        else:
+            assert_allclose(drawn.weights, whole, atol=1e-7)
+        assert abs(drawn.weights - network.weights).max() > 1e-3
+        assert_array_equal(drawn.ids, network.ids)
+        assert_array_equal(drawn.support, network.support)
+    assert network.null(seed=1).method == "pi_similarity without communities"
+    assert network.redrawn(seed=1).method == "pi_similarity"
+    assert abs(network.null(seed=1).weights - network.null(seed=1).weights).max() == 0
+    assert abs(network.null(seed=1).weights - network.null(seed=2).weights).max() > 0
+
+
+@given(st.integers(0, 2**32), st.integers(1, 9), st.integers(1, 4), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_everybody_keeps_the_number_of_answers(seed, n_volunteers, n_labels, forgetful):
+    rng = np.random.default_rng(seed)
+    shape = (n_volunteers, 2, n_labels)
+    prior = np.broadcast_to(rng.uniform(0.1, 3, shape[1:]), shape)
+    evidence = rng.choice([0, 1e-4, 0.3, 2, 17.5, 4e5, 3e12], shape) * rng.random(shape)
+    concentration = prior * (0.5 if forgetful else 1) + evidence
+    confusion = cg.ConfusionSnapshot(
+        ids=range(n_volunteers), concentration=concentration, classes=(0, 1), labels=range(n_labels)
+    )
+    made = behaviour.Behaviour(confusion=confusion, prior=prior, distance="bhattacharyya", neighbours=None)
+    null = made.null(confusion.ids, rng).confusion.concentration
+    assert np.isfinite(null).all()
+    assert_allclose(null.sum(axis=2), concentration.sum(axis=2), rtol=1e-12)
+    if not forgetful:
+        assert (null >= prior * (1 - 1e-3)).all()
+    redrawn = made.redrawn(confusion.ids, rng).confusion.concentration
+    assert_allclose(redrawn.sum(axis=2), concentration.sum(axis=2), rtol=1e-12)
+
+
+def test_answers_drawn_are_whole_but_for_one():
+    rng = np.random.default_rng(0)
+    rows = np.broadcast_to(rng.dirichlet([2, 2, 2]), (20_000, 1, 3))
+    drawn = behaviour._drawn_answers(np.full((20_000, 1), 4.25), rows, rng)
+    assert_allclose(drawn.sum(axis=2), 4.25)
+    assert set(np.unique(drawn % 1)) == {0.0, 0.25}
+    error = np.sqrt((4 + 0.25**2) * rows[0, 0] * (1 - rows[0, 0]) / 20_000)
+    assert (np.abs(drawn.mean(axis=0)[0] - 4.25 * rows[0, 0]) < 5 * error).all()
+    many = behaviour._drawn_answers(np.full((20_000, 1), 1e12), rows, rng)
+    assert_allclose(many, 1e12 * rows)
+
+
+def test_rows_drawn_are_dirichlet():
+    rng = np.random.default_rng(0)
+    alpha = np.array([0.5, 2.0, 4.0])
+    drawn = behaviour._drawn_rows(np.broadcast_to(alpha, (40_000, 3)), rng)
+    mean = alpha / alpha.sum()
+    variance = mean * (1 - mean) / (alpha.sum() + 1)
+    assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / 40_000)).all()
+    assert_allclose(drawn.var(axis=0), variance, rtol=0.05)
+    # Where a row is all but certain of one label, or a label impossible, there is still a row.
+    sure = behaviour._drawn_rows(np.broadcast_to([1e-9, 2e-9, 0.0], (3_000, 3)), rng)
+    assert_allclose(sure.sum(axis=1), 1)
+    assert_allclose(sure.mean(axis=0), [1 / 3, 2 / 3, 0], atol=0.05)
+
+
+@pytest.mark.parametrize(("n_answers", "spread"), [(30, 20.0), (30, 200.0), (10**6, 5.0)])
+def test_without_communities_the_null_is_like_the_network(n_answers, spread):
+    rng = np.random.default_rng(2)
+    network = judged(one_kind(rng, 400, spread), n_answers, rng, prior=np.array([[0.5, 0.3, 0.05], [0.2, 0.4, 0.4]]))
+    own, null = off_diagonal(network), off_diagonal(network.null(seed=0))
+    assert_allclose(null.mean(), own.mean(), atol=0.005)
+    for share in (0.05, 0.25, 0.5, 0.75):
+        assert_allclose(np.quantile(null, share), np.quantile(own, share), atol=0.015)
+
+
+def test_with_communities_the_null_is_not_like_the_network():
+    rng = np.random.default_rng(2)
+    rows = np.concatenate([one_kind(rng, 200), one_kind(rng, 200)[:, ::-1]])
+    network = judged(rows, 30, rng)
+    own, null = off_diagonal(network), off_diagonal(network.null(seed=0))
+    assert np.quantile(null, 0.9) < np.quantile(own, 0.9) - 0.02
+    assert np.quantile(null, 0.25) > np.quantile(own, 0.25) + 0.02
+    halves = np.arange(400) // 200
+    assert cg.communities.quality.modularity(network, halves) > 0.05
+    chance = [cg.Leiden().detect(network.null(seed=seed), seed=0).modularity for seed in range(3)]
+    assert max(chance) < 0.6 * cg.Leiden().detect(network, seed=0).modularity
+    # Of one of the groups alone, the null is like that group.
+    part = network.subnetwork(range(200))
+    own, null = off_diagonal(part), off_diagonal(part.null(seed=0))
+    assert part.null(seed=0).origin.confusion.ids.tolist() == list(range(200))
+    assert_allclose(np.quantile(null, [0.1, 0.5, 0.9]), np.quantile(own, [0.1, 0.5, 0.9]), atol=0.015)
+
+
+def test_redrawn_confusion_is_that_of_the_posterior():
+    rng = np.random.default_rng(3)
+    network = judged(one_kind(rng, 5), 12, rng, prior=np.full((2, 3), 0.5))
+    known = network.origin.confusion
+    drawn = np.array([network.redrawn(seed=seed).origin.confusion.mean for seed in range(800)])
+    totals = known.concentration.sum(axis=2, keepdims=True)
+    variance = known.mean * (1 - known.mean) / (totals + 1)
+    assert (np.abs(drawn.mean(axis=0) - known.mean) < 5 * np.sqrt(variance / 800)).all()
+    assert_allclose(drawn.var(axis=0), variance, rtol=0.35)
+    part = network.subnetwork([3, 1]).redrawn(seed=0)
+    assert part.origin.confusion.ids.tolist() == [3, 1]
+    assert part.weights.shape == (2, 2)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_hardly_anybody(n):
+    rng = np.random.default_rng(0)
+    network = judged(one_kind(rng, n), 5, rng)
+    for drawn in (network.null(seed=0), network.redrawn(seed=0)):
+        assert drawn.weights.shape == (n, n)

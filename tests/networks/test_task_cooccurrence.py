@@ -111,3 +111,78 @@ def test_a_half_life_without_a_unit():
     graph = cg.simulate.crowd(seed=0).graph
     with pytest.raises(TimeError, match=r"half_life=30 has no unit, .*give a timedelta"):
         cg.networks.task_cooccurrence(graph, half_life=30)
+
+
+@given(rows, st.integers(0, 2**32), st.sampled_from([None, 3.0]), st.sampled_from([None, (1.0, 9.0)]))
+@settings(max_examples=60, deadline=None)
+def test_rewired_meetings_keep_what_everybody_and_every_item_has(rows, seed, half_life, prior):
+    network = cg.networks.task_cooccurrence(made(rows), min_responses=1, half_life=half_life, prior=prior)
+    null = network.null(seed=seed)
+    met, drawn = network.origin.met, null.origin.met
+    for axis in (0, 1):
+        assert_array_equal((drawn > 0).sum(axis=axis), (met > 0).sum(axis=axis))
+    assert_array_equal(drawn.sum(axis=1).round(12), met.sum(axis=1).round(12))
+    assert drawn.nnz == met.nnz
+    # The weights are those of the meetings: common items over the mean number of items.
+    entries = drawn.toarray()
+    common = entries @ entries.T
+    above, below = prior or (0, 0)
+    mean = (common.diagonal()[:, None] + common.diagonal()) / 2
+    expected = np.where(common > 0, (common + above) / (mean + above + below), 0)
+    np.fill_diagonal(expected, 0)
+    assert_allclose(null.weights.toarray(), expected, rtol=1e-10)
+
+
+@given(rows, st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_redrawn_items_count_as_often_as_they_are_drawn(rows, seed):
+    graph = made(rows)
+    network = cg.networks.task_cooccurrence(graph, min_responses=1)
+    redrawn = network.redrawn(seed=seed)
+    met, drawn = network.origin.met.toarray(), redrawn.origin.met.toarray() ** 2
+    times = drawn.max(axis=0)
+    assert_allclose(drawn, met * times, atol=1e-12)
+    assert_allclose(times, times.round(), atol=1e-9)
+    known = met.any(axis=0)
+    assert_allclose(times.sum(), known.sum())
+    assert not times[~known].any()
+    for m in range(len(network)):
+        for n in range(m):
+            total = ((met[m] + met[n]) * times).sum() / 2
+            expected = (met[m] * met[n] * times).sum() / total if total else 0
+            assert_allclose(redrawn.weights[m, n], expected, atol=1e-12)
+
+
+def test_drawn_networks_have_the_same_volunteers_and_support():
+    graph = cg.simulate.crowd(n_volunteers=60, n_responses=3_000, n_communities=3, mixing=0.05, seed=0).graph
+    network = cg.networks.task_cooccurrence(graph)
+    codes = graph.volunteers.codes(network.ids)
+    assert_array_equal(network.support, graph.volunteers.n_responses[codes])
+    part = network.subnetwork(network.ids[5:30])
+    for whole in (network, part):
+        null, redrawn = whole.null(seed=0), whole.redrawn(seed=0)
+        assert (null.method, redrawn.method) == ("task_cooccurrence without communities", "task_cooccurrence")
+        for drawn in (null, redrawn):
+            assert_array_equal(drawn.ids, whole.ids)
+            assert_array_equal(drawn.support, whole.support)
+            assert_array_equal(drawn.origin.ids, whole.ids)
+            assert drawn.params == whole.params
+        assert abs(null.weights - whole.null(seed=0).weights).max() == 0
+        assert abs(null.weights - whole.null(seed=1).weights).max() > 0
+        assert abs(redrawn.weights - whole.redrawn(seed=1).weights).max() > 0
+
+
+def test_communities_are_more_than_the_null_and_chance_is_not():
+    """Items link all who answered them in any crowd; rewiring links would not know, and find communities everywhere."""
+    sizes = {"n_volunteers": 200, "n_items": 2_000, "n_responses": 10_000, "seed": 1}
+
+    def modularity(network):
+        return cg.Leiden().detect(network, seed=0).modularity
+
+    without = cg.networks.task_cooccurrence(cg.simulate.crowd(**sizes).graph)
+    chance = [modularity(without.null(seed=seed)) for seed in range(8)]
+    assert min(chance) - 0.005 < modularity(without) < max(chance) + 0.005
+    by_hand = cg.VolunteerNetwork(ids=without.ids, weights=without.weights, method="by hand")
+    assert modularity(without) > max(modularity(by_hand.null(seed=seed)) for seed in range(8)) + 0.005
+    planted = cg.networks.task_cooccurrence(cg.simulate.crowd(**sizes, n_communities=5, mixing=0.5).graph)
+    assert modularity(planted) > max(modularity(planted.null(seed=seed)) for seed in range(8)) + 0.05

@@ -1,0 +1,220 @@
+"""Agreement of divisions: ARI and NMI against igraph and pairs counted, overlapping NMI against its definition."""
+
+from itertools import combinations
+from math import log2
+
+import igraph
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import crowdgraph as cg
+from crowdgraph.communities.agreement import agreement
+from crowdgraph.errors import AlignmentError, ParameterError
+
+
+def pairs_index(left, right):
+    """The adjusted Rand index, by looking at every pair of volunteers."""
+    same = [(left[u] == left[v], right[u] == right[v]) for u, v in combinations(range(len(left)), 2)]
+    both, ones, others = (sum(map(f, same)) for f in (all, lambda pair: pair[0], lambda pair: pair[1]))
+    expected = ones * others / len(same)
+    most = (ones + others) / 2
+    return 1.0 if most == expected else (both - expected) / (most - expected)
+
+
+def overlapping_nmi(left, right, n):
+    """The formulas of McDaid, Greene and Hurley (2011), sections 2 and 3, for lists of sets."""
+
+    def h(w):
+        return -w * log2(w / n) if w else 0.0
+
+    def entropy(x):
+        return h(len(x)) + h(n - len(x))
+
+    def conditional(x, y):
+        d = len(x & y)
+        b, c = len(y) - d, len(x) - d
+        a = n - b - c - d
+        if h(a) + h(d) <= h(b) + h(c) + 1e-9:
+            return entropy(x)
+        return h(a) + h(b) + h(c) + h(d) - h(b + d) - h(a + c)
+
+    def unexplained(xs, ys):
+        return sum(min([entropy(x), *(conditional(x, y) for y in ys)]) for x in xs)
+
+    total = [sum(map(entropy, cover)) for cover in (left, right)]
+    return (sum(total) - unexplained(left, right) - unexplained(right, left)) / 2 / max(total)
+
+
+def sets(member):
+    return [set(np.flatnonzero(column).tolist()) for column in np.asarray(member).T]
+
+
+@st.composite
+def assignments(draw):
+    """Two assignments of the same volunteers, from equal to unrelated."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n = draw(st.integers(2, 30))
+    left = rng.integers(0, draw(st.integers(1, 6)), n)
+    changed = rng.random(n) < draw(st.sampled_from([0, 0.2, 1]))
+    return left, np.where(changed, rng.integers(0, draw(st.integers(1, 6)), n), left)
+
+
+@st.composite
+def covers(draw):
+    """Two boolean covers of the same volunteers, from equal to unrelated; volunteers may be in none or in all."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n = draw(st.integers(2, 25))
+    left = rng.random((n, draw(st.integers(1, 5)))) < draw(st.sampled_from([0.2, 0.5, 0.8]))
+    if draw(st.booleans()):
+        return left, rng.random((n, draw(st.integers(1, 5)))) < 0.4
+    return left, left ^ (rng.random(left.shape) < 0.1)
+
+
+@given(assignments())
+@settings(max_examples=100, deadline=None)
+def test_hard_measures_are_igraphs_and_those_of_pairs(case):
+    left, right = case
+    found = agreement(left, right)
+    assert_allclose(found.ari, pairs_index(left, right), atol=1e-12)
+    assert found.n_volunteers == found.n_assigned == len(left)
+    single = len(set(left.tolist())) == 1 and len(set(right.tolist())) == 1
+    if not single:
+        expected = igraph.compare_communities(left.tolist(), right.tolist(), method="nmi")
+        assert_allclose(found.nmi, expected, atol=1e-9)
+        one_each = len(set(left.tolist())) == len(set(right.tolist())) == len(left)
+        if not one_each:
+            expected = igraph.compare_communities(left.tolist(), right.tolist(), method="adjusted_rand")
+            assert_allclose(found.ari, expected, atol=1e-9)
+    else:
+        assert found.nmi == 1
+
+
+@given(covers())
+@settings(max_examples=150, deadline=None)
+def test_the_overlapping_measure_is_its_definition(case):
+    left, right = case
+    found = agreement(left, right).overlapping_nmi
+    assert 0 <= found <= 1
+    if any(0 < len(group) < len(left) for group in sets(left) + sets(right)):
+        assert_allclose(found, overlapping_nmi(sets(left), sets(right), len(left)), atol=1e-9)
+    assert_allclose(agreement(right, left).overlapping_nmi, found, atol=1e-12)
+    assert_allclose(agreement(left, left).overlapping_nmi, 1)
+
+
+@given(covers(), st.randoms(use_true_random=False))
+@settings(max_examples=50, deadline=None)
+def test_numbers_and_order_do_not_matter(case, random):
+    left, right = case
+    volunteers = random.sample(range(len(left)), len(left))
+    columns = random.sample(range(right.shape[1]), right.shape[1])
+    found = agreement(left, right)
+    moved = agreement(left[volunteers], right[volunteers][:, columns])
+    assert_allclose(moved[:3], found[:3], atol=1e-12)
+    assert moved[3:] == found[3:]
+
+
+def test_blocks_of_communities_make_no_difference(monkeypatch):
+    rng = np.random.default_rng(0)
+    left, right = rng.random((50, 7)) < 0.3, rng.random((50, 9)) < 0.3
+    whole = agreement(left, right).overlapping_nmi
+    for n_pairs in (1, 20):
+        monkeypatch.setitem(agreement.__globals__, "PAIRS_AT_A_TIME", n_pairs)
+        assert_allclose(agreement(left, right).overlapping_nmi, whole, rtol=1e-12)
+
+
+def test_a_community_does_not_match_its_complement():
+    """Knowing who is in one community tells who is in its complement, yet they have nobody in common."""
+    half = np.repeat([True, False], 5)[:, None]
+    assert agreement(half, ~half).overlapping_nmi == 0
+    assert agreement(half, half).overlapping_nmi == 1
+
+
+def test_everybody_in_one_community():
+    together, apart, nobody = np.zeros(6, dtype=int), np.repeat([0, 1], 3), np.full(6, -1)
+    assert agreement(together, together)[:3] == (1, 1, 1)
+    assert agreement(together, apart)[:3] == (0, 0, 0)
+    assert agreement(nobody, nobody).overlapping_nmi == 1
+    assert agreement(together, nobody).overlapping_nmi == 0
+    assert agreement(apart, nobody).overlapping_nmi == 0
+    assert np.isnan(agreement(apart, nobody)[:2]).all()
+
+
+def test_those_of_no_community_are_left_out_of_assignments_and_outside_of_covers():
+    left, right = np.array([0, 0, 1, 1, 2, -1]), np.array([1, 1, 0, -1, 0, 0])
+    found = agreement(left, right)
+    both = [0, 1, 2, 4]
+    assert found[:2] == agreement(left[both], right[both])[:2]
+    assert (found.n_volunteers, found.n_assigned) == (6, 4)
+    assert_allclose(found.overlapping_nmi, overlapping_nmi([{0, 1}, {2, 3}, {4}], [{2, 4, 5}, {0, 1}], 6))
+
+
+def test_members_of_several_have_no_assignment_by_booleans():
+    member = np.array([[1, 0], [1, 1], [0, 1], [0, 1], [0, 0]], dtype=bool)
+    found = agreement(member, [0, 0, 1, 1, 1])
+    assert (found.ari, found.nmi, found.n_assigned) == (1, 1, 3)
+
+
+def test_participations_become_covers_by_the_threshold():
+    shares = np.array([[0.7, 0.3], [0.9, 0.1], [0.2, 0.8], [0.0, 1.0], [0.0, 0.0]])
+    groups = cg.Communities(ids="abcde", participation=shares, modularity=0, method="m")
+    member = np.array([[1, 1], [1, 0], [0, 1], [0, 1], [0, 0]], dtype=bool)
+    for given_as in (shares, groups):
+        assert agreement(given_as, member).overlapping_nmi == 1
+        assert agreement(given_as, member, threshold=0.5).overlapping_nmi < 1
+        assert agreement(given_as, [0, 0, 1, 1, -1], threshold=0.5)[:3] == (1, 1, 1)
+
+
+def test_communities_are_compared_over_the_volunteers_of_both():
+    left = cg.Communities(ids="abcdef", participation=np.eye(2)[[0, 0, 0, 1, 1, 1]], modularity=0, method="m")
+    right = cg.Communities(ids="fzdcba", participation=np.eye(3)[[0, 2, 0, 1, 1, 2]], modularity=0, method="n")
+    found = agreement(left, right)
+    assert found == agreement([0, 0, 0, 1, 1], [2, 1, 1, 0, 0])
+    assert found.n_volunteers == 5
+    assert agreement(left, left)[:3] == (1, 1, 1)
+    few = cg.Communities(ids="ay", participation=np.eye(2), modularity=0, method="n")
+    with pytest.raises(AlignmentError, match="Only 1 volunteers are in both divisions; agreement needs two"):
+        agreement(left, few)
+
+
+def test_many_volunteers_and_communities():
+    rng = np.random.default_rng(0)
+    left = rng.integers(0, 500, 100_000)
+    right = np.where(rng.random(len(left)) < 0.1, rng.integers(0, 500, len(left)), left)
+    found = agreement(left, right)
+    assert 0.75 < found.ari < 0.85
+    assert 0.6 < found.overlapping_nmi < found.nmi < 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [0.5, 1.0, 0.0],
+        [0, -2, 1],
+        ["a", "b", "c"],
+        [[0.5, 0.4], [0.0, 1.0], [1.0, 0.0]],
+        [[1.5, -0.5], [0.0, 1.0], [1.0, 0.0]],
+        [[np.nan, 1.0], [0.0, 1.0], [1.0, 0.0]],
+        [[1, 1], [0, 1], [1, 0]],
+        np.zeros((3, 2, 2)),
+        3,
+        None,
+        [[0], [1, 2], [3]],
+    ],
+)
+def test_what_is_no_division(bad):
+    with pytest.raises(ParameterError, match="A division must be Communities"):
+        agreement(bad, [0, 1, 1])
+    with pytest.raises(ParameterError, match="A division must be Communities"):
+        agreement([0, 1, 1], bad)
+
+
+def test_divisions_that_do_not_fit_together():
+    with pytest.raises(AlignmentError, match="One division is of 2 volunteers, the other of 3; give both for the same"):
+        agreement([0, 1], [0, 1, 1])
+    with pytest.raises(AlignmentError, match="Only 1 volunteers"):
+        agreement([0], [0])
+    with pytest.raises(ParameterError, match="threshold=0 must be a participation"):
+        agreement(np.eye(2), [0, 1], threshold=0)

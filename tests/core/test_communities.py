@@ -1,0 +1,240 @@
+"""Read-outs of communities: against sums written out, for all kinds of participations, and refused where unknown."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import crowdgraph as cg
+from crowdgraph.core.communities import COVER_THRESHOLD, largest_first
+from crowdgraph.core.evidence import Evidence
+from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError
+
+# dora belongs to none; nobody is assigned to the last community.
+SHARES = [[0.75, 0.25, 0.0], [0.15, 0.85, 0.0], [0.0, 0.6, 0.4], [0.0, 0.0, 0.0]]
+GROUPS = cg.Communities(ids=["anna", "bert", "cleo", "dora"], participation=SHARES, modularity=0.2, method="m")
+SNAPSHOT = cg.ConfusionSnapshot(
+    ids=["cleo", "bert", "anna"],
+    concentration=[[[1.0, 19], [1, 19]], [[2, 18], [2, 18]], [[18, 2], [1, 19]]],
+    classes=("no", "yes"),
+    labels=("no", "yes"),
+)
+
+
+@st.composite
+def communities(draw):
+    """Communities of few volunteers, some of whom belong to none, with hard and soft rows."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, k = draw(st.integers(0, 12)), draw(st.integers(0, 5))
+    shares = np.zeros((n, k))
+    if n and k:
+        soft, hard = rng.dirichlet(np.full(k, 0.5), n), np.eye(k)[rng.integers(0, k, n)]
+        kind = rng.integers(0, 3, n)[:, None]
+        shares = np.where(kind == 0, 0, np.where(kind == 1, soft, hard))
+    names = [f"v{code}" for code in range(n)]
+    return cg.Communities(ids=names, participation=shares, modularity=0, method="drawn", support=rng.integers(0, 30, n))
+
+
+@given(communities())
+@settings(max_examples=60, deadline=None)
+def test_readouts_are_what_their_definitions_say(groups):
+    shares, n = groups.participation, len(groups.ids)
+    for v in range(n):
+        row = shares[v][shares[v] > 0]
+        if not len(row):
+            assert np.isnan(groups.entropy[v])
+        elif len(groups) == 1:
+            assert groups.entropy[v] == 0
+        else:
+            assert_allclose(groups.entropy[v], -sum(p * np.log(p) for p in row) / np.log(len(groups)), atol=1e-12)
+    assert groups.unassigned == [groups.ids[v] for v in range(n) if shares[v].sum() == 0]
+    for k in range(len(groups)):
+        for j in range(len(groups)):
+            assert_allclose(groups.overlap()[k, j], sum(shares[v, k] * shares[v, j] for v in range(n)), atol=1e-12)
+    assert groups.overlap().shape == (len(groups), len(groups))
+    assert_allclose(groups.overlap().sum(axis=1), shares.sum(axis=0), atol=1e-12)
+
+
+@given(communities(), st.sampled_from([0.1, 0.25, 0.5, 1.0]))
+@settings(max_examples=60, deadline=None)
+def test_a_cover_holds_the_assigned_and_all_above_the_threshold(groups, threshold):
+    cover = groups.cover(threshold=threshold)
+    assert len(cover) == len(groups)
+    for k, members in enumerate(cover):
+        assert set(members) == {*groups.members(k), *groups.members(k, threshold=threshold)}
+    assert set().union(*cover, groups.unassigned) == set(groups.ids)
+    assert groups.cover() == groups.cover(threshold=COVER_THRESHOLD)
+
+
+def test_the_order_is_by_size_then_participation_then_first_member():
+    assert largest_first(np.array(SHARES)).tolist() == [1, 0, 2]
+    assert GROUPS.order.tolist() == [1, 0, 2]
+    assert largest_first(np.array([[1.0, 0.0], [0.45, 0.55], [0.45, 0.55]])).tolist() == [1, 0]
+    tied = np.array([[0.0, 0.0, 1.0], [0.9, 0.1, 0.0], [0.0, 1.0, 0.0]])
+    assert largest_first(tied).tolist() == [1, 2, 0]
+    assert largest_first(np.eye(3)[[2, 0, 1]]).tolist() == [2, 0, 1]
+    assert largest_first(np.zeros((2, 0))).tolist() == []
+    assert largest_first(np.zeros((0, 2))).tolist() == [0, 1]
+    # Of two without any assigned volunteers, the one whose most central volunteer comes first.
+    assert largest_first(np.array([[0.6, 0.0, 0.4], [0.6, 0.4, 0.0]])).tolist() == [0, 2, 1]
+
+
+@given(communities(), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_order_does_not_depend_on_how_communities_are_numbered(groups, random):
+    shuffled = random.sample(range(len(groups)), len(groups))
+    sizes = groups.sizes[groups.order]
+    assert (np.diff(sizes) <= 0).all()
+    assert sorted(groups.order.tolist()) == list(range(len(groups)))
+    other = groups.participation[:, shuffled]
+    assert_array_equal(other[:, largest_first(other)], groups.participation[:, groups.order])
+
+
+def test_detectors_number_the_largest_first():
+    graph = cg.simulate.crowd(n_volunteers=60, n_responses=4_000, n_communities=4, mixing=0.1, seed=0).graph
+    found = cg.Leiden().detect(cg.networks.task_cooccurrence(graph), seed=0)
+    assert found.order.tolist() == list(range(len(found)))
+
+
+def test_members():
+    assert GROUPS.members(1) == ["bert", "cleo"]
+    assert GROUPS.members(np.int64(1), threshold=0.25) == ["anna", "bert", "cleo"]
+    assert GROUPS.members(2) == []
+    assert GROUPS.members(0, threshold=1) == []
+    assert GROUPS.centroids == ["anna", "bert", "cleo"]
+
+
+@pytest.mark.parametrize("k", [3, -1, 1.0, "0", True, None])
+def test_no_such_community(k):
+    with pytest.raises(ParameterError, match=r"There is no community .*; communities are numbered 0 to 2"):
+        GROUPS.members(k)
+
+
+@pytest.mark.parametrize("threshold", [0, -0.1, 1.5, float("nan"), "high", True])
+def test_thresholds_that_are_none(threshold):
+    message = "threshold=.* must be a participation above 0, at most 1"
+    with pytest.raises(ParameterError, match=message):
+        GROUPS.members(0, threshold=threshold)
+    with pytest.raises(ParameterError, match=message):
+        GROUPS.cover(threshold=threshold)
+
+
+def test_no_communities_at_all():
+    nothing = cg.Communities(ids="ab", participation=np.zeros((2, 0)), modularity=0, method="m")
+    assert nothing.cover() == []
+    assert nothing.unassigned == ["a", "b"]
+    assert nothing.overlap().shape == (0, 0)
+    assert np.isnan(nothing.entropy).all()
+    assert repr(nothing) == "Communities(m: none; 2 unassigned; modularity 0.000)"
+    assert nothing.describe().to_dict("list")["volunteers"] == [2]
+    assert nothing.mean_confusion(SNAPSHOT).shape == (0, 2, 2)
+    with pytest.raises(ParameterError, match="no community 0; there are none at all"):
+        nothing.members(0)
+
+
+def test_the_repr_tells_of_the_unassigned_and_of_doubt():
+    doubt = Evidence(agreement=0.2, modularity=0.1, null_modularity=[0.2, 0.3], structured=False)
+    sure = Evidence(agreement=1.0, modularity=0.5, null_modularity=[0.2, 0.3], structured=True)
+    assert repr(GROUPS) == "Communities(m: 3 of sizes 1, 2, 0; 1 unassigned; modularity 0.200)"
+    assert repr(replace(GROUPS, evidence=sure)) == repr(GROUPS)
+    assert "modularity 0.200; evidence against communities)" in repr(replace(GROUPS, evidence=doubt))
+    everybody = cg.Communities(ids="ab", participation=[[1.0], [1.0]], modularity=0, method="m")
+    assert repr(everybody) == "Communities(m: 1 of sizes 2; modularity 0.000)"
+
+
+def test_the_mean_confusion_is_that_of_the_snapshot_or_their_own():
+    expected = np.empty((3, 2, 2))
+    means = {name: SNAPSHOT.of(name).mean for name in ("anna", "bert", "cleo")}
+    for k in range(3):
+        weights = {name: share[k] for name, share in zip(("anna", "bert", "cleo"), SHARES, strict=False)}
+        expected[k] = sum(weights[name] * means[name] for name in means) / sum(weights.values())
+    assert_allclose(GROUPS.mean_confusion(SNAPSHOT), expected)
+    assert_allclose(replace(GROUPS, confusion=SNAPSHOT).mean_confusion(), expected)
+    other = replace(SNAPSHOT, concentration=np.ones((3, 2, 2)))
+    assert_allclose(replace(GROUPS, confusion=SNAPSHOT).mean_confusion(other), 0.5)
+
+
+def test_the_mean_confusion_by_responses():
+    known = replace(GROUPS, confusion=SNAPSHOT, support=[100, 0, 300, 7])
+    anna, cleo = SNAPSHOT.of("anna").mean, SNAPSHOT.of("cleo").mean
+    assert_allclose(known.mean_confusion(by_responses=True)[1], (25 * anna + 180 * cleo) / 205)
+    assert_allclose(known.mean_confusion(by_responses=True)[0], anna)
+    silent = replace(known, support=[0, 0, 0, 7])
+    assert np.isnan(silent.mean_confusion(by_responses=True)).all()
+    assert silent.describe()["behaviour"].tolist() == ["nothing is known of it"] * 3 + ["belongs to none"]
+    with pytest.raises(NotAnnotatedError, match="How many answers the volunteers gave is not known"):
+        GROUPS.mean_confusion(SNAPSHOT, by_responses=True)
+    with pytest.raises(ParameterError, match="by_responses=1 must be True or False"):
+        known.mean_confusion(by_responses=1)
+
+
+@pytest.mark.parametrize("verb", ["mean_confusion", "describe"])
+def test_confusion_of_others(verb):
+    stranger = replace(SNAPSHOT, ids=["cleo", "zoe", "anna"])
+    with pytest.raises(AlignmentError, match=r"lacks 1 of the volunteers who belong to communities \('bert'\)"):
+        getattr(GROUPS, verb)(stranger)
+    with pytest.raises(ParameterError, match=r"Expected a ConfusionSnapshot, such as fit.confusion.latest\(\); got a"):
+        getattr(GROUPS, verb)(np.ones((3, 2, 2)))
+
+
+def test_confusion_that_is_not_known():
+    with pytest.raises(NotAnnotatedError, match=r"'m' were not found from confusion matrices; give some, such as fit"):
+        GROUPS.mean_confusion()
+    nobodys = cg.Communities(ids="ab", participation=np.zeros((2, 1)), modularity=0, method="m")
+    assert np.isnan(nobodys.mean_confusion(SNAPSHOT)).all()
+
+
+def test_the_description():
+    full = replace(GROUPS, confusion=SNAPSHOT, support=[40, 9, 10, 3])
+    frame = full.describe().astype(object).where(lambda cells: cells.notna(), None)
+    assert frame.columns.tolist() == [
+        *("community", "volunteers", "share", "participation", "mixed", "centroid"),
+        *("responses", "median_responses", "few_responses", "behaviour"),
+    ]
+    # In community 1, anna's 0.25 of 40 answers outweigh bert's 0.85 of 9 and cleo's 0.6 of 10: "yes" to 57 % of "no".
+    doubtful = "nearly always right about yes, undecided about no"
+    assert frame.to_numpy().tolist() == [
+        [0, 1, 0.333, 0.9, 0.51, "anna", 40, 40.0, 0, "nearly always right"],
+        [1, 2, 0.667, 1.7, 0.5, "bert", 19, 9.5, 1, doubtful],
+        [2, 0, 0.0, 0.4, None, "cleo", 0, None, 0, 'says "yes" to nearly everything'],
+        [-1, 1, None, 0.0, None, None, 3, 3.0, 1, "belongs to none"],
+    ]
+
+
+def test_the_description_leaves_out_what_is_unknown():
+    plain = GROUPS.describe()
+    assert plain.columns.tolist()[-1] == "centroid"
+    told = GROUPS.describe(SNAPSHOT)
+    assert told.columns.tolist()[-2:] == ["centroid", "behaviour"]
+    assert told["behaviour"][1] == 'says "yes" to nearly everything'
+    assert replace(GROUPS, support=[1, 2, 3, 4]).describe().columns.tolist()[-1] == "few_responses"
+    everybody = cg.Communities(ids=[7, 8], participation=[[1.0], [1.0]], modularity=0, method="m")
+    assert everybody.describe().to_dict("records") == [
+        {"community": 0, "volunteers": 2, "share": 1.0, "participation": 2.0, "mixed": 0.0, "centroid": 7}
+    ]
+
+
+@given(communities(), st.sampled_from(["pandas", "polars", "arrow"]))
+@settings(max_examples=30, deadline=None)
+def test_every_kind_of_table_has_a_row_for_each_community(groups, kind):
+    table = groups.describe(kind=kind)
+    column = table["volunteers"]
+    sizes = column.to_pylist() if kind == "arrow" else list(column)
+    assert sizes == [*groups.sizes.tolist(), *([len(groups.unassigned)] if groups.unassigned else [])]
+    assert sum(sizes) == len(groups.ids)
+    assert len(groups.describe(kind="text").splitlines()) == 1 + len(sizes)
+
+
+def test_the_description_as_text():
+    text = replace(GROUPS, support=[4_000, 1, 2, 3]).describe(SNAPSHOT, kind="text")
+    assert text.splitlines()[1] == (
+        "        0           1  0.333            0.9   0.51  anna          4,000             4,000              0  "
+        "nearly always right"
+    )
+    assert text.splitlines()[-1].startswith("       -1           1                     0")
+    assert "nan" not in text
+    with pytest.raises(ParameterError, match=r"kind='html' is not a choice; use one of 'pandas', .*'text'"):
+        GROUPS.describe(kind="html")
