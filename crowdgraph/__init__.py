@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crowdgraph import communities, errors, evaluation, models, networks, plot, simulate, testing
+    from crowdgraph.communities.bayesian_nmf import BayesianNMF
     from crowdgraph.communities.leiden import Leiden
     from crowdgraph.core.changes import ConfusionChange
     from crowdgraph.core.clock import Clock
     from crowdgraph.core.communities import Communities, CommunityTrack
     from crowdgraph.core.confusion import ConfusionHistory, ConfusionMatrix, ConfusionSnapshot, ConfusionTrack
     from crowdgraph.core.evaluation import CrossValidation
+    from crowdgraph.core.evidence import Evidence
     from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.gold import Gold
     from crowdgraph.core.graph import CrowdGraph
@@ -42,6 +44,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "IBCC",
+    "BayesianNMF",
     "Clock",
     "Communities",
     "CommunityTrack",
@@ -55,6 +58,7 @@ __all__ = [
     "CrowdPrior",
     "DawidSkene",
     "DynIBCC",
+    "Evidence",
     "GibbsIBCC",
     "Gold",
     "Influence",
@@ -81,6 +85,7 @@ __all__ = [
 
 # Where each public name lives; loaded when first used (PEP 562), so that importing crowdgraph stays fast.
 _HOMES = {
+    "BayesianNMF": "crowdgraph.communities.bayesian_nmf",
     "Clock": "crowdgraph.core.clock",
     "Communities": "crowdgraph.core.communities",
     "CommunityTrack": "crowdgraph.core.communities",
@@ -94,6 +99,7 @@ _HOMES = {
     "CrowdPrior": "crowdgraph.core.prior",
     "DawidSkene": "crowdgraph.models.dawid_skene",
     "DynIBCC": "crowdgraph.models.dynibcc",
+    "Evidence": "crowdgraph.core.evidence",
     "GibbsIBCC": "crowdgraph.models.gibbs_ibcc",
     "Gold": "crowdgraph.core.gold",
     "IBCC": "crowdgraph.models.ibcc",

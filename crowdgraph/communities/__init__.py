@@ -3,7 +3,20 @@
 from crowdgraph.communities import quality
 from crowdgraph.communities.agreement import Agreement, agreement
 from crowdgraph.communities.base import Detector
+from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.communities.compare import NetworkComparison, compare_networks
+from crowdgraph.communities.consensus import Consensus, consensus
 from crowdgraph.communities.leiden import Leiden
 
-__all__ = ["Agreement", "Detector", "Leiden", "NetworkComparison", "agreement", "compare_networks", "quality"]
+__all__ = [
+    "Agreement",
+    "BayesianNMF",
+    "Consensus",
+    "Detector",
+    "Leiden",
+    "NetworkComparison",
+    "agreement",
+    "compare_networks",
+    "consensus",
+    "quality",
+]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,12 +25,13 @@ class Found(NamedTuple):
     """What a detector found in a network without isolated volunteers.
 
     Participation is of shape (V, K), and rows sum to one; relevance is of shape (at least K,), first that of the
-    communities. See `Communities` for both and for the evidence.
+    communities. See `Communities` for both and for the evidence. Settings that the detector chose itself are `chosen`.
     """
 
     participation: Array
     relevance: Array | None = None
     evidence: Evidence | None = None
+    chosen: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,7 @@ class Detector(ABC):
             modularity=modularity(network, main_community(shares)),
             soft_modularity=soft_modularity(network, shares),
             method=self.name,
-            params=self.settings(),
+            params={**self.settings(), **found.chosen},
             relevance=None if relevance is None else np.concatenate([relevance[order], relevance[len(order) :]]),
             evidence=found.evidence,
             support=network.support,
@@ -87,6 +90,10 @@ class Detector(ABC):
     @abstractmethod
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:
         """The communities of a network without isolated volunteers."""
+
+    def again(self, found: Communities) -> Detector:  # noqa: ARG002 - most have nothing to spare
+        """A detector that finds the same communities in a network like the one of `found`, with less work."""
+        return self
 
     def settings(self) -> dict[str, Any]:
         """The detector's settings by name."""

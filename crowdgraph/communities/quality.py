@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -56,12 +58,16 @@ def soft_modularity(network: VolunteerNetwork, communities: Communities | ArrayL
     communities
         The communities, or participations of shape (V, K).
     """
-    shares = _participation(network, communities)
-    total = float(network.strength.sum())
+    return modularity_of(network.weights, network.strength, _participation(network, communities))
+
+
+def modularity_of(weights: Any, strength: Array, shares: Array) -> float:
+    """Soft modularity of participations, (V, K), in weights, (V, V); 0 without any."""
+    total = float(strength.sum())
     if total == 0:
         return 0.0
-    inside = float((shares * (network.weights @ shares)).sum()) / total
-    return inside - float(((network.strength @ shares / total) ** 2).sum())
+    inside = float((shares * (weights @ shares)).sum()) / total
+    return inside - float(((strength @ shares / total) ** 2).sum())
 
 
 def coverage(network: VolunteerNetwork, communities: Communities | ArrayLike) -> float:

@@ -11,6 +11,9 @@ from crowdgraph.core.result import real_array
 
 __all__ = ["Evidence"]
 
+# Modularities that differ by less than a few times this are taken for the same.
+LEAST_SPREAD = 0.005
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence(Sealed):
@@ -40,8 +43,18 @@ class Evidence(Sealed):
 
     @property
     def p_value(self) -> float:
-        """The share of networks without communities that have at least this modularity, this one counted among them."""
-        return float((1 + np.count_nonzero(self.null_modularity >= self.modularity)) / (1 + len(self.null_modularity)))
+        """How probable so high a modularity is without communities, if those drawn are a sample of a normal one.
+
+        By Student's distribution of one more draw; their spread is taken for 0.005 if it is less. NaN of fewer than
+        three.
+        """
+        from scipy.special import stdtr
+
+        null = self.null_modularity
+        if len(null) < 3:
+            return float("nan")
+        spread = max(float(null.std(ddof=1)), LEAST_SPREAD) * np.sqrt(1 + 1 / len(null))
+        return float(stdtr(len(null) - 1, (null.mean() - self.modularity) / spread))
 
     def __repr__(self) -> str:
         verdict = "communities" if self.structured else "no communities"

@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss
 from crowdgraph.core.columns import Array
 from crowdgraph.core.evaluation import SCORES, CrossValidation, defined_mean
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_whole
 from crowdgraph.errors import GoldError, ParameterError, shown
 from crowdgraph.evaluation.curves import (
@@ -24,7 +25,6 @@ from crowdgraph.evaluation.curves import (
     reliability,
 )
 from crowdgraph.models.base import Model
-from crowdgraph.models.progress import progress_bar
 
 __all__ = ["cross_validate"]
 

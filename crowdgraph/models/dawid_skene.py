@@ -9,10 +9,10 @@ import numpy as np
 
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Findings, Job, Model
-from crowdgraph.models.progress import progress_bar
 from crowdgraph.models.tallies import vote_findings
 from crowdgraph.models.votes import Votes, check_mapping, vote_codes
 

@@ -12,6 +12,7 @@ from crowdgraph.core.columns import Array, sealed
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
 from crowdgraph.errors import ForgettingWarning, InputError, NoTimesWarning, ParameterError, TimeError, one_of, warn
 from crowdgraph.models.base import Findings, Job, Model
@@ -24,7 +25,6 @@ from crowdgraph.models.priors import (
     crowd_prior,
     own_confusion,
 )
-from crowdgraph.models.progress import progress_bar
 from crowdgraph.models.votes import Votes, check_mapping
 
 if TYPE_CHECKING:

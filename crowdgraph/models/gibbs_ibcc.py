@@ -13,6 +13,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_positive, check_whole
 from crowdgraph.models.base import Findings, Job, Model
 from crowdgraph.models.priors import (
@@ -23,7 +24,6 @@ from crowdgraph.models.priors import (
     crowd_prior,
     own_confusion,
 )
-from crowdgraph.models.progress import progress_bar
 from crowdgraph.models.votes import Votes, check_mapping
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_positive, check_whole
 from crowdgraph.errors import ParameterError, one_of
 from crowdgraph.models.base import Findings, Job, Model
@@ -25,7 +26,6 @@ from crowdgraph.models.priors import (
     gold_counts,
     own_confusion,
 )
-from crowdgraph.models.progress import progress_bar
 from crowdgraph.models.votes import Votes, check_mapping
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from crowdgraph.core.clock import ticks
 from crowdgraph.core.columns import Array, sealed
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.kernels.devices import checked_device
 from crowdgraph.kernels.dglm import Scan, Stage, Steps, TensorScan
 from crowdgraph.kernels.dglm_compiled import CompiledScan, prepare
 from crowdgraph.kernels.dirichlet import shared_concentration
 from crowdgraph.kernels.dynibcc import CompiledReader, Gathered, Passes, Reader, TensorReader
 from crowdgraph.models.priors import own_confusion
-from crowdgraph.models.tensors import checked_device
 
 __all__ = ["StepTensors", "prepare_scan"]
 

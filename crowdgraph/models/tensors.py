@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ParameterError
+from crowdgraph.kernels.devices import checked_device
 from crowdgraph.kernels.ibcc import Expectations, tensor_expectations
 from crowdgraph.kernels.sweep import ItemResponses, Sweeper, TensorSweep
 from crowdgraph.kernels.sweep_compiled import CompiledSweep, compiled_expectations, ready
 from crowdgraph.models.base import Answers
 
-__all__ = ["AnswerTensors", "checked_device", "prepare_sweep"]
+__all__ = ["AnswerTensors", "prepare_sweep"]
 
 
 class AnswerTensors:
@@ -92,16 +90,3 @@ def prepare_sweep(graph: CrowdGraph) -> None:
 def code_type(graph: CrowdGraph) -> str:
     """The type of numbers that count all pairs of volunteers and labels."""
     return "int32" if len(graph.volunteers) * len(graph.labels) < 2**31 else "int64"
-
-
-def checked_device(device: Any) -> torch.device:
-    """The named device, if this machine has it."""
-    try:
-        found = torch.device(device)
-        torch.zeros(1, device=found).sum().item()
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        have = ["cpu", *(name for name in ("cuda", "mps", "xpu") if getattr(torch, name).is_available())]
-        raise ParameterError(
-            f"device={device!r} is not available here ({str(error).splitlines()[0]}); use one of {', '.join(have)}."
-        ) from error
-    return found

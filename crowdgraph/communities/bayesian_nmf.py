@@ -1,0 +1,319 @@
+"""Bayesian NMF: overlapping communities, as many as the network asks for."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from crowdgraph.communities.base import Detector, Found
+from crowdgraph.communities.quality import modularity_of
+from crowdgraph.communities.searched import Searched, is_similarity, searched
+from crowdgraph.core.columns import Array
+from crowdgraph.core.communities import Communities, main_community
+from crowdgraph.core.evidence import Evidence
+from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.progress import progress_bar
+from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
+from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError
+
+if TYPE_CHECKING:
+    import torch
+
+    from crowdgraph.kernels.nmf_search import Search
+
+__all__ = ["BayesianNMF"]
+
+# How many communities there may be unless the user says otherwise: of similar behaviour, and of common tasks.
+FEW, MANY = 20, 60
+# The powers of similarities that are tried, the one for networks of which no null is known, and their strength.
+SHARPNESSES, USUAL_SHARPNESS, USUAL_STRENGTH = (8.0, 12.0, 18.0), 12.0, 100.0
+# The strengths that are tried in sparse networks: more communities need more, fewer are split by chance.
+STRENGTHS = (30.0, 75.0, 150.0, 300.0)
+# Sharpness and evidence of similarities are found with so many volunteers.
+SAMPLE = 500
+# How improbable a modularity must be without communities, and, if no null is known, how well restarts must agree.
+CHANCE, AGREED = 0.01, 0.7
+
+
+class Tuned(NamedTuple):
+    """How weights are searched: the power of them, and what a volunteer's sum to on average."""
+
+    sharpness: float
+    strength: float
+
+
+class Start(NamedTuple):
+    """What one start found: participations, of shape (V, K), the log posterior, and the variance of each community."""
+
+    participation: Array
+    objective: float
+    relevance: Array
+
+    @property
+    def assignment(self) -> Array:
+        """The community of each volunteer."""
+        return main_community(self.participation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BayesianNMF(Detector):
+    r"""Overlapping communities by Bayesian non-negative matrix factorisation (Psorakis et al., 2011).
+
+    Weights are taken for Poisson counts with means :math:`W W^\top`, where :math:`w_{ik}` says how much volunteer `i`
+    takes part in community `k`. A prior shrinks communities that explain little to nothing, so that only their largest
+    number need be chosen. Participation is :math:`w_{ik}` as a share of the volunteer's sum.
+
+    Communities are found in any network, so they are examined: with ``nulls`` networks of the same making but
+    without communities (`VolunteerNetwork.null`). Unless modularity is clearly higher than there, one group is
+    reported; `Communities.evidence` tells.
+
+    Parameters
+    ----------
+    max_communities
+        How many communities there may be; 20 in networks of similarity and 60 in sparse ones if left out.
+    shape, rate
+        The Gamma prior of the precision of each community.
+    sharpness
+        The power of the weights that is searched. ``"auto"`` tries 8, 12 and 18 in networks of similarity and takes the
+        one at which modularity is furthest above what chance gives; it is 1 in sparse networks.
+    strength
+        What the weights of a volunteer sum to on average, once scaled. More strength finds more communities. ``"auto"``
+        tries 30, 75, 150 and 300 in sparse networks and takes the one with the highest modularity; it is 100 in
+        networks of similarity.
+    restarts
+        How many times to start; the communities of the highest posterior are kept.
+    symmetric
+        Whether both factors are the same, which is right for networks without direction, and faster.
+    nulls
+        How many networks without communities to compare with, at least 3; 0 examines nothing.
+    tol
+        The change of participations in a step, on average, at which a start is over.
+    max_iter
+        How many steps a start may take.
+    device
+        Where to compute; on CPUs in compiled code.
+    published
+        Whether to search in the weights as they are, by the updates as printed, without merging; see `as_published`.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=60, n_responses=4_000, n_communities=3, mixing=0.05, seed=0).graph
+    >>> found = cg.BayesianNMF().detect(cg.networks.task_cooccurrence(graph), seed=0)
+    >>> found
+    Communities(bayesian_nmf: 3 of sizes 20, 20, 20; modularity 0.612)
+    >>> found.evidence.structured
+    True
+    """
+
+    name: ClassVar[str] = "bayesian_nmf"
+
+    max_communities: int | None = None
+    shape: float = 5.0
+    rate: float = 2.0
+    sharpness: float | Literal["auto"] = "auto"
+    strength: float | Literal["auto"] = "auto"
+    restarts: int = 4
+    symmetric: bool = True
+    nulls: int = 5
+    tol: float = 1e-3
+    max_iter: int = 500
+    device: str = "cpu"
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "device", str(self.device))
+        if self.max_communities is not None:
+            check_whole("max_communities", self.max_communities)
+        for name in ("shape", "rate", "tol"):
+            check_positive(name, getattr(self, name))
+        for name in ("restarts", "max_iter"):
+            check_whole(name, getattr(self, name))
+        for name in ("symmetric", "published"):
+            check_bool(name, getattr(self, name))
+        if self.shape < 1:
+            raise ParameterError(f"shape={self.shape!r} must be at least 1, so that precisions stay above zero.")
+        for name in ("sharpness", "strength"):
+            value = getattr(self, name)
+            if value != "auto" and not (is_number(value) and 0 < value < np.inf):
+                raise ParameterError(f"{name}={value!r} must be a number above zero, or 'auto'.")
+        check_whole("nulls", self.nulls, least=0)
+        if self.nulls in (1, 2):
+            raise ParameterError(f"nulls={self.nulls!r} are too few to compare with; give 3 or more, or 0 for none.")
+        if self.published and self.symmetric:
+            raise ParameterError("published=True has two factors; give symmetric=False, or use as_published().")
+
+    @classmethod
+    def as_published(cls, *, max_communities: int | None = None) -> BayesianNMF:
+        """The algorithm as printed: the network's own weights, two factors, the printed updates, one random start.
+
+        Its updates may lower the posterior, and it finds other than the planted groups in networks of similarity; see
+        the documentation. It is here to compare with.
+        """
+        return cls(max_communities=max_communities, sharpness=1.0, restarts=1, symmetric=False, nulls=0, published=True)
+
+    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:
+        rng = np.random.default_rng(seed)
+        similar = is_similarity(network)
+        k = self._most(len(network), MANY if not similar else FEW)
+        sample = _sample(network, rng) if similar and not self.published else network
+        with progress_bar("Bayesian NMF", shown=progress, unit="starts") as bar:
+            tuned = self._tuned(sample, k, rng, bar)
+            weights = self._searched(network, tuned)
+            starts = list(self._starts(weights, k, rng, bar, n=self.restarts))
+            best = _best(starts)
+            evidence = self._evidence(sample, network, tuned, k, starts, rng, bar)
+            if not evidence.structured and best.participation.shape[1] > 1:
+                (best,) = self._starts(weights, 1, rng, bar, n=1)
+        floor = np.full(max(0, k - len(best.relevance)), self._floor(len(network)))
+        chosen = {"max_communities": k, "sharpness": tuned.sharpness, "strength": tuned.strength}
+        return Found(best.participation, np.concatenate([best.relevance, floor]), evidence, chosen)
+
+    def again(self, found: Communities) -> BayesianNMF:
+        """One start with the sharpness and strength that were chosen, without examination."""
+        chosen = {name: found.params[name] for name in ("sharpness", "strength")}
+        return replace(self, **chosen, restarts=1, nulls=0)
+
+    def _most(self, n_volunteers: int, usual: int) -> int:
+        """How many communities may be found."""
+        if self.max_communities is None:
+            return min(usual, n_volunteers)
+        if self.max_communities > n_volunteers:
+            warnings.warn(
+                f"max_communities={self.max_communities:,} are more than the {n_volunteers:,} linked volunteers; "
+                "looking for as many as volunteers.",
+                CrowdGraphWarning,
+                stacklevel=4,
+            )
+        return int(min(self.max_communities, n_volunteers))
+
+    def _searched(self, network: VolunteerNetwork, tuned: Tuned) -> Searched:
+        if self.published:
+            return Searched(network.weights, network.weights)
+        return searched(network, sharpness=tuned.sharpness, strength=tuned.strength)
+
+    def _tuned(self, sample: VolunteerNetwork, k: int, rng: np.random.Generator, bar: Any) -> Tuned:
+        """The sharpness and the strength asked for, or those that show communities best."""
+        similar = is_similarity(sample)
+        usual = Tuned(USUAL_SHARPNESS if similar else 1.0, USUAL_STRENGTH)
+        asked = {name: getattr(self, name) for name in Tuned._fields if getattr(self, name) != "auto"}
+        if similar and "sharpness" not in asked and sample.origin is not None:
+            tried = [usual._replace(sharpness=value, **asked) for value in SHARPNESSES]
+            null = sample.null(seed=_seed(rng))
+        elif not similar and "strength" not in asked:
+            tried = [usual._replace(strength=value, **asked) for value in STRENGTHS]
+            null = None
+        else:
+            return usual._replace(**asked)
+        # Modularity tells of strengths; sharpened weights always have more of it, those without communities as well.
+        gains = [
+            self._judged(sample, choice, k, rng, bar) - (self._judged(null, choice, k, rng, bar) if null else 0.0)
+            for choice in tried
+        ]
+        # Without any gain (one group everywhere) none is better than another.
+        return tried[int(np.argmax(gains))] if max(gains) > 0 else usual._replace(**asked)
+
+    def _judged(self, network: VolunteerNetwork, tuned: Tuned, k: int, rng: np.random.Generator, bar: Any) -> float:
+        """The modularity that one start finds in a network."""
+        weights = self._searched(network, tuned)
+        (start,) = self._starts(weights, k, rng, bar, n=1)
+        return _modularity(weights, start.assignment)
+
+    def _evidence(
+        self,
+        sample: VolunteerNetwork,
+        network: VolunteerNetwork,
+        tuned: Tuned,
+        k: int,
+        starts: list[Start],
+        rng: np.random.Generator,
+        bar: Any,
+    ) -> Evidence:
+        """Whether there are communities, from the starts and from networks without any."""
+        agreement = _agreement([start.assignment for start in starts])
+        if sample is network:
+            own = _modularity(self._searched(network, tuned), _best(starts).assignment)
+        else:
+            own = self._judged(sample, tuned, k, rng, bar)
+        known = self.nulls > 0 and not (sample.origin is None and is_similarity(sample))
+        nulls = (sample.null(seed=_seed(rng)) for _ in range(self.nulls if known else 0))
+        null = np.array([self._judged(drawn, tuned, k, rng, bar) for drawn in nulls])
+        evidence = Evidence(agreement=agreement, modularity=own, null_modularity=null, structured=True)
+        if known:
+            structured = evidence.p_value < CHANCE
+        else:
+            structured = self.nulls == 0 or np.isnan(agreement) or agreement >= AGREED
+        return Evidence(
+            agreement=agreement, modularity=own, null_modularity=null, structured=bool(structured and own > 0)
+        )
+
+    def _starts(self, weights: Searched, k: int, rng: np.random.Generator, bar: Any, *, n: int) -> Iterator[Start]:
+        """What some starts find in the weights."""
+        from crowdgraph.communities.factors import Factoriser
+        from crowdgraph.kernels.nmf import Prior
+
+        factoriser = Factoriser(
+            weights.weights, Prior(self.shape, self.rate), device=self.device, symmetric=self.symmetric
+        )
+        for _ in range(n):
+            draw = _generator(rng)
+            if self.published:
+                found = factoriser.published(k, draw, tol=self.tol, max_iter=self.max_iter)
+            else:
+                found = factoriser.search(k, draw, tol=self.tol, max_iter=self.max_iter)
+            bar.update()
+            self._warn(found)
+            yield Start(factoriser.participation(found.factors), found.objective, factoriser.relevance(found.factors))
+
+    def _warn(self, found: Search) -> None:
+        if not found.converged:
+            warnings.warn(
+                f"A start had not settled after {found.n_steps:,} steps: participations still changed by "
+                f"{found.change:.2g} in the last. Raise max_iter (now {self.max_iter:,}) or tol ({self.tol:g}).",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+
+    def _floor(self, n_volunteers: int) -> float:
+        """The variance that the prior leaves to a community without members."""
+        count = n_volunteers / 2 if self.symmetric else n_volunteers
+        return self.rate / (count + self.shape - 1)
+
+
+def _best(starts: list[Start]) -> Start:
+    return max(starts, key=lambda start: start.objective)
+
+
+def _sample(network: VolunteerNetwork, rng: np.random.Generator) -> VolunteerNetwork:
+    if len(network) <= SAMPLE:
+        return network
+    return network.subnetwork(network.ids[np.sort(rng.choice(len(network), SAMPLE, replace=False))])
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31))
+
+
+def _generator(rng: np.random.Generator) -> torch.Generator:
+    import torch
+
+    return torch.Generator().manual_seed(_seed(rng))
+
+
+def _modularity(weights: Searched, assignment: Array) -> float:
+    """Modularity of an assignment of everybody, in the weights that are judged."""
+    shares = np.eye(int(assignment.max()) + 1)[assignment]
+    return modularity_of(weights.judged, np.asarray(weights.judged.sum(axis=1)).ravel(), shares)
+
+
+def _agreement(assignments: list[Array]) -> float:
+    """The mean adjusted Rand index of all pairs; NaN of a single assignment."""
+    from sklearn.metrics import adjusted_rand_score
+
+    pairs = [adjusted_rand_score(first, second) for first, second in combinations(assignments, 2)]
+    return float(np.mean(pairs)) if pairs else float("nan")
