@@ -202,7 +202,7 @@ class BayesianNMF(Detector):
         similar = is_similarity(sample)
         usual = Tuned(USUAL_SHARPNESS if similar else 1.0, USUAL_STRENGTH)
         asked = {name: getattr(self, name) for name in Tuned._fields if getattr(self, name) != "auto"}
-        if similar and "sharpness" not in asked and sample.origin is not None:
+        if similar and "sharpness" not in asked and sample.has_null:
             tried = [usual._replace(sharpness=value, **asked) for value in SHARPNESSES]
             null = sample.null(seed=_seed(rng))
         elif not similar and "strength" not in asked:
@@ -215,8 +215,8 @@ class BayesianNMF(Detector):
             self._judged(sample, choice, k, rng, bar) - (self._judged(null, choice, k, rng, bar) if null else 0.0)
             for choice in tried
         ]
-        # Without any gain (one group everywhere) none is better than another.
-        return tried[int(np.argmax(gains))] if max(gains) > 0 else usual._replace(**asked)
+        # Without any gain (one group everywhere) none is better than another; of equal ones rounding does not decide.
+        return tried[int(np.round(gains, 9).argmax())] if max(gains) > 0 else usual._replace(**asked)
 
     def _judged(self, network: VolunteerNetwork, tuned: Tuned, k: int, rng: np.random.Generator, bar: Any) -> float:
         """The modularity that one start finds in a network."""
@@ -240,7 +240,7 @@ class BayesianNMF(Detector):
             own = _modularity(self._searched(network, tuned), _best(starts).assignment)
         else:
             own = self._judged(sample, tuned, k, rng, bar)
-        known = self.nulls > 0 and not (sample.origin is None and is_similarity(sample))
+        known = self.nulls > 0 and sample.has_null
         nulls = (sample.null(seed=_seed(rng)) for _ in range(self.nulls if known else 0))
         null = np.array([self._judged(drawn, tuned, k, rng, bar) for drawn in nulls])
         evidence = Evidence(agreement=agreement, modularity=own, null_modularity=null, structured=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +44,7 @@ class Factoriser:
 
     def search(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> Search:
         """Search for the best factors from `k` seeds."""
-        strength = torch.from_numpy(np.maximum(self._strength, np.finfo(float).tiny))
+        strength = torch.from_numpy(self._strength)
         start = seeded(self._row, self._product, strength, k, draw)
         start *= (strength.sum() / (start.sum(0) ** 2).sum()).sqrt()
         if not self._symmetric:
@@ -74,7 +75,7 @@ class Factoriser:
         lost = self._strength == 0
         if lost.any():
             # Chance explains all of their links: they belong where most do.
-            shares[lost] = shares[~lost].sum(axis=0)
+            shares = np.where(lost[:, None], shares[~lost].sum(axis=0), shares)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def relevance(self, factors: Tensor) -> Array:
@@ -104,9 +105,11 @@ def _tensors(weights: Any, device: torch.device) -> nmf.Weights:
     starts, columns, values = (
         torch.tensor(part, device=device) for part in (weights.indptr, weights.indices, weights.data)
     )
-    return nmf.SparseWeights(
-        torch.sparse_csr_tensor(starts, columns, values, size=weights.shape, check_invariants=False)
-    )
+    with warnings.catch_warnings():
+        # torch says once that sparse tensors may change; what is used of them is tested.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        tensor = torch.sparse_csr_tensor(starts, columns, values, size=weights.shape, check_invariants=False)
+    return nmf.SparseWeights(tensor)
 
 
 def _compiled(weights: Any) -> CompiledWeights:

@@ -44,6 +44,8 @@ def searched(network: VolunteerNetwork, *, sharpness: float, strength: float) ->
 def _sharpened(similarities: Array, sharpness: float) -> Array:
     weights: Array = (similarities / similarities.max()) ** sharpness
     roots = np.sqrt(weights.sum(axis=1))
+    # Powers of small similarities may vanish; those of somebody who is like nobody else stay zero.
+    roots[roots == 0] = 1
     weights /= roots
     weights /= roots[:, None]
     return weights
@@ -58,8 +60,5 @@ def _excess(network: VolunteerNetwork, sharpness: float) -> Any:
     rows = np.repeat(np.arange(len(network)), np.diff(weights.indptr))
     values = np.maximum(values - sums[rows] * sums[weights.indices] / sums.sum(), 0.0)
     excess = csr_array((values, weights.indices, weights.indptr), weights.shape)
-    if not values.any():
-        # Everybody is linked with everybody as strongly as chance has it.
-        return weights
     excess.eliminate_zeros()
     return excess

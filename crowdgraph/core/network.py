@@ -147,6 +147,11 @@ class VolunteerNetwork(ByVolunteer, Result):
         support = None if self.support is None else self.support[codes]
         return replace(self, ids=self.ids[codes], weights=self.weights[codes][:, codes], support=support)
 
+    @property
+    def has_null(self) -> bool:
+        """Whether `null` knows a network without communities: where nothing tells how this one was made, it rewires."""
+        return self.origin is not None or self.density <= MOST_REWIRED
+
     def null(self, *, seed: int | None = None) -> VolunteerNetwork:
         """A network of the same volunteers, made the same way from a crowd without communities.
 
@@ -259,7 +264,7 @@ def _rewired(network: VolunteerNetwork, rng: np.random.Generator) -> Any:
     """Weights between as many neighbours for everybody, drawn at random."""
     from scipy.sparse import csr_array, issparse
 
-    if network.density > MOST_REWIRED:
+    if not network.has_null:
         raise ParameterError(
             f"The network {network.method!r} links {network.density:.0%} of all pairs, so that rewiring leaves it much "
             "as it is and cannot show what chance gives. Make it with networks.pi_similarity, which knows how to draw "

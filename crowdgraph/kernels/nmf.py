@@ -31,8 +31,11 @@ __all__ = [
     "symmetric",
 ]
 
-# Factors stay above this, and below `Weights.highest`, so that products of them neither vanish nor overflow.
+# Factors below this, and above `Weights.highest`, are taken for it, so that products of them neither vanish nor
+# overflow.
 LEAST = 1e-12
+# Steps make this of nothing, so that volunteers without weights have shares, too.
+NOTHING = 1e-300
 
 
 class Prior(NamedTuple):
@@ -65,8 +68,11 @@ class Weights(ABC):
 
     @property
     def highest(self) -> float:
-        """No factor is above this: so far above what the weights ask for that only a leap could get there."""
-        return float(100 * self.largest**0.5)
+        """No factor is above this: so far above what the weights ask for that only a leap could get there.
+
+        Even the hub of a star has but the root of its strength times the root of its weights.
+        """
+        return float(1e4 * self.largest**0.5)
 
 
 class DenseWeights(Weights):
@@ -101,25 +107,28 @@ class SparseWeights(Weights):
 
 def symmetric(weights: Weights, state: Tensor, prior: Prior) -> Step:
     """One step with `H` the transpose of `W`; the state is `W`, of shape (N, K)."""
-    factors = state.clamp(LEAST, weights.highest)
+    factors = _bounded(state, weights)
     found = weights.quotients(factors, factors)
     sums, squares = factors.sum(0), (factors**2).sum(0)
     precision, penalty = _shrinkage(squares, weights.n / 2, prior)
     # Every pair stands twice in the sums.
     objective = -float((sums**2 - squares).sum()) / 2 + found.logs / 2 - penalty
     following = torch.sqrt(factors * found.products / ((sums - factors) / factors + precision))
-    return Step(following, objective, _moved(factors, following))
+    following = following.clamp(NOTHING, weights.highest)
+    return Step(following, objective, _moved(state, following))
 
 
 def paired(weights: Weights, state: Tensor, prior: Prior) -> Step:
     """One step with `H` of its own; the state is `W` above the transpose of `H`, of shape (2 N, K)."""
-    left, right = state.clamp(LEAST, weights.highest).tensor_split(2)
+    left, right = _bounded(state, weights).tensor_split(2)
     objective = _paired_objective(weights, left, right, prior, diagonal=False)
     precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
     new_right = _rooted(right * weights.quotients(right, left).products, left.sum(0) - left, precision)
-    precision, _ = _shrinkage((left**2).sum(0) + (new_right**2).sum(0), weights.n, prior)
-    new_left = _rooted(left * weights.quotients(left, new_right).products, new_right.sum(0) - new_right, precision)
-    return Step(torch.cat([new_left, new_right]), objective, _moved(left + right, new_left + new_right))
+    right = _bounded(new_right, weights)
+    precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
+    new_left = _rooted(left * weights.quotients(left, right).products, right.sum(0) - right, precision)
+    following = torch.cat([new_left, new_right]).clamp(NOTHING, weights.highest)
+    return Step(following, objective, _moved(_both(state), _both(following)))
 
 
 def published(weights: Weights, state: Tensor, prior: Prior) -> Step:
@@ -127,17 +136,29 @@ def published(weights: Weights, state: Tensor, prior: Prior) -> Step:
 
     The objective is the log posterior, which may fall.
     """
-    left, right = state.clamp(LEAST, weights.highest).tensor_split(2)
+    left, right = _bounded(state, weights).tensor_split(2)
     objective = _paired_objective(weights, left, right, prior, diagonal=True)
     precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
     new_right = right / (left.sum(0) + precision * right) * weights.quotients(right, left).products
-    new_left = left / (new_right.sum(0) + precision * left) * weights.quotients(left, new_right).products
-    return Step(torch.cat([new_left, new_right]), objective, _moved(left, new_left))
+    right = _bounded(new_right, weights)
+    new_left = left / (right.sum(0) + precision * left) * weights.quotients(left, right).products
+    following = torch.cat([new_left, new_right]).clamp(NOTHING, weights.highest)
+    return Step(following, objective, _moved(_both(state), _both(following)))
 
 
 def relevance(squares: Tensor, half_count: float, prior: Prior) -> Tensor:
     """The variance that the best precision leaves to each column, of shape (K,), by the sums of squares in them."""
     return 1 / _shrinkage(squares, half_count, prior)[0]
+
+
+def _bounded(factors: Tensor, weights: Weights) -> Tensor:
+    return factors.clamp(LEAST, weights.highest)
+
+
+def _both(state: Tensor) -> Tensor:
+    """How much volunteers take part as the one and as the other end of pairs."""
+    left, right = state.tensor_split(2)
+    return left + right
 
 
 def _paired_objective(weights: Weights, left: Tensor, right: Tensor, prior: Prior, *, diagonal: bool) -> float:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.kernels.iterate import Step
-from crowdgraph.kernels.nmf import LEAST, Prior, Quotients, Weights
+from crowdgraph.kernels.nmf import LEAST, NOTHING, Prior, Quotients, Weights
 from crowdgraph.kernels.threads import announced, edges, in_parallel
 
 __all__ = ["CompiledWeights", "compiled_symmetric"]
@@ -79,12 +79,12 @@ def compiled_symmetric(weights: CompiledWeights, state: Tensor, prior: Prior) ->
     sums, squares = factors.sum(0), (factors**2).sum(0)
     above, below = weights.n / 2 + prior.shape - 1, squares / 2 + prior.rate
     objective = logs - float((sums**2 - squares).sum()) / 2 - above * float(np.log(below).sum())
-    moved = float(_follow(factors, products, sums, above / below))
+    moved = float(_follow(state.numpy(), factors, products, sums, above / below, NOTHING, weights.highest))
     return Step(torch.from_numpy(products), objective, moved)
 
 
 @njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
-def _follow(factors: Any, products: Any, sums: Any, precision: Any) -> float:
+def _follow(state: Any, factors: Any, products: Any, sums: Any, precision: Any, lowest: float, highest: float) -> float:
     """Put the next factors in the place of the products; returns how much participations changed."""
     n, k = factors.shape
     moved = 0.0
@@ -93,12 +93,13 @@ def _follow(factors: Any, products: Any, sums: Any, precision: Any) -> float:
         for c in range(k):
             old = factors[i, c]
             new = math.sqrt(old * products[i, c] / ((sums[c] - old) / old + precision[c]))
+            new = min(max(new, lowest), highest)
             products[i, c] = new
-            before += old
+            before += state[i, c]
             after += new
         change = 0.0
         for c in range(k):
-            change += abs(factors[i, c] / before - products[i, c] / after)
+            change += abs(state[i, c] / before - products[i, c] / after)
         moved += change
     return float(moved / (2 * n))
 
@@ -110,7 +111,7 @@ def _ready(kind: Literal["dense", "sparse"]) -> Any:
     factors = np.ones((2, 1))
     with announced("the detector"):
         compiled(0, 2, np.array([0, 1, 1]), np.ones(1, np.int32), np.ones(1), factors, np.zeros_like(factors))
-        _follow(factors, np.ones_like(factors), np.ones(1), np.ones(1))
+        _follow(factors, factors, np.ones_like(factors), np.ones(1), np.ones(1), 1.0, 1.0)
     return compiled
 
 

@@ -44,6 +44,8 @@ def seeded(
 ) -> Tensor:
     """Where to start: participations, of shape (N, K), in the neighbourhoods of `k` volunteers far from each other.
 
+    Rows sum to one, and `OPEN` is added. Volunteers without weights are equally near to all.
+
     Parameters
     ----------
     row
@@ -51,16 +53,17 @@ def seeded(
     product
         The weights times a vector.
     strength
-        The sum of each volunteer's weights, of shape (N,).
+        The sum of each volunteer's weights, of shape (N,); not all zero.
     k
         How many seeds.
     draw
         Where random numbers come from.
     """
-    reached = torch.zeros_like(strength)
+    reached, linked = torch.zeros_like(strength), strength > 0
+    strength = strength.where(linked, 1.0)
     columns = []
     for _ in range(k):
-        chances = (0.01 + reached / reached.mean().clamp(min=1e-300)) ** -2
+        chances = linked * (0.01 + reached / reached.mean().clamp(min=1e-300)) ** -2
         seed = int(torch.multinomial(chances.float().cpu(), 1, generator=draw))
         links = row(seed).clone()
         links[seed] = links.max()
@@ -91,7 +94,7 @@ def search(
     tol
         The change of a step at which a climb is over.
     max_iter
-        How many steps to take at most.
+        How many steps to take; the last looks at columns may take some more.
     on_step
         Called with every step, for progress bars.
     """

@@ -1,0 +1,479 @@
+"""Factors with shrinkage: a log posterior in loops, bounds minimised by SciPy, gradients by torch, and planted blocks."""
+
+import math
+import warnings
+from itertools import combinations, permutations, product
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
+from scipy.sparse import csr_array
+from scipy.stats import gamma, halfnorm
+from sklearn.metrics import adjusted_rand_score
+
+from crowdgraph.kernels import nmf, nmf_compiled, nmf_search, threads
+from crowdgraph.kernels.iterate import climb
+from crowdgraph.kernels.nmf import DenseWeights, Prior, SparseWeights, paired, published, relevance, symmetric
+from crowdgraph.kernels.nmf_compiled import CompiledWeights, compiled_symmetric
+from crowdgraph.kernels.nmf_search import search, seeded
+
+STEPS = {"symmetric": symmetric, "paired": paired, "published": published}
+# Which pairs are counts, out of N volunteers.
+PAIRS = {
+    "symmetric": lambda n: combinations(range(n), 2),
+    "paired": lambda n: permutations(range(n), 2),
+    "published": lambda n: product(range(n), repeat=2),
+}
+
+
+class Case(NamedTuple):
+    """Weights, of shape (N, N), a prior, and how many factors there are and how large."""
+
+    weights: np.ndarray
+    prior: Prior
+    k: int
+    scale: float
+    rng: np.random.Generator
+
+    def state(self, kind):
+        """Random factors, some of them far from the others."""
+        rows = len(self.weights) * (1 if kind == "symmetric" else 2)
+        return torch.from_numpy(self.scale * self.rng.lognormal(0, 1.5, (rows, self.k)))
+
+
+def symmetric_weights(rng, n, density):
+    upper = np.triu(rng.lognormal(0, 1.5, (n, n)) * (rng.random((n, n)) < density), 1)
+    upper[0, n - 1] += 1
+    return upper + upper.T
+
+
+@st.composite
+def cases(draw, *, extreme=False):
+    wide = 6 if extreme else 1
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n, k = draw(st.integers(2, 7)), draw(st.integers(1, 4))
+    weights = symmetric_weights(rng, n, draw(st.sampled_from([0.2, 0.6, 1.0]))) * 10 ** draw(st.floats(-wide, wide))
+    prior = Prior(1 + 10 ** draw(st.floats(-3, 2)), 10 ** draw(st.floats(-3, 3)))
+    return Case(weights, prior, k, 10 ** draw(st.floats(-wide / 2, wide / 2)), rng)
+
+
+def sparse_tensor(weights):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.from_numpy(weights).to_sparse_csr()
+
+
+def compiled(weights, *, sparse):
+    rows = [row[place + 1 :] for place, row in enumerate(weights)]
+    if not sparse:
+        return CompiledWeights(np.cumsum([0] + [len(row) for row in rows]), None, np.concatenate(rows))
+    upper = csr_array(np.triu(weights))
+    return CompiledWeights(upper.indptr.astype(np.int64), upper.indices.astype(np.int32), upper.data)
+
+
+def stepping(weights, prior=Prior(5.0, 2.0)):
+    """One step of symmetric factors of the weights."""
+    whole = compiled(weights, sparse=False)
+    return lambda state: compiled_symmetric(whole, state, prior)
+
+
+def log_posterior(kind, weights, state, prior):
+    """The log density of weights, factors and precisions, each precision the best, which SciPy looks for."""
+    left, right = (state, state) if kind == "symmetric" else np.split(state, 2)
+    total = 0.0
+    for i, j in PAIRS[kind](len(weights)):
+        mean = sum(left[i, k] * right[j, k] for k in range(state.shape[1]))
+        total += weights[i, j] * math.log(mean) - mean - math.lgamma(weights[i, j] + 1)
+    for column in state.T:
+
+        def density(log_precision, column=column):
+            precision = math.exp(log_precision)
+            own = gamma.logpdf(precision, prior.shape, scale=1 / prior.rate)
+            return own + halfnorm.logpdf(column, scale=precision**-0.5).sum()
+
+        middle = math.log(len(column) / (column**2).sum())
+        best = minimize_scalar(lambda at: -density(at), bracket=(middle - 1, middle + 1), tol=1e-12)
+        total += density(best.x)
+    return total
+
+
+@pytest.mark.parametrize("kind", STEPS)
+@given(case=cases())
+@settings(max_examples=8)
+def test_the_objective_is_the_log_posterior(kind, case):
+    weights = DenseWeights(torch.from_numpy(case.weights))
+    states = [case.state(kind) for _ in range(3)]
+    found = [STEPS[kind](weights, state, case.prior).objective for state in states]
+    expected = [log_posterior(kind, case.weights, state.numpy(), case.prior) for state in states]
+    scale = np.abs(found).max() + np.abs(expected).max()
+    assert_allclose(np.diff(found), np.diff(expected), rtol=1e-9, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "paired"])
+@pytest.mark.parametrize("extreme", [False, True])
+def test_steps_never_lower_the_objective(kind, extreme):
+    @given(cases(extreme=extreme), st.booleans())
+    @settings(max_examples=60)
+    def check(case, sparse):
+        weights = SparseWeights(sparse_tensor(case.weights)) if sparse else DenseWeights(torch.from_numpy(case.weights))
+        state, objectives = case.state(kind), []
+        for _ in range(8):
+            state, objective, _ = STEPS[kind](weights, state, case.prior)
+            assert torch.isfinite(state).all()
+            assert (state > 0).all()
+            objectives.append(objective)
+        assert np.diff(objectives).min() >= -1e-12 * (np.abs(objectives).max() + case.weights.sum())
+
+    check()
+
+
+def test_published_steps_lower_the_objective_at_times():
+    rng = np.random.default_rng(0)
+    falls = 0
+    for _ in range(20):
+        weights = DenseWeights(torch.from_numpy(symmetric_weights(rng, 5, 1.0)))
+        state = torch.from_numpy(rng.random((10, 2)))
+        objectives = []
+        for _ in range(10):
+            state, objective, _ = published(weights, state, Prior(5.0, 2.0))
+            objectives.append(objective)
+        falls += np.diff(objectives).min() < -1e-3
+    assert falls >= 3
+
+
+def test_published_steps_are_as_printed():
+    rng = np.random.default_rng(1)
+    x, (w, h), (a, b) = symmetric_weights(rng, 4, 1.0), (rng.random((4, 3)), rng.random((3, 4))), (5.0, 2.0)
+    following = published(
+        DenseWeights(torch.from_numpy(x)), torch.from_numpy(np.concatenate([w, h.T])), Prior(a, b)
+    ).state.numpy()
+    beta = np.diag((4 + a - 1) / (0.5 * ((w**2).sum(0) + (h**2).sum(1)) + b))
+    ones = np.ones((4, 4))
+    h = h / (w.T @ ones + beta @ h) * (w.T @ (x / (w @ h)))
+    w = w / (ones @ h.T + w @ beta) * ((x / (w @ h)) @ h.T)
+    assert_allclose(following, np.concatenate([w, h.T]))
+
+
+def symmetric_bound(weights, new, old, prior):
+    """At least the negative log posterior at `new`, up to a constant, and equal to it where `new` is `old`."""
+    n, n_columns = old.shape
+    total = 0.0
+    for (i, j), k in product(combinations(range(n), 2), range(n_columns)):
+        share = old[i, k] * old[j, k] / (old[i] @ old[j])
+        total -= weights[i, j] * share * math.log(new[i, k] * new[j, k] / share)
+        total += 0.5 * (old[j, k] / old[i, k] * new[i, k] ** 2 + old[i, k] / old[j, k] * new[j, k] ** 2)
+    return total + prior_bound((new**2).sum(0), (old**2).sum(0), n / 2, prior)
+
+
+def right_bound(weights, new, old, left, prior):
+    """The same for one of two factors, the other being `left`."""
+    n, n_columns = old.shape
+    total = 0.0
+    for (i, j), k in product(permutations(range(n), 2), range(n_columns)):
+        share = left[i, k] * old[j, k] / (left[i] @ old[j])
+        total += left[i, k] * new[j, k] - weights[i, j] * share * math.log(left[i, k] * new[j, k] / share)
+    rest = (left**2).sum(0)
+    return total + prior_bound(rest + (new**2).sum(0), rest + (old**2).sum(0), n, prior)
+
+
+def prior_bound(new, old, half_count, prior):
+    """A logarithm is below its tangent."""
+    below = old / 2 + prior.rate
+    return ((half_count + prior.shape - 1) * (np.log(below) + (new - old) / 2 / below)).sum()
+
+
+def least(bound, at, place):
+    """Where the bound is least in one entry, found by SciPy."""
+
+    def value(log_entry):
+        moved = at.copy()
+        moved[place] = math.exp(log_entry)
+        return bound(moved)
+
+    middle = math.log(at[place])
+    return math.exp(minimize_scalar(value, bracket=(middle - 0.5, middle + 0.5), tol=1e-12).x)
+
+
+@given(cases())
+@settings(max_examples=8)
+def test_symmetric_steps_minimise_a_bound_that_touches(case):
+    weights, old = DenseWeights(torch.from_numpy(case.weights)), case.state("symmetric")
+    step = symmetric(weights, old, case.prior)
+
+    def bound(new):
+        return symmetric_bound(case.weights, new, old.numpy(), case.prior)
+
+    assert_allclose(bound(old.numpy()), -step.objective, rtol=1e-9, atol=1e-9)
+    for _ in range(3):
+        new = case.state("symmetric")
+        objective = symmetric(weights, new, case.prior).objective
+        assert bound(new.numpy()) >= -objective - 1e-9 * (1 + abs(objective))
+    for place in ((0, 0), (len(old) - 1, case.k - 1)):
+        assert_allclose(step.state[place], least(bound, old.numpy(), place), rtol=1e-5)
+
+
+@given(cases())
+@settings(max_examples=8)
+def test_paired_steps_minimise_two_bounds(case):
+    weights, state = DenseWeights(torch.from_numpy(case.weights)), case.state("paired")
+    left, right = np.split(state.numpy(), 2)
+    step = paired(weights, state, case.prior)
+    new_left, new_right = np.split(step.state.numpy(), 2)
+    assert_allclose(right_bound(case.weights, right, right, left, case.prior), -step.objective, rtol=1e-9, atol=1e-9)
+    for place in ((0, 0), (len(left) - 1, case.k - 1)):
+        best = least(lambda new: right_bound(case.weights, new, right, left, case.prior), right, place)
+        assert_allclose(new_right[place], best, rtol=1e-5)
+        best = least(lambda new: right_bound(case.weights, new, left, new_right, case.prior), left, place)
+        assert_allclose(new_left[place], best, rtol=1e-5)
+
+
+def differentiable(kind, weights, state, prior):
+    """The log posterior, up to a constant, for torch to differentiate."""
+    left, right = (state, state) if kind == "symmetric" else state.tensor_split(2)
+    means = left @ right.T
+    counted = torch.ones_like(weights).triu(1) if kind == "symmetric" else 1 - torch.eye(len(weights))
+    above = len(state) / 2 + prior.shape - 1
+    return ((torch.xlogy(weights, means) - means) * counted).sum() - above * torch.log(
+        (state**2).sum(0) / 2 + prior.rate
+    ).sum()
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "paired"])
+@pytest.mark.parametrize("seed", range(3))
+def test_ends_are_stationary(kind, seed):
+    rng = np.random.default_rng(seed)
+    weights, prior = torch.from_numpy(symmetric_weights(rng, 8, 0.7) * 5), Prior(5.0, 2.0)
+    start = torch.from_numpy(rng.random((8 if kind == "symmetric" else 16, 3)))
+    step = STEPS[kind]
+    end = climb(
+        lambda state: step(DenseWeights(weights), state, prior), start, max_iter=3_000, tol=-1.0, accelerate=True
+    ).state.requires_grad_()
+    differentiable(kind, weights, end, prior).backward()
+    kept = end > 1e-6
+    assert kept.sum() >= 8
+    assert end.grad[kept].abs().max() < 1e-5
+    # What was shrunk away would be worse if there were more of it.
+    assert (~kept).any()
+    assert end.grad[~kept].max() < 1e-5
+
+
+def test_relevance_is_the_inverse_of_the_best_precision():
+    squares = torch.tensor([0.0, 3.0], dtype=torch.float64)
+    assert_allclose(relevance(squares, 10.0, Prior(5.0, 2.0)), [2 / 14, 3.5 / 14])
+
+
+@given(cases(), st.integers(1, 3), st.data())
+@settings(max_examples=25)
+def test_all_ways_to_hold_weights_give_the_same_step(case, n_threads, data):
+    weights = case.weights
+    unlinked = data.draw(st.sets(st.integers(1, len(weights) - 1), max_size=len(weights) - 2))
+    weights[sorted(unlinked - {len(weights) - 1})] = 0
+    weights[:, sorted(unlinked - {len(weights) - 1})] = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nmf_compiled, "LEAST_PAIRS", 1)
+        patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        forms = [DenseWeights(torch.from_numpy(weights)), SparseWeights(sparse_tensor(weights))]
+        both = [compiled(weights, sparse=sparse) for sparse in (False, True)]
+        assert all(len(form._cuts) == min(n_threads, len(form._values)) + 1 for form in both)
+        state = case.state("symmetric")
+        expected = symmetric(forms[0], state, case.prior)
+        assert math.isfinite(expected.change)
+        for found in [
+            symmetric(forms[1], state, case.prior),
+            *(symmetric(form, state, case.prior) for form in both),
+            *(compiled_symmetric(form, state, case.prior) for form in both),
+        ]:
+            assert_allclose(found.state, expected.state, rtol=1e-10)
+            assert_allclose(found.objective, expected.objective, rtol=1e-10, atol=1e-10 * (1 + weights.sum()))
+            assert_allclose(found.change, expected.change, rtol=1e-9, atol=1e-14)
+        for kind in ("paired", "published"):
+            state = case.state(kind)
+            dense, sparse = (STEPS[kind](form, state, case.prior) for form in forms)
+            assert torch.isfinite(dense.state).all()
+            assert_allclose(sparse.state, dense.state, rtol=1e-10)
+            assert_allclose(sparse[1:], dense[1:], rtol=1e-10, atol=1e-10 * (1 + weights.sum()))
+
+
+def test_many_pairs_in_several_threads_give_the_same_bits_each_time(monkeypatch):
+    weights = symmetric_weights(np.random.default_rng(0), 300, 0.5)
+    state = torch.rand(300, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    steps = {}
+    for n_threads in (1, 2):
+        monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        for sparse in (True, False):
+            form = compiled(weights, sparse=sparse)
+            steps[n_threads, sparse] = compiled_symmetric(form, state, Prior(5.0, 2.0)).state
+            for _ in range(5):
+                assert_array_equal(compiled_symmetric(form, state, Prior(5.0, 2.0)).state, steps[n_threads, sparse])
+    for found in steps.values():
+        assert_allclose(found, steps[1, True], rtol=1e-10)
+
+
+def test_compiled_weights_are_for_one_factor():
+    form = compiled(symmetric_weights(np.random.default_rng(0), 4, 1.0), sparse=False)
+    with pytest.raises(ValueError, match="compiled weights are for symmetric factors"):
+        form.quotients(torch.ones(4, 2), torch.ones(4, 2))
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "compiled", "paired", "published"])
+def test_volunteers_with_next_to_no_weights_do_not_keep_a_climb_going(kind):
+    """Their factors are below what steps reckon with, or nothing at all, but their shares settle."""
+    rng = np.random.default_rng(0)
+    weights = symmetric_weights(rng, 8, 1.0)
+    weights[5:] *= 1e-30
+    weights[:, 5:] *= 1e-30
+    weights[7] = weights[:, 7] = 0
+    whole = compiled(weights, sparse=False) if kind == "compiled" else DenseWeights(torch.from_numpy(weights))
+    step = compiled_symmetric if kind == "compiled" else STEPS[kind]
+    start = torch.from_numpy(rng.random((8 if kind in ("symmetric", "compiled") else 16, 3)))
+    path = climb(lambda state: step(whole, state, Prior(5.0, 2.0)), start, max_iter=2_000, tol=1e-6, accelerate=False)
+    assert path.converged
+    shares = path.state[:8] / path.state[:8].sum(1, keepdim=True)
+    assert_allclose(shares[7], np.full(3, 1 / 3))
+    if kind != "published":
+        # The weak ones belong where the strong ones that they are linked with do.
+        assert shares[5:7].std(1).min() > 0.01
+
+
+def test_the_hub_of_a_star_is_not_held_down():
+    n = 2_000
+    weights = np.zeros((n, n))
+    weights[0, 1:] = weights[1:, 0] = 30.0
+    whole, prior = compiled(weights, sparse=True), Prior(5.0, 2.0)
+    start = torch.full((n, 1), 1.0, dtype=torch.float64)
+    end = climb(lambda state: compiled_symmetric(whole, state, prior), start, max_iter=300, tol=-1.0, accelerate=True)
+    assert end.state.max() > 100 * 30**0.5
+    assert end.state.max() < whole.highest / 10
+
+
+BLOCKS = np.arange(60) % 4
+
+
+def blocks(seed, *, inside=0.8, between=0.02, group=BLOCKS):
+    rng = np.random.default_rng(seed)
+    linked = rng.random((len(group), len(group))) < np.where(group[:, None] == group, inside, between)
+    upper = np.triu(linked * rng.uniform(2, 6, linked.shape), 1)
+    return upper + upper.T
+
+
+def start_from(weights, k, seed):
+    whole = torch.from_numpy(weights)
+    draw = torch.Generator().manual_seed(seed)
+    start = seeded(lambda place: whole[place], lambda vector: whole @ vector, whole.sum(1), k, draw)
+    return start * (whole.sum() / (start.sum(0) ** 2).sum()).sqrt()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_planted_blocks_are_found_and_no_worse_than_by_climbing(seed):
+    weights = blocks(seed)
+    step, start = stepping(weights), start_from(weights, 10, seed)
+    seen = []
+    found = search(step, start, tol=1e-4, max_iter=1_000, on_step=seen.append)
+    assert found.converged
+    assert found.change <= 1e-4
+    assert found.n_steps == len(seen)
+    assert found.factors.shape == (60, 4)
+    assert adjusted_rand_score(found.factors.argmax(1), BLOCKS) == 1
+    plain = climb(step, start, tol=1e-4, max_iter=1_000, accelerate=True)
+    assert found.objective >= plain.objectives[-1] - 1e-6 * abs(found.objective)
+    # The objective is that of the factors one step before, which are no better.
+    assert 0 <= step(found.factors).objective - found.objective < 0.05
+
+
+def test_paired_factors_find_blocks_too():
+    weights = blocks(0)
+    whole = DenseWeights(torch.from_numpy(weights))
+    start = start_from(weights, 8, 0).repeat(2, 1)
+    found = search(lambda state: paired(whole, state, Prior(5.0, 2.0)), start, tol=1e-3, max_iter=1_000)
+    assert found.factors.shape == (120, 4)
+    for factor in found.factors.tensor_split(2):
+        assert adjusted_rand_score(factor.argmax(1), BLOCKS) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_that_climbing_leaves_apart_are_merged(seed):
+    weights = blocks(seed, group=np.zeros(60, int), inside=0.7)
+    step, start = stepping(weights), start_from(weights, 6, seed)
+    plain = climb(step, start, tol=1e-3, max_iter=1_000, accelerate=True)
+    found = search(step, start, tol=1e-3, max_iter=1_000)
+    assert ((plain.state**2).sum(0) > 0.1).sum() > found.factors.shape[1] == 1
+    assert found.objective > plain.objectives[-1]
+
+
+def test_the_order_of_volunteers_does_not_matter():
+    weights = blocks(3)
+    order = np.random.default_rng(0).permutation(60)
+    start = start_from(weights, 8, 0)
+    found = search(stepping(weights), start, tol=1e-4, max_iter=1_000)
+    moved = search(stepping(weights[order][:, order]), start[order], tol=1e-4, max_iter=1_000)
+    assert_allclose(moved.factors, found.factors[order], rtol=1e-6, atol=1e-9)
+    assert_allclose(moved.objective, found.objective)
+
+
+def test_one_column_is_kept_if_none_is_needed():
+    weights = blocks(0)
+    found = search(stepping(weights, Prior(1e7, 2.0)), start_from(weights, 5, 0), tol=1e-4, max_iter=300)
+    assert found.factors.shape == (60, 1)
+    assert (found.factors**2).sum() < nmf_search.NEEDED
+
+
+def test_too_few_steps_are_told():
+    weights = blocks(0, between=0.2)
+    found = search(stepping(weights), start_from(weights, 10, 0), tol=1e-9, max_iter=20)
+    assert not found.converged
+    assert 20 <= found.n_steps < 100
+    assert found.change > 1e-9
+
+
+@given(st.integers(0, 10**6), st.integers(2, 30), st.integers(1, 6))
+@settings(max_examples=30)
+def test_starts_are_shares_of_everybody(seed, n, k):
+    rng = np.random.default_rng(seed)
+    weights = symmetric_weights(rng, n, 0.4) * 10 ** rng.uniform(-5, 5)
+    start = start_from(weights, k, seed)
+    assert start.shape == (n, k)
+    assert (start > 0).all()
+    whole = torch.from_numpy(weights)
+    draw = torch.Generator().manual_seed(seed)
+    shares = seeded(lambda place: whole[place], lambda vector: whole @ vector, whole.sum(1), k, draw)
+    near = shares - nmf_search.OPEN / k
+    sums = near.sum(1)
+    assert ((sums - 1).abs().lt(1e-9) | sums.abs().lt(1e-9)).all()
+    assert_allclose(start / start.sum(1, keepdim=True), shares / shares.sum(1, keepdim=True))
+    # Those whose weights lead nowhere near a seed's, and those without any, are as near to all.
+    assert (sums[weights.sum(1) == 0].abs() < 1e-9).all()
+    assert (sums > 0.5).any()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_seeds_are_spread_over_blocks_that_nothing_links(seed):
+    sizes = [3, 5, 8, 13]
+    group = np.repeat(np.arange(4), sizes)
+    weights = np.where(group[:, None] == group, 1.0, 0.0)
+    np.fill_diagonal(weights, 0)
+    # Two volunteers without weights are never seeds.
+    weights = np.pad(weights, (0, 2))
+    start = start_from(weights, 4, seed)
+    shares = start / start.sum(1, keepdim=True)
+    assert len(set(zip(group.tolist(), shares[:-2].argmax(1).tolist(), strict=True))) == 4
+    assert (shares[:-2].max(1).values > 0.95).all()
+    assert_allclose(shares[-2:], 0.25)
+
+
+def test_constants_keep_products_within_the_numbers():
+    """The least factors, the largest weights and the most extreme leaps: nothing overflows or vanishes."""
+    for scale in (1e-20, 1e200):
+        weights = torch.tensor([[0, scale, 0], [scale, 0, scale], [0, scale, 0]], dtype=torch.float64)
+        for entry in (1e-300, 1e300):
+            for kind, step in STEPS.items():
+                state = torch.full((3 if kind == "symmetric" else 6, 2), entry, dtype=torch.float64)
+                state[0, 0] = 1.0
+                following = step(DenseWeights(weights), state, Prior(5.0, 2.0))
+                assert math.isfinite(following.objective)
+                assert torch.isfinite(following.state).all()
+                assert (following.state >= nmf.NOTHING).all()
