@@ -31,7 +31,7 @@ __all__ = ["BayesianNMF"]
 # How many communities there may be unless the user says otherwise: of similar behaviour, and of common tasks.
 FEW, MANY = 20, 60
 # The powers of similarities that are tried, the one for networks of which no null is known, and their strength.
-SHARPNESSES, USUAL_SHARPNESS, USUAL_STRENGTH = (8.0, 12.0, 18.0), 12.0, 100.0
+SHARPNESSES, USUAL_SHARPNESS, USUAL_STRENGTH = (8.0, 12.0, 18.0, 27.0), 12.0, 100.0
 # The strengths that are tried in sparse networks: more communities need more, fewer are split by chance.
 STRENGTHS = (30.0, 75.0, 150.0, 300.0)
 # Sharpness and evidence of similarities are found with so many volunteers.
@@ -79,8 +79,8 @@ class BayesianNMF(Detector):
     shape, rate
         The Gamma prior of the precision of each community.
     sharpness
-        The power of the weights that is searched. ``"auto"`` tries 8, 12 and 18 in networks of similarity and takes the
-        one at which modularity is furthest above what chance gives; it is 1 in sparse networks.
+        The power of the weights that is searched. ``"auto"`` tries 8, 12, 18 and 27 in networks of similarity and takes
+        the one at which modularity goes furthest from what chance gives towards 1; it is 1 in sparse networks.
     strength
         What the weights of a volunteer sum to on average, once scaled. More strength finds more communities. ``"auto"``
         tries 30, 75, 150 and 300 in sparse networks and takes the one with the highest modularity; it is 100 in
@@ -120,7 +120,7 @@ class BayesianNMF(Detector):
     strength: float | Literal["auto"] = "auto"
     restarts: int = 4
     symmetric: bool = True
-    nulls: int = 5
+    nulls: int = 9
     tol: float = 1e-3
     max_iter: int = 500
     device: str = "cpu"
@@ -210,11 +210,11 @@ class BayesianNMF(Detector):
             null = None
         else:
             return usual._replace(**asked)
-        # Modularity tells of strengths; sharpened weights always have more of it, those without communities as well.
-        gains = [
-            self._judged(sample, choice, k, rng, bar) - (self._judged(null, choice, k, rng, bar) if null else 0.0)
-            for choice in tried
-        ]
+        gains = []
+        for choice in tried:
+            # Modularity tells of strengths; sharpened weights always have more of it, also without communities.
+            chance = self._judged(null, choice, k, rng, bar) if null else 0.0
+            gains.append((self._judged(sample, choice, k, rng, bar) - chance) / (1 - chance))
         # Without any gain (one group everywhere) none is better than another; of equal ones rounding does not decide.
         return tried[int(np.round(gains, 9).argmax())] if max(gains) > 0 else usual._replace(**asked)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdgraph.communities.agreement import agreement
 from crowdgraph.communities.base import Detector
-from crowdgraph.communities.leiden import Leiden
+from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core.columns import Array, Sealed, sealed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
@@ -100,7 +100,7 @@ def compare_networks(
     exposure
         Who worked on the same things, such as `networks.task_cooccurrence` gives, likewise.
     detector
-        What finds the communities of networks; `Leiden` if left out.
+        What finds the communities of networks; `BayesianNMF` if left out.
     n_permutations
         How often to shuffle.
     seed
@@ -160,7 +160,7 @@ def _communities(
         return given
     if not isinstance(given, VolunteerNetwork):
         raise ParameterError(f"{name} must be a VolunteerNetwork or Communities; got a {type(given).__name__}.")
-    return (detector or Leiden()).detect(given, seed=seed, progress=progress)
+    return (detector or BayesianNMF()).detect(given, seed=seed, progress=progress)
 
 
 def _assignments(behaviour: Communities, exposure: Communities) -> tuple[Array, Array]:
