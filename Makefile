@@ -33,7 +33,8 @@ demo: $(VENV)/installed
 
 pictures: demo
 	$(BIN)/python examples/05_volunteers_who_change.py
-	cp demo/activity.png demo/responses_over_time.png demo/roc.png demo/skill_over_time.png docs/_static
+	$(BIN)/python examples/06_communities.py
+	cp demo/activity.png demo/responses_over_time.png demo/roc.png demo/skill_over_time.png demo/communities.png docs/_static
 
 test: lint unit docs
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,6 @@ from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
 from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError
 
-if TYPE_CHECKING:
-    import torch
-
-    from crowdgraph.kernels.nmf_search import Search
-
 __all__ = ["BayesianNMF"]
 
 # How many communities there may be unless the user says otherwise: of similar behaviour, and of common tasks.
@@ -38,26 +33,6 @@ STRENGTHS = (30.0, 75.0, 150.0, 300.0)
 SAMPLE = 500
 # How improbable a modularity must be without communities, and, if no null is known, how well restarts must agree.
 CHANCE, AGREED = 0.01, 0.7
-
-
-class Tuned(NamedTuple):
-    """How weights are searched: the power of them, and what a volunteer's sum to on average."""
-
-    sharpness: float
-    strength: float
-
-
-class Start(NamedTuple):
-    """What one start found: participations, of shape (V, K), the log posterior, and the variance of each community."""
-
-    participation: Array
-    objective: float
-    relevance: Array
-
-    @property
-    def assignment(self) -> Array:
-        """The community of each volunteer."""
-        return main_community(self.participation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +73,8 @@ class BayesianNMF(Detector):
     device
         Where to compute; on CPUs in compiled code.
     published
-        Whether to search in the weights as they are, by the updates as printed, without merging; see `as_published`.
+        Whether to search in the weights as they are (sharpness and strength do nothing), by the updates as printed,
+        without merging; see `as_published`.
 
     Examples
     --------
@@ -155,22 +131,28 @@ class BayesianNMF(Detector):
         Its updates may lower the posterior, and it finds other than the planted groups in networks of similarity; see
         the documentation. It is here to compare with.
         """
-        return cls(max_communities=max_communities, sharpness=1.0, restarts=1, symmetric=False, nulls=0, published=True)
+        return cls(
+            max_communities=max_communities,
+            sharpness=1.0,
+            strength=1.0,
+            restarts=1,
+            symmetric=False,
+            nulls=0,
+            published=True,
+        )
 
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:
-        rng = np.random.default_rng(seed)
         similar = is_similarity(network)
-        k = self._most(len(network), MANY if not similar else FEW)
-        sample = _sample(network, rng) if similar and not self.published else network
+        k = self._most(len(network), FEW if similar else MANY)
         with progress_bar("Bayesian NMF", shown=progress, unit="starts") as bar:
-            tuned = self._tuned(sample, k, rng, bar)
-            weights = self._searched(network, tuned)
-            starts = list(self._starts(weights, k, rng, bar, n=self.restarts))
-            best = _best(starts)
-            evidence = self._evidence(sample, network, tuned, k, starts, rng, bar)
+            run = Run(self, k, np.random.default_rng(seed), bar)
+            sample = run.sample(network) if similar and not self.published else network
+            tuned = run.tuned(sample)
+            starts = list(run.starts(run.searched(network, tuned), n=self.restarts))
+            best, evidence = likeliest(starts), run.evidence(network, sample, tuned, starts)
             if not evidence.structured and best.participation.shape[1] > 1:
-                (best,) = self._starts(weights, 1, rng, bar, n=1)
-        floor = np.full(max(0, k - len(best.relevance)), self._floor(len(network)))
+                best = replace(run, k=1).start(run.searched(network, tuned))
+        floor = np.full(k - len(best.relevance), self._floor(len(network)))
         chosen = {"max_communities": k, "sharpness": tuned.sharpness, "strength": tuned.strength}
         return Found(best.participation, np.concatenate([best.relevance, floor]), evidence, chosen)
 
@@ -192,117 +174,134 @@ class BayesianNMF(Detector):
             )
         return int(min(self.max_communities, n_volunteers))
 
-    def _searched(self, network: VolunteerNetwork, tuned: Tuned) -> Searched:
-        if self.published:
-            return Searched(network.weights, network.weights)
-        return searched(network, sharpness=tuned.sharpness, strength=tuned.strength)
-
-    def _tuned(self, sample: VolunteerNetwork, k: int, rng: np.random.Generator, bar: Any) -> Tuned:
-        """The sharpness and the strength asked for, or those that show communities best."""
-        similar = is_similarity(sample)
-        usual = Tuned(USUAL_SHARPNESS if similar else 1.0, USUAL_STRENGTH)
-        asked = {name: getattr(self, name) for name in Tuned._fields if getattr(self, name) != "auto"}
-        if similar and "sharpness" not in asked and sample.has_null:
-            tried = [usual._replace(sharpness=value, **asked) for value in SHARPNESSES]
-            null = sample.null(seed=_seed(rng))
-        elif not similar and "strength" not in asked:
-            tried = [usual._replace(strength=value, **asked) for value in STRENGTHS]
-            null = None
-        else:
-            return usual._replace(**asked)
-        gains = []
-        for choice in tried:
-            # Modularity tells of strengths; sharpened weights always have more of it, also without communities.
-            chance = self._judged(null, choice, k, rng, bar) if null else 0.0
-            gains.append((self._judged(sample, choice, k, rng, bar) - chance) / (1 - chance))
-        # Without any gain (one group everywhere) none is better than another; of equal ones rounding does not decide.
-        return tried[int(np.round(gains, 9).argmax())] if max(gains) > 0 else usual._replace(**asked)
-
-    def _judged(self, network: VolunteerNetwork, tuned: Tuned, k: int, rng: np.random.Generator, bar: Any) -> float:
-        """The modularity that one start finds in a network."""
-        weights = self._searched(network, tuned)
-        (start,) = self._starts(weights, k, rng, bar, n=1)
-        return _modularity(weights, start.assignment)
-
-    def _evidence(
-        self,
-        sample: VolunteerNetwork,
-        network: VolunteerNetwork,
-        tuned: Tuned,
-        k: int,
-        starts: list[Start],
-        rng: np.random.Generator,
-        bar: Any,
-    ) -> Evidence:
-        """Whether there are communities, from the starts and from networks without any."""
-        agreement = _agreement([start.assignment for start in starts])
-        if sample is network:
-            own = _modularity(self._searched(network, tuned), _best(starts).assignment)
-        else:
-            own = self._judged(sample, tuned, k, rng, bar)
-        known = self.nulls > 0 and sample.has_null
-        nulls = (sample.null(seed=_seed(rng)) for _ in range(self.nulls if known else 0))
-        null = np.array([self._judged(drawn, tuned, k, rng, bar) for drawn in nulls])
-        evidence = Evidence(agreement=agreement, modularity=own, null_modularity=null, structured=True)
-        if known:
-            structured = evidence.p_value < CHANCE
-        else:
-            structured = self.nulls == 0 or np.isnan(agreement) or agreement >= AGREED
-        return Evidence(
-            agreement=agreement, modularity=own, null_modularity=null, structured=bool(structured and own > 0)
-        )
-
-    def _starts(self, weights: Searched, k: int, rng: np.random.Generator, bar: Any, *, n: int) -> Iterator[Start]:
-        """What some starts find in the weights."""
-        from crowdgraph.communities.factors import Factoriser
-        from crowdgraph.kernels.nmf import Prior
-
-        factoriser = Factoriser(
-            weights.weights, Prior(self.shape, self.rate), device=self.device, symmetric=self.symmetric
-        )
-        for _ in range(n):
-            draw = _generator(rng)
-            if self.published:
-                found = factoriser.published(k, draw, tol=self.tol, max_iter=self.max_iter)
-            else:
-                found = factoriser.search(k, draw, tol=self.tol, max_iter=self.max_iter)
-            bar.update()
-            self._warn(found)
-            yield Start(factoriser.participation(found.factors), found.objective, factoriser.relevance(found.factors))
-
-    def _warn(self, found: Search) -> None:
-        if not found.converged:
-            warnings.warn(
-                f"A start had not settled after {found.n_steps:,} steps: participations still changed by "
-                f"{found.change:.2g} in the last. Raise max_iter (now {self.max_iter:,}) or tol ({self.tol:g}).",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
-
     def _floor(self, n_volunteers: int) -> float:
         """The variance that the prior leaves to a community without members."""
         count = n_volunteers / 2 if self.symmetric else n_volunteers
         return self.rate / (count + self.shape - 1)
 
 
-def _best(starts: list[Start]) -> Start:
+class Tuned(NamedTuple):
+    """How weights are searched: the power of them, and what a volunteer's sum to on average."""
+
+    sharpness: float
+    strength: float
+
+
+class Start(NamedTuple):
+    """What one start found: participations, of shape (V, K), the log posterior, and the variance of each community."""
+
+    participation: Array
+    objective: float
+    relevance: Array
+
+    @property
+    def assignment(self) -> Array:
+        """The community of each volunteer."""
+        return main_community(self.participation)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One detection: a detector at work, with at most `k` communities, random numbers and a progress bar."""
+
+    detector: BayesianNMF
+    k: int
+    rng: np.random.Generator
+    bar: Any
+
+    def sample(self, network: VolunteerNetwork) -> VolunteerNetwork:
+        """Some of the volunteers of a large network."""
+        if len(network) <= SAMPLE:
+            return network
+        return network.subnetwork(network.ids[np.sort(self.rng.choice(len(network), SAMPLE, replace=False))])
+
+    def searched(self, network: VolunteerNetwork, tuned: Tuned) -> Searched:
+        """The weights to search in."""
+        if self.detector.published:
+            return Searched(network.weights, network.weights)
+        return searched(network, sharpness=tuned.sharpness, strength=tuned.strength)
+
+    def tuned(self, network: VolunteerNetwork) -> Tuned:
+        """The sharpness and the strength asked for, or those that show communities best."""
+        similar = is_similarity(network)
+        settings = self.detector.settings()
+        asked = {name: settings[name] for name in Tuned._fields if settings[name] != "auto"}
+        usual = Tuned(USUAL_SHARPNESS if similar else 1.0, USUAL_STRENGTH)._replace(**asked)
+        null = None
+        if similar and "sharpness" not in asked and network.has_null:
+            tried = [usual._replace(sharpness=value) for value in SHARPNESSES]
+            null = self._null(network)
+        elif not similar and "strength" not in asked:
+            tried = [usual._replace(strength=value) for value in STRENGTHS]
+        else:
+            return usual
+        gains = []
+        for choice in tried:
+            # Modularity tells of strengths; sharpened weights always have more of it, also without communities.
+            chance = self._judged(null, choice) if null else 0.0
+            gains.append((self._judged(network, choice) - chance) / (1 - chance))
+        # Without any gain (one group everywhere) none is better than another; of equal ones rounding does not decide.
+        return tried[int(np.round(gains, 9).argmax())] if max(gains) > 0 else usual
+
+    def evidence(
+        self, network: VolunteerNetwork, sample: VolunteerNetwork, tuned: Tuned, starts: list[Start]
+    ) -> Evidence:
+        """Whether there are communities, from the starts in a network and from networks without any."""
+        if sample is network:
+            own = _modularity(self.searched(network, tuned), likeliest(starts).assignment)
+        else:
+            own = self._judged(sample, tuned)
+        n_nulls = self.detector.nulls if sample.has_null else 0
+        null = np.array([self._judged(self._null(sample), tuned) for _ in range(n_nulls)])
+        agreement = _agreement([start.assignment for start in starts])
+        evidence = Evidence(agreement=agreement, modularity=own, null_modularity=null, structured=own > 0)
+        doubtful = evidence.p_value >= CHANCE if n_nulls else self.detector.nulls > 0 and agreement < AGREED
+        return replace(evidence, structured=own > 0 and not doubtful)
+
+    def starts(self, weights: Searched, *, n: int) -> Iterator[Start]:
+        """What some starts find in the weights."""
+        import torch
+
+        from crowdgraph.communities.factors import Factoriser
+        from crowdgraph.kernels.nmf import Prior
+
+        detector = self.detector
+        prior = Prior(detector.shape, detector.rate)
+        factoriser = Factoriser(weights.weights, prior, device=detector.device, symmetric=detector.symmetric)
+        search = factoriser.published if detector.published else factoriser.search
+        for _ in range(n):
+            draw = torch.Generator().manual_seed(self._seed())
+            found = search(self.k, draw, tol=detector.tol, max_iter=detector.max_iter)
+            self.bar.update()
+            if not found.converged:
+                warnings.warn(
+                    f"A start had not settled after {found.n_steps:,} steps: participations still changed by "
+                    f"{found.change:.2g} in the last. Raise max_iter (now {detector.max_iter:,}) or tol "
+                    f"({detector.tol:g}).",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+            yield Start(factoriser.participation(found.factors), found.objective, factoriser.relevance(found.factors))
+
+    def start(self, weights: Searched) -> Start:
+        """What one start finds in the weights."""
+        return next(self.starts(weights, n=1))
+
+    def _judged(self, network: VolunteerNetwork, tuned: Tuned) -> float:
+        """The modularity that one start finds in a network."""
+        weights = self.searched(network, tuned)
+        return _modularity(weights, self.start(weights).assignment)
+
+    def _null(self, network: VolunteerNetwork) -> VolunteerNetwork:
+        return network.null(seed=self._seed())
+
+    def _seed(self) -> int:
+        return int(self.rng.integers(2**31))
+
+
+def likeliest(starts: list[Start]) -> Start:
+    """The start that found the highest posterior."""
     return max(starts, key=lambda start: start.objective)
-
-
-def _sample(network: VolunteerNetwork, rng: np.random.Generator) -> VolunteerNetwork:
-    if len(network) <= SAMPLE:
-        return network
-    return network.subnetwork(network.ids[np.sort(rng.choice(len(network), SAMPLE, replace=False))])
-
-
-def _seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**31))
-
-
-def _generator(rng: np.random.Generator) -> torch.Generator:
-    import torch
-
-    return torch.Generator().manual_seed(_seed(rng))
 
 
 def _modularity(weights: Searched, assignment: Array) -> float:

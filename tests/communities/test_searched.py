@@ -237,6 +237,19 @@ def test_holding_naming_and_scaling_make_no_difference(made, seed):
         assert again.params["strength"] == found.params["strength"]
 
 
+def test_strengths_that_are_equally_good_are_not_chosen_by_rounding():
+    """Several strengths find the same groups here; summed in another unit, modularity differs in the last digit."""
+    rng = np.random.default_rng(11)
+    group = np.arange(40) % 4
+    linked = rng.random((40, 40)) < np.where(group[:, None] == group, 0.9, 0.03)
+    weights = mirrored(linked * rng.uniform(0.5, 1, (40, 40)))
+    detector = cg.BayesianNMF(restarts=1, nulls=0)
+    found = [detector.detect(network(weights * unit), seed=11) for unit in (1, 3, 1000)]
+    assert [other.params["strength"] for other in found] == [found[0].params["strength"]] * 3
+    for other in found[1:]:
+        assert_allclose(other.participation, found[0].participation, atol=1e-6)
+
+
 @pytest.mark.parametrize("made", [planted, similar])
 def test_two_factors_find_planted_groups_too(made):
     found = cg.BayesianNMF(symmetric=False, strength=50.0, **QUICK).detect(network(made(0)), seed=0)
