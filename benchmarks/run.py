@@ -8,11 +8,18 @@ from __future__ import annotations
 import sys
 
 import change
+import communities
 import graph
 import imports
 import models
 
-BENCHMARKS = {"imports": imports.main, "graph": graph.main, "models": models.main, "change": change.main}
+BENCHMARKS = {
+    "imports": imports.main,
+    "graph": graph.main,
+    "models": models.main,
+    "change": change.main,
+    "communities": communities.main,
+}
 
 
 def main(names: list[str]) -> None:

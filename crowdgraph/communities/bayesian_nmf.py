@@ -241,7 +241,10 @@ class Run:
             chance = self._judged(null, choice) if null else 0.0
             gains.append((self._judged(network, choice) - chance) / (1 - chance))
         # Without any gain (one group everywhere) none is better than another; of equal ones rounding does not decide.
-        return tried[int(np.round(gains, 9).argmax())] if max(gains) > 0 else usual
+        most = max(gains)
+        return (
+            next(choice for choice, gain in zip(tried, gains, strict=True) if gain > most - 1e-9) if most > 0 else usual
+        )
 
     def evidence(
         self, network: VolunteerNetwork, sample: VolunteerNetwork, tuned: Tuned, starts: list[Start]
@@ -254,9 +257,10 @@ class Run:
         n_nulls = self.detector.nulls if sample.has_null else 0
         null = np.array([self._judged(self._null(sample), tuned) for _ in range(n_nulls)])
         agreement = _agreement([start.assignment for start in starts])
-        evidence = Evidence(agreement=agreement, modularity=own, null_modularity=null, structured=own > 0)
+        several = likeliest(starts).participation.shape[1] > 1
+        evidence = Evidence(agreement=agreement, modularity=own, null_modularity=null, structured=several)
         doubtful = evidence.p_value >= CHANCE if n_nulls else self.detector.nulls > 0 and agreement < AGREED
-        return replace(evidence, structured=own > 0 and not doubtful)
+        return replace(evidence, structured=several and not doubtful)
 
     def starts(self, weights: Searched, *, n: int) -> Iterator[Start]:
         """What some starts find in the weights."""
@@ -281,7 +285,8 @@ class Run:
                     ConvergenceWarning,
                     stacklevel=2,
                 )
-            yield Start(factoriser.participation(found.factors), found.objective, factoriser.relevance(found.factors))
+            participation, relevance = factoriser.participation(found.factors), factoriser.relevance(found.factors)
+            yield _inhabited(Start(participation, found.objective, relevance))
 
     def start(self, weights: Searched) -> Start:
         """What one start finds in the weights."""
@@ -302,6 +307,13 @@ class Run:
 def likeliest(starts: list[Start]) -> Start:
     """The start that found the highest posterior."""
     return max(starts, key=lambda start: start.objective)
+
+
+def _inhabited(start: Start) -> Start:
+    """Without communities to which nobody belongs most: columns for a single link between two others."""
+    kept = np.unique(start.assignment)
+    shares = start.participation[:, kept]
+    return Start(shares / shares.sum(axis=1, keepdims=True), start.objective, start.relevance[kept])
 
 
 def _modularity(weights: Searched, assignment: Array) -> float:

@@ -158,7 +158,7 @@ class VolunteerNetwork(ByVolunteer, Result):
         What that is depends on how the network was made; see `networks.pi_similarity` and `networks.task_cooccurrence`.
         The origin of the network returned is that crowd, and in a part of a network the crowd is like the part. A
         network that does not know its origin, such as one made by hand or read from a file, is rewired: every volunteer
-        keeps the number of neighbours, and the weights are shuffled over the links.
+        keeps the number of neighbours, and how much heavier links are than usual for both ends is shuffled over them.
 
         Parameters
         ----------
@@ -271,8 +271,11 @@ def _rewired(network: VolunteerNetwork, rng: np.random.Generator) -> Any:
             "a crowd without communities; files do not keep that."
         )
     left, right, values = network.edges()
+    # How heavy a link is depends on its ends; what is shuffled is how much heavier it is than that.
+    usual = network.strength / np.maximum(network.degree, 1)
+    relative = rng.permutation(values / (usual[left] * usual[right]))
     left, right = rewired_pairs(left, right, len(network), rng)
-    upper = csr_array((rng.permutation(values), (left, right)), shape=network.weights.shape)
+    upper = csr_array((relative * usual[left] * usual[right], (left, right)), shape=network.weights.shape)
     weights = upper + upper.T
     return weights if issparse(network.weights) else weights.toarray()
 
@@ -304,7 +307,7 @@ def _checked(weights: Any, n_volunteers: int) -> Any:
     if matrix.diagonal().any():
         raise ResultError("The network has self-loops; set the diagonal of the weights to zero.")
     gap = abs(matrix - matrix.T).max() if issparse(matrix) else _asymmetry(matrix)
-    if gap > 1e-12 * max(1.0, values.max() if values.size else 1.0):
+    if values.size and gap > 1e-12 * values.max():
         raise ResultError(f"Weights must be symmetric; they differ from their transpose by up to {gap:g}.")
     if issparse(matrix):
         matrix.sum_duplicates()

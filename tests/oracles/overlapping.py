@@ -1,4 +1,4 @@
-"""Networks with dual members: volunteers who belong to two communities. Nothing here knows how communities are found."""
+"""Networks with dual members, who belong to two communities. Nothing here knows how communities are found."""
 
 from typing import NamedTuple
 

@@ -1,0 +1,266 @@
+"""One start of Bayesian NMF beside Leiden in igraph: seconds, what both find, memory, and what a step costs."""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import igraph
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+
+import crowdgraph as cg
+from crowdgraph.communities.factors import Factoriser
+from crowdgraph.communities.quality import modularity
+from crowdgraph.kernels.nmf import Prior
+
+Facts = dict[str, Any]
+
+
+class Kind(NamedTuple):
+    """How links of a network are drawn: to anybody with probability `mixing`, else within one of the communities."""
+
+    n_communities: int
+    mixing: float
+    # Activity is Pareto distributed with this exponent, and weights are exponential; or everybody and all are alike.
+    tail: float | None = None
+
+
+class Links(NamedTuple):
+    """Each linked pair once, with its weight, and the community of each volunteer."""
+
+    left: np.ndarray
+    right: np.ndarray
+    weight: np.ndarray
+    community: np.ndarray
+
+
+KINDS = {
+    "30 communities, 40 % of links at random": Kind(30, 0.4),
+    "30 communities, 70 % at random, uneven activity and weights": Kind(30, 0.7, tail=2.0),
+    "no communities": Kind(1, 1.0),
+}
+EASY, HARD, NONE = KINDS
+# How many volunteers and links, what is measured there, and how often.
+SIZES = {"a": (10_000, 500_000, (EASY, HARD, NONE), 3), "b": (100_000, 5_000_000, (EASY, HARD), 1)}
+# One start, with everything chosen beforehand.
+ONE_START = {"restarts": 1, "nulls": 0, "strength": 150.0}
+
+
+def main() -> None:
+    beside_leiden()
+    dense()
+    linearity()
+
+
+def beside_leiden() -> None:
+    print("Seconds of one start to convergence, and of Leiden until nothing changes, or two iterations (its default).")
+    print("Found: communities, modularity, and the adjusted Rand index with those planted.\n")
+    print(
+        "| volunteers, links | network | NMF | Leiden | two iterations | NMF / Leiden | NMF / two | NMF found ", end=""
+    )
+    print("| Leiden found | two found |\n|---|---|--:|--:|--:|--:|--:|---|---|---|")
+    memory = []
+    for n_volunteers, n_links, kinds, repeats in SIZES.values():
+        for name in kinds:
+            with TemporaryDirectory() as folder:
+                path = Path(folder) / "links.npz"
+                np.savez(path, **planted(KINDS[name], n_volunteers, n_links)._asdict())
+                contenders = {"nmf": ["nmf"], "until": ["leiden", "-1"], "two": ["leiden", "2"]}
+                facts = in_turn({key: [*what, str(path)] for key, what in contenders.items()}, repeats=repeats)
+            seconds = {key: fact["seconds"] for key, fact in facts.items()}
+            size = f"{n_volunteers:,}, {n_links:,}"
+            times = " | ".join(f"{value:.2f}" for value in seconds.values())
+            ratios = f"{seconds['nmf'] / seconds['until']:.2f} | {seconds['nmf'] / seconds['two']:.2f}"
+            found = " | ".join(fact["found"] for fact in facts.values())
+            print(f"| {size} | {name} | {times} | {ratios} | {found} |", flush=True)
+            memory.append((size, name, facts["nmf"]))
+    print("\nMemory of the process of NMF, in GiB.\n")
+    print("| volunteers, links | network | the network alone | before the start | peak |\n|---|---|--:|--:|--:|")
+    for size, name, fact in memory:
+        sizes = " | ".join(f"{fact[key] / 2**30:.2f}" for key in ("network", "before", "peak"))
+        print(f"| {size} | {name} | {sizes} |", flush=True)
+
+
+def dense() -> None:
+    print("\n| pi-similarity of 1,705 volunteers | detection | seconds | found |\n|---|---|--:|---|")
+    for crowd in CROWDS:
+        for name, repeats in {"one start": 3, "default": 1}.items():
+            fact = in_turn({name: ["dense", crowd, name]}, repeats=repeats)[name]
+            print(f"| {crowd} | {name} | {fact['seconds']:.2f} | {fact['found']} |", flush=True)
+
+
+def linearity() -> None:
+    """Nanoseconds for each link in a step with 30 columns, as volunteers grow with links and as they do not."""
+    from models import turns
+
+    sizes = (100_000, 500_000, 2_000_000, 5_000_000)
+    print("\n| links | a step, volunteers a 50th | ns a link | a step, 100,000 volunteers | ns a link |")
+    print("|--:|--:|--:|--:|--:|")
+    for n_links in sizes:
+        both = {name: planted(KINDS[EASY], n, n_links) for name, n in {"fewer": n_links // 50, "all": 100_000}.items()}
+        seconds = turns({name: our_step(links, n_columns=30) for name, links in both.items()}, repeats=5)
+        cells = " | ".join(f"{value:.4f} s | {value / n_links * 1e9:.0f}" for value in seconds.values())
+        print(f"| {n_links:,} | {cells} |", flush=True)
+
+
+def planted(kind: Kind, n_volunteers: int, n_links: int, *, seed: int = 0) -> Links:
+    """Links between volunteers in random order, none of them twice."""
+    rng = np.random.default_rng(seed)
+    activity = np.ones(n_volunteers) if kind.tail is None else rng.pareto(kind.tail, n_volunteers) + 1
+    # Volunteers of a community stand side by side, so that a stretch of summed activity is a community.
+    community = np.sort(rng.integers(kind.n_communities, size=n_volunteers))
+    ends = np.cumsum(activity)
+    borders = np.append(0.0, ends)[np.searchsorted(community, np.arange(kind.n_communities + 1))]
+    keys = np.zeros(0, dtype=np.int64)
+    while len(keys) < n_links:
+        left = np.searchsorted(ends, rng.random(n_links) * ends[-1])
+        inside = rng.random(n_links) >= kind.mixing
+        low = np.where(inside, borders[community[left]], 0.0)
+        high = np.where(inside, borders[community[left] + 1], ends[-1])
+        right = np.searchsorted(ends, rng.uniform(low, high))
+        apart = left != right
+        pairs = np.minimum(left, right)[apart] * n_volunteers + np.maximum(left, right)[apart]
+        keys = np.unique(np.append(keys, pairs))
+    keys = rng.choice(keys, n_links, replace=False)
+    names = rng.permutation(n_volunteers)
+    weight = np.ones(n_links) if kind.tail is None else rng.exponential(size=n_links)
+    return Links(names[keys // n_volunteers], names[keys % n_volunteers], weight, community[np.argsort(names)])
+
+
+def network_of(links: Links) -> cg.VolunteerNetwork:
+    n = len(links.community)
+    half = csr_array((links.weight, (links.left, links.right)), shape=(n, n))
+    return cg.VolunteerNetwork(ids=range(n), weights=half + half.T, method="planted")
+
+
+def our_step(links: Links, *, n_columns: int) -> Callable[[], Any]:
+    """One step from random factors."""
+    factoriser = Factoriser(csr_array(network_of(links).weights), Prior(5.0, 2.0), device="cpu", symmetric=True)
+    step = factoriser._step()
+    draw = torch.Generator().manual_seed(0)
+    state = 0.1 + torch.rand(len(links.community), n_columns, generator=draw, dtype=torch.float64)
+    return lambda: step(state)
+
+
+def in_turn(contenders: dict[str, list[str]], *, repeats: int) -> dict[str, Facts]:
+    """What each contender tells in processes of its own, with the median of its seconds; they take turns."""
+    told: dict[str, list[Facts]] = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, arguments in contenders.items():
+            done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=True)
+            told[name].append(json.loads(done.stdout.splitlines()[-1]))
+    return {
+        name: {**facts[0], "seconds": statistics.median(fact["seconds"] for fact in facts)}
+        for name, facts in told.items()
+    }
+
+
+def read(path: str) -> Links:
+    with np.load(path) as arrays:
+        return Links(**arrays)
+
+
+def nmf(path: str) -> Facts:
+    """One start in a network."""
+    warm_up()
+    links = read(path)
+    network = network_of(links)
+    weights = network.weights
+    size = weights.data.nbytes + weights.indices.nbytes + weights.indptr.nbytes
+    found, facts = watched(lambda: cg.BayesianNMF(**ONE_START, sharpness=1.0).detect(network, seed=0))
+    return {**facts, "network": size, "found": shown(network, found.assignment, links.community)}
+
+
+def leiden(n_iterations: str, path: str) -> Facts:
+    """igraph's Leiden in the same network; the time to make its graph does not count."""
+    links = read(path)
+    graph = igraph.Graph(n=len(links.community), edges=np.column_stack([links.left, links.right]))
+    weights = None if (links.weight == 1).all() else links.weight.tolist()
+    settings = {"objective_function": "modularity", "weights": weights, "n_iterations": int(n_iterations)}
+    found, facts = watched(lambda: graph.community_leiden(**settings))
+    return {**facts, "found": shown(network_of(links), np.array(found.membership), links.community)}
+
+
+DENSE = {"one start": cg.BayesianNMF(restarts=1, nulls=0, sharpness=12.0), "default": cg.BayesianNMF()}
+
+
+def fifty_answers() -> cg.simulate.SimulatedCrowd:
+    """The five groups of the paper's crowd, of the same size, and 50 answers of everybody."""
+    groups = [replace(group, share=1.0, activity=1.0, concentration=20.0) for group in cg.simulate.galaxy_zoo.GROUPS]
+    return cg.simulate.crowd(
+        n_volunteers=1_705,
+        n_items=2_000,
+        n_responses=[50] * 1_705,
+        classes=("not supernova", "supernova"),
+        labels=(-1, 1, 3),
+        groups=groups,
+        gold=0.2,
+        seed=0,
+    )
+
+
+CROWDS = {
+    "five groups of one size, 50 answers each": fifty_answers,
+    "look-alike of the paper's crowd, most with few answers": cg.simulate.galaxy_zoo_supernovae,
+}
+
+
+def dense_network(crowd_name: str, name: str) -> Facts:
+    """Behaviour in a crowd with five groups."""
+    warm_up()
+    crowd = CROWDS[crowd_name]()
+    prior = {"confusion_prior": [[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], "class_prior": [100, 10]}
+    network = cg.networks.pi_similarity(crowd.graph, fit=cg.IBCC(**prior).fit(crowd.graph))
+    found, facts = watched(lambda: DENSE[name].detect(network, seed=0))
+    return {**facts, "found": shown(network, found.assignment, crowd.truth.group)}
+
+
+def warm_up() -> None:
+    """Compile or load what is compiled, for sparse and dense networks."""
+    network = network_of(planted(Kind(2, 0.1), 60, 500))
+    similar = cg.VolunteerNetwork(ids=network.ids, weights=1 - np.eye(len(network)), method="alike")
+    for one in (network, similar):
+        cg.BayesianNMF(**ONE_START, sharpness=1.0).detect(one, seed=0)
+
+
+def watched(run: Callable[[], Any]) -> tuple[Any, Facts]:
+    """What it returns, with its seconds and the memory of this process before it and at most."""
+    gc.collect()
+    # The peak is set back, so that making the network does not count.
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        result = run()
+        seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return result, {"seconds": seconds, "before": before, "peak": peak, "warnings": len(caught)}
+
+
+def shown(network: cg.VolunteerNetwork, assignment: np.ndarray, truth: np.ndarray) -> str:
+    """How many communities there are, how good they are, and how right."""
+    right = f", {cg.communities.agreement(assignment, truth).ari:.2f}" if truth.any() else ""
+    return f"{len(np.unique(assignment))}, {modularity(network, assignment):.3f}{right}"
+
+
+CONTENDERS = {"nmf": nmf, "leiden": leiden, "dense": dense_network}
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(CONTENDERS[sys.argv[1]](*sys.argv[2:])))
+    else:
+        main()
