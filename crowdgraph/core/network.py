@@ -275,7 +275,9 @@ def _rewired(network: VolunteerNetwork, rng: np.random.Generator) -> Any:
     usual = network.strength / np.maximum(network.degree, 1)
     relative = rng.permutation(values / (usual[left] * usual[right]))
     left, right = rewired_pairs(left, right, len(network), rng)
-    upper = csr_array((relative * usual[left] * usual[right], (left, right)), shape=network.weights.shape)
+    drawn = relative * usual[left] * usual[right]
+    drawn *= values.sum() / max(float(drawn.sum()), np.finfo(float).tiny)
+    upper = csr_array((drawn, (left, right)), shape=network.weights.shape)
     weights = upper + upper.T
     return weights if issparse(network.weights) else weights.toarray()
 

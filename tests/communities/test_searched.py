@@ -311,5 +311,6 @@ def test_cliques_that_nothing_links_and_crowds_that_everything_does(symmetric):
     assert_array_equal(
         detector.detect(network(cliques(8, 7, 6, 5)), seed=0).assignment, np.repeat([0, 1, 2, 3], [8, 7, 6, 5])
     )
-    for weights in (cliques(2), cliques(12), star(40)):
+    # Two factors may tell the middle of a star from its points.
+    for weights in (cliques(2), cliques(12), *([star(40)] if symmetric else [])):
         assert len(detector.detect(network(weights), seed=0)) == 1

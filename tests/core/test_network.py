@@ -111,7 +111,7 @@ def test_rewiring_keeps_who_has_heavy_links():
     network = cg.VolunteerNetwork(ids=range(80), weights=weights + weights.T, method="by hand")
     null = network.null(seed=0)
     assert np.corrcoef(np.log(null.strength), np.log(network.strength))[0, 1] > 0.9
-    assert abs(np.log(null.strength.sum() / network.strength.sum())) < 0.3
+    assert_allclose(null.strength.sum(), network.strength.sum())
     equal = cg.VolunteerNetwork(ids=range(80), weights=3.0 * (linked + linked.T), method="by hand")
     assert_allclose(equal.null(seed=0).edges()[2], 3.0)
 
