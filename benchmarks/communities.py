@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import random
 import resource
 import statistics
 import subprocess
@@ -135,7 +136,7 @@ def planted(kind: Kind, n_volunteers: int, n_links: int, *, seed: int = 0) -> Li
         pairs = np.minimum(left, right)[apart] * n_volunteers + np.maximum(left, right)[apart]
         keys = np.unique(np.append(keys, pairs))
     keys = rng.choice(keys, n_links, replace=False)
-    names = rng.permutation(n_volunteers)
+    names = rng.permutation(n_volunteers).astype(np.int32)
     weight = np.ones(n_links) if kind.tail is None else rng.exponential(size=n_links)
     return Links(names[keys // n_volunteers], names[keys % n_volunteers], weight, community[np.argsort(names)])
 
@@ -156,11 +157,12 @@ def our_step(links: Links, *, n_columns: int) -> Callable[[], Any]:
 
 
 def in_turn(contenders: dict[str, list[str]], *, repeats: int) -> dict[str, Facts]:
-    """What each contender tells in processes of its own, with the median of its seconds; they take turns."""
+    """What each contender tells in processes of its own, by turns: the median seconds, the rest of the first seed."""
     told: dict[str, list[Facts]] = {name: [] for name in contenders}
-    for _ in range(repeats):
+    for seed in range(repeats):
         for name, arguments in contenders.items():
-            done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=True)
+            command = [sys.executable, __file__, *arguments, str(seed)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
             told[name].append(json.loads(done.stdout.splitlines()[-1]))
     return {
         name: {**facts[0], "seconds": statistics.median(fact["seconds"] for fact in facts)}
@@ -173,23 +175,25 @@ def read(path: str) -> Links:
         return Links(**arrays)
 
 
-def nmf(path: str) -> Facts:
+def nmf(path: str, seed: str) -> Facts:
     """One start in a network."""
     warm_up()
     links = read(path)
-    network = network_of(links)
+    network, truth = network_of(links), links.community
+    del links  # what the network was made from is not to count
     weights = network.weights
     size = weights.data.nbytes + weights.indices.nbytes + weights.indptr.nbytes
-    found, facts = watched(lambda: cg.BayesianNMF(**ONE_START, sharpness=1.0).detect(network, seed=0))
-    return {**facts, "network": size, "found": shown(network, found.assignment, links.community)}
+    found, facts = watched(lambda: cg.BayesianNMF(**ONE_START, sharpness=1.0).detect(network, seed=int(seed)))
+    return {**facts, "network": size, "found": shown(network, found.assignment, truth)}
 
 
-def leiden(n_iterations: str, path: str) -> Facts:
+def leiden(n_iterations: str, path: str, seed: str) -> Facts:
     """igraph's Leiden in the same network; the time to make its graph does not count."""
     links = read(path)
     graph = igraph.Graph(n=len(links.community), edges=np.column_stack([links.left, links.right]))
     weights = None if (links.weight == 1).all() else links.weight.tolist()
     settings = {"objective_function": "modularity", "weights": weights, "n_iterations": int(n_iterations)}
+    random.seed(int(seed))  # igraph draws from it
     found, facts = watched(lambda: graph.community_leiden(**settings))
     return {**facts, "found": shown(network_of(links), np.array(found.membership), links.community)}
 
@@ -218,13 +222,13 @@ CROWDS = {
 }
 
 
-def dense_network(crowd_name: str, name: str) -> Facts:
+def dense_network(crowd_name: str, name: str, seed: str) -> Facts:
     """Behaviour in a crowd with five groups."""
     warm_up()
     crowd = CROWDS[crowd_name]()
     prior = {"confusion_prior": [[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], "class_prior": [100, 10]}
     network = cg.networks.pi_similarity(crowd.graph, fit=cg.IBCC(**prior).fit(crowd.graph))
-    found, facts = watched(lambda: DENSE[name].detect(network, seed=0))
+    found, facts = watched(lambda: DENSE[name].detect(network, seed=int(seed)))
     return {**facts, "found": shown(network, found.assignment, crowd.truth.group)}
 
 

@@ -58,7 +58,7 @@ class BayesianNMF(Detector):
         the one at which modularity goes furthest from what chance gives towards 1; it is 1 in sparse networks.
     strength
         What the weights of a volunteer sum to on average, once scaled. More strength finds more communities. ``"auto"``
-        tries 30, 75, 150 and 300 in sparse networks and takes the one with the highest modularity; it is 100 in
+        tries 30, 75, 150 and 300 in sparse networks and takes the one with the highest soft modularity; it is 100 in
         networks of similarity.
     restarts
         How many times to start; the communities of the highest posterior are kept.
@@ -237,9 +237,14 @@ class Run:
             return usual
         gains = []
         for choice in tried:
-            # Modularity tells of strengths; sharpened weights always have more of it, also without communities.
-            chance = self._judged(null, choice) if null else 0.0
-            gains.append((self._judged(network, choice) - chance) / (1 - chance))
+            if null is None:
+                # Soft modularity: the hard one cannot tell that members of two communities are not a third.
+                weights = self.searched(network, choice)
+                gains.append(_soft_modularity(weights, self.start(weights).participation))
+            else:
+                # Sharpened weights always have more modularity, also without communities.
+                chance = self._judged(null, choice)
+                gains.append((self._judged(network, choice) - chance) / (1 - chance))
         # Without any gain (one group everywhere) none is better than another; of equal ones rounding does not decide.
         most = max(gains)
         return (
@@ -318,8 +323,11 @@ def _inhabited(start: Start) -> Start:
 
 def _modularity(weights: Searched, assignment: Array) -> float:
     """Modularity of an assignment of everybody, in the weights that are judged."""
-    shares = np.eye(int(assignment.max()) + 1)[assignment]
-    return modularity_of(weights.judged, np.asarray(weights.judged.sum(axis=1)).ravel(), shares)
+    return _soft_modularity(weights, np.eye(int(assignment.max()) + 1)[assignment])
+
+
+def _soft_modularity(weights: Searched, participation: Array) -> float:
+    return modularity_of(weights.judged, np.asarray(weights.judged.sum(axis=1)).ravel(), participation)
 
 
 def _agreement(assignments: list[Array]) -> float:
