@@ -38,9 +38,8 @@ comparison = cg.evaluation.cross_validate(graph, models, progress=True)
 print(f"\n{comparison}")
 
 # %% IBCC, here with the prior of the paper's authors, knows everybody's confusion matrix; the graph carries it.
-graph = graph.annotate(
-    cg.IBCC(confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[100, 10]).fit(graph)
-)
+model = cg.IBCC(confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[100, 10])
+graph = graph.annotate(model.fit(graph))
 skill = graph.confusion().latest().accuracy(correct={no: [-1], yes: [1, 3]})
 busy = graph.volunteers.n_responses >= 50
 print(f"\nOf {busy.sum()} volunteers with 50 responses or more, {(skill[busy] > 0.8).sum()} are right 4 times of 5.")
@@ -55,8 +54,7 @@ cg.plot.network(alike, groups).figure.savefig(out / "alike.png", dpi=150)
 cg.plot.roc(comparison).figure.savefig(out / "roc.png", dpi=150)
 cg.plot.activity(graph).figure.savefig(out / "activity.png", dpi=150)
 cg.plot.responses_over_time(graph).figure.savefig(out / "responses_over_time.png", dpi=150)
-graph = graph.annotate(groups)
-graph.save(out / "supernovae.crowd")
+graph.annotate(groups).save(out / "supernovae.crowd")
 print("\nWritten:")
 for path in ("roc.png", "alike.png", "activity.png", "responses_over_time.png", "supernovae.crowd"):
     print(f"  {(out / path).resolve()}")
