@@ -148,10 +148,13 @@ class BayesianNMF(Detector):
             run = Run(self, k, np.random.default_rng(seed), bar)
             sample = run.sample(network) if similar and not self.published else network
             tuned = run.tuned(sample)
-            starts = list(run.starts(run.searched(network, tuned), n=self.restarts))
-            best, evidence = likeliest(starts), run.evidence(network, sample, tuned, starts)
+            weights = run.searched(network, tuned)
+            starts = list(run.starts(weights, n=self.restarts))
+            best = likeliest(starts)
+            own = _modularity(weights, best.assignment) if sample is network else run.judged(sample, tuned)
+            evidence = run.evidence(sample, tuned, starts, own)
             if not evidence.structured and best.participation.shape[1] > 1:
-                best = replace(run, k=1).start(run.searched(network, tuned))
+                best = replace(run, k=1).start(weights)
         floor = np.full(k - len(best.relevance), self._floor(len(network)))
         chosen = {"max_communities": k, "sharpness": tuned.sharpness, "strength": tuned.strength}
         return Found(best.participation, np.concatenate([best.relevance, floor]), evidence, chosen)
@@ -243,24 +246,21 @@ class Run:
                 gains.append(_soft_modularity(weights, self.start(weights).participation))
             else:
                 # Sharpened weights always have more modularity, also without communities.
-                chance = self._judged(null, choice)
-                gains.append((self._judged(network, choice) - chance) / (1 - chance))
+                chance = self.judged(null, choice)
+                gains.append((self.judged(network, choice) - chance) / (1 - chance))
         # Without any gain (one group everywhere) none is better than another; of equal ones rounding does not decide.
         most = max(gains)
         return (
             next(choice for choice, gain in zip(tried, gains, strict=True) if gain > most - 1e-9) if most > 0 else usual
         )
 
-    def evidence(
-        self, network: VolunteerNetwork, sample: VolunteerNetwork, tuned: Tuned, starts: list[Start]
-    ) -> Evidence:
-        """Whether there are communities, from the starts in a network and from networks without any."""
-        if sample is network:
-            own = _modularity(self.searched(network, tuned), likeliest(starts).assignment)
-        else:
-            own = self._judged(sample, tuned)
+    def evidence(self, sample: VolunteerNetwork, tuned: Tuned, starts: list[Start], own: float) -> Evidence:
+        """Whether there are communities, from what was found and from networks like the sample without any.
+
+        `own` is the modularity of the sample.
+        """
         n_nulls = self.detector.nulls if sample.has_null else 0
-        null = np.array([self._judged(self._null(sample), tuned) for _ in range(n_nulls)])
+        null = np.array([self.judged(self._null(sample), tuned) for _ in range(n_nulls)])
         agreement = _agreement([start.assignment for start in starts])
         several = likeliest(starts).participation.shape[1] > 1
         evidence = Evidence(agreement=agreement, modularity=own, null_modularity=null, structured=several)
@@ -297,7 +297,7 @@ class Run:
         """What one start finds in the weights."""
         return next(self.starts(weights, n=1))
 
-    def _judged(self, network: VolunteerNetwork, tuned: Tuned) -> float:
+    def judged(self, network: VolunteerNetwork, tuned: Tuned) -> float:
         """The modularity that one start finds in a network."""
         weights = self.searched(network, tuned)
         return _modularity(weights, self.start(weights).assignment)

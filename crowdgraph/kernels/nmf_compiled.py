@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,10 +46,9 @@ class CompiledWeights(Weights):
         self.n, self.largest = len(starts) - 1, float(values.max())
         self._starts, self._values = starts, values
         self._columns = np.zeros(0, np.int32) if columns is None else columns
-        self._pass = _ready("dense" if columns is None else "sparse")
+        _ready()
         cuts = edges(len(values), at_most=max(1, len(values) // LEAST_PAIRS))
         self._cuts = np.searchsorted(starts, cuts)
-        self._cuts[-1] = self.n
 
     def quotients(self, left: Tensor, right: Tensor) -> Quotients:
         """See `Weights`; only for factors that are the same."""
@@ -64,7 +63,7 @@ class CompiledWeights(Weights):
 
         def part(place: int) -> float:
             first, last = self._cuts[place], self._cuts[place + 1]
-            return float(self._pass(first, last, self._starts, self._columns, self._values, factors, products[place]))
+            return float(_pass(first, last, self._starts, self._columns, self._values, factors, products[place]))
 
         logs = in_parallel(part, len(products))
         for other in products[1:]:
@@ -105,51 +104,27 @@ def _follow(state: Any, factors: Any, products: Any, sums: Any, precision: Any, 
 
 
 @cache
-def _ready(kind: Literal["dense", "sparse"]) -> Any:
-    """The pass, compiled for the types that it will see."""
-    compiled = _dense_pass if kind == "dense" else _sparse_pass
+def _ready() -> None:
+    """Compile for the types that are passed, before threads do."""
     factors = np.ones((2, 1))
     with announced("the detector"):
-        compiled(0, 2, np.array([0, 1, 1]), np.ones(1, np.int32), np.ones(1), factors, np.zeros_like(factors))
+        _pass(0, 2, np.array([0, 1, 1]), np.ones(1, np.int32), np.ones(1), factors, np.zeros_like(factors))
         _follow(factors, factors, np.ones_like(factors), np.ones(1), np.ones(1), 1.0, 1.0)
-    return compiled
 
 
 @njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
-def _sparse_pass(first: int, last: int, starts: Any, columns: Any, values: Any, factors: Any, products: Any) -> float:
+def _pass(first: int, last: int, starts: Any, columns: Any, values: Any, factors: Any, products: Any) -> float:
     k = factors.shape[1]
     own = np.empty(k)
     logs = 0.0
     for i in range(first, last):
         own[:] = 0.0
         for pair in range(starts[i], starts[i + 1]):
-            j = columns[pair]
+            j = columns[pair] if len(columns) else i + 1 + pair - starts[i]
             mean = 0.0
             for c in range(k):
                 mean += factors[i, c] * factors[j, c]
             value = values[pair]
-            logs += value * math.log(mean)
-            ratio = value / mean
-            for c in range(k):
-                own[c] += ratio * factors[j, c]
-                products[j, c] += ratio * factors[i, c]
-        for c in range(k):
-            products[i, c] += own[c]
-    return logs
-
-
-@njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
-def _dense_pass(first: int, last: int, starts: Any, _: Any, values: Any, factors: Any, products: Any) -> float:
-    n, k = factors.shape
-    own = np.empty(k)
-    logs = 0.0
-    for i in range(first, last):
-        own[:] = 0.0
-        for j in range(i + 1, n):
-            mean = 0.0
-            for c in range(k):
-                mean += factors[i, c] * factors[j, c]
-            value = values[starts[i] + j - i - 1]
             logs += value * math.log(mean)
             ratio = value / mean
             for c in range(k):
