@@ -14,7 +14,7 @@ from crowdgraph.core.columns import Array
 from crowdgraph.kernels import nmf
 from crowdgraph.kernels.devices import checked_device
 from crowdgraph.kernels.iterate import Step, climb
-from crowdgraph.kernels.nmf_compiled import CompiledWeights, compiled_symmetric
+from crowdgraph.kernels.nmf_compiled import CompiledWeights
 from crowdgraph.kernels.nmf_search import Search, search, seeded
 from crowdgraph.kernels.threads import undisturbed
 
@@ -44,9 +44,8 @@ class Factoriser:
 
     def search(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> Search:
         """Search for the best factors from `k` seeds."""
-        strength = torch.from_numpy(self._strength)
-        start = seeded(self._row, self._product, strength, k, draw)
-        start *= (strength.sum() / (start.sum(0) ** 2).sum()).sqrt()
+        start = seeded(self._row, self._product, torch.from_numpy(self._strength), k, draw)
+        start *= (self._strength.sum() / (start.sum(0) ** 2).sum()).sqrt()
         if not self._symmetric:
             start = torch.cat([start, start])
         with undisturbed():
@@ -86,7 +85,7 @@ class Factoriser:
     def _step(self) -> Callable[[Tensor], Step]:
         if self._compiled:
             compiled = _compiled(self._weights)
-            return lambda state: compiled_symmetric(compiled, state, self._prior)
+            return lambda state: compiled.symmetric(state, self._prior)
         weights = _tensors(self._weights, self._device)
         step = nmf.symmetric if self._symmetric else nmf.paired
         return lambda state: step(weights, state, self._prior)
@@ -113,15 +112,7 @@ def _tensors(weights: Any, device: torch.device) -> nmf.Weights:
 
 
 def _compiled(weights: Any) -> CompiledWeights:
-    from scipy.sparse import csr_array, triu
-
     if isinstance(weights, np.ndarray):
-        starts = np.concatenate([[0], np.cumsum(np.arange(len(weights) - 1, -1, -1))])
-        return CompiledWeights(starts, None, _above(weights))
-    upper = csr_array(triu(weights, k=1))
-    return CompiledWeights(upper.indptr.astype(np.int64), upper.indices.astype(np.int32), upper.data)
-
-
-def _above(weights: Array) -> Array:
-    """The entries above the diagonal, row by row."""
-    return np.concatenate([row[place + 1 :] for place, row in enumerate(weights)])
+        return CompiledWeights(np.arange(len(weights) + 1) * len(weights), None, weights.ravel())
+    columns = weights.indices.astype(np.int32, copy=False)
+    return CompiledWeights(weights.indptr.astype(np.int64), columns, weights.data)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from crowdgraph.errors import FitError
@@ -46,6 +45,7 @@ def climb(
     max_iter: int,
     tol: float,
     accelerate: bool,
+    hopeless: Callable[[list[float]], bool] = lambda _: False,
     on_step: Callable[[Step], object] = lambda _: None,
 ) -> Path:
     """Apply `step` until the change falls to `tol`.
@@ -65,6 +65,8 @@ def climb(
         The change between two plain steps at which the climb is over.
     accelerate
         Whether to leap.
+    hopeless
+        Told the objectives so far, whether the climb is not worth another step.
     on_step
         Called with every step, for progress bars.
     """
@@ -80,7 +82,7 @@ def climb(
     before, now = start, taken(start)
     objectives = [_finite(now.objective)]
     change = math.inf
-    while n_steps < max_iter:
+    while n_steps < max_iter and not hopeless(objectives):
         after = taken(now.state)
         objectives.append(_finite(after.objective))
         change = after.change
@@ -101,14 +103,15 @@ def climb(
 
 def _leap(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
     """Where three successive states point to, worked out in logarithms; None if no further than the third."""
+    # In place, since states may be large.
     start = first.log()
-    speed = second.log() - start
-    turn = third.log() - start - 2 * speed
+    speed = second.log().sub_(start)
+    turn = third.log().sub_(start).sub_(speed, alpha=2)
     curvature = float(turn.norm())
     length = float(speed.norm()) / curvature if curvature > 0 else 0.0
     if not length > 1:
         return None
-    return torch.exp(start + 2 * length * speed + length**2 * turn).clamp(LEAST, 1 / LEAST)
+    return start.add_(speed, alpha=2 * length).add_(turn, alpha=length**2).exp_().clamp_(LEAST, 1 / LEAST)
 
 
 def _finite(objective: float) -> float:

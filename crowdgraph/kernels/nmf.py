@@ -25,6 +25,7 @@ __all__ = [
     "Quotients",
     "SparseWeights",
     "Weights",
+    "highest_factor",
     "paired",
     "published",
     "relevance",
@@ -68,11 +69,16 @@ class Weights(ABC):
 
     @property
     def highest(self) -> float:
-        """No factor is above this: so far above what the weights ask for that only a leap could get there.
+        """See `highest_factor`."""
+        return highest_factor(self.largest)
 
-        Even the hub of a star has but the root of its strength times the root of its weights.
-        """
-        return float(1e4 * self.largest**0.5)
+
+def highest_factor(largest: float) -> float:
+    """No factor is above this: so far above what the weights ask for that only a leap could get there.
+
+    Even the hub of a star has but the root of its strength times the root of its weights.
+    """
+    return float(1e4 * largest**0.5)
 
 
 class DenseWeights(Weights):

@@ -7,6 +7,7 @@ tried, and kept where the posterior is higher after as many steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -100,9 +101,13 @@ def search(
     """
     n_steps = 0
 
-    def onward(factors: Tensor) -> Path:
+    def onward(factors: Tensor, *, goal: float = -math.inf) -> Path:
         nonlocal n_steps
-        path = climb(step, factors, max_iter=PHASE, tol=tol, accelerate=True, on_step=on_step)
+
+        def hopeless(objectives: list[float]) -> bool:
+            return _out_of_reach(goal, objectives)
+
+        path = climb(step, factors, max_iter=PHASE, tol=tol, accelerate=True, hopeless=hopeless, on_step=on_step)
         n_steps += path.n_steps
         return path
 
@@ -118,7 +123,7 @@ def search(
             proposals += _closest(factors)
         merged = None
         for pairs in proposals:
-            other = onward(_merged(factors, pairs))
+            other = onward(_merged(factors, pairs), goal=best.objectives[-1])
             if other.objectives[-1] > best.objectives[-1]:
                 merged = other
                 break
@@ -129,6 +134,13 @@ def search(
         else:
             many = many and not proposals
     return Search(best.state, best.objectives[-1], best.change, n_steps, best.converged)
+
+
+def _out_of_reach(goal: float, objectives: list[float]) -> bool:
+    """Whether an objective will not reach the goal within a phase, even if it rises twice as fast as it just did."""
+    if len(objectives) < 3:
+        return False
+    return objectives[-1] + 2 * (PHASE - len(objectives)) * (objectives[-1] - objectives[-2]) < goal
 
 
 def _needed(factors: Tensor) -> Tensor:

@@ -81,3 +81,11 @@ def test_a_leap_that_lowers_the_objective_is_taken_back():
 def test_overflow_is_said():
     with pytest.raises(FitError, match="overflowed: its objective became nan"):
         climb(lambda state: Step(state, float("nan"), 1.0), torch.ones(1), max_iter=5, tol=1e-3, accelerate=False)
+
+
+def test_a_hopeless_climb_is_given_up(mixture):
+    start = torch.tensor([0.99, 0.01], dtype=torch.float64)
+    whole = climb(mixture, start, max_iter=50, tol=0.0, accelerate=True)
+    part = climb(mixture, start, max_iter=50, tol=0.0, accelerate=True, hopeless=lambda so_far: len(so_far) == 4)
+    assert not part.converged
+    assert part.objectives == whole.objectives[:4]

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 from itertools import combinations, permutations, product
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from sklearn.metrics import adjusted_rand_score
 from crowdgraph.kernels import nmf, nmf_compiled, nmf_search, threads
 from crowdgraph.kernels.iterate import climb
 from crowdgraph.kernels.nmf import DenseWeights, Prior, SparseWeights, paired, published, relevance, symmetric
-from crowdgraph.kernels.nmf_compiled import CompiledWeights, compiled_symmetric
+from crowdgraph.kernels.nmf_compiled import CompiledWeights
 from crowdgraph.kernels.nmf_search import search, seeded
 
 USUAL = Prior(5.0, 2.0)
@@ -76,18 +77,17 @@ def sparse_tensor(weights):
         return torch.from_numpy(weights).to_sparse_csr()
 
 
-def compiled(weights, *, sparse):
-    rows = [row[place + 1 :] for place, row in enumerate(weights)]
+def compiled(weights, *, sparse, precision=np.float64):
     if not sparse:
-        return CompiledWeights(np.cumsum([0] + [len(row) for row in rows]), None, np.concatenate(rows))
-    upper = csr_array(np.triu(weights))
-    return CompiledWeights(upper.indptr.astype(np.int64), upper.indices.astype(np.int32), upper.data)
+        return CompiledWeights(np.arange(len(weights) + 1) * len(weights), None, weights.ravel(), precision=precision)
+    held = csr_array(weights)
+    return CompiledWeights(held.indptr.astype(np.int64), held.indices, held.data, precision=precision)
 
 
 def stepping(weights, prior=USUAL):
     """One step of symmetric factors of the weights."""
     whole = compiled(weights, sparse=False)
-    return lambda state: compiled_symmetric(whole, state, prior)
+    return lambda state: whole.symmetric(state, prior)
 
 
 def log_posterior(kind, weights, state, prior):
@@ -279,7 +279,7 @@ def test_all_ways_to_hold_weights_give_the_same_step(case, n_threads, data):
     weights[sorted(unlinked - {len(weights) - 1})] = 0
     weights[:, sorted(unlinked - {len(weights) - 1})] = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nmf_compiled, "LEAST_PAIRS", 1)
+        patch.setattr(nmf_compiled, "LEAST_WEIGHTS", 1)
         patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
         forms = [DenseWeights(torch.from_numpy(weights)), SparseWeights(sparse_tensor(weights))]
         both = [compiled(weights, sparse=sparse) for sparse in (False, True)]
@@ -289,8 +289,7 @@ def test_all_ways_to_hold_weights_give_the_same_step(case, n_threads, data):
         assert math.isfinite(expected.change)
         for found in [
             symmetric(forms[1], state, case.prior),
-            *(symmetric(form, state, case.prior) for form in both),
-            *(compiled_symmetric(form, state, case.prior) for form in both),
+            *(form.symmetric(state, case.prior) for form in both),
         ]:
             assert_allclose(found.state, expected.state, rtol=1e-10)
             assert_allclose(found.objective, expected.objective, rtol=1e-10, atol=1e-10 * (1 + weights.sum()))
@@ -303,25 +302,49 @@ def test_all_ways_to_hold_weights_give_the_same_step(case, n_threads, data):
             assert_allclose(sparse[1:], dense[1:], rtol=1e-10, atol=1e-10 * (1 + weights.sum()))
 
 
-def test_many_pairs_in_several_threads_give_the_same_bits_each_time(monkeypatch):
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_any_number_of_threads_gives_the_same_bits(precision, sparse, monkeypatch):
     weights = symmetric_weights(np.random.default_rng(0), 300, 0.5)
     state = torch.rand(300, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    steps = {}
-    for n_threads in (1, 2):
+    monkeypatch.setattr(nmf_compiled, "LEAST_WEIGHTS", 1)
+    steps = []
+    for n_threads in (1, 2, 2, 3):
         monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
-        for sparse in (True, False):
-            form = compiled(weights, sparse=sparse)
-            steps[n_threads, sparse] = compiled_symmetric(form, state, USUAL).state
-            for _ in range(5):
-                assert_array_equal(compiled_symmetric(form, state, USUAL).state, steps[n_threads, sparse])
-    for found in steps.values():
-        assert_allclose(found, steps[1, True], rtol=1e-10)
+        form = compiled(weights, sparse=sparse, precision=precision)
+        assert len(form._cuts) == n_threads + 1
+        steps.append(form.symmetric(state, USUAL))
+    for step in steps[1:]:
+        assert_array_equal(step.state, steps[0].state)
+        assert step[1:] == steps[0][1:]
 
 
-def test_compiled_weights_are_for_one_factor():
-    form = compiled(symmetric_weights(np.random.default_rng(0), 4, 1.0), sparse=False)
-    with pytest.raises(ValueError, match="compiled weights are for symmetric factors"):
-        form.quotients(torch.ones(4, 2), torch.ones(4, 2))
+@given(cases(), st.booleans())
+@settings(max_examples=30)
+def test_single_precision_gives_the_same_step_to_single_precision(case, sparse):
+    """Sums of at most four products and of at most six quotients: each a few times the rounding of one number."""
+    state = case.state("symmetric")
+    exact = symmetric(DenseWeights(torch.from_numpy(case.weights)), state, case.prior)
+    found = compiled(case.weights, sparse=sparse, precision=np.float32).symmetric(state, case.prior)
+    few = 16 * np.finfo(np.float32).eps
+    assert_allclose(found.state, exact.state, rtol=few)
+    assert_allclose(found.objective, exact.objective, rtol=1e-9, atol=few * case.weights.sum())
+    assert_allclose(found.change, exact.change, rtol=few, atol=few)
+
+
+@pytest.mark.parametrize(("scale", "precision"), [(1.0, np.float32), (1e-11, np.float64), (1e11, np.float64)])
+def test_rows_are_in_single_precision_where_numbers_are_within_it(scale, precision):
+    """Whatever the weights and the factors are, nothing overflows or vanishes."""
+    weights = np.array([[0, 1, 0], [1, 0, 1e-30], [0, 1e-30, 0]]) * scale
+    form = compiled(weights, sparse=True, precision=None)
+    assert form._values.dtype == precision
+    for entry in (1e-300, 1.0, 1e300):
+        state = torch.full((3, 2), entry, dtype=torch.float64)
+        state[0, 0] = 1.0
+        step = form.symmetric(state, USUAL)
+        assert math.isfinite(step.objective)
+        assert torch.isfinite(step.state).all()
+        assert (step.state >= nmf.NOTHING).all()
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "compiled", "paired", "published"])
@@ -334,10 +357,13 @@ def test_volunteers_with_next_to_no_weights_do_not_keep_a_climb_going(kind):
     weights[3::4] *= 1e-30
     weights[:, 3::4] *= 1e-30
     weights = np.pad(weights, (0, 1))
-    whole = compiled(weights, sparse=False) if kind == "compiled" else DenseWeights(torch.from_numpy(weights))
-    step = compiled_symmetric if kind == "compiled" else STEPS[kind]
+    if kind == "compiled":
+        step = stepping(weights)
+    else:
+        whole = DenseWeights(torch.from_numpy(weights))
+        step = partial(STEPS[kind], whole, prior=USUAL)
     start = torch.from_numpy(rng.random((9 if kind in ("symmetric", "compiled") else 18, 2)))
-    path = climb(lambda state: step(whole, state, USUAL), start, max_iter=2_000, tol=1e-6, accelerate=False)
+    path = climb(step, start, max_iter=2_000, tol=1e-6, accelerate=False)
     assert path.converged
     shares = path.state[:9] / path.state[:9].sum(1, keepdim=True)
     assert_allclose(shares[8], 0.5)
@@ -353,7 +379,7 @@ def test_the_hub_of_a_star_is_not_held_down():
     weights[0, 1:] = weights[1:, 0] = 30.0
     whole, prior = compiled(weights, sparse=True), USUAL
     start = torch.full((n, 1), 1.0, dtype=torch.float64)
-    end = climb(lambda state: compiled_symmetric(whole, state, prior), start, max_iter=300, tol=-1.0, accelerate=True)
+    end = climb(lambda state: whole.symmetric(state, prior), start, max_iter=300, tol=-1.0, accelerate=True)
     assert end.state.max() > 100 * 30**0.5
     assert end.state.max() < whole.highest / 10
 
@@ -421,6 +447,19 @@ def test_the_order_of_volunteers_does_not_matter():
     moved = search(stepping(weights[order][:, order]), start[order], tol=1e-4, max_iter=1_000)
     assert_allclose(moved.factors, found.factors[order], rtol=1e-6, atol=1e-9)
     assert_allclose(moved.objective, found.objective)
+
+
+@pytest.mark.parametrize(
+    ("objectives", "given_up"),
+    [
+        ([-100.0, -50.0], False),
+        # Nine steps are left, which may rise by 20 each.
+        ([-300.0, -200.0, -190.0], True),
+        ([-300.0, -189.0, -179.0], False),
+    ],
+)
+def test_merging_is_given_up_where_its_goal_is_out_of_reach(objectives, given_up):
+    assert nmf_search._out_of_reach(0.0, objectives) is given_up
 
 
 def test_one_column_is_kept_if_none_is_needed():
