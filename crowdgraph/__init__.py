@@ -10,12 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crowdgraph import communities, errors, evaluation, models, networks, plot, simulate, testing
+    from crowdgraph import communities, dynamics, errors, evaluation, models, networks, plot, simulate, testing
     from crowdgraph.communities.bayesian_nmf import BayesianNMF
     from crowdgraph.communities.leiden import Leiden
     from crowdgraph.core.changes import ConfusionChange
     from crowdgraph.core.clock import Clock
-    from crowdgraph.core.communities import Communities, CommunityTrack
+    from crowdgraph.core.communities import Communities
+    from crowdgraph.core.community_track import CommunityTrack
     from crowdgraph.core.confusion import ConfusionHistory, ConfusionMatrix, ConfusionSnapshot, ConfusionTrack
     from crowdgraph.core.evaluation import CrossValidation
     from crowdgraph.core.evidence import Evidence
@@ -70,6 +71,7 @@ __all__ = [
     "WeightedMajority",
     "WeightedSum",
     "communities",
+    "dynamics",
     "errors",
     "evaluation",
     "load",
@@ -88,7 +90,7 @@ _HOMES = {
     "BayesianNMF": "crowdgraph.communities.bayesian_nmf",
     "Clock": "crowdgraph.core.clock",
     "Communities": "crowdgraph.core.communities",
-    "CommunityTrack": "crowdgraph.core.communities",
+    "CommunityTrack": "crowdgraph.core.community_track",
     "ConfusionChange": "crowdgraph.core.changes",
     "ConfusionHistory": "crowdgraph.core.confusion",
     "ConfusionMatrix": "crowdgraph.core.confusion",
@@ -116,7 +118,7 @@ _HOMES = {
     "read_panoptes": "crowdgraph.io.panoptes",
     "read_parquet": "crowdgraph.io.parquet",
 }
-_MODULES = ("communities", "errors", "evaluation", "models", "networks", "plot", "simulate", "testing")
+_MODULES = ("communities", "dynamics", "errors", "evaluation", "models", "networks", "plot", "simulate", "testing")
 
 
 def __getattr__(name: str) -> Any:

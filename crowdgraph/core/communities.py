@@ -1,4 +1,4 @@
-"""Communities of volunteers with soft participation, at one time and over time."""
+"""Communities of volunteers with soft participation."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, frozen, plain, sealed
+from crowdgraph.core.columns import Array, plain, sealed
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.result import (
     ByVolunteer,
     Result,
     check_known_ids,
-    check_same_ids,
     parameters,
     real_array,
     unique_ids,
 )
 from crowdgraph.core.settings import check_bool, is_number
-from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, ResultError, UnknownIdError, shown
+from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, ResultError, shown
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["COVER_THRESHOLD", "Communities", "CommunityTrack", "covered", "largest_first", "main_community"]
+__all__ = ["COVER_THRESHOLD", "Communities", "covered", "largest_first", "main_community"]
 
 # The participation from which on a volunteer is a member, where volunteers may be members of several communities.
 COVER_THRESHOLD = 0.25
@@ -360,89 +358,3 @@ class Communities(ByVolunteer, Result):
         left_out = f"; {nobodys:,} unassigned" if nobodys else ""
         doubt = "" if self.evidence is None or self.evidence.structured else "; evidence against communities"
         return f"Communities({self.method}: {found}{left_out}; modularity {self.modularity:.3f}{doubt})"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CommunityTrack(ByVolunteer, Result):
-    """The same communities at several times: community `k` is column `k` of every snapshot.
-
-    Attributes
-    ----------
-    ids
-        All volunteers, of shape (V,); a snapshot may hold some of them.
-    times, counts
-        When each snapshot was taken and how many responses there were by then, both of shape (T,).
-    snapshots
-        The communities at each time, all with the same number of columns.
-    clock
-        What the times are.
-    method
-        What was followed.
-    """
-
-    ids: Array
-    times: Array
-    counts: Array
-    snapshots: tuple[Communities, ...]
-    clock: Clock
-    method: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._set(
-            ids=unique_ids(self.ids, kind="volunteer"),
-            times=frozen(self.times),
-            counts=frozen(self.counts, dtype=np.int64),
-            snapshots=tuple(self.snapshots),
-            params=parameters(self.params),
-        )
-        self.clock.check(self.times)
-        lengths = {"times": len(self.times), "counts": len(self.counts), "snapshots": len(self.snapshots)}
-        if len(set(lengths.values())) > 1:
-            raise ResultError(f"A track needs as many times and counts as snapshots; got {lengths}.")
-        if (np.diff(self.counts) < 0).any() or (self.counts < 0).any():
-            raise ResultError("counts must not be negative or fall from one snapshot to the next.")
-        widths = {len(snapshot) for snapshot in self.snapshots}
-        if len(widths) > 1:
-            raise ResultError(f"All snapshots must number the same communities; got {sorted(widths)} columns.")
-        for snapshot in self.snapshots:
-            strangers = [volunteer for volunteer in snapshot.ids.tolist() if volunteer not in self.table]
-            if strangers:
-                raise ResultError(f"A snapshot holds {strangers[0]!r}, who is not among the track's volunteers.")
-
-    @property
-    def name(self) -> str:
-        """What was followed."""
-        return self.method
-
-    def __len__(self) -> int:
-        return len(self.snapshots)
-
-    def __getitem__(self, index: int) -> Communities:
-        return self.snapshots[index]
-
-    @property
-    def modularity(self) -> Array:
-        """The modularity of each snapshot, of shape (T,)."""
-        return np.array([snapshot.modularity for snapshot in self.snapshots])
-
-    @property
-    def n_communities(self) -> Array:
-        """How many communities have members at each time, of shape (T,)."""
-        return np.array([np.count_nonzero(snapshot.sizes) for snapshot in self.snapshots])
-
-    def participation(self, volunteer: Hashable) -> Array:
-        """One volunteer's participation over time, of shape (T, K); zeros while the volunteer belongs to none."""
-        if volunteer not in self.table:
-            raise UnknownIdError(f"There is no volunteer {volunteer!r} in this track.")
-        absent = np.zeros(len(self.snapshots[0]) if self.snapshots else 0)
-        rows = [snapshot.of(volunteer) if volunteer in snapshot.table else absent for snapshot in self.snapshots]
-        return np.array(rows).reshape(len(self), len(absent))
-
-    def check_fits(self, graph: CrowdGraph) -> None:
-        """Raise unless the track was made for the graph's volunteers."""
-        check_same_ids(f"The community track {self.method!r}", self.ids, graph.volunteers.table)
-
-    def __repr__(self) -> str:
-        numbers = ", ".join(str(n) for n in self.n_communities)
-        return f"CommunityTrack({self.method}: {len(self)} snapshots with {numbers} communities)"

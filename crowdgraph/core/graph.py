@@ -11,7 +11,8 @@ import numpy as np
 
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.columns import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
-from crowdgraph.core.communities import Communities, CommunityTrack
+from crowdgraph.core.communities import Communities
+from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.gold import Gold

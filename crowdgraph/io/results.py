@@ -11,6 +11,7 @@ from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.changes import Leg, confusion_legs
 from crowdgraph.core.columns import Array, id_array, is_null, object_array
 from crowdgraph.core.communities import Communities
+from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack, Correct
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -26,8 +27,11 @@ __all__ = [
     "described_communities",
     "fit_frame",
     "influence_frame",
+    "lifelines_frame",
+    "movers_frame",
     "network_frame",
     "predicted_frame",
+    "track_frame",
     "volunteers_frame",
 ]
 
@@ -147,6 +151,57 @@ def communities_frame(communities: Communities, *, kind: str) -> Any:
     """One row for each volunteer: the community of assignment, and the participation in each."""
     shares = {f"participation[{k}]": communities.participation[:, k] for k in range(len(communities))}
     return native_frame({"volunteer": communities.ids, "community": communities.assignment, **shares}, kind=kind)
+
+
+def track_frame(track: CommunityTrack, *, kind: str) -> Any:
+    """One row for each snapshot, volunteer who has communities then, and community."""
+    snapshot, volunteer = np.nonzero(track.assignment >= 0)
+    rows = np.repeat(np.arange(len(snapshot)), track.width)
+    columns = {
+        **_when(track, snapshot[rows]),
+        "volunteer": Coded(volunteer[rows], track.ids),
+        "community": np.tile(np.arange(track.width), len(snapshot)),
+        "participation": track.participations[snapshot, volunteer].ravel(),
+    }
+    return native_frame(columns, kind=kind)
+
+
+def movers_frame(track: CommunityTrack, *, min_change: float, kind: str) -> Any:
+    """One row for each time that a volunteer changed communities."""
+    found = track.moves(min_change=min_change)
+    snapshot, volunteer, source, target = (
+        np.array([move[part] for move in found], dtype=np.int64) for part in range(4)
+    )
+    columns = {
+        "volunteer": Coded(volunteer, track.ids),
+        **_when(track, snapshot),
+        "from": source,
+        "to": target,
+        "change": np.array([move.change for move in found], dtype=np.float64),
+    }
+    return native_frame(columns, kind=kind)
+
+
+def lifelines_frame(track: CommunityTrack, *, kind: str) -> Any:
+    """One row for each event in the life of a community."""
+    events = track.events
+    numbers = {
+        name: np.array([getattr(event, name) for event in events], dtype=np.int64)
+        for name in ("snapshot", "community", "other", "before", "after", "volunteers")
+    }
+    snapshot = numbers.pop("snapshot")
+    sure = np.full((len(track), track.width), np.nan) if track.confidence is None else track.confidence
+    columns = {
+        **_when(track, snapshot),
+        "event": object_array(event.event for event in events),
+        **numbers,
+        "confidence": sure[snapshot, numbers["community"]],
+    }
+    return native_frame(columns, kind=kind)
+
+
+def _when(track: CommunityTrack, snapshot: Array) -> dict[str, Any]:
+    return {"time": Timed(track.times[snapshot], track.clock), "count": track.counts[snapshot]}
 
 
 def described_communities(communities: Communities, confusion: ConfusionSnapshot | None, *, kind: str) -> Any:

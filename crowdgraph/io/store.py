@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 
 from crowdgraph.core.clock import Clock, zone_info
 from crowdgraph.core.columns import Array, is_null, object_array, same_values
-from crowdgraph.core.communities import Communities, CommunityTrack
+from crowdgraph.core.communities import Communities
+from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.fit import ModelFit

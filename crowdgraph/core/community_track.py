@@ -1,0 +1,244 @@
+"""The same communities over time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdgraph.core.clock import Clock
+from crowdgraph.core.columns import Array, frozen, sealed
+from crowdgraph.core.communities import Communities
+from crowdgraph.core.lifelines import CommunityEvent, Move, lifelines, moves, stability
+from crowdgraph.core.result import ByVolunteer, Result, check_same_ids, parameters, real_array, unique_ids
+from crowdgraph.core.settings import is_number
+from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError, UnknownIdError
+
+if TYPE_CHECKING:
+    from crowdgraph.core.graph import CrowdGraph
+
+__all__ = ["CommunityTrack"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CommunityTrack(ByVolunteer, Result):
+    """The same communities at several times: community `k` is column `k` of every snapshot.
+
+    Attributes
+    ----------
+    ids
+        All volunteers, of shape (V,); a snapshot may hold some of them.
+    times, counts
+        When each snapshot was taken and how many responses there were by then, both of shape (T,).
+    snapshots
+        The communities at each time, all with the same number of columns.
+    clock
+        What the times are.
+    method
+        What was followed.
+    confidence
+        How sure it is that community `k` of a snapshot is community `k` of those before, from 0 to 1, of shape (T, K):
+        the share of restarts in which it is. NaN for communities that have just come, or are absent. None if that was
+        not examined.
+    reasons
+        For each snapshot why it is empty; an empty text for those that are not. None if no reasons are known.
+
+    Examples
+    --------
+    >>> early = Communities(ids=["anna", "bert"], method="by hand", modularity=0.0, participation=[[1, 0], [1, 0]])
+    >>> late = Communities(ids=["anna", "bert"], method="by hand", modularity=0.1, participation=[[1, 0], [0.2, 0.8]])
+    >>> track = CommunityTrack(ids=["anna", "bert"], times=[1, 2], counts=[10, 20], snapshots=[early, late],
+    ...                        clock=Clock("number"), method="by hand")
+    >>> track.participation("bert")
+    array([[1. , 0. ],
+           [0.2, 0.8]])
+    >>> track.movers()[["volunteer", "time", "from", "to"]].values.tolist()
+    [['bert', 2, 0, 1]]
+    """
+
+    ids: Array
+    times: Array
+    counts: Array
+    snapshots: tuple[Communities, ...]
+    clock: Clock
+    method: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    confidence: Array | None = None
+    reasons: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self._set(
+            ids=unique_ids(self.ids, kind="volunteer"),
+            times=frozen(self.times),
+            counts=frozen(self.counts, dtype=np.int64),
+            snapshots=tuple(self.snapshots),
+            params=parameters(self.params),
+        )
+        self.clock.check(self.times)
+        lengths = {"times": len(self.times), "counts": len(self.counts), "snapshots": len(self.snapshots)}
+        if self.reasons is not None:
+            self._set(reasons=tuple(self.reasons))
+            lengths["reasons"] = len(self.reasons)
+        if len(set(lengths.values())) > 1:
+            raise ResultError(f"A track needs as many times and counts as snapshots; got {lengths}.")
+        if (np.diff(self.counts) < 0).any() or (self.counts < 0).any():
+            raise ResultError("counts must not be negative or fall from one snapshot to the next.")
+        widths = {len(snapshot) for snapshot in self.snapshots}
+        if len(widths) > 1:
+            raise ResultError(f"All snapshots must number the same communities; got {sorted(widths)} columns.")
+        for snapshot in self.snapshots:
+            strangers = [volunteer for volunteer in snapshot.ids.tolist() if volunteer not in self.table]
+            if strangers:
+                raise ResultError(f"A snapshot holds {strangers[0]!r}, who is not among the track's volunteers.")
+        if self.confidence is not None:
+            shares = np.array(self.confidence, dtype=np.float64)
+            real_array("confidence", np.nan_to_num(shares), shape=(len(self), self.width))
+            if (shares < 0).any() or (shares > 1).any():
+                raise ResultError("confidence must lie between 0 and 1, or be NaN where it is not known.")
+            self._set(confidence=sealed(shares))
+
+    @property
+    def name(self) -> str:
+        """What was followed."""
+        return self.method
+
+    def __len__(self) -> int:
+        return len(self.snapshots)
+
+    def __getitem__(self, index: int) -> Communities:
+        return self.snapshots[index]
+
+    def __iter__(self) -> Iterator[Communities]:
+        return iter(self.snapshots)
+
+    @property
+    def width(self) -> int:
+        """How many communities there are in all, at one time or another."""
+        return len(self.snapshots[0]) if self.snapshots else 0
+
+    @property
+    def modularity(self) -> Array:
+        """The modularity of each snapshot, of shape (T,); NaN for an empty one."""
+        return np.array([one.modularity if (one.assignment >= 0).any() else np.nan for one in self.snapshots])
+
+    @property
+    def n_communities(self) -> Array:
+        """How many communities have members at each time, of shape (T,)."""
+        return np.array([np.count_nonzero(snapshot.sizes) for snapshot in self.snapshots], dtype=np.int64)
+
+    @property
+    def sizes(self) -> Array:
+        """How many volunteers are assigned to each community at each time, of shape (T, K)."""
+        return np.array([snapshot.sizes for snapshot in self.snapshots]).reshape(len(self), self.width)
+
+    @cached_property
+    def participations(self) -> Array:
+        """Everybody's participation over time, of shape (T, V, K); zeros for those who belong to none."""
+        found = np.zeros((len(self), len(self.ids), self.width))
+        for place, snapshot in enumerate(self.snapshots):
+            found[place, self.table.codes(snapshot.ids)] = snapshot.participation
+        return sealed(found)
+
+    @cached_property
+    def assignment(self) -> Array:
+        """The community of each volunteer at each time, of shape (T, V); -1 for nobody's."""
+        found = np.full((len(self), len(self.ids)), -1)
+        for place, snapshot in enumerate(self.snapshots):
+            found[place, self.table.codes(snapshot.ids)] = snapshot.assignment
+        return sealed(found)
+
+    def participation(self, volunteer: Hashable) -> Array:
+        """One volunteer's participation over time, of shape (T, K); zeros while the volunteer belongs to none."""
+        if volunteer not in self.table:
+            raise UnknownIdError(f"There is no volunteer {volunteer!r} in this track.")
+        return np.array(self.participations[:, self.table.code(volunteer)])
+
+    def mean_confusion(self, k: int) -> Array:
+        """The mean confusion of the members of community `k` over time, of shape (T, J, L); NaN while it has none.
+
+        Members count by participation and by how many answers are known of them, where that is known.
+        """
+        if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 0 <= k < self.width:
+            raise ParameterError(f"There is no community {k!r}; communities are numbered 0 to {self.width - 1}.")
+        known = [snapshot.confusion for snapshot in self.snapshots if snapshot.confusion is not None]
+        if not known:
+            raise NotAnnotatedError(
+                f"The communities {self.method!r} were followed without confusion matrices; follow them with a model "
+                "that has some, such as model=IBCC()."
+            )
+        shape = known[0].concentration.shape[1:]
+        means = np.full((len(self), *shape), np.nan)
+        for place, snapshot in enumerate(self.snapshots):
+            if snapshot.confusion is not None and snapshot.sizes[k]:
+                means[place] = snapshot.mean_confusion(by_responses=snapshot.support is not None)[k]
+        return means
+
+    @cached_property
+    def stability(self) -> Array:
+        r"""How much of everybody's participation stayed where it was since the last snapshot, of shape (T,).
+
+        It is :math:`\sum_k \min(p_k, p'_k)`, on average over the volunteers who have communities at both; NaN for the
+        first snapshot.
+        """
+        return sealed(stability(self.participations, self.assignment))
+
+    @cached_property
+    def events(self) -> tuple[CommunityEvent, ...]:
+        """What happened to the communities, in order of time; see `CommunityEvent`."""
+        return tuple(lifelines(self.assignment, self.width))
+
+    @property
+    def lifelines(self) -> Any:
+        """What happened to the communities, as a pandas frame with a row for each event.
+
+        The columns are ``time`` and ``count`` of the snapshot at which it is seen first, ``event`` (the words are
+        those of `CommunityEvent`), ``community`` and ``other`` (-1 for none), the sizes ``before`` and ``after``, how
+        many ``volunteers`` took part, and ``confidence``: how sure it is that the community is the one that it was.
+        """
+        return self.lifelines_to_frame()
+
+    def lifelines_to_frame(self, *, kind: str = "pandas") -> Any:
+        """The table of `lifelines` as a frame; `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``."""
+        from crowdgraph.io.results import lifelines_frame
+
+        return lifelines_frame(self, kind=kind)
+
+    def moves(self, *, min_change: float = 0.5) -> tuple[Move, ...]:
+        """Volunteers whose community changed, and with it at least `min_change` of their participation."""
+        if not is_number(min_change) or not 0 <= min_change <= 1:
+            raise ParameterError(f"min_change={min_change!r} must be a share of participation from 0 to 1.")
+        return tuple(move for move in moves(self.participations, self.assignment) if move.change >= min_change)
+
+    def movers(self, *, min_change: float = 0.5, kind: str = "pandas") -> Any:
+        """The volunteers who changed their community, as a frame with a row for each time that one did.
+
+        The columns are ``volunteer``, ``time`` and ``count`` of the snapshot at which it is seen first, the communities
+        ``from`` and ``to``, and ``change``, the share of participation that moved.
+
+        Parameters
+        ----------
+        min_change
+            Smaller changes are left out.
+        kind
+            ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        """
+        from crowdgraph.io.results import movers_frame
+
+        return movers_frame(self, min_change=min_change, kind=kind)
+
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """One row for each snapshot, volunteer and community: the participation; `kind` is as for `movers`."""
+        from crowdgraph.io.results import track_frame
+
+        return track_frame(self, kind=kind)
+
+    def check_fits(self, graph: CrowdGraph) -> None:
+        """Raise unless the track was made for the graph's volunteers."""
+        check_same_ids(f"The community track {self.method!r}", self.ids, graph.volunteers.table)
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(str(n) for n in self.n_communities)
+        return f"CommunityTrack({self.method}: {len(self)} snapshots with {numbers} communities)"

@@ -1,0 +1,1 @@
+"""Communities over time."""
