@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.network import VolunteerNetwork
     from crowdgraph.core.prior import CrowdPrior
     from crowdgraph.io.csv import read_csv
+    from crowdgraph.io.galaxy_zoo import read_galaxy_zoo_supernovae
     from crowdgraph.io.panoptes import read_panoptes
     from crowdgraph.io.parquet import read_parquet
     from crowdgraph.io.store import load
@@ -79,6 +80,7 @@ __all__ = [
     "networks",
     "plot",
     "read_csv",
+    "read_galaxy_zoo_supernovae",
     "read_panoptes",
     "read_parquet",
     "simulate",
@@ -115,6 +117,7 @@ _HOMES = {
     "WeightedSum": "crowdgraph.models.weighted_sum",
     "load": "crowdgraph.io.store",
     "read_csv": "crowdgraph.io.csv",
+    "read_galaxy_zoo_supernovae": "crowdgraph.io.galaxy_zoo",
     "read_panoptes": "crowdgraph.io.panoptes",
     "read_parquet": "crowdgraph.io.parquet",
 }

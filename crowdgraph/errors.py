@@ -13,6 +13,7 @@ Each error says what was wrong, what was got, what was expected and what to do. 
     │   ├── GoldError                       gold that contradicts itself or the classes
     │   └── DuplicateError                  a volunteer answered an item twice where that is not allowed
     ├── ParameterError (ValueError)         an argument outside its range
+    │   └── TooFewError                     an argument that leaves too few volunteers
     ├── ResultError (ValueError)            a result whose arrays do not fit together
     ├── AlignmentError (ValueError)         a result made for other volunteers, items or classes
     ├── FitError (ArithmeticError)          a fit whose numbers overflowed
@@ -63,6 +64,7 @@ __all__ = [
     "ResultError",
     "StoreError",
     "TimeError",
+    "TooFewError",
     "UnknownIdError",
 ]
 
@@ -109,6 +111,10 @@ class DuplicateError(InputError):
 
 class ParameterError(CrowdGraphError, ValueError):
     """An argument outside its range."""
+
+
+class TooFewError(ParameterError):
+    """An argument leaves too few volunteers."""
 
 
 class ResultError(CrowdGraphError, ValueError):

@@ -48,9 +48,11 @@ class CommunityTrack(ByVolunteer, Result):
 
     Examples
     --------
-    >>> early = Communities(ids=["anna", "bert"], method="by hand", modularity=0.0, participation=[[1, 0], [1, 0]])
-    >>> late = Communities(ids=["anna", "bert"], method="by hand", modularity=0.1, participation=[[1, 0], [0.2, 0.8]])
-    >>> track = CommunityTrack(ids=["anna", "bert"], times=[1, 2], counts=[10, 20], snapshots=[early, late],
+    >>> names = ["anna", "bert", "cleo"]
+    >>> made = {"ids": names, "method": "by hand", "modularity": 0.1}
+    >>> early = Communities(participation=[[1, 0], [1, 0], [0, 1]], **made)
+    >>> late = Communities(participation=[[1, 0], [0.2, 0.8], [0, 1]], **made)
+    >>> track = CommunityTrack(ids=names, times=[1, 2], counts=[10, 20], snapshots=[early, late],
     ...                        clock=Clock("number"), method="by hand")
     >>> track.participation("bert")
     array([[1. , 0. ],
@@ -207,13 +209,16 @@ class CommunityTrack(ByVolunteer, Result):
         return lifelines_frame(self, kind=kind)
 
     def moves(self, *, min_change: float = 0.5) -> tuple[Move, ...]:
-        """Volunteers whose community changed, and with it at least `min_change` of their participation."""
+        """Volunteers who changed communities, and with it at least `min_change` of their participation."""
         if not is_number(min_change) or not 0 <= min_change <= 1:
             raise ParameterError(f"min_change={min_change!r} must be a share of participation from 0 to 1.")
         return tuple(move for move in moves(self.participations, self.assignment) if move.change >= min_change)
 
     def movers(self, *, min_change: float = 0.5, kind: str = "pandas") -> Any:
-        """The volunteers who changed their community, as a frame with a row for each time that one did.
+        """The volunteers who changed communities, as a frame with a row for each time that one did.
+
+        Both communities have members before and after; those of a community that split, ended or was merged are in
+        `lifelines`.
 
         The columns are ``volunteer``, ``time`` and ``count`` of the snapshot at which it is seen first, the communities
         ``from`` and ``to``, and ``change``, the share of participation that moved.

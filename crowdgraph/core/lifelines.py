@@ -78,8 +78,11 @@ def lifelines(assignment: Array, n_communities: int) -> list[CommunityEvent]:
     return events
 
 
-def moves(participation: Array, assignment: Array) -> Iterator[Move]:
-    """Volunteers whose community changed from one snapshot to the next, in order of snapshots.
+def moves(participation: Array, assignment: Array) -> list[Move]:
+    """Volunteers who went from one community to another, both of which have members before and after, in order of time.
+
+    Those of a community that splits, ends or is merged did not move: their community did. How much moved is told by
+    the two snapshots, before and after, at which the volunteer's community was clearest: a move may take several.
 
     Parameters
     ----------
@@ -88,17 +91,43 @@ def moves(participation: Array, assignment: Array) -> Iterator[Move]:
     assignment
         The community of each volunteer at each snapshot, of shape (T, V); -1 for none.
     """
-    for last, following in _successive(assignment):
-        left, now = assignment[last], assignment[following]
-        for volunteer in np.flatnonzero((left >= 0) & (now >= 0) & (left != now)):
-            change = np.abs(participation[following, volunteer] - participation[last, volunteer]).sum() / 2
-            yield Move(following, int(volunteer), int(left[volunteer]), int(now[volunteer]), float(change))
+    known = np.flatnonzero((assignment >= 0).any(axis=1))
+    shares, main = participation[known], assignment[known]
+    alive = np.array([np.bincount(row[row >= 0], minlength=shares.shape[2]) > 0 for row in main])
+    found = []
+    for volunteer in np.flatnonzero((main[1:] != main[:-1]).any(axis=0)):
+        for before, after in pairwise(_stays(main[:, volunteer], alive)):
+            source, target = int(main[before[0], volunteer]), int(main[after[0], volunteer])
+            if source != target and alive[after[0], source] and alive[before[-1], target]:
+                left, entered = (
+                    shares[stay[shares[stay, volunteer, k].argmax()], volunteer]
+                    for stay, k in ((before, source), (after, target))
+                )
+                change = float(np.abs(entered - left).sum() / 2)
+                found.append(Move(int(known[after[0]]), int(volunteer), source, target, change))
+    return sorted(found)
+
+
+def _stays(main: Array, alive: Array) -> list[Array]:
+    """The snapshots at which a volunteer stays in one community, one stretch after another.
+
+    Stretches without a community are left out, and those in one that only lives meanwhile: volunteers who are between
+    two communities may look like one of their own.
+    """
+    stretches = np.split(np.arange(len(main)), np.flatnonzero(np.diff(main)) + 1)
+    return [stay for stay in stretches if main[stay[0]] >= 0 and not _passing(stay, alive[:, main[stay[0]]])]
+
+
+def _passing(stay: Array, alive: Array) -> bool:
+    """Whether a community has members neither just before nor just after a stay that begins and ends on the way."""
+    first, last = stay[0] - 1, stay[-1] + 1
+    return bool(first >= 0 and last < len(alive) and not alive[first] and not alive[last])
 
 
 def stability(participation: Array, assignment: Array) -> Array:
-    """The share of participation that stayed where it was since the last snapshot, of shape (T,); NaN where unknown.
+    r"""The share of participation that stayed where it was since the last snapshot, of shape (T,); NaN where unknown.
 
-    It is the mean of :math:`\\sum_k \\min(p_k, p'_k)` over the volunteers who have communities at both.
+    It is the mean of :math:`\sum_k \min(p_k, p'_k)` over the volunteers who have communities at both.
     """
     shares = np.full(len(assignment), np.nan)
     for last, following in _successive(assignment):

@@ -10,7 +10,7 @@ from crowdgraph.core.clock import Moment
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import check_whole
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import ParameterError, TooFewError
 
 __all__ = ["Experienced", "experienced"]
 
@@ -35,7 +35,7 @@ def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None)
     chosen = np.flatnonzero(n_answers >= min_responses)
     if not len(chosen):
         most = int(n_answers.max(initial=0))
-        raise ParameterError(
+        raise TooFewError(
             f"No volunteer has {min_responses:,} answers or more (the most is {most:,}), so there is nobody to link; "
             "lower min_responses."
         )

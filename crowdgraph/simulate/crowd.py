@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,51 +15,17 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import ParameterError, one_of
+from crowdgraph.simulate.drift import Drift, check_drift, drawn_course
+from crowdgraph.simulate.groups import Group, checked_groups
 
-__all__ = ["Drift", "Group", "SimulatedCrowd", "Truth", "crowd"]
+__all__ = ["Drift", "Group", "SimulatedCrowd", "Stays", "Truth", "crowd"]
 
-Drift = Literal["none", "ramp", "step", "learning"]
+Stays = Literal["long"]
 
 # A volunteer answers at most this share of the items that are open to them.
 MOST_OF_POOL = 0.8
 # How many responses casual volunteers give, over and over: 3 on average.
 CASUAL = (1, 1, 1, 2, 2, 3, 4, 7, 9, 1, 2, 3, 1, 2, 5, 4)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Group:
-    """Volunteers who behave alike.
-
-    Parameters
-    ----------
-    name
-        What to call the group.
-    confusion
-        Their typical confusion matrix, of shape (J, L).
-    share
-        How many of the volunteers belong to it, relative to the other groups.
-    concentration
-        How much alike they are: the rows of a volunteer's confusion are Dirichlet with this total count.
-    activity
-        How active they are, relative to the other groups.
-    tail
-        The exponent of their Pareto distributed activity: the smaller, the more a few volunteers do.
-    """
-
-    name: str
-    confusion: ArrayLike
-    share: float = 1.0
-    concentration: float = 30.0
-    activity: float = 1.0
-    tail: float = 1.5
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "confusion", probability_array("confusion", self.confusion, shape=(None, None)))
-        for name in ("share", "concentration", "activity", "tail"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ParameterError(
-                    f"{name}={getattr(self, name)!r} of group {self.name!r} must be positive and finite."
-                )
 
 
 class Truth(NamedTuple):
@@ -82,6 +47,12 @@ class Truth(NamedTuple):
         The task community of each item, of shape (N,).
     difficulty
         How hard each item is, of shape (N,): 0 is answered as the confusion says, 1 as if the class could not be seen.
+    other_group
+        The code of the group into which each volunteer drifts, of shape (V,); -1 for those who do not drift, and where
+        the other behaviour is that of no group.
+    acting
+        The code of the group whose behaviour each response follows, of shape (R,), in the order of the graph's
+        responses: the nearer one on a ramp, one's own while learning, -1 where the behaviour is that of no group.
     """
 
     classes: Array
@@ -91,6 +62,8 @@ class Truth(NamedTuple):
     community: Array
     item_community: Array
     difficulty: Array
+    other_group: Array
+    acting: Array
 
 
 class SimulatedCrowd(NamedTuple):
@@ -117,6 +90,9 @@ def crowd(
     n_communities: int = 1,
     mixing: float = 0.1,
     drift: Drift = "none",
+    drifting: float = 1.0,
+    drift_at: float | None = None,
+    stays: Stays | None = None,
     duplicates: float = 0.0,
     gold: float = 1.0,
     start: str = "2026-01-01",
@@ -148,8 +124,17 @@ def crowd(
         anywhere, the rest from their own community.
     drift
         How volunteers change over their responses: ``"none"``; ``"ramp"``, steadily into another behaviour; ``"step"``,
-        suddenly; ``"learning"``, from guessing to their group's behaviour. The other behaviour is that of another group
-        or, if there is just one, of someone who cannot tell the classes apart.
+        suddenly; ``"visit"``, suddenly after a third of their responses, and back after two thirds; ``"learning"``,
+        from guessing to their group's behaviour. The other behaviour is that of another group or, if there is just
+        one, of someone who cannot tell the classes apart.
+    drifting
+        The share of the volunteers, drawn at random, who drift at all; the others stay as they are.
+    drift_at
+        For ``drift="step"``: the share of the project's duration after which all who drift change at the same moment.
+        If left out, each changes at a place of their own in their responses.
+    stays
+        How long volunteers stay: if left out, for some of the time that is left when they arrive; ``"long"``, all of
+        them from the first tenth of the time that is open to their group until the end.
     duplicates
         The share of responses in which a volunteer meets an item again.
     gold
@@ -169,9 +154,11 @@ def crowd(
     class_names = value_tuple(classes, what="classes")
     label_names = class_names if labels is None else value_tuple(labels, what="labels")
     shape = (len(class_names), len(label_names))
-    behaviours = _groups(groups, shape)
-    _check_knobs(n_volunteers, n_items, n_casual, n_communities, difficulty, mixing, duplicates, gold, days)
-    one_of("drift", drift, ("none", "ramp", "step", "learning"))
+    behaviours = checked_groups(groups, shape)
+    _check_knobs(n_volunteers, n_items, n_casual, n_communities, difficulty, mixing, drifting, duplicates, gold, days)
+    check_drift(drift, drift_at)
+    if stays is not None:
+        one_of("stays", stays, get_args(Stays))
     rng = np.random.default_rng(seed)
     shares = np.full(shape[0], 1 / shape[0]) if class_probs is None else class_probs
     true_class = rng.choice(shape[0], n_items, p=probability_array("class_probs", shares, shape=(shape[0],)))
@@ -185,11 +172,16 @@ def crowd(
     counts = _counts(n_responses, n_casual, behaviours, group, most, rng)
     volunteer = np.repeat(np.arange(n_volunteers), counts)
     item = _items(counts, community, item_community, mixing, duplicates, rng)
-    confusion = _confusion(behaviours, group, counts, drift, rng)
+    course = drawn_course(behaviours, group, drift, drifting, rng)
+    chance = rng.random(len(item))
+    opens = np.array([g.arrives for g in behaviours])[group]
+    seconds = _seconds(_moments(counts, opens, stays, rng), days)
+    late = None if drift_at is None else seconds >= _seconds(drift_at, days)
+    confusion, acting = course.at_responses(counts, late=late)
     rows = confusion[np.arange(len(item)), true_class[item]]
     blurred = confusion.mean(axis=1)
-    label = _drawn(rows + hardness[item, None] * (blurred - rows), rng)
-    time = _times(counts, start, days, rng)
+    label = _chosen(rows + hardness[item, None] * (blurred - rows), chance)
+    time = np.datetime64(start, "s") + seconds.astype("timedelta64[s]")
     known = rng.random(n_items) < gold
     order = np.argsort(time, kind="stable")
     items = NodeTable("item", _ids("item", n_items))
@@ -207,28 +199,18 @@ def crowd(
         labels=label_names,
         gold=Gold(items, class_names, np.where(known[:, None], np.eye(shape[0])[true_class], np.nan)),
     )
-    names = tuple(behaviour.name for behaviour in behaviours)
-    return SimulatedCrowd(graph, Truth(true_class, confusion[order], group, names, community, item_community, hardness))
-
-
-def _groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tuple[Group, ...]:
-    if groups is None:
-        if shape[0] != shape[1]:
-            raise ParameterError(
-                f"With {shape[0]} classes and {shape[1]} labels the behaviour is not plain; give groups=[Group(...)]."
-            )
-        right = np.eye(shape[0])
-        wrong = (1 - right) / max(shape[0] - 1, 1)
-        return (Group(name="all", confusion=0.75 * right + 0.25 * wrong if shape[0] > 1 else right),)
-    if isinstance(groups, Group) or not groups or not all(isinstance(group, Group) for group in groups):
-        raise ParameterError(f"groups={groups!r} must be a list of at least one Group.")
-    for group in groups:
-        if np.shape(group.confusion) != shape:
-            raise ParameterError(
-                f"The confusion of group {group.name!r} has shape {np.shape(group.confusion)}; expected {shape}, "
-                "classes by labels."
-            )
-    return tuple(groups)
+    truth = Truth(
+        classes=true_class,
+        confusion=confusion[order],
+        group=group,
+        group_names=tuple(g.name for g in behaviours),
+        community=community,
+        item_community=item_community,
+        difficulty=hardness,
+        other_group=course.other_group,
+        acting=acting[order],
+    )
+    return SimulatedCrowd(graph, truth)
 
 
 def _check_knobs(
@@ -238,6 +220,7 @@ def _check_knobs(
     n_communities: int,
     difficulty: float,
     mixing: float,
+    drifting: float,
     duplicates: float,
     gold: float,
     days: float,
@@ -253,6 +236,7 @@ def _check_knobs(
         ("difficulty", difficulty, 1),
         ("duplicates", duplicates, 1),
         ("mixing", mixing, None),
+        ("drifting", drifting, None),
         ("gold", gold, None),
     ):
         if not 0 <= share <= 1 or share == top:
@@ -361,53 +345,29 @@ def _items(
     return np.concatenate(drawn)
 
 
-def _confusion(groups: tuple[Group, ...], group: Array, counts: Array, drift: Drift, rng: np.random.Generator) -> Array:
-    """The confusion at every response, of shape (R, J, L)."""
-    own = _drawn_confusion(groups, group, rng)
-    volunteer = np.repeat(np.arange(len(group)), counts)
-    if drift == "none":
-        return own[volunteer]
-    if drift == "learning":
-        other = np.full_like(own, 1 / own.shape[2])
-    elif len(groups) > 1:
-        other_group = (group + rng.integers(1, len(groups), len(group))) % len(groups)
-        other = _drawn_confusion(groups, other_group, rng)
-    else:
-        other = np.broadcast_to(own.mean(axis=1, keepdims=True), own.shape)
-    step = np.concatenate([np.arange(count) for count in counts])
-    progress = step / np.maximum(counts - 1, 1)[volunteer]
-    if drift == "ramp":
-        weight = progress
-    elif drift == "step":
-        weight = (progress >= rng.uniform(0.3, 0.7, len(group))[volunteer]).astype(float)
-    else:
-        weight = np.exp(-5 * progress)
-    return np.asarray(own[volunteer] + weight[:, None, None] * (other - own)[volunteer])
-
-
-def _drawn_confusion(groups: tuple[Group, ...], group: Array, rng: np.random.Generator) -> Array:
-    """A confusion matrix for each volunteer, around that of their group."""
-    base = np.array([behaviour.confusion for behaviour in groups])[group]
-    concentration = np.array([behaviour.concentration for behaviour in groups])[group]
-    # The smallest shape keeps rows with structural zeros (a label never used) from underflowing to 0 / 0.
-    draws = rng.gamma(np.maximum(base * concentration[:, None, None], 1e-3)) + np.finfo(float).tiny
-    confusion: Array = draws / draws.sum(axis=2, keepdims=True)
-    return confusion
-
-
-def _drawn(rows: Array, rng: np.random.Generator) -> Array:
-    """One label from each row of probabilities."""
+def _chosen(rows: Array, chance: Array) -> Array:
+    """One label from each row of probabilities, as chance (uniform from 0 to 1) has it."""
     edges = rows.cumsum(axis=1)
-    labels: Array = (rng.random((len(rows), 1)) * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
+    labels: Array = (chance[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
     return labels
 
 
-def _times(counts: Array, start: str, days: float, rng: np.random.Generator) -> Array:
-    """When every response is given: a volunteer arrives, stays for some of the time that is left, and answers in it."""
-    arrival = rng.uniform(0, 0.8, len(counts))
-    stay = rng.beta(1, 2, len(counts)) * (1 - arrival)
+def _moments(counts: Array, opens: Array, stays: Stays | None, rng: np.random.Generator) -> Array:
+    """When every response is given, as a share of the project's duration.
+
+    A volunteer arrives in the time that is open to them, stays for some of what is then left, and answers in it.
+    """
+    late = rng.uniform(0, 0.8, len(counts))
+    patience = rng.beta(1, 2, len(counts))
+    if stays == "long":
+        late, patience = late / 8, np.ones(len(counts))
+    arrival = opens + late * (1 - opens)
+    stay = patience * (1 - arrival)
     volunteer = np.repeat(np.arange(len(counts)), counts)
     when = arrival[volunteer] + rng.random(len(volunteer)) * stay[volunteer]
-    when = when[np.lexsort((when, volunteer))]
-    seconds = np.floor(when * days * 86_400).astype("timedelta64[s]")
-    return np.datetime64(start, "s") + seconds
+    return np.asarray(when[np.lexsort((when, volunteer))])
+
+
+def _seconds(when: ArrayLike, days: float) -> Array:
+    """Shares of the project's duration in whole seconds since its start."""
+    return np.floor(np.asarray(when) * days * 86_400)

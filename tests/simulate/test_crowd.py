@@ -1,5 +1,7 @@
 """Crowds made to order are as ordered."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,6 +45,41 @@ def test_every_crowd_is_whole(n_volunteers, n_items, seed, drift, duplicates, di
     assert ((truth.difficulty >= 0) & (truth.difficulty <= 1)).all()
     known = graph.gold.known
     assert (graph.gold.codes[known] == truth.classes[known]).all()
+
+
+# What the code drew before crowds could change over time.
+DRAWN = {
+    (1, "none"): "29321b525366f5be",
+    (1, "ramp"): "44f0fe1b3e90d03b",
+    (1, "step"): "fc6c1c1e7f2ae518",
+    (1, "learning"): "9ff6dcf8494f4105",
+    (2, "none"): "b841030c6638d426",
+    (2, "ramp"): "d9879bf4e35f6615",
+    (2, "step"): "9daf35204d5c91ff",
+    (2, "learning"): "9ef8272cba447d3e",
+}
+
+
+@pytest.mark.parametrize(("n_groups", "drift"), DRAWN)
+def test_seeds_draw_what_they_always_drew(n_groups, drift):
+    graph, truth = crowd(
+        n_volunteers=20,
+        n_items=100,
+        n_responses=600,
+        n_casual=5,
+        groups=[SHARP, BLUNT][:n_groups],
+        difficulty=0.2,
+        n_communities=2,
+        drift=drift,
+        duplicates=0.1,
+        gold=0.5,
+        seed=7,
+    )
+    responses = graph.responses
+    drawn = [responses.volunteer, responses.item, responses.label, responses.time, graph.gold.known]
+    drawn += [truth.classes, truth.group, truth.community, truth.item_community]
+    digest = hashlib.sha256(b"".join(np.asarray(column).astype("<i8").tobytes() for column in drawn))
+    assert digest.hexdigest()[:16] == DRAWN[n_groups, drift]
 
 
 def test_the_seed_decides():

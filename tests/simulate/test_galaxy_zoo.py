@@ -55,6 +55,19 @@ def test_the_seed_decides(paper):
     assert not cg.simulate.galaxy_zoo_supernovae(seed=1).graph.equals(paper.graph)
 
 
+def test_groups_arrive_as_the_paper_saw_them():
+    firsts = []
+    for seed in range(4):
+        graph, truth = cg.simulate.galaxy_zoo_supernovae(arriving=True, seed=seed)
+        assert len(graph.responses) == 26_558
+        group = truth.group[graph.responses.volunteer]
+        firsts.append([np.argmax(group == code) for code in range(5)])
+    first = dict(zip(truth.group_names, np.mean(firsts, axis=0), strict=True))
+    assert first.pop("optimists") == pytest.approx(3_000, abs=500)
+    assert first.pop("reasonable") == pytest.approx(12_000, abs=1_000)
+    assert max(first.values()) < 500
+
+
 def test_the_full_crowd():
     graph, truth = cg.simulate.galaxy_zoo_supernovae_full(seed=0)
     assert len(graph.responses) == 493_048

@@ -1,0 +1,146 @@
+"""What a batch of tasks did to the communities."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdgraph.communities.base import Detector
+from crowdgraph.communities.bayesian_nmf import BayesianNMF
+from crowdgraph.core.columns import Array, Sealed, sealed, value_tuple
+from crowdgraph.core.community_track import CommunityTrack
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.progress import progress_bar
+from crowdgraph.core.settings import check_seed, check_whole
+from crowdgraph.dynamics.over_time import Fits, Following, MakeNetwork
+from crowdgraph.errors import ParameterError
+from crowdgraph.models.base import Model
+from crowdgraph.models.dynibcc import DynIBCC
+from crowdgraph.networks.pi_similarity import pi_similarity
+
+__all__ = ["StructureInfluence", "influence"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StructureInfluence(Sealed):
+    """The difference that the responses to some items make to the communities.
+
+    Attributes
+    ----------
+    track
+        The communities without these responses, and with them: two snapshots.
+    n_responses
+        How many there are.
+    change
+        The share of everybody's participation that they moved, from 0 to 1.
+    controls
+        The same for other items, as many, drawn at random, of shape (B,): what any such batch does.
+    """
+
+    track: CommunityTrack
+    n_responses: int
+    change: float
+    controls: Array
+
+    @property
+    def p_value(self) -> float:
+        """How often other items move as much; NaN without controls."""
+        if not len(self.controls):
+            return float("nan")
+        return float((1 + np.count_nonzero(self.controls >= self.change)) / (1 + len(self.controls)))
+
+    def __repr__(self) -> str:
+        before, after = self.track.n_communities
+        others = f" (p = {self.p_value:.2g} among other items)" if len(self.controls) else ""
+        return (
+            f"StructureInfluence of {self.n_responses:,} responses: {before} communities without them, {after} with "
+            f"them; {self.change:.1%} of participation moved{others}"
+        )
+
+
+def influence(
+    graph: CrowdGraph,
+    items: Iterable[Hashable],
+    *,
+    network: MakeNetwork = pi_similarity,
+    model: Model | None = DynIBCC(),  # noqa: B008 - models cannot be changed
+    detector: Detector = BayesianNMF(),  # noqa: B008 - nor can detectors
+    controls: int = 0,
+    seed: int | None = None,
+    progress: bool = False,
+) -> StructureInfluence:
+    """Tell what the responses to some items did to the communities: find them without these responses, and with them.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    items
+        The items.
+    network, model, detector
+        As for `over_time`.
+    controls
+        How many other batches of as many items, drawn at random, to compare with; each takes two detections.
+    seed
+        The same seed gives the same answer.
+    progress
+        Whether to show a progress bar.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=60, n_responses=4_000, n_communities=3, mixing=0.05, seed=0).graph
+    >>> cg.dynamics.influence(
+    ...     graph, graph.items.ids[:100], network=cg.networks.task_cooccurrence, model=None, seed=0
+    ... )
+    StructureInfluence of 832 responses: 3 communities without them, 3 with them; 0.0% of participation moved
+    """
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"Influence is that of items in a CrowdGraph; got a {type(graph).__name__}.")
+    check_whole("controls", controls, least=0)
+    check_seed(seed)
+    chosen = np.unique(graph.items.codes(value_tuple(items, what="items")))
+    if not len(chosen) or (controls and 2 * len(chosen) > len(graph.items)):
+        raise ParameterError(
+            f"items= names {len(chosen):,} of {len(graph.items):,} items; expected at least one, and with controls at "
+            "most half, so that there are others to compare with."
+        )
+    rng = np.random.default_rng(seed)
+    others = np.setdiff1d(np.arange(len(graph.items)), chosen)
+    batches = [chosen, *(rng.choice(others, len(chosen), replace=False) for _ in range(controls))]
+    drawn = int(rng.integers(2**31))
+    tracks = []
+    with progress_bar("Influence", shown=progress, total=len(batches), unit="batches") as bar:
+        for batch in batches:
+            tracks.append(_compared(graph, batch, network, model, detector, drawn))
+            bar.update()
+    changes = [1 - float(track.stability[1]) for track in tracks]
+    return StructureInfluence(
+        track=tracks[0],
+        n_responses=int(np.diff(tracks[0].counts)[0]),
+        change=changes[0],
+        controls=sealed(np.array(changes[1:], dtype=np.float64)),
+    )
+
+
+def _compared(
+    graph: CrowdGraph, items: Array, network: MakeNetwork, model: Model | None, detector: Detector, seed: int
+) -> CommunityTrack:
+    """The communities without the responses to some items and with them, both from the same random numbers."""
+    gone = np.isin(graph.responses.item, items)
+    if not gone.any():
+        raise ParameterError("Nobody answered these items, so there is nothing that they could have done.")
+    known = np.ones(len(graph.items), dtype=bool)
+    known[items] = False
+    rest = graph.responses.table.take(np.flatnonzero(~gone))
+    following = Following(graph, network, detector, restarts=0)
+    fits = Fits(graph, model, hindsight=False, compare_starts=True)
+    for view in (graph._with(responses=rest, gold=graph.gold.where(known)), graph._with()):
+        rng = np.random.default_rng(seed)
+        following.add(view, fits.of(view, rng), rng)
+    if reasons := [reason for reason in (step.reason for step in following.steps) if reason]:
+        raise ParameterError(f"There are no communities to compare: {reasons[0]}")
+    last = graph.responses.time[-1:]
+    return following.track(times=np.concatenate([last, last]), model=None if model is None else model.name)

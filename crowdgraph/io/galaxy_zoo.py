@@ -1,0 +1,233 @@
+"""The table of the Galaxy Zoo Supernovae project."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from os import PathLike, fspath
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from crowdgraph.core.columns import Array
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import (
+    ColumnError,
+    InputError,
+    LabelError,
+    MissingValueError,
+    ParameterError,
+    TimeError,
+    shown,
+)
+from crowdgraph.io.files import is_file
+from crowdgraph.io.frames import graph_from_frame
+
+__all__ = ["read_galaxy_zoo_supernovae"]
+
+CLASSES = ("not supernova", "supernova")
+SCORES = (-1, 1, 3)
+# The columns in their order, and what a header may call them (in lower case, letters and digits only).
+COLUMNS = {
+    "classification": ("classification", "classificationid"),
+    "agent id": ("agentid", "agent"),
+    "asset id": ("assetid", "asset"),
+    "PTF type": ("ptftype", "type"),
+    "PTF class": ("ptfclass", "class"),
+    "score": ("score",),
+}
+DELIMITERS = (",", "\t", ";")
+# What stands for nothing, in lower case.
+EMPTY = ("", "null", "none", r"\n")
+# How much of a file is read to see its first row.
+GLANCE = 2**16
+
+WHOLE = re.compile("-?[0-9]+")
+SUPERNOVA = re.compile(r"sn|supernova", re.IGNORECASE)
+# A word of its own before it, or grown together with it: "not SN", "no supernova", "non-SN", "notSN".
+NEGATED = re.compile(r"(?<![a-z])(no|not|non)((?![a-z]).*)?(sn|supernova)", re.IGNORECASE | re.DOTALL)
+
+
+def read_galaxy_zoo_supernovae(path: str | PathLike[str], *, delimiter: str | None = None) -> CrowdGraph:
+    r"""Read a graph from a table of the Galaxy Zoo Supernovae project.
+
+    The data are not public. The layout is what the authors of the paper describe; we had no such file to try.
+
+    The table has the columns classification, agent id, asset id, PTF type, PTF class and score. If it has a header, the
+    names may be written in any case with or without spaces and underscores (``agent_id``, ``Agent ID``), the order does
+    not matter and further columns are passed over. If its first row begins with a whole number there is no header, and
+    the six columns stand in this order. Spaces around a field do not count; an empty field, ``NULL``, ``None`` and
+    ``\N`` (in any case) stand for nothing.
+
+    Volunteers are agent ids and items are asset ids, both as text; labels are the scores -1, 1 and 3; the time is the
+    number of the classification, which rises with time.
+
+    Gold follows from the PTF type and the PTF class of an asset. A text says that it is a supernova if ``SN`` or
+    ``supernova`` occurs in it, in any case (``SN Ia``, ``SLSN``), unless ``not``, ``no`` or ``non`` stands before that
+    (``not SN``, ``non-SN``). An asset is a supernova if its type or its class says so, not a supernova if they say
+    anything else, and unknown if both are empty. Rows of one asset that contradict each other are an error; rows that
+    say nothing contradict nobody.
+
+    Parameters
+    ----------
+    path
+        The file, plain or compressed, in UTF-8.
+    delimiter
+        What stands between fields; if left out, the one of comma, tab and semicolon that parts the first row most.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "supernovae.csv"
+    >>> _ = path.write_text("1,anna,x,SN Ia,,3\n2,bert,x,SN Ia,,-1\n3,anna,y,AGN,,-1\n")
+    >>> dict(cg.read_galaxy_zoo_supernovae(path).gold)
+    {'x': 'supernova', 'y': 'not supernova'}
+    """
+    table = _table(path, delimiter)
+    _check_whole(table)
+    frame = {
+        "volunteer": table["agent id"],
+        "item": table["asset id"],
+        "label": _scores(table["score"]),
+        "time": _numbers(table["classification"]),
+    }
+    return graph_from_frame(frame, gold=_gold(table), classes=CLASSES, labels=SCORES)
+
+
+def _table(path: str | PathLike[str], delimiter: str | None) -> pa.Table:
+    """The six columns as text without spaces around it, null where there is nothing."""
+    if not is_file(path):
+        raise InputError(f"{path!r} is not a file; give the path of a table of Galaxy Zoo Supernovae.")
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+        raise ParameterError(f"delimiter={delimiter!r} must be a single ASCII character, such as ',' or ';'.")
+    try:
+        first, mark = _first_row(path, DELIMITERS if delimiter is None else (delimiter,))
+        table = _read(path, _names(first, path), mark)
+    except (OSError, csv.Error, pa.ArrowException) as error:
+        raise InputError(
+            f"{fspath(path)!r} cannot be read as a table in UTF-8; it may be of another kind, cut short, or need "
+            f"another delimiter=...: {error}."
+        ) from error
+    columns = [_text(column) for column in table.columns]
+    return pa.table(columns, names=table.column_names).slice(0 if _is_headless(first) else 1)
+
+
+def _first_row(path: str | PathLike[str], delimiters: Sequence[str]) -> tuple[list[str], str]:
+    """The fields of the first row, and that of the delimiters which makes most of them."""
+    with pa.input_stream(fspath(path), compression="detect") as stream:
+        text = stream.read(GLANCE).decode("utf-8-sig", errors="replace")
+    if not text.strip():
+        raise InputError(f"{fspath(path)!r} is empty; expected a row for each classification.")
+    readers = {mark: csv.reader(io.StringIO(text, newline=""), delimiter=mark) for mark in delimiters}
+    rows = {mark: next((row for row in reader if row), [""]) for mark, reader in readers.items()}
+    best = max(rows, key=lambda mark: len(rows[mark]))
+    return rows[best], best
+
+
+def _is_headless(first: list[str]) -> bool:
+    return WHOLE.fullmatch(first[0].strip()) is not None
+
+
+def _names(first: list[str], path: str | PathLike[str]) -> list[str]:
+    """Our names for the columns of the file, in its order."""
+    expected = f"the columns {shown(COLUMNS, most=6)}"
+    if _is_headless(first):
+        if len(first) != len(COLUMNS):
+            raise ColumnError(
+                f"{fspath(path)!r} has no header and {len(first)} columns; expected {expected} in this order. Add a "
+                "header that names the columns, or say delimiter=... if it parts fields otherwise."
+            )
+        return list(COLUMNS)
+    names = [f"further {place}" for place in range(len(first))]
+    for place, given in enumerate(first):
+        loose = re.sub("[^a-z0-9]", "", given.lower())
+        ours = next((column for column, known in COLUMNS.items() if loose in known), names[place])
+        if ours in names[:place]:
+            raise ColumnError(
+                f"{fspath(path)!r} has two columns for {ours!r}: {first[names.index(ours)]!r} and {given!r}. Rename or "
+                "drop one of them."
+            )
+        names[place] = ours
+    absent = [column for column in COLUMNS if column not in names]
+    if absent:
+        raise ColumnError(
+            f"{fspath(path)!r} is not a table of Galaxy Zoo Supernovae: it lacks {shown(absent, most=6)}; its first "
+            f"row is {shown(first, most=12)}. Expected {expected}, in a header or, without one, in this order. For "
+            "other tables use crowdgraph.read_csv."
+        )
+    return names
+
+
+def _read(path: str | PathLike[str], names: list[str], delimiter: str) -> pa.Table:
+    """Our columns as text, in our order; a header is their first row."""
+    return pa_csv.read_csv(
+        fspath(path),
+        read_options=pa_csv.ReadOptions(column_names=names),
+        parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(COLUMNS, pa.string()), include_columns=list(COLUMNS)
+        ),
+    )
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    trimmed = pc.utf8_trim_whitespace(column)
+    empty = pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(EMPTY))
+    return pc.if_else(empty, pa.scalar(None, pa.string()), trimmed)
+
+
+def _check_whole(table: pa.Table) -> None:
+    """Raise unless every row says who answered what, with which score and when."""
+    needed = [column for column in COLUMNS if not column.startswith("PTF")]
+    null = {column: _rows(table[column].is_null()) for column in needed}
+    told = "; ".join(f"{column} in rows {shown(rows.tolist())}" for column, rows in null.items() if len(rows))
+    if told:
+        raise MissingValueError(f"Null {told}. Mend the file, or drop these rows from it.")
+
+
+def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    bad = _rows(pc.invert(pc.match_substring_regex(column, f"^{WHOLE.pattern}$")))
+    if len(bad):
+        raise TimeError(
+            f"{len(bad):,} classifications are not whole numbers, such as {column[int(bad[0])].as_py()!r} in row "
+            f"{bad[0]}; expected numbers that rise with time. Mend the file."
+        )
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise TimeError(f"A classification does not fit into a 64-bit integer: {error}. Mend the file.") from error
+
+
+def _scores(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The scores as integers; a sign and zeros after the point do not count."""
+    plain = pc.replace_substring_regex(column, r"^\+|\.0*$", "")
+    codes = pc.index_in(plain, value_set=pa.array([str(score) for score in SCORES]))
+    bad = _rows(codes.is_null())
+    if len(bad):
+        raise LabelError(
+            f"{len(bad):,} scores are not among {shown(SCORES)}, such as {column[int(bad[0])].as_py()!r} in row "
+            f"{bad[0]}. Mend the file, or read it with crowdgraph.read_csv if it has other labels."
+        )
+    return pa.chunked_array([pa.array(SCORES)]).take(codes)
+
+
+def _rows(mask: pa.ChunkedArray) -> Array:
+    return np.flatnonzero(mask.to_numpy())
+
+
+def _gold(table: pa.Table) -> dict[str, pa.ChunkedArray | list[str | None]]:
+    """What is said about each asset, once."""
+    said = table.group_by(["asset id", "PTF type", "PTF class"], use_threads=False).aggregate([])
+    texts = zip(said["PTF type"].to_pylist(), said["PTF class"].to_pylist(), strict=True)
+    return {"item": said["asset id"], "label": [_class(*pair) for pair in texts]}
+
+
+def _class(*texts: str | None) -> str | None:
+    """The class that the PTF type and the PTF class tell, if any."""
+    told = [text for text in texts if text is not None]
+    supernova = any(SUPERNOVA.search(text) and not NEGATED.search(text) for text in told)
+    return CLASSES[supernova] if told else None

@@ -1,0 +1,132 @@
+"""What becomes of communities: small stories whose events are known, and sums that must come out."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from crowdgraph.core.lifelines import FACTOR, lifelines, moves, stability
+
+
+def told(*snapshots):
+    """The events of assignments, one string for each snapshot with a digit for each volunteer, "." for none."""
+    assignment = np.array([[-1 if one == "." else int(one) for one in row] for row in snapshots])
+    return [
+        (event.snapshot, event.event, event.community, event.other, event.volunteers)
+        for event in lifelines(assignment, int(assignment.max()) + 1)
+    ]
+
+
+def test_nothing_happens_to_those_who_stay():
+    assert told("000111", "000111") == [(0, "born", 0, -1, 3), (0, "born", 1, -1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        # Newcomers make a community of their own, others join one.
+        ("0000....", "00001111", [(1, "born", 1, -1, 4)]),
+        ("0000....", "00000000", [(1, "grew", 0, -1, 4)]),
+        # Half of a community goes its own way; a third of the newcomers does not make that a split.
+        ("00000000", "00001111", [(1, "shrank", 0, -1, 4), (1, "split", 1, 0, 4)]),
+        ("000000....", "0000111111", [(1, "shrank", 0, -1, 2), (1, "born", 1, -1, 6)]),
+        # One joins another, or is scattered.
+        ("00001111", "00000000", [(1, "grew", 0, -1, 4), (1, "merged", 1, 0, 4)]),
+        ("000011112222", "000000012222", [(1, "grew", 0, -1, 3), (1, "shrank", 1, -1, 3), (1, "moved", 1, 0, 3)]),
+        ("00000001122", "0000000.0..", [(1, "ended", 1, -1, 2), (1, "ended", 2, -1, 2)]),
+        # One volunteer moves.
+        ("00000001111111", "00000000111111", [(1, "moved", 1, 0, 1)]),
+    ],
+)
+def test_what_happens_has_a_name(before, after, expected):
+    found = [event for event in told(before, after) if event[0] == 1]
+    assert found == expected
+
+
+def test_a_community_that_was_lost_returns():
+    events = told("000111", "000...", "000111")
+    assert events[2:] == [(1, "ended", 1, -1, 3), (2, "returned", 1, -1, 3)]
+
+
+def test_empty_snapshots_are_passed_over():
+    assert told("......", "000111", "......", "000111") == [(1, "born", 0, -1, 3), (1, "born", 1, -1, 3)]
+
+
+assignments = st.integers(1, 4).flatmap(
+    lambda k: st.lists(st.lists(st.integers(-1, k - 1), min_size=7, max_size=7), min_size=1, max_size=5).map(
+        lambda rows: (np.array(rows), k)
+    )
+)
+
+
+@given(assignments)
+def test_events_agree_with_sizes(given_):
+    assignment, k = given_
+    for event in lifelines(assignment, k):
+        now = assignment[event.snapshot]
+        assert event.after == np.count_nonzero(now == event.community)
+        if event.event in ("born", "split", "returned"):
+            assert event.before == 0 < event.after
+        elif event.event in ("ended", "merged"):
+            assert event.after == 0 < event.before
+        elif event.event == "grew":
+            assert event.after >= FACTOR * event.before > 0
+        elif event.event == "shrank":
+            assert event.before >= FACTOR * event.after > 0
+        else:
+            assert event.event == "moved"
+            assert min(event.before, event.after, event.volunteers) > 0
+            assert event.other != event.community
+        assert (event.other >= 0) == (event.event in ("split", "merged", "moved"))
+
+
+@given(assignments)
+def test_sure_moves_are_those_of_assignments(given_):
+    assignment, k = given_
+    participation = np.eye(k + 1)[assignment][:, :, :k]
+    for move in moves(participation, assignment):
+        assert assignment[move.snapshot, move.volunteer] == move.target != move.source
+        assert move.change == 1
+        # Some time before the volunteer was there, and the community still has members.
+        assert (assignment[: move.snapshot, move.volunteer] == move.source).any()
+        assert (assignment[move.snapshot] == move.source).any()
+
+
+def test_a_move_that_takes_its_time_is_told_by_its_ends():
+    main = np.array([[0, 0, 1], [0, 0, 1], [0, 1, 1], [0, 1, 1]])
+    bert = [[1.0, 0.0], [0.6, 0.4], [0.4, 0.6], [0.1, 0.9]]
+    participation = np.array([[[1, 0], share, [0, 1]] for share in bert])
+    (move,) = moves(participation, main)
+    assert move[:4] == (2, 1, 0, 1)
+    assert_allclose(move.change, 0.9)
+
+
+def test_who_passes_through_a_community_of_those_on_the_way_moved_from_end_to_end():
+    main = np.array([[0, 0, 1, 1], [0, 2, 2, 1], [0, 1, 0, 1]])
+    found = moves(np.eye(3)[main], main)
+    assert [move[:4] for move in found] == [(2, 1, 0, 1), (2, 2, 1, 0)]
+
+
+def test_a_split_is_no_move():
+    main = np.array([[0, 0, 0, 0], [0, 0, 1, 1]])
+    assert moves(np.eye(2)[main], main) == []
+
+
+@given(st.integers(0, 10**6))
+def test_stability_is_the_share_that_stays(seed):
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.ones(3), (4, 6))
+    shares[1] = 0
+    shares[rng.random((4, 6)) < 0.2] = 0
+    main = np.where(shares.any(axis=2), shares.argmax(axis=2), -1)
+    found = stability(shares, main)
+    assert np.isnan(found[:2]).all()
+    for last, following in ((0, 2), (2, 3)):
+        kept = [
+            sum(min(shares[last, v, k], shares[following, v, k]) for k in range(3))
+            for v in range(6)
+            if main[last, v] >= 0 <= main[following, v]
+        ]
+        if kept:
+            assert_allclose(found[following], np.mean(kept))

@@ -1,0 +1,83 @@
+"""What some items did to the communities."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import crowdgraph as cg
+from crowdgraph.dynamics import influence
+from crowdgraph.errors import ParameterError, UnknownIdError
+from crowdgraph.networks import task_cooccurrence
+
+OPTIONS = {"network": partial(task_cooccurrence, min_responses=3), "detector": cg.Leiden(), "model": None, "seed": 0}
+
+
+@pytest.fixture(scope="module")
+def bridged():
+    """Two groups of volunteers; five of the first answer few of their items and many further ones of the second."""
+    rows = []
+    rng = np.random.default_rng(0)
+    for volunteer in range(30):
+        home = volunteer % 2
+        items = [f"{home}-{k}" for k in rng.choice(40, 15, replace=False)]
+        if volunteer < 10 and home == 0:
+            items = items[:5]
+        if volunteer < 10 or home == 1:
+            items += [f"1-extra-{k}" for k in rng.choice(30, 20, replace=False)]
+        rows += [(volunteer, item, "x") for item in items]
+    columns = dict(zip(("volunteer", "item", "label"), zip(*rows, strict=True), strict=True))
+    return cg.CrowdGraph.from_responses(columns, classes=["x", "y"], labels=["x", "y"])
+
+
+def test_items_that_bridge_groups_move_volunteers(bridged):
+    extra = [name for name in bridged.items.ids if "extra" in name]
+    found = influence(bridged, extra, controls=9, **OPTIONS)
+    assert found.track.counts.tolist() == [len(bridged.responses) - found.n_responses, len(bridged.responses)]
+    moved = set(found.track.movers().volunteer)
+    assert moved == {0, 2, 4, 6, 8}
+    assert found.change == pytest.approx(5 / 30)
+    assert len(found.controls) == 9
+    assert found.controls.max() < found.change
+    assert found.p_value == 0.1
+    assert "16.7% of participation moved (p = 0.1 among other items)" in repr(found)
+
+
+def test_the_graph_stays_and_without_controls_nothing_is_compared(bridged):
+    before = len(bridged.responses)
+    found = influence(bridged, bridged.items.ids[:3], **OPTIONS)
+    assert np.isnan(found.p_value)
+    assert len(bridged.responses) == before
+    assert "among other items" not in repr(found)
+
+
+def test_the_model_does_not_see_the_items():
+    crowd = cg.simulate.crowd(n_volunteers=30, n_items=60, n_responses=900, seed=0).graph
+    chosen = crowd.items.ids[:20]
+    found = influence(
+        crowd, chosen, model=cg.IBCC(), detector=cg.BayesianNMF(restarts=1, nulls=0, sharpness=12.0), seed=0
+    )
+    rest = crowd.subgraph(items=crowd.items.ids[20:])
+    expected = cg.IBCC().fit(rest).confusion.latest()
+    seen = found.track[0].confusion
+    np.testing.assert_allclose(seen.mean, expected.mean[expected.table.codes(seen.ids)], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("items", "options", "error", "message"),
+    [
+        ([], {}, ParameterError, "at least one"),
+        (["nothing"], {}, UnknownIdError, "nothing"),
+        (None, {"controls": 5}, ParameterError, "at most half"),
+        (None, {"controls": -1}, ParameterError, "controls"),
+        (None, {}, ParameterError, "no communities to compare"),
+    ],
+)
+def test_bad_input_is_told(bridged, items, options, error, message):
+    with pytest.raises(error, match=message):
+        influence(bridged, bridged.items.ids if items is None else items, **{**OPTIONS, **options})
+
+
+def test_only_graphs_have_influence():
+    with pytest.raises(ParameterError, match="got a str"):
+        influence("graph", ["a"])

@@ -1,0 +1,276 @@
+"""Communities over time: nothing leaks from the future, numbers are kept, and what is missing is said."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import crowdgraph as cg
+from crowdgraph.communities.base import Detector, Found
+from crowdgraph.dynamics.over_time import Fits, over_time
+from crowdgraph.errors import NotAnnotatedError, ParameterError, TimeError, UnknownIdError
+from crowdgraph.networks import pi_similarity, task_cooccurrence
+
+QUICK = {
+    "network": partial(task_cooccurrence, min_responses=5),
+    "detector": cg.Leiden(),
+    "model": cg.IBCC(),
+    "restarts": 1,
+    "seed": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return cg.simulate.crowd(
+        n_volunteers=40, n_items=200, n_responses=1_600, n_communities=2, mixing=0.05, drift="step", seed=3
+    ).graph
+
+
+def same(first, second):
+    assert_array_equal(first.ids, second.ids)
+    width = min(len(first), len(second))
+    assert_array_equal(first.participation[:, :width], second.participation[:, :width])
+    assert not first.participation[:, width:].any()
+    assert not second.participation[:, width:].any()
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat a volunteer and item")
+@pytest.mark.parametrize("network", [pi_similarity, partial(task_cooccurrence, min_responses=5)])
+@pytest.mark.parametrize("model", [cg.IBCC(), cg.DynIBCC()])
+def test_nothing_changes_when_the_future_does(graph, network, model):
+    count, rng = 800, np.random.default_rng(0)
+    table = graph.responses.table
+    volunteer, label = np.array(table.volunteer), np.array(table.label)
+    volunteer[count:] = rng.permutation(volunteer[count:])
+    label[count:] = 1 - label[count:]
+    other = graph._with(responses=replace(table, volunteer=volunteer, label=label))
+    options = {**QUICK, "network": network, "model": model, "detector": cg.BayesianNMF(restarts=1, nulls=0)}
+    known, changed = (over_time(one, counts=[400, count, 1_600], **options) for one in (graph, other))
+    for place in (0, 1):
+        same(known[place], changed[place])
+    with pytest.raises(AssertionError):
+        same(known[2], changed[2])
+
+
+def test_more_snapshots_later_change_nothing_before(graph):
+    short, long = (over_time(graph, counts=counts, **QUICK) for counts in ([400, 800], [400, 800, 1_200, 1_600]))
+    for before, after in zip(short, long, strict=False):
+        same(before, after)
+    assert_array_equal(long.counts, [400, 800, 1_200, 1_600])
+    assert_array_equal(long.times, graph.responses.time[long.counts - 1])
+    again = over_time(graph, counts=[400, 800], **QUICK)
+    for first, second in zip(short, again, strict=True):
+        same(first, second)
+
+
+def test_times_are_moments_before_which_responses_count(graph):
+    moments = [graph.responses.time[500], graph.responses.time[1_000]]
+    by_time = over_time(graph, times=moments, **QUICK)
+    assert_array_equal(by_time.counts, [len(graph.before(moment).responses) for moment in moments])
+    for first, second in zip(by_time, over_time(graph, counts=by_time.counts.tolist(), **QUICK), strict=True):
+        same(first, second)
+
+
+def test_hindsight_reads_one_fit_at_the_times(graph):
+    model = cg.DynIBCC()
+    options = {**QUICK, "network": pi_similarity, "model": model, "detector": cg.BayesianNMF(restarts=1, nulls=0)}
+    track = over_time(graph, counts=[500, 1_600], hindsight=True, **options)
+    fit = model.fit(graph)
+    for snapshot, count in zip(track, track.counts, strict=True):
+        then = fit.confusion.at(graph.responses.time[count - 1])
+        codes = then.table.codes(snapshot.ids)
+        assert_allclose(snapshot.confusion.concentration, then.concentration[codes])
+    assert track.params["sweeps"] == (fit.n_iter, 0)
+    known_then = over_time(graph, counts=[500, 1_600], **options)
+    assert not np.allclose(known_then[0].confusion.concentration, track[0].confusion.concentration)
+    # A model without change says the same of all times.
+    static = over_time(graph, counts=[500, 1_600], hindsight=True, **{**options, "model": cg.IBCC()})
+    codes = static[1].table.codes(static[0].ids)
+    assert_allclose(static[0].confusion.mean, static[1].confusion.mean[codes])
+
+
+def test_without_a_model_there_is_no_behaviour(graph):
+    track = over_time(graph, counts=[800, 1_600], **{**QUICK, "model": None})
+    assert track.n_communities.tolist() == [2, 2]
+    with pytest.raises(NotAnnotatedError, match="without confusion matrices"):
+        track.mean_confusion(0)
+    with pytest.raises(NotAnnotatedError):
+        over_time(graph, counts=[800], **{**QUICK, "model": None, "network": pi_similarity})
+
+
+def test_means_are_those_of_the_snapshots(graph):
+    track = over_time(graph, counts=[800, 1_600], **QUICK)
+    for k in range(track.width):
+        means = track.mean_confusion(k)
+        assert means.shape == (2, 2, 2)
+        for place, snapshot in enumerate(track):
+            assert_allclose(means[place], snapshot.mean_confusion(by_responses=True)[k])
+            assert_allclose(means[place].sum(axis=1), 1)
+    with pytest.raises(ParameterError, match="numbered 0 to"):
+        track.mean_confusion(track.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scripted(Detector):
+    """Finds what is written: for each number of volunteers the community of each, in order of their names."""
+
+    name: ClassVar[str] = "scripted"
+    script: tuple[str, ...] = ()
+
+    def _detect(self, network, *, seed, progress):
+        line = next(line for line in self.script if len(line.replace(" ", "")) == len(network))
+        order = np.argsort(network.ids.astype(str))
+        shares = np.zeros((len(network), 10))
+        shares[order, [int(one) for one in line.replace(" ", "")]] = 1
+        return Found(shares[:, shares.any(axis=0)])
+
+
+def everybody(n):
+    """A graph in which one volunteer after another answers the same two items."""
+    rows = [(f"v{k:02d}", item, "x", k) for k in range(n) for item in "ab"]
+    columns = dict(zip(("volunteer", "item", "label", "time"), zip(*rows, strict=True), strict=True))
+    return cg.CrowdGraph.from_responses(columns, classes=["x", "y"], labels=["x", "y"])
+
+
+def follow(*script):
+    counts = [2 * len(line) for line in script]
+    network = partial(task_cooccurrence, min_responses=1)
+    return over_time(
+        everybody(max(map(len, script))),
+        counts=counts,
+        network=network,
+        model=None,
+        detector=Scripted(script=script),
+        restarts=2,
+    )
+
+
+def test_communities_keep_their_numbers():
+    track = follow("000011", "11110000", "0000111122222", "00001111222223")
+    # The larger one comes first in its snapshot; that does not change who is who.
+    assert track.assignment[0][:6].tolist() == [0, 0, 0, 0, 1, 1]
+    assert track.assignment[1][:8].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert track.assignment[2][:13].tolist() == [0] * 4 + [1] * 4 + [2] * 5
+    assert track.assignment[3][13] == 3
+    assert track.n_communities.tolist() == [2, 2, 3, 4]
+    assert track.sizes.tolist() == [[4, 2, 0, 0], [4, 4, 0, 0], [4, 4, 5, 0], [4, 4, 5, 1]]
+    known = track.sizes > 0
+    assert (track.confidence[known] == 1).all()
+    assert np.isnan(track.confidence[~known]).all()
+    assert track.lifelines[["event", "community"]].values.tolist() == [
+        ["born", 0],
+        ["born", 1],
+        ["grew", 1],
+        ["born", 2],
+        ["born", 3],
+    ]
+    assert "4 snapshots with 2, 2, 3, 4 communities" in repr(track)
+
+
+def test_a_community_that_was_lost_gets_its_number_back():
+    track = follow("000111", "0000000", "00011100")
+    assert track.assignment[2][:8].tolist() == [0, 0, 0, 1, 1, 1, 0, 0]
+    assert [event.event for event in track.events] == ["born", "born", "grew", "merged", "shrank", "returned"]
+
+
+def test_snapshots_with_too_few_volunteers_say_why(graph):
+    track = over_time(
+        graph, counts=[0, 3, 30, 1_600], **{**QUICK, "network": partial(task_cooccurrence, min_responses=8)}
+    )
+    assert track.n_communities.tolist() == [0, 0, 0, 2]
+    assert np.isnan(track.modularity[:3]).all()
+    assert track.modularity[3] > 0.2
+    assert track.reasons[0] == "there are no answers yet"
+    assert "No volunteer has 8 answers or more" in track.reasons[1]
+    assert track.reasons[3] == ""
+    assert track.participation(graph.volunteers.ids[0]).shape == (4, 2)
+    alone = over_time(
+        everybody(3), counts=[2, 6], **{**QUICK, "network": partial(task_cooccurrence, min_responses=1), "model": None}
+    )
+    assert alone.reasons == ("no two of 1 volunteers are linked", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, ParameterError, "either times="),
+        ({"counts": [10], "times": [1]}, ParameterError, "either times="),
+        ({"counts": []}, ParameterError, "no snapshot to take"),
+        ({"counts": [10, 9_999]}, ParameterError, r"first\(9999\)"),
+        ({"counts": [20, 10]}, ParameterError, "must rise"),
+        ({"counts": [20, 20]}, ParameterError, "the same number of responses twice"),
+        ({"counts": 20}, ParameterError, "several values"),
+        ({"times": ["soon"]}, TimeError, "soon"),
+        ({"counts": [800], "hindsight": "yes"}, ParameterError, "hindsight"),
+        ({"counts": [800], "restarts": -1}, ParameterError, "restarts"),
+        ({"counts": [800], "network": lambda _: 3}, ParameterError, "makes a VolunteerNetwork"),
+        ({"counts": [800], "seed": -1}, ParameterError, "seed"),
+    ],
+)
+def test_bad_input_is_told(graph, options, error, message):
+    with pytest.raises(error, match=message):
+        over_time(graph, **{**QUICK, **options})
+
+
+def test_a_track_is_for_its_graph(graph, tmp_path):
+    track = over_time(graph, counts=[800, 1_600], **QUICK)
+    with pytest.raises(ParameterError, match="got a int"):
+        over_time(3, counts=[1])
+    with pytest.raises(cg.errors.AlignmentError, match="another graph"):
+        everybody(4).annotate(track)
+    with pytest.raises(UnknownIdError):
+        track.participation("nobody")
+    with pytest.raises(ParameterError, match="min_change"):
+        track.movers(min_change=2)
+    graph.annotate(track).save(tmp_path / "crowd")
+    loaded = cg.load(tmp_path / "crowd").community_track()
+    assert_array_equal(loaded.participations, track.participations)
+    assert_array_equal(loaded.confidence, track.confidence)
+    assert loaded.reasons == track.reasons
+    assert loaded.lifelines.equals(track.lifelines)
+    for kind in ("pandas", "polars", "arrow"):
+        frame = track.to_frame(kind=kind)
+        assert frame.shape[1] == 5
+        assert len(frame) == track.width * np.count_nonzero(track.assignment >= 0)
+        assert len(track.movers(kind=kind)) == len(track.moves())
+
+
+class Modes:
+    """A model whose fits are as good as is written: from the prior, and from an earlier fit."""
+
+    name = "modes"
+
+    def __init__(self, fit, cold, warm):
+        self.cold, self.warm = (replace(fit, bound=np.array([value])) for value in (cold, warm))
+
+    def fit(self, graph, *, seed):
+        return self.cold
+
+    def refit(self, graph, *, start, seed):
+        return self.warm
+
+
+@pytest.mark.parametrize(
+    ("cold", "warm", "compare", "kept"), [(1, 2, True, "warm"), (2, 1, True, "cold"), (2, 1, False, "warm")]
+)
+def test_the_better_fit_is_kept(graph, cold, warm, compare, kept):
+    model = Modes(cg.IBCC().fit(graph), cold, warm)
+    fits = Fits(graph, model, hindsight=False, compare_starts=compare)
+    rng = np.random.default_rng(0)
+    assert fits.of(graph, rng) is model.cold
+    assert fits.of(graph, rng) is getattr(model, kept)
+    assert fits.sweeps == [model.cold.n_iter, model.cold.n_iter * (1 + compare)]
+
+
+@pytest.mark.parametrize("model", [cg.IBCC(tol=1e-9), cg.DynIBCC(tol=1e-9)])
+def test_warm_fits_in_the_same_mode_are_the_same(model):
+    crowd = cg.simulate.crowd(n_volunteers=60, n_items=300, n_responses=6_000, gold=0.2, seed=0).graph
+    early = model.fit(crowd.first(3_000))
+    warm, cold = model.refit(crowd, start=early), model.fit(crowd)
+    assert_allclose(warm.item_probs, cold.item_probs, atol=1e-6)
+    assert warm.converged
+    assert cold.converged
