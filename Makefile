@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo pictures test lint unit docs bench check-science clean
+.PHONY: help demo pictures paper test lint unit docs bench check-science clean
 
 help:
 	@echo "make demo           install into .venv, analyse the embedded crowd, write figures to demo/"
 	@echo "make pictures       the demo's figures, into README and documentation"
+	@echo "make paper          the paper's tables and figures beside ours, into docs/_build/paper"
 	@echo "make test           install and run everything CI runs: lint, types, tests, examples, documentation"
 	@echo "make lint           ruff and mypy"
 	@echo "make docs           the documentation, into docs/_build/html"
@@ -35,6 +36,9 @@ pictures: demo
 	$(BIN)/python examples/05_volunteers_who_change.py
 	$(BIN)/python examples/06_communities.py
 	cp demo/activity.png demo/responses_over_time.png demo/roc.png demo/skill_over_time.png demo/communities.png docs/_static
+
+paper: $(VENV)/installed
+	$(BIN)/python examples/paper/make_page.py
 
 test: lint unit docs
 

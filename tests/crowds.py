@@ -51,3 +51,41 @@ def separation(behaviours):
     n = len(roots)
     apart = [np.sqrt(np.maximum(1 - (roots[a] * roots[b]).sum(axis=1), 0)).max() for a in range(n) for b in range(a)]
     return min(apart)
+
+
+# Extremists, pessimists and non-committal volunteers are there from the start; optimists and reasonable ones arrive.
+ARRIVING = [FIVE[1], FIVE[2], FIVE[4], FIVE[3], FIVE[0]]
+ARRIVALS = [0.0, 0.0, 0.0, 1 / 3, 2 / 3]
+
+
+def moving(seed, *, n=300, n_answers=360, n_items=1_200, movers=0.1, moment=0.5):
+    """A crowd of five groups, of which two arrive late, and volunteers of the first three who move among these.
+
+    Times go from 0 to 1. Returns the graph and, for each of its volunteers, the group before and after the moment.
+    """
+    rng = np.random.default_rng(seed)
+    before = rng.permutation(np.arange(n) % len(ARRIVING))
+    arrival = np.array(ARRIVALS)[before]
+    after = before.copy()
+    chosen = rng.choice(np.flatnonzero(arrival == 0), round(movers * n), replace=False)
+    after[chosen] = (before[chosen] + rng.integers(1, 3, len(chosen))) % 3
+    # Everybody has a confusion matrix of their own, and those who move a second one.
+    first, second = (rng.standard_gamma(30 * np.array(ARRIVING)[group]) for group in (before, after))
+    second[before == after] = first[before == after]
+    confusion = np.stack([first, second]) / np.stack([first, second]).sum(axis=3, keepdims=True)
+    true_class = (rng.random(n_items) < 0.4).astype(int)
+    rows = []
+    for volunteer in range(n):
+        start = arrival[volunteer] + 0.03 * rng.random()
+        times = rng.uniform(start, 1, int(n_answers * (1 - start)))
+        items = rng.choice(n_items, len(times), replace=False)
+        chances = confusion[(times >= moment).astype(int), volunteer, true_class[items]]
+        labels = (rng.random((len(times), 1)) >= chances.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        rows.append(np.column_stack([np.full(len(times), volunteer), items, np.array(LABELS)[labels], times]))
+    columns = dict(zip(("volunteer", "item", "label", "time"), np.concatenate(rows).T, strict=True))
+    whole = {name: values if name == "time" else values.astype(int) for name, values in columns.items()}
+    known = np.flatnonzero(rng.random(n_items) < 0.3)
+    gold = {int(item): CLASSES[true_class[item]] for item in known}
+    graph = cg.CrowdGraph.from_responses(whole, gold=gold, classes=CLASSES, labels=LABELS)
+    codes = graph.volunteers.ids.astype(int)
+    return graph, before[codes], after[codes]

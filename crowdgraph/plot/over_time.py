@@ -63,7 +63,7 @@ def short_times(clock: Clock, times: Array) -> list[str]:
     if clock.kind == "datetime":
         values = clock.shown(times.astype("datetime64[us]"))
         texts = [value.isoformat() if isinstance(value, dt.datetime) else str(value) for value in values]
-        within = len(times) > 0 and times[-1] - times[0] <= TWO_DAYS
+        within = len(times) > 0 and times[0] < times[-1] <= times[0] + TWO_DAYS
         return [f"{text[5:10]} {text[11:16]}" if within else text[:10] for text in texts]
     if clock.kind == "order":
         return [f"{time:,}" for time in times.tolist()]

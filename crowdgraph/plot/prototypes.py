@@ -12,24 +12,35 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from crowdgraph.core.behaviour import behaviour
-from crowdgraph.core.columns import Array, value_tuple
+from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.settings import check_bool
-from crowdgraph.errors import ParameterError, shown
+from crowdgraph.errors import ParameterError
 from crowdgraph.plot.axes import own_axes
-from crowdgraph.plot.of_communities import MOST_LISTED, check_communities, confusion_of, given_axes, name_of
-from crowdgraph.plot.palette import GREY, INK, colours
+from crowdgraph.plot.of_communities import (
+    BAR,
+    LETTER,
+    MOST_LISTED,
+    SMALL,
+    check_communities,
+    chosen_communities,
+    confusion_bars,
+    confusion_of,
+    given_axes,
+    inches,
+    name_bars,
+    name_of,
+)
+from crowdgraph.plot.palette import colours
 
 __all__ = ["prototypes"]
 
-# The width of a bar with its share of the gaps, of a panel's margins, of the smallest panel and of a row, in inches.
-BAR, MARGIN, NARROWEST, ROW = 0.24, 0.5, 2.7, 13.5
+# The width of a panel's margins, of the smallest panel and of a row, in inches.
+MARGIN, NARROWEST, ROW = 0.5, 2.7, 13.5
 # The height of a panel, in inches.
 HEIGHT = 2.6
-# The size of small texts, in points, and how wide a letter of them is.
-POINTS, LETTER = 8, 4.8
 
 
 def prototypes(
@@ -87,13 +98,13 @@ def prototypes(
     hues = colours(range(len(communities)))
     for ax, k in zip(panels, drawn, strict=True):
         own_axes(ax)
-        _bars(ax, matrices[k], None if ends is None else ends[:, k], colour=hues[k])
-        _name_bars(ax, snapshot)
+        confusion_bars(ax, matrices[k], colour=hues[k], ends=None if ends is None else ends[:, k])
+        name_bars(ax, snapshot)
         title = [name_of(k, communities.sizes[k])]
         if np.isfinite(matrices[k]).all():
             words = behaviour(matrices[k], classes=snapshot.classes, labels=snapshot.labels)
-            title.append(fill(words, max(16, int(_inches(ax) * 72 / LETTER))))
-        ax.set_title("\n".join(title), loc="left", fontsize=POINTS + 1)
+            title.append(fill(words, max(16, int(inches(ax) * 72 / LETTER))))
+        ax.set_title("\n".join(title), loc="left", fontsize=SMALL + 1)
     if given is None:
         what = "Means of the communities" if mean else "Most central volunteers of the communities"
         some = "" if len(drawn) == len(communities) else f", {len(drawn)} of {len(communities)} communities drawn"
@@ -103,16 +114,7 @@ def prototypes(
 
 def _drawn(communities: Communities, numbers: Iterable[int] | None, n_axes: int | None) -> list[int]:
     """The numbers of the communities that are drawn, as many as there are axes."""
-    n_communities = len(communities)
-    if numbers is None:
-        drawn = list(range(min(n_communities, n_axes or MOST_LISTED)))
-    else:
-        drawn = list(value_tuple(numbers, what="numbers"))  # type: ignore[arg-type]
-        wrong = [k for k in drawn if not isinstance(k, int | np.integer) or not 0 <= k < n_communities]
-        if wrong:
-            raise ParameterError(
-                f"numbers= names {shown(wrong)}; the communities are numbered 0 to {n_communities - 1}."
-            )
+    drawn = chosen_communities(len(communities), numbers, most=n_axes or MOST_LISTED)
     if n_axes not in (None, len(drawn)):
         raise ParameterError(f"axes= has {n_axes} axes; {len(drawn)} communities are drawn, each on its own.")
     return drawn
@@ -152,37 +154,3 @@ def _grid(snapshot: ConfusionSnapshot, n_panels: int) -> list[Any]:
     for first in panels[:n_panels:n_columns]:
         first.set_ylabel("probability of the label")
     return list(panels[:n_panels])
-
-
-def _places(n_classes: int, n_labels: int) -> Array:
-    """Where the bars stand, of shape (J, L): those of a class side by side, a gap between classes."""
-    return np.arange(n_classes)[:, None] * (n_labels + 1) + np.arange(n_labels)
-
-
-def _bars(ax: Axes, matrix: Array, ends: Array | None, *, colour: str) -> None:
-    """One bar for each label of each class, and lines for the uncertainty."""
-    places = _places(*matrix.shape)
-    ax.bar(places.ravel(), matrix.ravel(), width=0.86, color=colour)
-    if ends is not None:
-        ax.vlines(places.ravel(), ends[0].ravel(), ends[1].ravel(), color=INK, linewidth=1)
-
-
-def _name_bars(ax: Axes, snapshot: ConfusionSnapshot) -> None:
-    """Labels below the bars, classes above them."""
-    n_classes, n_labels = len(snapshot.classes), len(snapshot.labels)
-    places = _places(n_classes, n_labels)
-    room = _inches(ax) * 72 / (n_classes * (n_labels + 1))
-    names = [str(label) for label in snapshot.labels] * n_classes
-    upright = max(map(len, names)) * LETTER > room
-    ax.set_xticks(places.ravel(), names, rotation=90 if upright else 0, fontsize=min(POINTS, room))
-    ax.tick_params(axis="x", length=0)
-    for row, name in zip(places, snapshot.classes, strict=True):
-        text = fill(str(name), max(8, int(room * (n_labels + 1) / LETTER)))
-        ax.text(row.mean(), 1.04, text, ha="center", va="bottom", fontsize=POINTS, color=INK)
-        ax.plot([row[0] - 0.43, row[-1] + 0.43], [1.02, 1.02], color=GREY, linewidth=1)
-    ax.set(ylim=(0, 1.2), yticks=[0, 0.5, 1], xlim=(-0.9, places[-1, -1] + 0.9))
-
-
-def _inches(ax: Axes) -> float:
-    """How wide the axes are, before the layout."""
-    return float(ax.bbox.width / ax.figure.dpi)

@@ -1,0 +1,54 @@
+"""The figure of changing membership: participation of single volunteers after each number of observations."""
+
+from functools import partial
+
+import numpy as np
+from entry import leave
+
+import crowdgraph as cg
+
+kinds = cg.simulate.galaxy_zoo.GROUPS
+crowd = cg.simulate.crowd(
+    n_volunteers=200,
+    n_items=1_500,
+    n_responses=[250] * 200,
+    classes=("not supernova", "supernova"),
+    labels=(-1, 1, 3),
+    groups=[cg.simulate.Group(name=kind.name, confusion=kind.confusion) for kind in kinds],
+    drift="step",
+    drifting=0.2,
+    drift_at=0.5,
+    stays="long",
+    seed=0,
+)
+counts = [len(crowd.graph.responses) * part // 5 for part in range(1, 6)]
+no, yes = crowd.graph.classes
+track = cg.dynamics.over_time(
+    crowd.graph,
+    counts=counts,
+    network=partial(cg.networks.pi_similarity, min_responses=10),
+    model=cg.DynIBCC(votes={-1: no, 1: yes, 3: yes}, noise_scale=3.0),
+    seed=0,
+    progress=True,
+)
+changed = crowd.graph.volunteers.ids[crowd.truth.other_group >= 0]
+movers = track.movers().drop_duplicates("volunteer")
+right = np.isin(movers["volunteer"], changed).sum()
+chosen = [*movers["volunteer"].head(2), *np.setdiff1d(crowd.graph.volunteers.ids, changed)[:2]]
+leave(
+    "figure_membership",
+    "Figure: changing membership",
+    paper="Membership changes after significant changes of a volunteer's confusion; communities persist although "
+    "members move between them.",
+    rows=[
+        ("communities at each number of observations", "3, 4, 5", ", ".join(map(str, track.n_communities))),
+        ("volunteers who changed, and were found to", "", f"{len(changed)}, {right} ({len(movers) - right} others)"),
+        ("participation that stayed, at each step", "persist", ", ".join(f"{s:.2f}" for s in track.stability[1:])),
+    ],
+    pictures={
+        "Two volunteers who moved, and two who stayed": cg.plot.participation(track, chosen)[0],
+        "Who went where": cg.plot.flow(track),
+    },
+    remark="A simulated crowd of 200 volunteers of the five groups, 250 responses each; a fifth of them change into "
+    "another group half way through.",
+)
