@@ -35,7 +35,9 @@ demo: $(VENV)/installed
 pictures: demo
 	$(BIN)/python examples/05_volunteers_who_change.py
 	$(BIN)/python examples/06_communities.py
-	cp demo/activity.png demo/responses_over_time.png demo/roc.png demo/skill_over_time.png demo/communities.png docs/_static
+	$(BIN)/python examples/07_communities_over_time.py
+	cp demo/activity.png demo/responses_over_time.png demo/roc.png demo/skill_over_time.png demo/communities.png \
+		demo/flow.png docs/_static
 
 paper: $(VENV)/installed
 	$(BIN)/python examples/paper/make_page.py

@@ -41,8 +41,8 @@ class CommunityTrack(ByVolunteer, Result):
         What was followed.
     confidence
         How sure it is that community `k` of a snapshot is community `k` of those before, from 0 to 1, of shape (T, K):
-        the share of restarts in which it is. NaN for communities that have just come, or are absent. None if that was
-        not examined.
+        the share of restarts in which it is, or in which one that has just come is new, too. NaN for communities that
+        are absent, or the only one. None if that was not examined.
     reasons
         For each snapshot why it is empty; an empty text for those that are not. None if no reasons are known.
 

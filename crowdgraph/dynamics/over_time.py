@@ -197,7 +197,9 @@ class Following:
         self.method = self.method or made.method
         found = self.detector.detect(made, seed=_drawn(rng))
         quick = self.detector.again(found)
-        others = [quick.detect(made, seed=_drawn(rng)) for _ in range(self.restarts)]
+        # One group for everybody is what the evidence says, not what starts find.
+        n_restarts = self.restarts if len(found) > 1 else 0
+        others = [quick.detect(made, seed=_drawn(rng)) for _ in range(n_restarts)]
         confusion = None if fit is None or fit.confusion is None else fit.confusion.latest()
         found, *others = (
             one if one.confusion is not None else replace(one, confusion=confusion) for one in (found, *others)

@@ -20,6 +20,8 @@ __all__ = ["modularity"]
 
 # The size of the numbers, and how far their middle is from the points, in points.
 POINTS, SHIFT = SMALL + 1, 10.0
+# Less than this is not spread over the whole height.
+LEAST_SPAN = 0.1
 
 
 def modularity(
@@ -62,9 +64,17 @@ def modularity(
         ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_ylabel("modularity")
     ax.margins(x=0.04, y=0.15)
+    _widen(ax, track.modularity)
     _number(ax, track, x)
     ax.set_title("Modularity, and the number of communities", loc="left")
     return ax
+
+
+def _widen(ax: Axes, values: Array) -> None:
+    """Show at least a tenth of modularity, so that differences look no larger than they are."""
+    middle = (np.nanmin(values) + np.nanmax(values)) / 2
+    if np.nanmax(values) - np.nanmin(values) < LEAST_SPAN:
+        ax.set_ylim(middle - 0.6 * LEAST_SPAN, middle + 0.6 * LEAST_SPAN)
 
 
 def _number(ax: Axes, track: CommunityTrack, x: Array) -> None:

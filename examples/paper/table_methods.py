@@ -37,6 +37,6 @@ leave(
     rows=rows,
     pictures={"ROC curves, mean of five folds, with their spread": cg.plot.roc(result)},
     remark="The crowd is simulated, and the activity of its groups was chosen so that the four simple methods come "
-    "near the paper's values; those of IBCC were not chosen. Gibbs sampling is stopped after 1,000 draws: its chains sit "
-    "in different modes and do not settle. Why it was worse on the real crowd the simulated one cannot tell.",
+    "near the paper's values; those of IBCC were not chosen. Gibbs sampling is stopped after 1,000 draws: its chains "
+    "sit in different modes and do not settle. Why it was worse on the real crowd the simulated one cannot tell.",
 )
