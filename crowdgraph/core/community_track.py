@@ -165,17 +165,23 @@ class CommunityTrack(ByVolunteer, Result):
         """
         if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 0 <= k < self.width:
             raise ParameterError(f"There is no community {k!r}; communities are numbered 0 to {self.width - 1}.")
+        return np.array(self._means[:, k])
+
+    @cached_property
+    def _means(self) -> Array:
+        """The mean confusion of all communities over time, of shape (T, K, J, L)."""
         known = [snapshot.confusion for snapshot in self.snapshots if snapshot.confusion is not None]
         if not known:
             raise NotAnnotatedError(
                 f"The communities {self.method!r} were followed without confusion matrices; follow them with a model "
                 "that has some, such as model=IBCC()."
             )
-        shape = known[0].concentration.shape[1:]
-        means = np.full((len(self), *shape), np.nan)
+        means = np.full((len(self), self.width, *known[0].concentration.shape[1:]), np.nan)
         for place, snapshot in enumerate(self.snapshots):
-            if snapshot.confusion is not None and snapshot.sizes[k]:
-                means[place] = snapshot.mean_confusion(by_responses=snapshot.support is not None)[k]
+            if snapshot.confusion is not None and (snapshot.assignment >= 0).any():
+                members = snapshot.sizes > 0
+                found = snapshot.mean_confusion(by_responses=snapshot.support is not None)
+                means[place, members] = found[members]
         return means
 
     @cached_property
