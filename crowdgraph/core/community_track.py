@@ -209,7 +209,7 @@ class CommunityTrack(ByVolunteer, Result):
         return self.lifelines_to_frame()
 
     def lifelines_to_frame(self, *, kind: str = "pandas") -> Any:
-        """The table of `lifelines` as a frame; `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``."""
+        """The table of `lifelines`; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
         from crowdgraph.io.results import lifelines_frame
 
         return lifelines_frame(self, kind=kind)
@@ -234,14 +234,17 @@ class CommunityTrack(ByVolunteer, Result):
         min_change
             Smaller changes are left out.
         kind
-            ``"pandas"``, ``"polars"`` or ``"arrow"``.
+            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
         from crowdgraph.io.results import movers_frame
 
         return movers_frame(self, min_change=min_change, kind=kind)
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each snapshot, volunteer and community: the participation; `kind` is as for `movers`."""
+        """One row for each snapshot, volunteer and community: the participation.
+
+        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        """
         from crowdgraph.io.results import track_frame
 
         return track_frame(self, kind=kind)

@@ -179,7 +179,7 @@ def movers_frame(track: CommunityTrack, *, min_change: float, kind: str) -> Any:
         "to": target,
         "change": np.array([move.change for move in found], dtype=np.float64),
     }
-    return native_frame(columns, kind=kind)
+    return _frame_or_text(columns, kind=kind)
 
 
 def lifelines_frame(track: CommunityTrack, *, kind: str) -> Any:
@@ -197,7 +197,7 @@ def lifelines_frame(track: CommunityTrack, *, kind: str) -> Any:
         **numbers,
         "confidence": sure[snapshot, numbers["community"]],
     }
-    return native_frame(columns, kind=kind)
+    return _frame_or_text(columns, kind=kind)
 
 
 def _when(track: CommunityTrack, snapshot: Array) -> dict[str, Any]:
@@ -206,7 +206,6 @@ def _when(track: CommunityTrack, snapshot: Array) -> dict[str, Any]:
 
 def described_communities(communities: Communities, confusion: ConfusionSnapshot | None, *, kind: str) -> Any:
     """One row for each community, and one for those who belong to none; the columns are those of `describe`."""
-    one_of("kind", kind, ("pandas", "polars", "arrow", "text"))
     numbers = [*range(len(communities)), *([-1] if communities.unassigned else [])]
     n_rows = len(numbers)
     members = [np.flatnonzero(communities.assignment == k) for k in numbers]
@@ -226,7 +225,7 @@ def described_communities(communities: Communities, confusion: ConfusionSnapshot
         columns["few_responses"] = np.array([(part < FEW_RESPONSES).sum() for part in support], dtype=np.int64)
     if confusion is not None:
         columns["behaviour"] = object_array([*_behaviours(communities, confusion), "belongs to none"][:n_rows])
-    return _text_table(columns) if kind == "text" else native_frame(columns, kind=kind)
+    return _frame_or_text(columns, kind=kind)
 
 
 def _behaviours(communities: Communities, confusion: ConfusionSnapshot) -> list[str]:
@@ -236,15 +235,29 @@ def _behaviours(communities: Communities, confusion: ConfusionSnapshot) -> list[
     return ["nothing is known of it" if np.isnan(mean).any() else behaviour(mean, **names) for mean in means]
 
 
-def _text_table(columns: Mapping[str, Array]) -> str:
+def _frame_or_text(columns: Mapping[str, Array | Coded | Timed], *, kind: str) -> Any:
+    """A table of the columns, as a frame or as a text."""
+    one_of("kind", kind, ("pandas", "polars", "arrow", "text"))
+    return _text_table(columns) if kind == "text" else native_frame(columns, kind=kind)
+
+
+def _text_table(columns: Mapping[str, Array | Coded | Timed]) -> str:
     """Columns side by side: numbers to the right, text to the left, nothing where nothing is known."""
     laid_out = []
-    for name, column in columns.items():
+    for name, given in columns.items():
+        column = _plain(given)
         cells = [name, *("" if is_null(value) else _cell(value) for value in column.tolist())]
         width = max(map(len, cells))
         to_the_left = column.dtype == object
         laid_out.append([cell.ljust(width) if to_the_left else cell.rjust(width) for cell in cells])
     return "\n".join("  ".join(row).rstrip() for row in zip(*laid_out, strict=True))
+
+
+def _plain(column: Array | Coded | Timed) -> Array:
+    if isinstance(column, Timed):
+        return object_array(str(time) for time in column.clock.shown(column.times))
+    plain = column.decoded() if isinstance(column, Coded) else column
+    return plain.round(3) if plain.dtype.kind == "f" else plain
 
 
 def _cell(value: object) -> str:

@@ -32,9 +32,9 @@ track = cg.dynamics.over_time(
     progress=True,
 )
 changed = crowd.graph.volunteers.ids[crowd.truth.other_group >= 0]
-movers = track.movers().drop_duplicates("volunteer")
-right = np.isin(movers["volunteer"], changed).sum()
-chosen = [*movers["volunteer"].head(2), *np.setdiff1d(crowd.graph.volunteers.ids, changed)[:2]]
+movers = np.unique([track.ids[move.volunteer] for move in track.moves()])
+right = np.isin(movers, changed).sum()
+chosen = [*movers[:2], *np.setdiff1d(crowd.graph.volunteers.ids, changed)[:2]]
 leave(
     "figure_membership",
     "Figure: changing membership",

@@ -1,5 +1,7 @@
 """The figures of common task communities after 50,000, 200,000 and 493,048 observations."""
 
+from collections import Counter
+
 from entry import leave
 
 import crowdgraph as cg
@@ -26,7 +28,7 @@ for place, count in enumerate(COUNTS):
     rows.append(
         (f"communities, volunteers after {count:,}", paper, f"{track.n_communities[place]}, {len(track[place].ids):,}")
     )
-events = track.lifelines["event"].value_counts().to_dict()
+events = Counter(event.event for event in track.events)
 rows.append(("what happened", "a persistent core", ", ".join(f"{name} {n}" for name, n in events.items())))
 leave(
     "figure_tasks_over_time",

@@ -237,6 +237,11 @@ def test_a_track_is_for_its_graph(graph, tmp_path):
         assert frame.shape[1] == 5
         assert len(frame) == track.width * np.count_nonzero(track.assignment >= 0)
         assert len(track.movers(kind=kind)) == len(track.moves())
+    lines = track.lifelines_to_frame(kind="text").splitlines()
+    assert len(lines) == 1 + len(track.events)
+    assert lines[0].split()[:3] == ["time", "count", "event"]
+    with pytest.raises(ParameterError, match="kind"):
+        track.movers(kind="excel")
 
 
 class Modes:
