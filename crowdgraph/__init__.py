@@ -10,7 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crowdgraph import communities, dynamics, errors, evaluation, models, networks, plot, simulate, testing
+    from crowdgraph import (
+        allocation,
+        communities,
+        dynamics,
+        errors,
+        evaluation,
+        models,
+        networks,
+        plot,
+        simulate,
+        testing,
+    )
     from crowdgraph.communities.bayesian_nmf import BayesianNMF
     from crowdgraph.communities.leiden import Leiden
     from crowdgraph.core.changes import ConfusionChange
@@ -71,6 +82,7 @@ __all__ = [
     "VolunteerNetwork",
     "WeightedMajority",
     "WeightedSum",
+    "allocation",
     "communities",
     "dynamics",
     "errors",
@@ -121,7 +133,18 @@ _HOMES = {
     "read_panoptes": "crowdgraph.io.panoptes",
     "read_parquet": "crowdgraph.io.parquet",
 }
-_MODULES = ("communities", "dynamics", "errors", "evaluation", "models", "networks", "plot", "simulate", "testing")
+_MODULES = (
+    "allocation",
+    "communities",
+    "dynamics",
+    "errors",
+    "evaluation",
+    "models",
+    "networks",
+    "plot",
+    "simulate",
+    "testing",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -104,8 +104,8 @@ class CommunityTrack(ByVolunteer, Result):
 
     @property
     def name(self) -> str:
-        """What was followed."""
-        return self.method
+        """What was followed, and that it was: the network itself may be carried under its own name."""
+        return f"{self.method} over time"
 
     def __len__(self) -> int:
         return len(self.snapshots)

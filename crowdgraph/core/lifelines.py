@@ -26,15 +26,15 @@ class CommunityEvent(NamedTuple):
     event
         ``"born"``: the community has members for the first time. ``"split"``: the same, but at least half of them had a
         community before, more than half of these `other`. ``"returned"``: it has members again. ``"ended"``: it has
-        none any more. ``"merged"``: the same, and more than half of them are in `other` now. ``"grew"`` and
-        ``"shrank"``: it became larger or smaller by a factor of 1.2 or more. ``"moved"``: `volunteers` went from it to
-        `other`, both of which stay.
+        none any more. ``"merged"``: the same, and more than half of them are in `other` now, which was there before.
+        ``"grew"`` and ``"shrank"``: it became larger or smaller by a factor of 1.2 or more. ``"moved"``: `volunteers`
+        went from it to `other`, both of which stay.
     community, other
         The community, and the one from or to which its members went; -1 for none.
     before, after
         How many volunteers were and are assigned to the community.
     volunteers
-        How many were in the other community before, or are in it now; for those who grew or shrank by how many.
+        How many were in the other community before, or are in it now; by how many it grew or shrank; else all members.
     """
 
     snapshot: int
@@ -111,17 +111,17 @@ def moves(participation: Array, assignment: Array) -> list[Move]:
 def _stays(main: Array, alive: Array) -> list[Array]:
     """The snapshots at which a volunteer stays in one community, one stretch after another.
 
-    Stretches without a community are left out, and those in one that only lives meanwhile: volunteers who are between
-    two communities may look like one of their own.
+    Stretches without a community are left out, and those on the way in one that has no members yet when the stretch
+    before ends, and none any more when the one after ends: volunteers who are between two communities may look like one
+    of their own.
     """
     stretches = np.split(np.arange(len(main)), np.flatnonzero(np.diff(main)) + 1)
-    return [stay for stay in stretches if main[stay[0]] >= 0 and not _passing(stay, alive[:, main[stay[0]]])]
-
-
-def _passing(stay: Array, alive: Array) -> bool:
-    """Whether a community has members neither just before nor just after a stay that begins and ends on the way."""
-    first, last = stay[0] - 1, stay[-1] + 1
-    return bool(first >= 0 and last < len(alive) and not alive[first] and not alive[last])
+    stays = [stretch for stretch in stretches if main[stretch[0]] >= 0]
+    passing = [
+        not alive[before[-1], main[stay[0]]] and not alive[after[-1], main[stay[0]]]
+        for before, stay, after in zip(stays, stays[1:], stays[2:], strict=False)
+    ]
+    return [stay for place, stay in enumerate(stays) if not (0 < place < len(stays) - 1 and passing[place - 1])]
 
 
 def stability(participation: Array, assignment: Array) -> Array:
@@ -162,7 +162,7 @@ def _events(snapshot: int, before: Array, after: Array, seen: Array) -> Iterator
                 yield CommunityEvent(snapshot, "born", k, -1, *sizes, int(new[k]))
         elif old[k] and not new[k]:
             target = int(went[k].argmax())
-            if 2 * went[k, target] > old[k]:
+            if 2 * went[k, target] > old[k] and old[target]:
                 yield CommunityEvent(snapshot, "merged", k, target, *sizes, int(went[k, target]))
             else:
                 yield CommunityEvent(snapshot, "ended", k, -1, *sizes, int(old[k]))

@@ -9,12 +9,12 @@ import numpy as np
 
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
-from crowdgraph.core.columns import Array, Sealed, sealed, value_tuple
+from crowdgraph.core.columns import Array, Sealed, sealed
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_seed, check_whole
-from crowdgraph.dynamics.over_time import Fits, Following, MakeNetwork
+from crowdgraph.dynamics.over_time import Fits, Following, MakeNetwork, check_parts
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
@@ -34,7 +34,8 @@ class StructureInfluence(Sealed):
     n_responses
         How many there are.
     change
-        The share of everybody's participation that they moved, from 0 to 1.
+        The share of everybody's participation that they moved, from 0 to 1; all of it for those who have communities
+        with these responses only, or without them only.
     controls
         The same for other items, as many, drawn at random, of shape (B,): what any such batch does.
     """
@@ -101,14 +102,17 @@ def influence(
         raise ParameterError(f"Influence is that of items in a CrowdGraph; got a {type(graph).__name__}.")
     check_whole("controls", controls, least=0)
     check_seed(seed)
-    chosen = np.unique(graph.items.codes(value_tuple(items, what="items")))
-    if not len(chosen) or (controls and 2 * len(chosen) > len(graph.items)):
-        raise ParameterError(
-            f"items= names {len(chosen):,} of {len(graph.items):,} items; expected at least one, and with controls at "
-            "most half, so that there are others to compare with."
-        )
+    check_parts(network, model, detector)
+    chosen = np.unique(graph.items.codes(list(items)))
+    if not len(chosen):
+        raise ParameterError("items= names no item; expected at least one.")
     rng = np.random.default_rng(seed)
-    others = np.setdiff1d(np.arange(len(graph.items)), chosen)
+    others = np.setdiff1d(graph.responses.item, chosen)
+    if controls and len(others) < len(chosen):
+        raise ParameterError(
+            f"items= names {len(chosen):,} items, and {len(others):,} others were answered; with controls= there must "
+            "be as many others to compare with."
+        )
     batches = [chosen, *(rng.choice(others, len(chosen), replace=False) for _ in range(controls))]
     drawn = int(rng.integers(2**31))
     tracks = []
@@ -116,13 +120,20 @@ def influence(
         for batch in batches:
             tracks.append(_compared(graph, batch, network, model, detector, drawn))
             bar.update()
-    changes = [1 - float(track.stability[1]) for track in tracks]
+    changes = [_moved(track) for track in tracks]
     return StructureInfluence(
         track=tracks[0],
         n_responses=int(np.diff(tracks[0].counts)[0]),
         change=changes[0],
         controls=sealed(np.array(changes[1:], dtype=np.float64)),
     )
+
+
+def _moved(track: CommunityTrack) -> float:
+    """The share of participation that is elsewhere in the second snapshot, of those who have communities in either."""
+    before, after = track.participations
+    either = (track.assignment >= 0).any(axis=0)
+    return float(1 - np.minimum(before, after).sum(axis=1)[either].mean())
 
 
 def _compared(

@@ -57,7 +57,9 @@ def sighted(communities: Communities, ids: dict[object, int]) -> list[Sighting]:
     for k in range(len(communities)):
         participation = np.full(len(ids), np.nan)
         participation[places] = np.where(there, communities.participation[:, k], np.nan)
-        seen.append(Sighting(participation, None if behaviours is None else behaviours[k]))
+        # Of members who never answered no behaviour is known.
+        known = behaviours is not None and np.isfinite(behaviours[k]).all()
+        seen.append(Sighting(participation, behaviours[k] if behaviours is not None and known else None))
     return seen
 
 
@@ -66,8 +68,8 @@ def match(before: list[Sighting], after: list[Sighting], *, restarts: list[list[
 
     Two communities are alike as far as they share members (the overlap of participations, over what either has, among
     the volunteers who were there both times) and behave the same (:math:`e^{-8 d}` for the Bhattacharyya distance `d`
-    of their mean confusion); the mean of both, where both are known. Those below 0.3 are not matched: the cost of an
-    ending and a birth is less.
+    of their mean confusion); the mean of both, where both are known. Those not above 0.3 are not matched: an ending
+    and a birth cost less.
 
     Parameters
     ----------

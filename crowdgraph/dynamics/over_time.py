@@ -96,6 +96,7 @@ def over_time(
         check_bool(name, value)
     check_whole("restarts", restarts, least=0)
     check_seed(seed)
+    check_parts(network, model, detector)
     views = _views(graph, counts, times)
     following = Following(graph, network, detector, restarts)
     fits = Fits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
@@ -103,7 +104,10 @@ def over_time(
     with progress_bar("Communities over time", shown=progress, total=len(views), unit="snapshots") as bar:
         for view, source in zip(views, seeds, strict=True):
             rng = np.random.default_rng(source)
-            following.add(view, fits.of(view, rng), rng)
+            if following.is_news(view):
+                following.add(view, fits.of(view, rng), rng)
+            else:
+                following.repeat()
             bar.update()
     return following.track(
         times=_moments(graph, views),
@@ -214,6 +218,14 @@ class Following:
             self.seen[number : number + 1] = [sighting]
         self.steps.append(Step(found, numbers, matching.confidence, count))
 
+    def is_news(self, view: CrowdGraph) -> bool:
+        """Whether there are responses that the last snapshot did not have."""
+        return not self.steps or self.steps[-1].n_responses != len(view.responses)
+
+    def repeat(self) -> None:
+        """Nothing happened since the last snapshot, so nothing changed."""
+        self.steps.append(self.steps[-1])
+
     def track(self, *, times: Array, **params: Any) -> CommunityTrack:
         """All snapshots, with a column for every community there ever was."""
         confidence = np.full((len(self.steps), len(self.seen)), np.nan)
@@ -249,9 +261,26 @@ class Following:
         return made, ""
 
 
+def check_parts(network: object, model: object, detector: object) -> None:
+    """Raise unless a network can be made, a model fitted and communities detected with these."""
+    if not callable(network):
+        raise ParameterError(
+            "network= takes a function that makes a network from a graph, such as networks.pi_similarity; got "
+            f"{network!r}."
+        )
+    for name, part, kind, example in (
+        ("model", model, Model, "IBCC()"),
+        ("detector", detector, Detector, "BayesianNMF()"),
+    ):
+        if not isinstance(part, kind) and not (name == "model" and part is None):
+            raise ParameterError(f"{name}= takes a {kind.__name__.lower()}, such as {example}; got {part!r}.")
+
+
 def _views(graph: CrowdGraph, counts: Iterable[int] | None, times: Iterable[Moment] | None) -> list[CrowdGraph]:
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"Communities are followed in a CrowdGraph; got a {type(graph).__name__}.")
+    if not len(graph.responses):
+        raise ParameterError("The graph has no responses, so there are no communities to follow.")
     views = list(graph.snapshots(counts=counts, times=times))
     if not views:
         raise ParameterError("There is no snapshot to take; name at least one of counts=[...] or times=[...].")
@@ -264,7 +293,7 @@ def _views(graph: CrowdGraph, counts: Iterable[int] | None, times: Iterable[Mome
 def _moments(graph: CrowdGraph, views: list[CrowdGraph]) -> Array:
     """When snapshots were taken: the time of the last response of each, or of the first one where there is none yet."""
     column = graph.responses.time
-    return column[[max(len(view.responses) - 1, 0) for view in views]] if len(column) else column[:0]
+    return np.asarray(column[[max(len(view.responses) - 1, 0) for view in views]])
 
 
 def _widened(step: Step, width: int) -> Communities:

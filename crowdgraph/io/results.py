@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from crowdgraph.core.assignment import Assignment
 from crowdgraph.core.behaviour import behaviour
+from crowdgraph.core.campaign import Campaign
 from crowdgraph.core.changes import Leg, confusion_legs
 from crowdgraph.core.columns import Array, id_array, is_null, object_array
 from crowdgraph.core.communities import Communities
@@ -21,6 +23,8 @@ from crowdgraph.errors import ParameterError, one_of
 from crowdgraph.io.columns import Coded, Timed, native_frame
 
 __all__ = [
+    "assignment_frame",
+    "campaign_frame",
     "changes_frame",
     "communities_frame",
     "confusion_frame",
@@ -151,6 +155,26 @@ def communities_frame(communities: Communities, *, kind: str) -> Any:
     """One row for each volunteer: the community of assignment, and the participation in each."""
     shares = {f"participation[{k}]": communities.participation[:, k] for k in range(len(communities))}
     return native_frame({"volunteer": communities.ids, "community": communities.assignment, **shares}, kind=kind)
+
+
+def assignment_frame(assignment: Assignment, *, kind: str) -> Any:
+    """One row for each question, in the order of decisions: who, about what, what it is expected to tell."""
+    columns = {
+        "volunteer": assignment.volunteers,
+        "item": assignment.items,
+        "gain": assignment.gain,
+        "learning": assignment.learning,
+        "already": assignment.already,
+        "policy": object_array([assignment.policy] * len(assignment)),
+    }
+    return _frame_or_text(columns, kind=kind)
+
+
+def campaign_frame(campaign: Campaign, *, kind: str) -> Any:
+    """One row for each update of a campaign."""
+    names = ("spent", "accuracy", "log_loss", "seconds")
+    columns = {"policy": object_array([campaign.policy] * len(campaign.spent))}
+    return _frame_or_text({**columns, **{name: getattr(campaign, name) for name in names}}, kind=kind)
 
 
 def track_frame(track: CommunityTrack, *, kind: str) -> Any:

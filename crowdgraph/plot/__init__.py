@@ -1,6 +1,7 @@
 """Pictures: a graph or result in, matplotlib axes out; nothing is computed twice and nothing is shown."""
 
 from crowdgraph.plot.activity import activity
+from crowdgraph.plot.campaign import campaign
 from crowdgraph.plot.community_means_over_time import community_means_over_time
 from crowdgraph.plot.community_ternary import community_ternary
 from crowdgraph.plot.community_ternary_over_time import community_ternary_over_time
@@ -19,6 +20,7 @@ from crowdgraph.plot.skill_over_time import skill_over_time
 
 __all__ = [
     "activity",
+    "campaign",
     "community_means_over_time",
     "community_ternary",
     "community_ternary_over_time",

@@ -108,6 +108,17 @@ def test_who_passes_through_a_community_of_those_on_the_way_moved_from_end_to_en
     assert [move[:4] for move in found] == [(2, 1, 0, 1), (2, 2, 1, 0)]
 
 
+def test_it_does_not_matter_who_leaves_a_passing_community_first():
+    main = np.array([[0, 0, 0, 0, 1], [0, 0, 2, 2, 1], [0, 0, 1, 2, 1], [0, 0, 1, 1, 1]])
+    assert [move[1:4] for move in moves(np.eye(3)[main], main)] == [(2, 0, 1), (3, 0, 1)]
+
+
+def test_who_joins_a_new_community_is_not_merged_into_it():
+    events = told("0000001111111111", "2222222222211111")
+    assert (1, "ended", 0, -1, 6) in events
+    assert (1, "split", 2, 0, 6) in events
+
+
 def test_a_split_is_no_move():
     main = np.array([[0, 0, 0, 0], [0, 0, 1, 1]])
     assert moves(np.eye(2)[main], main) == []

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
 from crowdgraph.communities.base import Detector, Found
+from crowdgraph.dynamics.matching import match, sighted
 from crowdgraph.dynamics.over_time import Fits, over_time
 from crowdgraph.errors import NotAnnotatedError, ParameterError, TimeError, UnknownIdError
 from crowdgraph.networks import pi_similarity, task_cooccurrence
@@ -209,6 +210,9 @@ def test_snapshots_with_too_few_volunteers_say_why(graph):
         ({"counts": [800], "restarts": -1}, ParameterError, "restarts"),
         ({"counts": [800], "network": lambda _: 3}, ParameterError, "makes a VolunteerNetwork"),
         ({"counts": [800], "seed": -1}, ParameterError, "seed"),
+        ({"counts": [800], "network": None}, ParameterError, "makes a network"),
+        ({"counts": [800], "model": cg.IBCC}, ParameterError, r"model= takes a model, such as IBCC\(\)"),
+        ({"counts": [800], "detector": None}, ParameterError, "detector= takes"),
     ],
 )
 def test_bad_input_is_told(graph, options, error, message):
@@ -216,8 +220,38 @@ def test_bad_input_is_told(graph, options, error, message):
         over_time(graph, **{**QUICK, **options})
 
 
+def test_nothing_happens_where_there_are_no_responses(graph):
+    late = over_time(graph, times=["2030-01-01", "2031-01-01"], **QUICK)
+    assert late.counts.tolist() == [1_600, 1_600]
+    assert late.stability[1] == 1
+    assert late[0] is not late[1]
+    same(late[0], late[1])
+    with pytest.raises(ParameterError, match="no responses"):
+        over_time(graph.first(0), counts=[0], **QUICK)
+
+
+def test_members_who_never_answered_have_no_behaviour():
+    """Where nobody of a community answered, its mean confusion is not a number; members alone tell who is who."""
+    groups = cg.Communities(
+        ids=["a", "b"],
+        participation=[[1.0, 0.0], [0.0, 1.0]],
+        modularity=0.0,
+        method="by hand",
+        support=[0, 5],
+        confusion=cg.ConfusionSnapshot(
+            ids=["a", "b"], concentration=[[[1, 1]], [[9, 1]]], classes=["x"], labels=[0, 1]
+        ),
+    )
+    first, second = sighted(groups, {"a": 0, "b": 1})
+    assert first.confusion is None
+    assert second.confusion is not None
+    assert match([first, second], [second, first]).number.tolist() == [1, 0]
+
+
 def test_a_track_is_for_its_graph(graph, tmp_path):
     track = over_time(graph, counts=[800, 1_600], **QUICK)
+    together = task_cooccurrence(graph)
+    assert graph.annotate(together).annotate(track).network() is together
     with pytest.raises(ParameterError, match="got a int"):
         over_time(3, counts=[1])
     with pytest.raises(cg.errors.AlignmentError, match="another graph"):

@@ -1,0 +1,50 @@
+"""What is known of items and volunteers when tasks are to be given out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from crowdgraph.core.columns import Array, Sealed, sealed
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import NotAnnotatedError, ParameterError
+
+__all__ = ["Beliefs", "believed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs(Sealed):
+    """Class probabilities of the items, of shape (N, J), and Dirichlets of the volunteers' confusion now, (V, J, L)."""
+
+    item_probs: Array
+    concentration: Array
+
+    @cached_property
+    def confusion(self) -> Array:
+        """The probability that each volunteer gives each label to an item of each class, of shape (V, J, L)."""
+        return sealed(self.concentration / self.concentration.sum(axis=2, keepdims=True))
+
+
+def believed(graph: CrowdGraph, fit: ModelFit | str | None = None) -> Beliefs:
+    """What a fit says now: the one given, the one carried under a name, or the latest that the graph carries."""
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"Tasks are given out in a CrowdGraph; got a {type(graph).__name__}.")
+    try:
+        found = graph.fit(fit) if fit is None or isinstance(fit, str) else fit
+    except NotAnnotatedError as error:
+        raise NotAnnotatedError(
+            f"{error} To give out tasks, fit a model that knows confusion: graph = graph.annotate(IBCC().fit(graph)), "
+            "or DynIBCC() where volunteers change."
+        ) from error
+    if not isinstance(found, ModelFit):
+        raise ParameterError(f"fit= takes a fit or the name of one; got a {type(found).__name__}.")
+    found.check_nodes(graph)
+    if found.confusion is None:
+        raise NotAnnotatedError(
+            f"The model {found.model!r} has no confusion matrices, so nobody knows what a volunteer would say; use "
+            "IBCC, or DynIBCC where volunteers change."
+        )
+    return Beliefs(np.asarray(found.item_probs), found.confusion.latest().concentration)

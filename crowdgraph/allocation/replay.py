@@ -1,0 +1,297 @@
+"""Campaigns: policies tried on simulated crowds, or on recorded responses as if they had not been given yet."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crowdgraph.allocation.base import Policy
+from crowdgraph.core.campaign import Campaign
+from crowdgraph.core.clock import Clock
+from crowdgraph.core.columns import Array, sealed
+from crowdgraph.core.gold import Gold
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.progress import progress_bar
+from crowdgraph.core.settings import check_seed, check_whole
+from crowdgraph.core.tables import ResponseTable
+from crowdgraph.errors import GoldError, ParameterError
+from crowdgraph.models.base import Model
+from crowdgraph.models.ibcc import IBCC
+
+if TYPE_CHECKING:
+    from crowdgraph.simulate.crowd import SimulatedCrowd
+
+__all__ = ["offline", "simulate"]
+
+# How many times their equal share volunteers are asked at most between two updates.
+FAIR = 5
+
+
+def simulate(
+    crowd: SimulatedCrowd,
+    policy: Policy,
+    *,
+    budget: int,
+    update_every: int = 100,
+    capacity: int | None = None,
+    model: Model = IBCC(),  # noqa: B008 - models cannot be changed
+    known: Iterable[Hashable] = (),
+    seed: int | None = None,
+    progress: bool = False,
+) -> Campaign:
+    """Try a policy on a simulated crowd, whose volunteers answer as their true behaviour says.
+
+    The campaign begins with one question about each item, to volunteers drawn at random. Then the policy decides, and
+    after every `update_every` responses the model is fitted to all of them; it sees no gold but that of `known` items.
+    Nobody is asked twice about an item. The k-th answer of a volunteer follows the confusion that the crowd gave them
+    at their k-th response, so that drift and learning go on; after the last it stays.
+
+    Parameters
+    ----------
+    crowd
+        The crowd: its volunteers, items, classes and behaviour count; the responses it has are not used.
+    policy
+        What decides who is asked about what.
+    budget
+        How many responses there may be, the first ones included.
+    update_every
+        After how many responses the model is fitted again.
+    capacity
+        How many questions a volunteer may be asked between two updates; if left out, five times their equal share.
+    model
+        What learns from the responses.
+    known
+        Items whose class the model knows from the beginning, such as experts have labelled; they do not count for
+        accuracy.
+    seed
+        The same seed gives the same campaign.
+    progress
+        Whether to show a progress bar.
+    """
+    settings = Settings(
+        policy=policy,
+        model=model,
+        budget=budget,
+        update_every=update_every,
+        capacity=capacity,
+        known=tuple(known),
+        seed=seed,
+        progress=progress,
+    )
+    source = Simulated(crowd, np.random.default_rng(seed))
+    return _led(crowd.graph, source, crowd.truth.classes, settings)
+
+
+def offline(
+    graph: CrowdGraph,
+    policy: Policy,
+    *,
+    budget: int | None = None,
+    update_every: int = 100,
+    capacity: int | None = None,
+    model: Model = IBCC(),  # noqa: B008 - models cannot be changed
+    known: Iterable[Hashable] = (),
+    seed: int | None = None,
+    progress: bool = False,
+) -> Campaign:
+    """Try a policy on recorded responses: it may ask whom it likes, among those who really answered the item.
+
+    Otherwise as `simulate`. Accuracy is that among items with gold, which the model does not see except for those in
+    `known`. Of several answers of a volunteer to an item the first counts.
+
+    Parameters
+    ----------
+    graph
+        The recorded responses, with gold.
+    policy, update_every, capacity, model, known, seed, progress
+        As for `simulate`.
+    budget
+        How many responses may be revealed; all if left out.
+    """
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"A policy is tried on a CrowdGraph; got a {type(graph).__name__}.")
+    if not graph.gold.known.any():
+        raise GoldError("The graph has no gold, so nobody can tell how right a policy is; give some with with_gold.")
+    most = len(graph.responses) if budget is None else budget
+    settings = Settings(
+        policy=policy,
+        model=model,
+        budget=most,
+        update_every=update_every,
+        capacity=capacity,
+        known=tuple(known),
+        seed=seed,
+        progress=progress,
+    )
+    return _led(graph, Recorded(graph), graph.gold.codes, settings)
+
+
+class Source(ABC):
+    """Where answers come from."""
+
+    available: CrowdGraph | None = None
+
+    @abstractmethod
+    def first(self, rng: np.random.Generator) -> list[tuple[int, int]]:
+        """One question about each item, to volunteers drawn at random, as codes of volunteers and items."""
+
+    @abstractmethod
+    def answer(self, volunteer: int, item: int) -> int:
+        """The label that a volunteer gives to an item, as codes."""
+
+
+class Simulated(Source):
+    """Answers as the true behaviour of a simulated crowd says."""
+
+    def __init__(self, crowd: SimulatedCrowd, rng: np.random.Generator) -> None:
+        self._truth, self._rng = crowd.truth, rng
+        self._rows = crowd.graph._rows_by_volunteer
+        self._asked = np.zeros(len(crowd.graph.volunteers), dtype=np.int64)
+
+    def first(self, rng: np.random.Generator) -> list[tuple[int, int]]:
+        """See `Source`; everybody is asked as often, or once more."""
+        n_volunteers, n_items = len(self._asked), len(self._truth.classes)
+        people = np.concatenate([rng.permutation(n_volunteers) for _ in range(-(-n_items // n_volunteers))])
+        return list(zip(people[:n_items].tolist(), rng.permutation(n_items).tolist(), strict=True))
+
+    def answer(self, volunteer: int, item: int) -> int:
+        """See `Source`."""
+        rows = self._rows.rows(volunteer)
+        if not len(rows):
+            raise ParameterError("A volunteer of the simulated crowd has no behaviour, having given no response.")
+        confusion = self._truth.confusion[rows[min(self._asked[volunteer], len(rows) - 1)]]
+        self._asked[volunteer] += 1
+        row = confusion[self._truth.classes[item]]
+        row = row + self._truth.difficulty[item] * (confusion.mean(axis=0) - row)
+        return int((self._rng.random() * row.sum() >= row.cumsum()[:-1]).sum())
+
+
+class Recorded(Source):
+    """Answers that were given."""
+
+    def __init__(self, graph: CrowdGraph) -> None:
+        responses = graph.responses
+        self.available = graph
+        self._labels: dict[tuple[int, int], int] = {}
+        rows = zip(responses.volunteer.tolist(), responses.item.tolist(), responses.label.tolist(), strict=True)
+        for volunteer, item, label in rows:
+            if label >= 0:
+                self._labels.setdefault((volunteer, item), label)
+
+    def first(self, rng: np.random.Generator) -> list[tuple[int, int]]:
+        """See `Source`."""
+        pairs = list(self._labels)
+        drawn = {pairs[place][1]: pairs[place] for place in rng.permutation(len(pairs))}
+        return [drawn[item] for item in rng.permutation(sorted(drawn)).tolist()]
+
+    def answer(self, volunteer: int, item: int) -> int:
+        """See `Source`."""
+        return self._labels[volunteer, item]
+
+
+class Revealed:
+    """The responses so far, as a graph with gold for the items that are known."""
+
+    def __init__(self, graph: CrowdGraph, truth: Array, known: Array) -> None:
+        probs = np.full((len(truth), len(graph.classes)), np.nan)
+        probs[known] = np.eye(len(graph.classes))[truth[known]]
+        self._bare = graph._with(gold=Gold(graph.items.table, graph.classes, probs))
+        self.rows: list[tuple[int, int, int]] = []
+
+    def graph(self) -> CrowdGraph:
+        """All responses so far, in the order in which they were given."""
+        volunteer, item, label = np.array(self.rows, dtype=np.int64).reshape(-1, 3).T
+        table = ResponseTable(
+            volunteer=sealed(volunteer.astype(np.int32)),
+            item=sealed(item.astype(np.int32)),
+            label=sealed(label.astype(np.int16)),
+            time=sealed(np.arange(len(volunteer))),
+            clock=Clock("number"),
+        )
+        return self._bare._with(responses=table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a campaign is led."""
+
+    policy: Policy
+    model: Model
+    budget: int
+    update_every: int
+    capacity: int | None
+    known: tuple[Hashable, ...]
+    seed: int | None
+    progress: bool
+
+    def __post_init__(self) -> None:
+        _check_policy(self.policy)
+        check_whole("budget", self.budget, least=0)
+        check_whole("update_every", self.update_every)
+        if self.capacity is not None:
+            check_whole("capacity", self.capacity)
+        check_seed(self.seed)
+
+
+def _check_policy(policy: object) -> None:
+    if not isinstance(policy, Policy):
+        raise ParameterError(f"policy= takes a policy, such as GreedyInformation(); got a {type(policy).__name__}.")
+
+
+def _led(graph: CrowdGraph, source: Source, truth: Array, settings: Settings) -> Campaign:
+    """Ask, learn, decide and ask again until the budget is spent or nobody is left to ask."""
+    policy, model, budget = settings.policy, settings.model, settings.budget
+    rng = np.random.default_rng(settings.seed)
+    n_volunteers = len(graph.volunteers)
+    capacity = settings.capacity
+    if capacity is None:
+        capacity = math.ceil(FAIR * settings.update_every / max(n_volunteers, 1))
+    known = graph.items.codes(settings.known) if settings.known else np.zeros(0, np.int64)
+    if (truth[known] < 0).any():
+        raise GoldError("known= names items whose class is not known; give gold for them, or leave them out.")
+    revealed, fit = Revealed(graph, truth, known), None
+    scored = truth.copy()
+    scored[known] = -1
+    if not (scored >= 0).any():
+        raise GoldError("known= names all items with gold, so none is left to tell how right a policy is.")
+    figures: list[tuple[float, ...]] = []
+    with progress_bar(f"Campaign, {policy.name}", shown=settings.progress, total=budget, unit="responses") as bar:
+        asked = source.first(rng)[:budget]
+        while asked:
+            revealed.rows += [(volunteer, item, source.answer(volunteer, item)) for volunteer, item in asked]
+            bar.update(len(asked))
+            view, spent = revealed.graph(), len(revealed.rows)
+            fit = model.fit(view, seed=settings.seed, start=fit)
+            start = time.perf_counter()
+            chosen = policy.assign(
+                view.annotate(fit),
+                budget=min(settings.update_every, budget - spent),
+                capacity=capacity,
+                available=source.available,
+                seed=int(rng.integers(2**31)),
+            )
+            figures.append((spent, *_scores(fit.item_probs, scored), time.perf_counter() - start))
+            people, things = graph.volunteers.codes(chosen.volunteers), graph.items.codes(chosen.items)
+            asked = list(zip(people.tolist(), things.tolist(), strict=True))
+    spent_at, accuracy, log_loss, seconds = np.array(figures, dtype=np.float64).reshape(-1, 4).T
+    return Campaign(
+        policy=policy.name,
+        spent=spent_at.astype(np.int64),
+        accuracy=accuracy,
+        log_loss=log_loss,
+        seconds=seconds,
+        loads=np.bincount([row[0] for row in revealed.rows], minlength=n_volunteers),
+    )
+
+
+def _scores(item_probs: Array, truth: Array) -> tuple[float, float]:
+    """Accuracy and log loss among items whose class is known."""
+    known = truth >= 0
+    right = item_probs[known, truth[known]]
+    return float((item_probs[known].argmax(axis=1) == truth[known]).mean()), float(-np.log(right.clip(1e-300)).mean())

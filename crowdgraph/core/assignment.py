@@ -1,0 +1,82 @@
+"""Who is asked about what, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdgraph.core.columns import Array, Sealed, frozen, id_array, sealed
+from crowdgraph.core.result import real_array
+from crowdgraph.errors import ResultError
+
+__all__ = ["Assignment"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Assignment(Sealed):
+    """Pairs of volunteers and items, in the order in which they were decided: who is asked about what, and why.
+
+    Attributes
+    ----------
+    volunteers, items
+        Who is asked, and about what, both of shape (A,).
+    gain
+        How much each label is expected to tell about its item, in nats, after those decided before it, of shape (A,).
+    learning
+        How much it is expected to tell about the volunteer, in nats, of shape (A,).
+    policy
+        What decided.
+    """
+
+    volunteers: Array
+    items: Array
+    gain: Array
+    learning: Array
+    policy: str
+
+    def __post_init__(self) -> None:
+        volunteers, items = id_array(self.volunteers), id_array(self.items)
+        if len(volunteers) != len(items):
+            raise ResultError(f"An assignment pairs {len(volunteers):,} volunteers with {len(items):,} items.")
+        if len(set(zip(volunteers.tolist(), items.tolist(), strict=True))) < len(volunteers):
+            raise ResultError("An assignment asks somebody twice about the same item.")
+        for name, value in (("volunteers", volunteers), ("items", items)):
+            object.__setattr__(self, name, frozen(value))
+        for name in ("gain", "learning"):
+            checked = real_array(name, getattr(self, name), shape=(len(volunteers),))
+            object.__setattr__(self, name, checked)
+
+    def __len__(self) -> int:
+        return len(self.volunteers)
+
+    def __iter__(self) -> Iterator[tuple[Hashable, Hashable]]:
+        return iter(zip(self.volunteers.tolist(), self.items.tolist(), strict=True))
+
+    @property
+    def already(self) -> Array:
+        """How many others had been asked about the same item in this assignment before, of shape (A,)."""
+        seen: dict[Hashable, int] = {}
+        before = []
+        for item in self.items.tolist():
+            before.append(seen.get(item, 0))
+            seen[item] = before[-1] + 1
+        return sealed(np.array(before, dtype=np.int64))
+
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """The audit log: a row for each question, in the order of decisions.
+
+        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+        """
+        from crowdgraph.io.results import assignment_frame
+
+        return assignment_frame(self, kind=kind)
+
+    def __repr__(self) -> str:
+        people, things = len(set(self.volunteers.tolist())), len(set(self.items.tolist()))
+        return (
+            f"Assignment({self.policy}: {len(self):,} questions to {people:,} volunteers about {things:,} items; "
+            f"{self.gain.sum():.3g} nats expected)"
+        )

@@ -1,0 +1,134 @@
+"""What labels would tell: all of them enumerated, the bound of the error, and where greedy may trust submodularity."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from crowdgraph.allocation.gain import Knowledge, coalition_gain, single_gains
+from crowdgraph.allocation.value import row_information
+
+
+@st.composite
+def cases(draw, *, most=4):
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n_classes, n_labels = draw(st.integers(2, 3)), draw(st.integers(2, 3))
+    n_volunteers = draw(st.integers(0, most))
+    sharp = draw(st.sampled_from([0.2, 1.0, 5.0]))
+    probs = rng.dirichlet(np.full(n_classes, sharp))
+    confusion = rng.dirichlet(np.full(n_labels, sharp), (n_volunteers, n_classes))
+    # Some labels are never given, some classes impossible.
+    if draw(st.booleans()):
+        confusion[:, :, 0] = 0
+        confusion /= confusion.sum(axis=2, keepdims=True)
+    return probs, confusion
+
+
+def entropy(probs):
+    return -sum(p * np.log(p) for p in probs if p > 0)
+
+
+def enumerated(probs, confusion):
+    """The entropy before, less the expected entropy after, over all combinations of labels."""
+    gain = entropy(probs)
+    for labels in product(range(confusion.shape[2]), repeat=len(confusion)):
+        joint = [p * np.prod([confusion[k, j, label] for k, label in enumerate(labels)]) for j, p in enumerate(probs)]
+        chance = sum(joint)
+        if chance > 0:
+            gain -= chance * entropy([part / chance for part in joint])
+    return gain
+
+
+@given(cases())
+@settings(max_examples=60)
+def test_gain_is_that_of_all_labels(case):
+    found = coalition_gain(*case)
+    assert found.error == 0
+    assert_allclose(found.nats, enumerated(*case), atol=1e-10)
+
+
+@given(cases(most=6), st.sampled_from([2, 3, 8, 30]))
+@settings(max_examples=60)
+def test_the_error_is_a_bound(case, most_states):
+    exact, found = coalition_gain(*case), coalition_gain(*case, most_states=most_states)
+    assert exact.error == 0
+    assert found.nats <= exact.nats + 1e-10
+    assert exact.nats <= found.nats + found.error + 1e-10
+    assert found.error >= 0
+
+
+def test_many_volunteers_are_within_a_small_error():
+    rng = np.random.default_rng(0)
+    confusion = rng.dirichlet([3, 1, 1], (30, 2))
+    confusion[:, 1] = confusion[:, 1, ::-1]
+    found = coalition_gain(np.array([0.6, 0.4]), confusion)
+    assert 0 < found.error < 1e-3
+    assert found.nats <= entropy([0.6, 0.4])
+
+
+@given(cases(most=5))
+@settings(max_examples=40)
+def test_one_volunteer_more(case):
+    probs, confusion = case
+    if not len(confusion):
+        return
+    assert_allclose(
+        single_gains(probs[None], confusion)[0],
+        [coalition_gain(probs, one[None]).nats for one in confusion],
+        atol=1e-10,
+    )
+    known = Knowledge(probs)
+    for one in confusion[:-1]:
+        known.ask(one)
+    before = known.gain.nats
+    further = known.further(confusion[-1:])[0]
+    known.ask(confusion[-1])
+    assert_allclose(further, known.gain.nats - before, atol=1e-10)
+
+
+@given(cases(most=4))
+@settings(max_examples=40)
+def test_gains_rise_and_are_submodular(case):
+    """With labels that are independent given the class: the more were asked, the less one more tells."""
+    probs, confusion = case
+    n = len(confusion)
+    gain = {
+        some: coalition_gain(probs, confusion[list(some)]).nats
+        for size in range(n + 1)
+        for some in combinations(range(n), size)
+    }
+    for small in gain:
+        for large in gain:
+            for one in set(range(n)) - set(large):
+                if set(small) <= set(large):
+                    more = [gain[tuple(sorted((*some, one)))] - gain[some] for some in (small, large)]
+                    assert more[0] >= more[1] - 1e-10
+                    assert more[1] >= -1e-10
+
+
+def test_labels_that_depend_on_each_other_are_not_submodular():
+    """Two labels that say nothing alone and everything together: their exclusive or is the class."""
+    together, alone = 0.0, 0.0
+    joint = {(j, a, a ^ j): 0.25 for j in (0, 1) for a in (0, 1)}
+    for labels in product((0, 1), repeat=2):
+        chance = sum(joint.get((j, *labels), 0) for j in (0, 1))
+        together += chance * entropy([joint.get((j, *labels), 0) / chance for j in (0, 1)])
+    for first in (0, 1):
+        chance = sum(p for (j, a, b), p in joint.items() if a == first)
+        shares = [sum(p for (k, a, b), p in joint.items() if a == first and k == j) / chance for j in (0, 1)]
+        alone += chance * entropy(shares)
+    assert_allclose([np.log(2) - alone, np.log(2) - together], [0, np.log(2)], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_learned_of_a_row_is_its_expected_loss_of_entropy(seed):
+    """The information between a label and its Dirichlet, from the change of the Dirichlet's own entropy."""
+    from scipy.stats import dirichlet
+
+    rows = np.random.default_rng(seed).gamma(2, 2, 3) + 0.1
+    mean = rows / rows.sum()
+    after = sum(p * dirichlet(rows + np.eye(3)[label]).entropy() for label, p in enumerate(mean))
+    assert_allclose(row_information(rows), dirichlet(rows).entropy() - after, rtol=1e-8)

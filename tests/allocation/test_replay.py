@@ -1,0 +1,156 @@
+"""Campaigns: only what was revealed is known, answers are the true ones, and good policies need fewer of them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import crowdgraph as cg
+from crowdgraph.allocation import Campaign, GreedyInformation, MostUncertain, RandomPolicy, replay
+from crowdgraph.allocation.replay import Recorded, Simulated
+from crowdgraph.errors import GoldError, ParameterError, ResultError
+
+
+def crowd(seed, **options):
+    kinds = {"good": 0.92, "fair": 0.75, "poor": 0.55}
+    groups = [
+        cg.simulate.Group(name=name, confusion=[[right, 1 - right], [1 - right, right]])
+        for name, right in kinds.items()
+    ]
+    sizes = {"n_volunteers": 40, "n_items": 200, "n_responses": 2_000}
+    return cg.simulate.crowd(groups=groups, seed=seed, **{**sizes, **options})
+
+
+def test_greedy_needs_far_fewer_responses_than_chance():
+    made = crowd(0)
+    random, greedy = (
+        replay.simulate(made, policy, budget=2_000, update_every=100, seed=0)
+        for policy in (RandomPolicy(), GreedyInformation())
+    )
+    assert greedy.spent_until(0.95) < 0.6 * random.spent_until(0.95)
+    assert greedy.gini > random.gini
+    # Both begin with the same questions.
+    assert greedy.accuracy[0] == random.accuracy[0]
+    assert greedy.spent[0] == 200
+    assert greedy.spent[-1] == 2_000 == greedy.loads.sum()
+    assert "greedy information: 2,000 responses" in repr(greedy)
+
+
+def test_campaigns_repeat():
+    made = crowd(1)
+    first, second = (replay.simulate(made, MostUncertain(), budget=500, seed=3) for _ in range(2))
+    for name in ("spent", "accuracy", "log_loss", "loads"):
+        assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_answers_follow_the_behaviour_at_that_response():
+    made = crowd(2, n_volunteers=2, n_responses=[100, 100], drift="step", difficulty=0.3)
+    rows = made.graph._rows_by_volunteer.rows(0)
+    asked = 4_000
+    source = Simulated(made, np.random.default_rng(0))
+    # Only the first hundred answers change with time; later ones stay as the last.
+    labels = [source.answer(0, 7) for _ in range(asked)]
+    confusion = made.truth.confusion[rows[-1]]
+    row = confusion[made.truth.classes[7]]
+    expected = row + made.truth.difficulty[7] * (confusion.mean(axis=0) - row)
+    assert_allclose(np.bincount(labels[100:], minlength=2) / (asked - 100), expected, atol=0.03)
+
+
+def test_only_recorded_answers_are_revealed():
+    graph = crowd(3).graph
+    source = Recorded(graph)
+    for row in range(0, len(graph.responses), 97):
+        volunteer, item = int(graph.responses.volunteer[row]), int(graph.responses.item[row])
+        assert source.answer(volunteer, item) == graph.responses.label[row]
+    whole = replay.offline(graph, GreedyInformation(), update_every=200, seed=0)
+    assert whole.spent[-1] == len(graph.responses)
+    assert_array_equal(whole.loads, graph.volunteers.n_responses)
+    # After everything is revealed the order of revealing does not matter.
+    other = replay.offline(graph, RandomPolicy(), update_every=200, seed=0)
+    assert_allclose(whole.accuracy[-1], other.accuracy[-1], atol=0.01)
+    part = replay.offline(graph, GreedyInformation(), budget=500, update_every=200, seed=0)
+    assert part.spent.tolist() == [200, 400, 500]
+    assert_array_equal(part.accuracy[:2], whole.accuracy[:2])
+
+
+def test_the_model_sees_no_gold():
+    made = crowd(4)
+    answers = [
+        replay.offline(graph, RandomPolicy(), budget=400, seed=0).log_loss
+        for graph in (made.graph, made.graph.with_gold(made.graph.gold, classes=made.graph.classes))
+    ]
+    assert_array_equal(*answers)
+    certain = replay.offline(made.graph, RandomPolicy(), budget=400, seed=0)
+    assert certain.accuracy[-1] < 1
+
+
+def test_campaigns_tell_their_figures():
+    made = Campaign(
+        policy="p",
+        spent=[10, 20, 30, 40],
+        accuracy=[0.9, 0.7, 0.9, 0.95],
+        log_loss=[1, 1, 1, 1],
+        seconds=[0, 0, 0, 0],
+        loads=[0, 0, 0, 40],
+    )
+    assert made.spent_until(0.9) == 30
+    assert made.spent_until(0.5) == 10
+    assert made.spent_until(0.99) == float("inf")
+    assert made.gini == 0.75
+    assert len(made.to_frame()) == 4
+    with pytest.raises(ParameterError, match="accuracy"):
+        made.spent_until(2)
+    with pytest.raises(ResultError, match="as many"):
+        Campaign(policy="p", spent=[1], accuracy=[], log_loss=[1], seconds=[0], loads=[1])
+    with pytest.raises(ResultError, match="fall"):
+        Campaign(policy="p", spent=[2, 1], accuracy=[1, 1], log_loss=[1, 1], seconds=[0, 0], loads=[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"budget": -1}, "budget"),
+        ({"update_every": 0}, "update_every"),
+        ({"capacity": 0}, "capacity"),
+        ({"seed": 1.5}, "seed"),
+        ({"policy": "random"}, "takes a policy"),
+    ],
+)
+def test_bad_input_is_told(options, message):
+    with pytest.raises(ParameterError, match=message):
+        replay.simulate(crowd(0), **{"policy": RandomPolicy(), "budget": 300, **options})
+    graph = crowd(0).graph
+    with pytest.raises(ParameterError, match=message):
+        replay.offline(graph, **{"policy": RandomPolicy(), "budget": 300, **options})
+
+
+def test_without_gold_nobody_can_tell():
+    with pytest.raises(GoldError, match="no gold"):
+        replay.offline(crowd(0, gold=0.0).graph, RandomPolicy())
+    with pytest.raises(ParameterError, match="CrowdGraph"):
+        replay.offline(3, RandomPolicy())
+    nothing = replay.simulate(crowd(0), RandomPolicy(), budget=0)
+    assert len(nothing.spent) == 0
+    assert "nothing was asked" in repr(nothing)
+
+
+def test_pictures_show_means_and_bands():
+    def made(policy, shift):
+        return Campaign(
+            policy=policy,
+            spent=[10, 20 + shift, 30],
+            accuracy=[0.5, 0.7 + shift / 100, 0.9],
+            log_loss=[1, 1, 1],
+            seconds=[0, 0, 0],
+            loads=[30],
+        )
+
+    ax = cg.plot.campaign([made("a", 0), made("a", 2), made("b", 0)])
+    first, second = ax.lines
+    assert_array_equal(first.get_xdata(), [10, 20, 22, 30])
+    assert_allclose(first.get_ydata(), [0.5, 0.6, 0.71, 0.9])
+    assert_allclose(second.get_ydata(), [0.5, 0.7, 0.9])
+    assert len(ax.collections) == 1
+    assert cg.plot.campaign(made("a", 0), score="log_loss").get_ylabel() == "log loss"
+    for wrong, message in (([], "no campaigns"), ([3], "Campaign")):
+        with pytest.raises(ParameterError, match=message):
+            cg.plot.campaign(wrong)
