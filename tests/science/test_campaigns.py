@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from real import load
+from science.real import load
 
 import crowdgraph as cg
 from crowdgraph.allocation import GreedyInformation, MostUncertain, RandomPolicy, replay
