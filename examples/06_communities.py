@@ -39,7 +39,7 @@ print(corners, corners.evidence)
 print(cg.communities.compare_networks(kinds_found, corners, seed=0).verdict)
 
 # %% How sure is it? Confusion drawn anew from its posterior, the network made again, communities found again.
-sure = cg.communities.consensus(alike, draws=10, seed=0)
+sure = cg.communities.consensus(alike, draws=5, seed=0)
 print(f"{(sure.stability > 0.9).mean():.0%} of the volunteers stay in their community nearly always")
 
 # %% A picture, and a file for Gephi.
