@@ -15,10 +15,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import entr
 
 from crowdgraph.core.columns import Array
 
-__all__ = ["ENOUGH_STATES", "MOST_STATES", "Gain", "Knowledge", "coalition_gain", "single_gains"]
+__all__ = ["ENOUGH_STATES", "MOST_STATES", "Gain", "Knowledge", "coalition_gain", "entropy", "single_gains"]
 
 # Posteriors that are kept apart, and while questions are chosen, where less is enough.
 MOST_STATES, ENOUGH_STATES = 4_096, 256
@@ -94,14 +95,13 @@ def coalition_gain(probs: Array, confusion: Array, *, most_states: int = MOST_ST
 
 def single_gains(item_probs: Array, confusion: Array) -> Array:
     """How much each volunteer alone, of confusion (V, J, L), would tell about each item, (N, J); of shape (N, V)."""
-    n_labels = confusion.shape[2]
     gains = -(item_probs @ entropy(confusion).T)
-    for label in range(n_labels):
-        chances = item_probs @ confusion[:, :, label].T
-        gains -= chances * np.log(np.where(chances > 0, chances, 1.0))
+    # One label at a time, since there may be many items and volunteers.
+    for label in range(confusion.shape[2]):
+        gains += entr(item_probs @ confusion[:, :, label].T)
     return np.asarray(np.maximum(gains, 0.0))
 
 
 def entropy(probs: Array) -> Array:
     """The entropy along the last axis, in nats."""
-    return np.asarray(-(probs * np.log(np.where(probs > 0, probs, 1.0))).sum(axis=-1))
+    return np.asarray(entr(probs).sum(axis=-1))

@@ -15,6 +15,7 @@ from crowdgraph.allocation.base import Policy
 from crowdgraph.core.campaign import Campaign
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.columns import Array, sealed
+from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
@@ -74,18 +75,18 @@ def simulate(
     progress
         Whether to show a progress bar.
     """
-    settings = Settings(
-        policy=policy,
-        model=model,
-        budget=budget,
-        update_every=update_every,
-        capacity=capacity,
-        known=tuple(known),
-        seed=seed,
+    check_seed(seed)
+    # Answers and decisions draw from sources of their own.
+    answers, decisions = np.random.default_rng(seed).spawn(2)
+    return _led(
+        Known(crowd.graph, crowd.truth.classes, known),
+        Simulated(crowd, answers),
+        policy,
+        model,
+        Pace(budget, update_every, capacity),
+        decisions,
         progress=progress,
     )
-    source = Simulated(crowd, np.random.default_rng(seed))
-    return _led(crowd.graph, source, crowd.truth.classes, settings)
 
 
 def offline(
@@ -118,18 +119,10 @@ def offline(
         raise ParameterError(f"A policy is tried on a CrowdGraph; got a {type(graph).__name__}.")
     if not graph.gold.known.any():
         raise GoldError("The graph has no gold, so nobody can tell how right a policy is; give some with with_gold.")
-    most = len(graph.responses) if budget is None else budget
-    settings = Settings(
-        policy=policy,
-        model=model,
-        budget=most,
-        update_every=update_every,
-        capacity=capacity,
-        known=tuple(known),
-        seed=seed,
-        progress=progress,
-    )
-    return _led(graph, Recorded(graph), graph.gold.codes, settings)
+    check_seed(seed)
+    pace = Pace(len(graph.responses) if budget is None else budget, update_every, capacity)
+    facts = Known(graph, graph.gold.codes, known)
+    return _led(facts, Recorded(graph), policy, model, pace, np.random.default_rng(seed), progress=progress)
 
 
 class Source(ABC):
@@ -195,18 +188,35 @@ class Recorded(Source):
         return self._labels[volunteer, item]
 
 
-class Revealed:
-    """The responses so far, as a graph with gold for the items that are known."""
+class Known:
+    """What is true of the items, and what the model knows of it from the beginning.
 
-    def __init__(self, graph: CrowdGraph, truth: Array, known: Array) -> None:
+    Parameters
+    ----------
+    graph
+        The volunteers and items.
+    truth
+        The class of each item, of shape (N,); -1 if nobody knows it.
+    known
+        The items whose class the model knows.
+    """
+
+    def __init__(self, graph: CrowdGraph, truth: Array, known: Iterable[Hashable]) -> None:
+        told = np.zeros(len(truth), dtype=bool)
+        told[graph.items.codes(list(known))] = True
+        if (truth[told] < 0).any():
+            raise GoldError("known= names items whose class is not known; give gold for them, or leave them out.")
+        self._scored = np.flatnonzero((truth >= 0) & ~told)
+        if not len(self._scored):
+            raise GoldError("known= names all items with gold, so none is left to tell how right a policy is.")
+        self._right = truth[self._scored]
         probs = np.full((len(truth), len(graph.classes)), np.nan)
-        probs[known] = np.eye(len(graph.classes))[truth[known]]
-        self._bare = graph._with(gold=Gold(graph.items.table, graph.classes, probs))
-        self.rows: list[tuple[int, int, int]] = []
+        probs[told] = np.eye(len(graph.classes))[truth[told]]
+        self.graph = graph._with(gold=Gold(graph.items.table, graph.classes, probs))
 
-    def graph(self) -> CrowdGraph:
-        """All responses so far, in the order in which they were given."""
-        volunteer, item, label = np.array(self.rows, dtype=np.int64).reshape(-1, 3).T
+    def after(self, rows: list[tuple[int, int, int]]) -> CrowdGraph:
+        """The graph of some responses (codes of volunteers, items and labels), in the order of their giving."""
+        volunteer, item, label = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         table = ResponseTable(
             volunteer=sealed(volunteer.astype(np.int32)),
             item=sealed(item.astype(np.int32)),
@@ -214,84 +224,78 @@ class Revealed:
             time=sealed(np.arange(len(volunteer))),
             clock=Clock("number"),
         )
-        return self._bare._with(responses=table)
+        return self.graph._with(responses=table)
+
+    def scores(self, item_probs: Array) -> tuple[float, float]:
+        """Accuracy and log loss among the items that the model was not told."""
+        probs = item_probs[self._scored]
+        right = probs[np.arange(len(probs)), self._right]
+        return float((probs.argmax(axis=1) == self._right).mean()), float(-np.log(right.clip(1e-300)).mean())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How a campaign is led."""
+@dataclass(frozen=True)
+class Pace:
+    """How many responses there may be, how many until the next update, and how many of a volunteer until then."""
 
-    policy: Policy
-    model: Model
     budget: int
     update_every: int
     capacity: int | None
-    known: tuple[Hashable, ...]
-    seed: int | None
-    progress: bool
 
     def __post_init__(self) -> None:
-        _check_policy(self.policy)
         check_whole("budget", self.budget, least=0)
         check_whole("update_every", self.update_every)
         if self.capacity is not None:
             check_whole("capacity", self.capacity)
-        check_seed(self.seed)
+
+    def most(self, n_volunteers: int) -> int:
+        """How many questions a volunteer may be asked until the next update."""
+        return math.ceil(FAIR * self.update_every / max(n_volunteers, 1)) if self.capacity is None else self.capacity
+
+
+def _led(
+    facts: Known,
+    source: Source,
+    policy: Policy,
+    model: Model,
+    pace: Pace,
+    rng: np.random.Generator,
+    *,
+    progress: bool,
+) -> Campaign:
+    """Ask, learn, decide and ask again until the budget is spent or nobody is left to ask."""
+    _check_policy(policy)
+    volunteers, items = facts.graph.volunteers, facts.graph.items
+    rows: list[tuple[int, int, int]] = []
+    figures: list[tuple[float, ...]] = []
+    fit = None
+    with progress_bar(f"Campaign, {policy.name}", shown=progress, total=pace.budget, unit="responses") as bar:
+        asked = source.first(rng)[: pace.budget]
+        while asked:
+            rows += [(volunteer, item, source.answer(volunteer, item)) for volunteer, item in asked]
+            bar.update(len(asked))
+            view = facts.after(rows)
+            fit = model.fit(view, seed=drawn_seed(rng), start=fit)
+            start = time.perf_counter()
+            chosen = policy.assign(
+                view.annotate(fit),
+                budget=min(pace.update_every, pace.budget - len(rows)),
+                capacity=pace.most(len(volunteers)),
+                available=source.available,
+                seed=drawn_seed(rng),
+            )
+            figures.append((len(rows), *facts.scores(fit.item_probs), time.perf_counter() - start))
+            asked = list(zip(volunteers.codes(chosen.volunteers), items.codes(chosen.items), strict=True))
+    spent, accuracy, log_loss, seconds = np.array(figures, dtype=np.float64).reshape(-1, 4).T
+    return Campaign(
+        policy=policy.name,
+        spent=spent.astype(np.int64),
+        accuracy=accuracy,
+        log_loss=log_loss,
+        seconds=seconds,
+        loads=np.bincount([row[0] for row in rows], minlength=len(volunteers)),
+    )
 
 
 def _check_policy(policy: object) -> None:
     if not isinstance(policy, Policy):
         raise ParameterError(f"policy= takes a policy, such as GreedyInformation(); got a {type(policy).__name__}.")
-
-
-def _led(graph: CrowdGraph, source: Source, truth: Array, settings: Settings) -> Campaign:
-    """Ask, learn, decide and ask again until the budget is spent or nobody is left to ask."""
-    policy, model, budget = settings.policy, settings.model, settings.budget
-    rng = np.random.default_rng(settings.seed)
-    n_volunteers = len(graph.volunteers)
-    capacity = settings.capacity
-    if capacity is None:
-        capacity = math.ceil(FAIR * settings.update_every / max(n_volunteers, 1))
-    known = graph.items.codes(settings.known) if settings.known else np.zeros(0, np.int64)
-    if (truth[known] < 0).any():
-        raise GoldError("known= names items whose class is not known; give gold for them, or leave them out.")
-    revealed, fit = Revealed(graph, truth, known), None
-    scored = truth.copy()
-    scored[known] = -1
-    if not (scored >= 0).any():
-        raise GoldError("known= names all items with gold, so none is left to tell how right a policy is.")
-    figures: list[tuple[float, ...]] = []
-    with progress_bar(f"Campaign, {policy.name}", shown=settings.progress, total=budget, unit="responses") as bar:
-        asked = source.first(rng)[:budget]
-        while asked:
-            revealed.rows += [(volunteer, item, source.answer(volunteer, item)) for volunteer, item in asked]
-            bar.update(len(asked))
-            view, spent = revealed.graph(), len(revealed.rows)
-            fit = model.fit(view, seed=settings.seed, start=fit)
-            start = time.perf_counter()
-            chosen = policy.assign(
-                view.annotate(fit),
-                budget=min(settings.update_every, budget - spent),
-                capacity=capacity,
-                available=source.available,
-                seed=int(rng.integers(2**31)),
-            )
-            figures.append((spent, *_scores(fit.item_probs, scored), time.perf_counter() - start))
-            people, things = graph.volunteers.codes(chosen.volunteers), graph.items.codes(chosen.items)
-            asked = list(zip(people.tolist(), things.tolist(), strict=True))
-    spent_at, accuracy, log_loss, seconds = np.array(figures, dtype=np.float64).reshape(-1, 4).T
-    return Campaign(
-        policy=policy.name,
-        spent=spent_at.astype(np.int64),
-        accuracy=accuracy,
-        log_loss=log_loss,
-        seconds=seconds,
-        loads=np.bincount([row[0] for row in revealed.rows], minlength=n_volunteers),
-    )
-
-
-def _scores(item_probs: Array, truth: Array) -> tuple[float, float]:
-    """Accuracy and log loss among items whose class is known."""
-    known = truth >= 0
-    right = item_probs[known, truth[known]]
-    return float((item_probs[known].argmax(axis=1) == truth[known]).mean()), float(-np.log(right.clip(1e-300)).mean())

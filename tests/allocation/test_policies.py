@@ -125,7 +125,7 @@ def test_greedy_keeps_its_promises(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_lazy_greedy_is_greedy(seed):
+def test_the_queue_gives_the_best_question_each_time(seed):
     rng = np.random.default_rng(seed)
     task = small_round(rng, n_items=5, n_volunteers=6, capacity=2, budget=9)
     chosen = []

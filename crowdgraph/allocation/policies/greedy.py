@@ -19,10 +19,10 @@ __all__ = ["GreedyInformation"]
 class GreedyInformation(Policy):
     r"""Ask the question whose label is expected to tell most about its item, one after another.
 
-    Labels are independent given the class, so what a volunteer tells of an item only falls as others are asked about it
-    (submodular), and a gain worked out earlier is a bound: only the items whose bound is highest are worked out again
-    (lazy greedy). With a limit on the number of volunteers for one item, greedy reaches at least :math:`1 - 1/e` of the
-    best; with capacities at least half of it.
+    A question changes what others would tell about its own item only, so that is all that is worked out again. Labels
+    are independent given the class, so what a volunteer tells of an item only falls as others are asked about it
+    (submodular). With a limit on the number of volunteers for one item, greedy therefore reaches at least
+    :math:`1 - 1/e` of the best; with capacities at least half of it.
     """
 
     name: ClassVar[str] = "greedy information"
@@ -35,7 +35,7 @@ class GreedyInformation(Policy):
 
 
 class Greedy:
-    """Lazy greedy over items: for each the gains of all volunteers, and how many had been asked when they held."""
+    """The gains of all volunteers for all items, those of the best volunteers in a queue, as questions are chosen."""
 
     def __init__(self, task: Round, gains: Array) -> None:
         self._task, self._gains = task, gains
