@@ -15,6 +15,7 @@ from crowdgraph.communities.quality import modularity_of
 from crowdgraph.communities.searched import Searched, is_similarity, searched
 from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities, main_community
+from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.progress import progress_bar
@@ -306,7 +307,7 @@ class Run:
         return network.null(seed=self._seed())
 
     def _seed(self) -> int:
-        return int(self.rng.integers(2**31))
+        return drawn_seed(self.rng)
 
 
 def likeliest(starts: list[Start]) -> Start:

@@ -12,6 +12,7 @@ from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core.columns import Array, Sealed, sealed
 from crowdgraph.core.communities import Communities
+from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.settings import check_seed, check_whole
 from crowdgraph.errors import AlignmentError, ParameterError
@@ -123,7 +124,7 @@ def compare_networks(
     check_seed(seed)
     rng = np.random.default_rng(seed)
     groups = [
-        _communities(given, detector, name, int(rng.integers(2**31)), progress=progress)
+        _communities(given, detector, name, drawn_seed(rng), progress=progress)
         for name, given in (("behaviour", behaviour), ("exposure", exposure))
     ]
     one, other = _assignments(*groups)

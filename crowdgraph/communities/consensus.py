@@ -10,6 +10,7 @@ from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core.columns import Array, Sealed, sealed
 from crowdgraph.core.communities import Communities
+from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_seed, check_whole
@@ -94,13 +95,13 @@ def consensus(
     check_seed(seed)
     rng = np.random.default_rng(seed)
     detector = BayesianNMF() if detector is None else detector
-    reference = detector.detect(network, seed=_seed(rng), progress=progress)
+    reference = detector.detect(network, seed=drawn_seed(rng), progress=progress)
     quick = detector.again(reference)
     found = np.zeros((draws, *reference.participation.shape))
     with progress_bar("Consensus", shown=progress, total=draws, unit="draws") as bar:
         for place in range(draws):
-            drawn = network if network.origin is None else network.redrawn(seed=_seed(rng))
-            found[place] = _told(quick.detect(drawn, seed=_seed(rng)), reference)
+            drawn = network if network.origin is None else network.redrawn(seed=drawn_seed(rng))
+            found[place] = _told(quick.detect(drawn, seed=drawn_seed(rng)), reference)
             bar.update()
     sums = found.sum(axis=(0, 2))[:, None]
     mean = np.divide(found.sum(axis=0), sums, out=np.zeros(found.shape[1:]), where=sums > 0)
@@ -114,7 +115,3 @@ def _told(found: Communities, reference: Communities) -> Array:
     if shared.size:
         np.add.at(told.T, shared.argmax(axis=1), found.participation.T)
     return told
-
-
-def _seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**31))

@@ -1,4 +1,4 @@
-"""Random numbers for packages that have one source of them for all."""
+"""Random numbers: seeds for what draws by itself, and for packages that have one source of them for all."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-__all__ = ["drawing"]
+import numpy as np
+
+__all__ = ["drawing", "drawn_seed"]
 
 _ONE_AT_A_TIME = Lock()
+
+
+def drawn_seed(rng: np.random.Generator) -> int:
+    """A seed for what draws from a source of its own."""
+    return int(rng.integers(2**31))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core.columns import Array, Sealed, sealed
 from crowdgraph.core.community_track import CommunityTrack
+from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_seed, check_whole
@@ -114,7 +115,7 @@ def influence(
             "be as many others to compare with."
         )
     batches = [chosen, *(rng.choice(others, len(chosen), replace=False) for _ in range(controls))]
-    drawn = int(rng.integers(2**31))
+    drawn = drawn_seed(rng)
     tracks = []
     with progress_bar("Influence", shown=progress, total=len(batches), unit="batches") as bar:
         for batch in batches:

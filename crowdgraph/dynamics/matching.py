@@ -8,6 +8,7 @@ import numpy as np
 
 from crowdgraph.core.columns import Array, sealed
 from crowdgraph.core.communities import Communities
+from crowdgraph.core.tables import NodeTable
 
 __all__ = ["Matching", "Sighting", "match", "sighted"]
 
@@ -46,21 +47,17 @@ class Matching(NamedTuple):
     confidence: Array
 
 
-def sighted(communities: Communities, ids: dict[object, int]) -> list[Sighting]:
-    """Every community as it is seen, for volunteers who are numbered by `ids`."""
-    places = [ids[volunteer] for volunteer in communities.ids.tolist()]
+def sighted(communities: Communities, volunteers: NodeTable) -> list[Sighting]:
+    """Every community as it is seen, in terms of all the volunteers there are."""
     there = communities.assignment >= 0
-    behaviours = None
+    shares = np.full((len(volunteers), len(communities)), np.nan)
+    shares[volunteers.codes(communities.ids[there])] = communities.participation[there]
+    behaviours: list[Array | None] = [None] * len(communities)
     if communities.confusion is not None and there.any():
-        behaviours = communities.mean_confusion(by_responses=communities.support is not None)
-    seen = []
-    for k in range(len(communities)):
-        participation = np.full(len(ids), np.nan)
-        participation[places] = np.where(there, communities.participation[:, k], np.nan)
+        means = communities.mean_confusion(by_responses=communities.support is not None)
         # Of members who never answered no behaviour is known.
-        known = behaviours is not None and np.isfinite(behaviours[k]).all()
-        seen.append(Sighting(participation, behaviours[k] if behaviours is not None and known else None))
-    return seen
+        behaviours = [mean if np.isfinite(mean).all() else None for mean in means]
+    return [Sighting(*seen) for seen in zip(shares.T, behaviours, strict=True)]
 
 
 def match(before: list[Sighting], after: list[Sighting], *, restarts: list[list[Sighting]] | None = None) -> Matching:

@@ -15,6 +15,7 @@ from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
@@ -108,6 +109,7 @@ def over_time(
                 following.add(view, fits.of(view, rng), rng)
             else:
                 following.repeat()
+                fits.sweeps.append(0)
             bar.update()
     return following.track(
         times=_moments(graph, views),
@@ -134,7 +136,7 @@ class Fits:
         if self._hindsight:
             return self._read(view, rng)
         # Drawn in any case, so that the numbers that follow are the same.
-        seed = _drawn(rng)
+        seed = drawn_seed(rng)
         if self._latest is None:
             self._latest = self._counted(self._model.fit(view, seed=seed))
             return self._latest
@@ -153,7 +155,7 @@ class Fits:
     def _read(self, view: CrowdGraph, rng: np.random.Generator) -> ModelFit:
         """The one fit of all responses, with the confusion that volunteers had when the view ends."""
         if self._latest is None:
-            self._latest = self._counted(self._model.fit(self._graph, seed=_drawn(rng)))  # type: ignore[union-attr]
+            self._latest = self._counted(self._model.fit(self._graph, seed=drawn_seed(rng)))  # type: ignore[union-attr]
         else:
             self.sweeps.append(0)
         track = self._latest.confusion
@@ -199,23 +201,24 @@ class Following:
             self.steps.append(Step(nobody, np.zeros(0, np.int64), np.zeros(0), count, reason))
             return
         self.method = self.method or made.method
-        found = self.detector.detect(made, seed=_drawn(rng))
+        found = self.detector.detect(made, seed=drawn_seed(rng))
         quick = self.detector.again(found)
         # One group for everybody is what the evidence says, not what starts find.
         n_restarts = self.restarts if len(found) > 1 else 0
-        others = [quick.detect(made, seed=_drawn(rng)) for _ in range(n_restarts)]
+        others = [quick.detect(made, seed=drawn_seed(rng)) for _ in range(n_restarts)]
         confusion = None if fit is None or fit.confusion is None else fit.confusion.latest()
         found, *others = (
             one if one.confusion is not None else replace(one, confusion=confusion) for one in (found, *others)
         )
-        ids = {volunteer: code for code, volunteer in enumerate(self.graph.volunteers.ids.tolist())}
-        after = sighted(found, ids)
-        matching = match(self.seen, after, restarts=[sighted(other, ids) for other in others])
+        volunteers = self.graph.volunteers.table
+        after = sighted(found, volunteers)
+        matching = match(self.seen, after, restarts=[sighted(other, volunteers) for other in others])
         numbers = np.array(matching.number)
         born = numbers < 0
         numbers[born] = len(self.seen) + np.arange(np.count_nonzero(born))
-        for number, sighting in sorted(zip(numbers.tolist(), after, strict=True), key=lambda pair: pair[0]):
-            self.seen[number : number + 1] = [sighting]
+        self.seen += [after[place] for place in np.flatnonzero(born)]
+        for number, sighting in zip(numbers, after, strict=True):
+            self.seen[number] = sighting
         self.steps.append(Step(found, numbers, matching.confidence, count))
 
     def is_news(self, view: CrowdGraph) -> bool:
@@ -306,7 +309,3 @@ def _widened(step: Step, width: int) -> Communities:
 def _worth(fit: ModelFit) -> float:
     """How good a fit is: its bound, or the score of those without one."""
     return float(fit.bound[-1]) if len(fit.bound) else float(fit.diagnostics.get("score", -np.inf))
-
-
-def _drawn(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**31))

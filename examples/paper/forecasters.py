@@ -10,7 +10,9 @@ from pathlib import Path
 
 import crowdgraph as cg
 
-responses, gold, out = (Path(argument) for argument in sys.argv[1:4])
+if len(sys.argv) != 4:
+    sys.exit(__doc__)
+responses, gold, out = (Path(argument) for argument in sys.argv[1:])
 out.mkdir(parents=True, exist_ok=True)
 graph = cg.read_csv(responses, gold=gold, classes=["no", "yes"], labels=["unlikely", "unsure", "likely"])
 print(graph)

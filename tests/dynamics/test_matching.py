@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
+from crowdgraph.core.columns import object_array
+from crowdgraph.core.tables import NodeTable
 from crowdgraph.dynamics.matching import ALIKE, Sighting, match, sighted
 
 
@@ -111,7 +113,7 @@ def test_communities_are_seen_with_members_and_behaviour():
             ids=["b", "a", "z"], concentration=[[[9, 1]], [[1, 9]], [[5, 5]]], classes=["x"], labels=[0, 1]
         ),
     )
-    first, second = sighted(groups, {"a": 0, "b": 1, "c": 2, "z": 3})
+    first, second = sighted(groups, NodeTable("volunteer", object_array(["a", "b", "c", "z"])))
     assert_array_equal(first.participation, [0.5, 1.0, np.nan, np.nan])
     assert_array_equal(second.participation, [0.5, 0.0, np.nan, np.nan])
     assert_allclose(second.confusion, [[0.1, 0.9]])

@@ -224,6 +224,7 @@ def test_nothing_happens_where_there_are_no_responses(graph):
     late = over_time(graph, times=["2030-01-01", "2031-01-01"], **QUICK)
     assert late.counts.tolist() == [1_600, 1_600]
     assert late.stability[1] == 1
+    assert late.params["sweeps"][1] == 0
     assert late[0] is not late[1]
     same(late[0], late[1])
     with pytest.raises(ParameterError, match="no responses"):
@@ -242,7 +243,7 @@ def test_members_who_never_answered_have_no_behaviour():
             ids=["a", "b"], concentration=[[[1, 1]], [[9, 1]]], classes=["x"], labels=[0, 1]
         ),
     )
-    first, second = sighted(groups, {"a": 0, "b": 1})
+    first, second = sighted(groups, groups.table)
     assert first.confusion is None
     assert second.confusion is not None
     assert match([first, second], [second, first]).number.tolist() == [1, 0]
