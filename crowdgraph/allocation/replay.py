@@ -162,7 +162,9 @@ class Simulated(Source):
         self._asked[volunteer] += 1
         row = confusion[self._truth.classes[item]]
         row = row + self._truth.difficulty[item] * (confusion.mean(axis=0) - row)
-        return int((self._rng.random() * row.sum() >= row.cumsum()[:-1]).sum())
+        shared, own = self._truth.shared[self._truth.group[volunteer], item], self._rng.random()
+        chance = own if np.isnan(shared) else shared
+        return int((chance * row.sum() >= row.cumsum()[:-1]).sum())
 
 
 class Recorded(Source):

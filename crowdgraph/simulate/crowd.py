@@ -47,6 +47,9 @@ class Truth(NamedTuple):
         The task community of each item, of shape (N,).
     difficulty
         How hard each item is, of shape (N,): 0 is answered as the confusion says, 1 as if the class could not be seen.
+    shared
+        The chance that decides the answers of a whole group about an item, of shape (G, N); NaN where everybody answers
+        on their own.
     other_group
         The code of the group into which each volunteer drifts, of shape (V,); -1 for those who do not drift, and where
         the other behaviour is that of no group.
@@ -62,6 +65,7 @@ class Truth(NamedTuple):
     community: Array
     item_community: Array
     difficulty: Array
+    shared: Array
     other_group: Array
     acting: Array
 
@@ -87,6 +91,7 @@ def crowd(
     class_probs: ArrayLike | None = None,
     groups: Sequence[Group] | None = None,
     difficulty: float = 0.0,
+    shared_errors: float = 0.0,
     n_communities: int = 1,
     mixing: float = 0.1,
     drift: Drift = "none",
@@ -119,6 +124,9 @@ def crowd(
         Behaviour groups; if left out, one group that is right in three of four cases.
     difficulty
         The mean difficulty of the items, from 0 to below 1.
+    shared_errors
+        The chance that all members of a group see an item alike: one draw then decides for them all, so that they are
+        right or wrong together. How often each of them is right stays the same.
     n_communities, mixing
         Volunteers and items fall into this many task communities; a share `mixing` of a volunteer's items comes from
         anywhere, the rest from their own community.
@@ -155,7 +163,7 @@ def crowd(
     label_names = class_names if labels is None else value_tuple(labels, what="labels")
     shape = (len(class_names), len(label_names))
     behaviours = checked_groups(groups, shape)
-    _check_knobs(n_volunteers, n_items, n_casual, n_communities, difficulty, mixing, drifting, duplicates, gold, days)
+    _check_knobs(n_volunteers, n_items, n_casual, n_communities, difficulty, shared_errors, mixing, drifting, duplicates, gold, days)
     check_drift(drift, drift_at)
     if stays is not None:
         one_of("stays", stays, get_args(Stays))
@@ -173,7 +181,9 @@ def crowd(
     volunteer = np.repeat(np.arange(n_volunteers), counts)
     item = _items(counts, community, item_community, mixing, duplicates, rng)
     course = drawn_course(behaviours, group, drift, drifting, rng)
-    chance = rng.random(len(item))
+    shared = _shared(shared_errors, (len(behaviours), n_items), rng)
+    alike, own = shared[group[volunteer], item], rng.random(len(item))
+    chance = np.where(np.isnan(alike), own, alike)
     opens = np.array([g.arrives for g in behaviours])[group]
     seconds = _seconds(_moments(counts, opens, stays, rng), days)
     late = None if drift_at is None else seconds >= _seconds(drift_at, days)
@@ -207,6 +217,7 @@ def crowd(
         community=community,
         item_community=item_community,
         difficulty=hardness,
+        shared=shared,
         other_group=course.other_group,
         acting=acting[order],
     )
@@ -219,6 +230,7 @@ def _check_knobs(
     n_casual: int,
     n_communities: int,
     difficulty: float,
+    shared_errors: float,
     mixing: float,
     drifting: float,
     duplicates: float,
@@ -235,6 +247,7 @@ def _check_knobs(
     for name, share, top in (
         ("difficulty", difficulty, 1),
         ("duplicates", duplicates, 1),
+        ("shared_errors", shared_errors, None),
         ("mixing", mixing, None),
         ("drifting", drifting, None),
         ("gold", gold, None),
@@ -252,6 +265,13 @@ def _ids(kind: str, n: int) -> Array:
 
 def _difficulty(mean: float, n_items: int, rng: np.random.Generator) -> Array:
     return np.asarray(rng.beta(4 * mean, 4 * (1 - mean), n_items)) if mean > 0 else np.zeros(n_items)
+
+
+def _shared(share: float, shape: tuple[int, int], rng: np.random.Generator) -> Array:
+    """The chance that decides for a whole group about an item, of shape (G, N); NaN where everybody is on their own."""
+    # A source of its own, so that crowds without shared errors stay what they are.
+    (own,) = rng.spawn(1)
+    return np.where(own.random(shape) < share, own.random(shape), np.nan)
 
 
 def _apportioned(weights: ArrayLike, total: int) -> Array:

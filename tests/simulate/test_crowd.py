@@ -101,6 +101,33 @@ def test_labels_follow_the_true_confusion():
         assert np.abs(got - expected).max() < 4 * np.sqrt(0.25 / rows.sum())
 
 
+def test_shared_errors_keep_skills_and_make_groups_agree():
+    def one(share):
+        group = Group(name="g", confusion=[[0.8, 0.2], [0.2, 0.8]], concentration=1e6)
+        graph, truth = crowd(
+            n_volunteers=40, n_items=2_000, n_responses=[1_000] * 40, groups=[group], shared_errors=share, seed=0
+        )
+        responses = graph.responses
+        right = responses.label == truth.classes[responses.item]
+        answers = np.bincount(responses.item, minlength=2_000)
+        all_right = np.bincount(responses.item, weights=right, minlength=2_000)
+        pairs = answers * (answers - 1)
+        both = all_right * (all_right - 1) + (answers - all_right) * (answers - all_right - 1)
+        return right.mean(), both.sum() / pairs.sum()
+
+    (alone, agree_alone), (shared, agree_shared) = one(0.0), one(0.5)
+    # Two who are right with .8 agree with .68; where they share a draw, always.
+    assert alone == pytest.approx(0.8, abs=0.01)
+    assert shared == pytest.approx(0.8, abs=0.02)
+    assert agree_alone == pytest.approx(0.68, abs=0.01)
+    assert agree_shared == pytest.approx(0.84, abs=0.02)
+
+
+def test_crowds_without_shared_errors_stay_the_same():
+    assert np.isnan(crowd(seed=0).truth.shared).all()
+    assert crowd(seed=0).graph.equals(crowd(seed=0, shared_errors=0.0).graph)
+
+
 def test_difficulty_blurs_the_classes():
     easy, hard = (crowd(groups=[SHARP], difficulty=d, n_items=2000, n_responses=40_000, seed=0) for d in (0.0, 0.6))
 
@@ -180,6 +207,7 @@ def test_shares_are_capped_and_sum_up(weights, most, fill):
         ({"groups": []}, "at least one Group"),
         ({"groups": [Group(name="g", confusion=np.eye(3))]}, r"shape \(3, 3\); expected \(2, 2\)"),
         ({"difficulty": 1.0}, "below 1"),
+        ({"shared_errors": 1.5}, "shared_errors=1.5 must be a share from 0 to 1"),
         ({"mixing": 1.5}, "a share from 0 to 1"),
         ({"gold": -0.1}, "gold=-0.1"),
         ({"drift": "sideways"}, "not a choice"),
