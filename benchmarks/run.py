@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+import allocation
 import change
 import communities
 import graph
@@ -19,6 +20,7 @@ BENCHMARKS = {
     "models": models.main,
     "change": change.main,
     "communities": communities.main,
+    "allocation": allocation.main,
 }
 
 

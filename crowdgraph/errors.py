@@ -13,7 +13,8 @@ Each error says what was wrong, what was got, what was expected and what to do. 
     │   ├── GoldError                       gold that contradicts itself or the classes
     │   └── DuplicateError                  a volunteer answered an item twice where that is not allowed
     ├── ParameterError (ValueError)         an argument outside its range
-    │   └── TooFewError                     an argument that leaves too few volunteers
+    │   ├── TooFewError                     an argument that leaves too few volunteers
+    │   └── InfeasibleError                 limits under which nothing can be asked
     ├── ResultError (ValueError)            a result whose arrays do not fit together
     ├── AlignmentError (ValueError)         a result made for other volunteers, items or classes
     ├── FitError (ArithmeticError)          a fit whose numbers overflowed
@@ -53,6 +54,7 @@ __all__ = [
     "GoldError",
     "GoldWarning",
     "IdError",
+    "InfeasibleError",
     "InputError",
     "LabelError",
     "MissingPackageError",
@@ -115,6 +117,10 @@ class ParameterError(CrowdGraphError, ValueError):
 
 class TooFewError(ParameterError):
     """An argument leaves too few volunteers."""
+
+
+class InfeasibleError(ParameterError):
+    """Limits under which nothing can be asked."""
 
 
 class ResultError(CrowdGraphError, ValueError):

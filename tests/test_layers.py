@@ -20,14 +20,15 @@ MAY_IMPORT = {
     "networks": BELOW,
     "communities": BELOW | {"networks"},
     "dynamics": BELOW | {"io", "models", "networks", "communities"},
-    "allocation": BELOW | {"io", "models", "networks", "communities"},
+    "allocation": BELOW | {"io", "models", "networks", "communities", "evaluation"},
     "evaluation": BELOW | {"io", "models", "networks", "communities"},
-    "diagnosis": BELOW,
+    "diagnosis": BELOW | {"models"},
     "simulate": {"errors", "core"},
     "plot": {"errors", "core"},
+    "report": {"errors", "core", "io", "evaluation", "plot"},
 }
-# The graph's doors out are thin: they import io inside the method.
-MAY_IMPORT_INSIDE = {"core": {"io"}}
+# The graph's doors out and its diagnosis are thin: they import io and the doctor inside the method.
+MAY_IMPORT_INSIDE = {"core": {"io", "diagnosis"}}
 # What a layer may not import from other packages, so that a user of the graph never waits for torch.
 HEAVY = {
     "torch",

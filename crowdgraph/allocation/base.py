@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.allocation.beliefs import Beliefs, believed
-from crowdgraph.allocation.gain import ENOUGH_STATES, Knowledge
-from crowdgraph.allocation.value import row_information
+from crowdgraph.allocation.beliefs import believed
+from crowdgraph.allocation.gain import Knowledge
+from crowdgraph.allocation.limits import (
+    Count,
+    answered,
+    capacities,
+    check_named,
+    infeasible,
+    open_items,
+    some_codes,
+)
+from crowdgraph.allocation.outlook import Outlook, outlook
+from crowdgraph.allocation.worth import Worth
 from crowdgraph.core.assignment import Assignment
+from crowdgraph.core.availability import Availability
 from crowdgraph.core.columns import Array
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import check_same_ids
 from crowdgraph.core.settings import check_seed, check_whole
-from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import ParameterError, ResultError
 
-__all__ = ["Policy", "Round"]
+__all__ = ["Pair", "Policy", "Round"]
 
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Round:
     """One round of giving out tasks, in places of the volunteers (M) and items (N) that take part.
 
@@ -34,10 +44,12 @@ class Round:
     ----------
     graph, volunteers, items
         The graph, and the codes of who and what takes part, of shapes (M,) and (N,).
-    probs, confusion
-        What is believed: class probabilities, of shape (N, J), and confusion, (M, J, L).
+    outlook
+        What is believed, and what questions are worth.
     open
         Which volunteer may be asked about which item, of shape (N, M): not those who answered it.
+    chance
+        How likely each question is to be answered, of shape (N, M) or (1, 1).
     capacity
         How many items each volunteer may be asked about, of shape (M,).
     budget
@@ -47,11 +59,22 @@ class Round:
     graph: CrowdGraph
     volunteers: Array
     items: Array
-    probs: Array
-    confusion: Array
+    outlook: Outlook
     open: Array
+    chance: Array
     capacity: Array
     budget: int
+
+    def chances(self, item: int) -> Array:
+        """How likely each volunteer is to answer an item, of shape (M,)."""
+        return np.asarray(np.broadcast_to(self.chance, self.open.shape)[item])
+
+    def first_values(self) -> Array:
+        """What each question alone is expected to be worth, of shape (N, M); minus infinity if it may not be asked."""
+        values = self.outlook.values(self.outlook.first())
+        values *= self.chance
+        values[~self.open] = -np.inf
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +94,11 @@ class Policy(ABC):
         budget: int,
         volunteers: Iterable[Hashable] | None = None,
         items: Iterable[Hashable] | None = None,
-        capacity: int | Mapping[Hashable, int] = 1,
-        available: CrowdGraph | None = None,
+        capacity: Count = 1,
+        load: Count | None = None,
+        retired: Iterable[Hashable] = (),
+        available: CrowdGraph | Availability | None = None,
+        worth: Worth = Worth(),  # noqa: B008 - it cannot be changed
         fit: ModelFit | str | None = None,
         seed: int | None = None,
     ) -> Assignment:
@@ -88,8 +114,16 @@ class Policy(ABC):
             Who is there, and which items are to be asked about; all if left out.
         capacity
             How many questions each volunteer may be asked: one number for all, or by volunteer (others get none).
+        load
+            How many responses each volunteer may give in all, those of the graph included, likewise; without limit if
+            left out.
+        retired
+            Items that are asked about no more, such as ``allocation.Retirement`` tells.
         available
-            A graph of the same volunteers and items: only those who answered an item there are asked about it.
+            Who is likely to answer what, from `allocation.availability`; or a graph of the same volunteers and items:
+            only those who answered an item there are asked about it.
+        worth
+            What a question is worth, in nats. All policies tell it; those that look for value decide by it.
         fit
             The fit, or the name under which the graph carries it; the latest if left out.
         seed
@@ -98,88 +132,89 @@ class Policy(ABC):
         beliefs = believed(graph, fit)
         check_whole("budget", budget, least=0)
         check_seed(seed)
-        people = _codes(graph.volunteers.table, volunteers)
-        things = _codes(graph.items.table, items)
+        if not isinstance(worth, Worth):
+            raise ParameterError(f"worth= takes a Worth; got a {type(worth).__name__}.")
+        people, things = some_codes(graph.volunteers.table, volunteers), open_items(graph, items, retired)
+        may, chance = _available(graph, available, people, things)
+        most = capacities(graph, people, capacity=capacity, load=load)
+        if volunteers is not None and budget:
+            check_named(graph.volunteers.ids[people], may, most)
         task = Round(
             graph=graph,
             volunteers=people,
             items=things,
-            probs=beliefs.item_probs[things],
-            confusion=beliefs.confusion[people],
-            open=_open(graph, available, people, things),
-            capacity=_capacities(graph, people, capacity),
+            outlook=outlook(graph, beliefs, worth, volunteers=people, items=things),
+            open=may,
+            chance=chance,
+            capacity=most,
             budget=int(budget),
         )
-        pairs = self._choose(task, np.random.default_rng(seed))
-        return _told(self.name, task, beliefs, pairs)
+        pairs = self._choose(task, np.random.default_rng(seed)) if may[:, most > 0].any() else []
+        if budget and not pairs:
+            raise infeasible(may, most)
+        self._check_kept(task, pairs)
+        return self._told(task, pairs)
 
     @abstractmethod
     def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:
         """Pairs of places of items and volunteers, in the order of decisions, within all limits of the round."""
 
+    def _check_kept(self, task: Round, pairs: list[Pair]) -> None:
+        """Raise if a policy asks more than it may."""
+        things, people = _columns(pairs)
+        loads = np.bincount(people, minlength=len(task.capacity))
+        wrong = ""
+        if len(pairs) > task.budget:
+            wrong = f"asks {len(pairs):,} questions with a budget of {task.budget:,}"
+        elif (loads > task.capacity).any():
+            worst = int((loads - task.capacity).argmax())
+            who = task.graph.volunteers.ids[task.volunteers[worst]]
+            wrong = f"asks {who!r} {loads[worst]:,} questions, who may get {task.capacity[worst]:,}"
+        elif not task.open[things, people].all():
+            wrong = "asks somebody about an item that they may not be asked about"
+        if wrong:
+            raise ResultError(f"The policy {self.name!r} {wrong}; its _choose must keep to the limits of the round.")
 
-def _codes(table: NodeTable, ids: Iterable[Hashable] | None) -> Array:
-    if ids is None:
-        return np.arange(len(table))
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise ParameterError(f"{table.kind}s={ids!r} must be several {table.kind}s, such as [...].")
-    codes = np.asarray(table.codes(list(ids)), dtype=np.int64)
-    if len(np.unique(codes)) < len(codes):
-        raise ParameterError(f"The {table.kind}s name one of them twice; name each once.")
-    return codes
+    def _told(self, task: Round, pairs: list[Pair]) -> Assignment:
+        """The assignment with what each question is expected to be worth, after those before it."""
+        view, known = task.outlook, dict[int, Knowledge]()
+        gains = []
+        for item, volunteer in pairs:
+            knowledge = known.setdefault(item, view.knowledge(item))
+            before = knowledge.gain.nats
+            view.ask(knowledge, item, volunteer)
+            gains.append(max(knowledge.gain.nats - before, 0.0))
+        things, people = _columns(pairs)
+        return Assignment(
+            volunteers=task.graph.volunteers.ids[task.volunteers[people]],
+            items=task.graph.items.ids[task.items[things]],
+            gain=np.array(gains, dtype=np.float64),
+            learning=view.learning(things, people),
+            cost=view.costs(things, people),
+            chance=np.broadcast_to(task.chance, task.open.shape)[things, people],
+            rates=(view.worth.information, view.worth.learning),
+            policy=self.name,
+        )
 
 
-def _open(graph: CrowdGraph, available: CrowdGraph | None, people: Array, things: Array) -> Array:
-    """Who may be asked about what, of shape (N, M)."""
-    allowed = ~_answered(graph, people, things)
+def _columns(pairs: list[Pair]) -> tuple[Array, Array]:
+    """The items and the volunteers of pairs."""
+    places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return places[:, 0], places[:, 1]
+
+
+def _available(
+    graph: CrowdGraph, available: CrowdGraph | Availability | None, people: Array, things: Array
+) -> tuple[Array, Array]:
+    """Who may be asked about what, of shape (N, M), and how likely they are to answer, of the same shape or (1, 1)."""
+    allowed, sure = ~answered(graph, people, things), np.ones((1, 1))
     if available is None:
-        return allowed
+        return allowed, sure
+    if isinstance(available, Availability):
+        chance = available.chance(volunteers=graph.volunteers.ids[people], items=graph.items.ids[things])
+        return allowed & (chance > 0), chance
     if not isinstance(available, CrowdGraph):
-        raise ParameterError(f"available= takes a CrowdGraph; got a {type(available).__name__}.")
+        raise ParameterError(f"available= takes an Availability or a CrowdGraph; got a {type(available).__name__}.")
     for kind in ("volunteer", "item"):
         check_same_ids("The graph of available=", available._table(kind).ids, graph._table(kind))
-    return allowed & _answered(available, people, things)
-
-
-def _answered(graph: CrowdGraph, people: Array, things: Array) -> Array:
-    """Who has answered what, of shape (N, M)."""
-    responses = graph.responses
-    places = {kind: np.full(len(nodes), -1) for kind, nodes in (("v", graph.volunteers), ("i", graph.items))}
-    places["v"][people], places["i"][things] = np.arange(len(people)), np.arange(len(things))
-    answered = responses.label >= 0
-    item, volunteer = places["i"][responses.item[answered]], places["v"][responses.volunteer[answered]]
-    both = (item >= 0) & (volunteer >= 0)
-    found = np.zeros((len(things), len(people)), dtype=bool)
-    found[item[both], volunteer[both]] = True
-    return found
-
-
-def _capacities(graph: CrowdGraph, people: Array, capacity: int | Mapping[Hashable, int]) -> Array:
-    if isinstance(capacity, Mapping):
-        for value in capacity.values():
-            check_whole("capacity", value, least=0)
-        given = np.zeros(len(graph.volunteers), dtype=np.int64)
-        given[graph.volunteers.table.codes(list(capacity))] = list(capacity.values())
-        return np.asarray(given[people])
-    check_whole("capacity", capacity, least=0)
-    return np.full(len(people), int(capacity))
-
-
-def _told(name: str, task: Round, beliefs: Beliefs, pairs: list[Pair]) -> Assignment:
-    """The assignment with what each question is expected to tell, after those before it."""
-    known: dict[int, Knowledge] = {}
-    gains = []
-    for item, volunteer in pairs:
-        knowledge = known.setdefault(item, Knowledge(task.probs[item], most_states=ENOUGH_STATES))
-        before = knowledge.gain.nats
-        knowledge.ask(task.confusion[volunteer])
-        gains.append(max(knowledge.gain.nats - before, 0.0))
-    things, people = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
-    rows = row_information(beliefs.concentration[task.volunteers[people]])
-    return Assignment(
-        volunteers=task.graph.volunteers.ids[task.volunteers[people]],
-        items=task.graph.items.ids[task.items[things]],
-        gain=np.array(gains, dtype=np.float64),
-        learning=(task.probs[things] * rows).sum(axis=1),
-        policy=name,
-    )
+    return allowed & answered(available, people, things), sure

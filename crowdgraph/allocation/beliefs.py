@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, sealed
+from crowdgraph.core.columns import Array, Sealed
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import NotAnnotatedError, ParameterError
 
-__all__ = ["Beliefs", "believed"]
+__all__ = ["Beliefs", "believed", "expected"]
 
 
 @dataclass(frozen=True, eq=False)
 class Beliefs(Sealed):
-    """Class probabilities of the items, of shape (N, J), and Dirichlets of the volunteers' confusion now, (V, J, L)."""
+    """Class probabilities, and Dirichlets of everybody's confusion now.
+
+    Attributes
+    ----------
+    item_probs, class_probs
+        The class probabilities of the items, of shape (N, J), and of an item nobody has seen, (J,).
+    concentration
+        The Dirichlets of the volunteers' confusion, of shape (V, J, L).
+    """
 
     item_probs: Array
+    class_probs: Array
     concentration: Array
 
-    @cached_property
+    @property
     def confusion(self) -> Array:
         """The probability that each volunteer gives each label to an item of each class, of shape (V, J, L)."""
-        return sealed(self.concentration / self.concentration.sum(axis=2, keepdims=True))
+        return expected(self.concentration)
+
+
+def expected(concentration: Array) -> Array:
+    """The means of Dirichlets along the last axis."""
+    return np.asarray(concentration / concentration.sum(axis=-1, keepdims=True))
 
 
 def believed(graph: CrowdGraph, fit: ModelFit | str | None = None) -> Beliefs:
@@ -47,4 +60,4 @@ def believed(graph: CrowdGraph, fit: ModelFit | str | None = None) -> Beliefs:
             f"The model {found.model!r} has no confusion matrices, so nobody knows what a volunteer would say; use "
             "IBCC, or DynIBCC where volunteers change."
         )
-    return Beliefs(np.asarray(found.item_probs), found.confusion.latest().concentration)
+    return Beliefs(found.item_probs, found.class_probs, found.confusion.latest().concentration)

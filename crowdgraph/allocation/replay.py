@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from crowdgraph.allocation.base import Policy
-from crowdgraph.core.campaign import Campaign
+from crowdgraph.allocation.retirement import Retirement
+from crowdgraph.allocation.sources import Recorded, Simulated, Source
+from crowdgraph.allocation.worth import Worth, amounts
+from crowdgraph.core.campaign import FIGURES, Campaign
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.columns import Array, sealed
 from crowdgraph.core.draws import drawn_seed
@@ -21,7 +23,8 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_seed, check_whole
 from crowdgraph.core.tables import ResponseTable
-from crowdgraph.errors import GoldError, ParameterError
+from crowdgraph.errors import GoldError, InfeasibleError, ParameterError
+from crowdgraph.evaluation.curves import calibration_error
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
 
@@ -30,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["offline", "simulate"]
 
-# How many times their equal share volunteers are asked at most between two updates.
-FAIR = 5
+# How many times their equal share volunteers are asked at most between two updates, and bins of stated certainty.
+FAIR, N_BINS = 5, 10
 
 
 def simulate(
@@ -43,6 +46,8 @@ def simulate(
     capacity: int | None = None,
     model: Model = IBCC(),  # noqa: B008 - models cannot be changed
     known: Iterable[Hashable] = (),
+    retirement: Retirement | None = None,
+    worth: Worth = Worth(),  # noqa: B008 - it cannot be changed
     seed: int | None = None,
     progress: bool = False,
 ) -> Campaign:
@@ -70,6 +75,11 @@ def simulate(
     known
         Items whose class the model knows from the beginning, such as experts have labelled; they do not count for
         accuracy.
+    retirement
+        When items are asked about no more; never if left out. The class of a retired item is settled. Known items do
+        not retire.
+    worth
+        What questions are worth, and what responses cost.
     seed
         The same seed gives the same campaign.
     progress
@@ -84,6 +94,7 @@ def simulate(
         policy,
         model,
         Pace(budget, update_every, capacity),
+        Rules(retirement, worth),
         decisions,
         progress=progress,
     )
@@ -98,6 +109,8 @@ def offline(
     capacity: int | None = None,
     model: Model = IBCC(),  # noqa: B008 - models cannot be changed
     known: Iterable[Hashable] = (),
+    retirement: Retirement | None = None,
+    worth: Worth = Worth(),  # noqa: B008 - it cannot be changed
     seed: int | None = None,
     progress: bool = False,
 ) -> Campaign:
@@ -110,7 +123,7 @@ def offline(
     ----------
     graph
         The recorded responses, with gold.
-    policy, update_every, capacity, model, known, seed, progress
+    policy, update_every, capacity, model, known, retirement, worth, seed, progress
         As for `simulate`.
     budget
         How many responses may be revealed; all if left out.
@@ -122,72 +135,8 @@ def offline(
     check_seed(seed)
     pace = Pace(len(graph.responses) if budget is None else budget, update_every, capacity)
     facts = Known(graph, graph.gold.codes, known)
-    return _led(facts, Recorded(graph), policy, model, pace, np.random.default_rng(seed), progress=progress)
-
-
-class Source(ABC):
-    """Where answers come from."""
-
-    available: CrowdGraph | None = None
-
-    @abstractmethod
-    def first(self, rng: np.random.Generator) -> list[tuple[int, int]]:
-        """One question about each item, to volunteers drawn at random, as codes of volunteers and items."""
-
-    @abstractmethod
-    def answer(self, volunteer: int, item: int) -> int:
-        """The label that a volunteer gives to an item, as codes."""
-
-
-class Simulated(Source):
-    """Answers as the true behaviour of a simulated crowd says."""
-
-    def __init__(self, crowd: SimulatedCrowd, rng: np.random.Generator) -> None:
-        self._truth, self._rng = crowd.truth, rng
-        self._rows = crowd.graph._rows_by_volunteer
-        self._asked = np.zeros(len(crowd.graph.volunteers), dtype=np.int64)
-
-    def first(self, rng: np.random.Generator) -> list[tuple[int, int]]:
-        """See `Source`; everybody is asked as often, or once more."""
-        n_volunteers, n_items = len(self._asked), len(self._truth.classes)
-        people = np.concatenate([rng.permutation(n_volunteers) for _ in range(-(-n_items // n_volunteers))])
-        return list(zip(people[:n_items].tolist(), rng.permutation(n_items).tolist(), strict=True))
-
-    def answer(self, volunteer: int, item: int) -> int:
-        """See `Source`."""
-        rows = self._rows.rows(volunteer)
-        if not len(rows):
-            raise ParameterError("A volunteer of the simulated crowd has no behaviour, having given no response.")
-        confusion = self._truth.confusion[rows[min(self._asked[volunteer], len(rows) - 1)]]
-        self._asked[volunteer] += 1
-        row = confusion[self._truth.classes[item]]
-        row = row + self._truth.difficulty[item] * (confusion.mean(axis=0) - row)
-        shared, own = self._truth.shared[self._truth.group[volunteer], item], self._rng.random()
-        chance = own if np.isnan(shared) else shared
-        return int((chance * row.sum() >= row.cumsum()[:-1]).sum())
-
-
-class Recorded(Source):
-    """Answers that were given."""
-
-    def __init__(self, graph: CrowdGraph) -> None:
-        responses = graph.responses
-        self.available = graph
-        self._labels: dict[tuple[int, int], int] = {}
-        rows = zip(responses.volunteer.tolist(), responses.item.tolist(), responses.label.tolist(), strict=True)
-        for volunteer, item, label in rows:
-            if label >= 0:
-                self._labels.setdefault((volunteer, item), label)
-
-    def first(self, rng: np.random.Generator) -> list[tuple[int, int]]:
-        """See `Source`."""
-        pairs = list(self._labels)
-        drawn = {pairs[place][1]: pairs[place] for place in rng.permutation(len(pairs))}
-        return [drawn[item] for item in rng.permutation(sorted(drawn)).tolist()]
-
-    def answer(self, volunteer: int, item: int) -> int:
-        """See `Source`."""
-        return self._labels[volunteer, item]
+    rules, rng = Rules(retirement, worth), np.random.default_rng(seed)
+    return _led(facts, Recorded(graph), policy, model, pace, rules, rng, progress=progress)
 
 
 class Known:
@@ -208,6 +157,7 @@ class Known:
         told[graph.items.codes(list(known))] = True
         if (truth[told] < 0).any():
             raise GoldError("known= names items whose class is not known; give gold for them, or leave them out.")
+        self._told = told
         self._scored = np.flatnonzero((truth >= 0) & ~told)
         if not len(self._scored):
             raise GoldError("known= names all items with gold, so none is left to tell how right a policy is.")
@@ -228,11 +178,25 @@ class Known:
         )
         return self.graph._with(responses=table)
 
-    def scores(self, item_probs: Array) -> tuple[float, float]:
-        """Accuracy and log loss among the items that the model was not told."""
+    def scores(self, item_probs: Array) -> tuple[float, float, float]:
+        """Accuracy, log loss and calibration error among the items that the model was not told."""
         probs = item_probs[self._scored]
         right = probs[np.arange(len(probs)), self._right]
-        return float((probs.argmax(axis=1) == self._right).mean()), float(-np.log(right.clip(1e-300)).mean())
+        return (
+            float((probs.argmax(axis=1) == self._right).mean()),
+            float(-np.log(right.clip(1e-300)).mean()),
+            calibration_error(self._right, probs, n_bins=N_BINS),
+        )
+
+    def may_retire(self, graph: CrowdGraph) -> Array:
+        """Which items may retire, of shape (N,): answered ones, and not those that tell how good volunteers are."""
+        answered = np.bincount(graph.responses.item, minlength=len(self._told)) > 0
+        return np.asarray(answered & ~self._told)
+
+    def wrong(self, classes: Array) -> float:
+        """The share of wrong ones among classes that were settled, of shape (N,), -1 for those that were not."""
+        settled = classes[self._scored] >= 0
+        return float((classes[self._scored] != self._right)[settled].mean()) if settled.any() else float("nan")
 
 
 @dataclass(frozen=True)
@@ -254,12 +218,20 @@ class Pace:
         return math.ceil(FAIR * self.update_every / max(n_volunteers, 1)) if self.capacity is None else self.capacity
 
 
+class Rules(NamedTuple):
+    """When items retire, and what questions are worth."""
+
+    retirement: Retirement | None
+    worth: Worth
+
+
 def _led(
     facts: Known,
     source: Source,
     policy: Policy,
     model: Model,
     pace: Pace,
+    rules: Rules,
     rng: np.random.Generator,
     *,
     progress: bool,
@@ -267,37 +239,67 @@ def _led(
     """Ask, learn, decide and ask again until the budget is spent or nobody is left to ask."""
     _check_policy(policy)
     volunteers, items = facts.graph.volunteers, facts.graph.items
+    payment, effort = (
+        amounts(rules.worth.payment, volunteers.table, "payment"),
+        amounts(rules.worth.effort, items.table, "effort"),
+    )
     rows: list[tuple[int, int, int]] = []
     figures: list[tuple[float, ...]] = []
+    settled, spent = np.full(len(items), -1), 0.0
     fit = None
     with progress_bar(f"Campaign, {policy.name}", shown=progress, total=pace.budget, unit="responses") as bar:
         asked = source.first(rng)[: pace.budget]
         while asked:
             rows += [(volunteer, item, source.answer(volunteer, item)) for volunteer, item in asked]
+            spent += sum(payment[volunteer] + effort[item] for volunteer, item in asked)
             bar.update(len(asked))
             view = facts.after(rows)
             fit = model.fit(view, seed=drawn_seed(rng), start=fit)
+            if rules.retirement is not None:
+                newly = rules.retirement.retired(fit.item_probs) & (settled < 0) & facts.may_retire(view)
+                settled[newly] = fit.item_probs[newly].argmax(axis=1)
             start = time.perf_counter()
-            chosen = policy.assign(
-                view.annotate(fit),
-                budget=min(pace.update_every, pace.budget - len(rows)),
-                capacity=pace.most(len(volunteers)),
-                available=source.available,
-                seed=drawn_seed(rng),
-            )
-            figures.append((len(rows), *facts.scores(fit.item_probs), time.perf_counter() - start))
-            asked = list(zip(volunteers.codes(chosen.volunteers), items.codes(chosen.items), strict=True))
-    spent, accuracy, log_loss, seconds = np.array(figures, dtype=np.float64).reshape(-1, 4).T
+            asked = _decided(policy, view.annotate(fit), source, pace, rules, settled, len(rows), drawn_seed(rng))
+            seconds = time.perf_counter() - start
+            done = (settled >= 0).sum()
+            figures.append((len(rows), *facts.scores(fit.item_probs), spent, done, facts.wrong(settled), seconds))
+    columns = np.array(figures, dtype=np.float64).reshape(-1, len(FIGURES)).T
     return Campaign(
         policy=policy.name,
-        spent=spent.astype(np.int64),
-        accuracy=accuracy,
-        log_loss=log_loss,
-        seconds=seconds,
         loads=np.bincount([row[0] for row in rows], minlength=len(volunteers)),
+        retired_items=items.ids[settled >= 0],
+        **dict(zip(FIGURES, columns, strict=True)),
     )
+
+
+def _decided(
+    policy: Policy,
+    graph: CrowdGraph,
+    source: Source,
+    pace: Pace,
+    rules: Rules,
+    settled: Array,
+    n_asked: int,
+    seed: int,
+) -> list[tuple[int, int]]:
+    """Whom the policy asks about what next, as codes; nobody if nothing is left to ask."""
+    budget = min(pace.update_every, pace.budget - n_asked)
+    try:
+        chosen = policy.assign(
+            graph,
+            budget=budget,
+            capacity=pace.most(len(graph.volunteers)),
+            retired=graph.items.ids[settled >= 0],
+            available=source.available,
+            worth=rules.worth,
+            seed=seed,
+        )
+    except InfeasibleError:
+        return []
+    people, things = graph.volunteers.table, graph.items.table
+    return list(zip(people.codes(chosen.volunteers).tolist(), things.codes(chosen.items).tolist(), strict=True))
 
 
 def _check_policy(policy: object) -> None:
     if not isinstance(policy, Policy):
-        raise ParameterError(f"policy= takes a policy, such as GreedyInformation(); got a {type(policy).__name__}.")
+        raise ParameterError(f"policy= takes a policy, such as GreedyValue(); got a {type(policy).__name__}.")

@@ -1,24 +1,57 @@
-"""The value of asking volunteers about items: what their labels would tell about the items, and about themselves."""
+"""The value of asking volunteers about items: what labels tell about items and volunteers, less what they cost."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from crowdgraph.allocation.beliefs import believed
-from crowdgraph.allocation.gain import MOST_STATES, Gain, coalition_gain, entropy
+from crowdgraph.allocation.gain import MOST_STATES, Gain, coalition_gain
+from crowdgraph.allocation.outlook import Outlook, outlook
+from crowdgraph.allocation.shared_errors import SharedErrors
+from crowdgraph.allocation.specialisation import Specialisation
+from crowdgraph.allocation.worth import Amount, Training, Worth
+from crowdgraph.core.assignment import Assignment
 from crowdgraph.core.columns import Array
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import check_whole
 from crowdgraph.errors import ParameterError
 
-__all__ = ["information_gain", "information_gain_bounds", "learning_gain"]
+__all__ = ["TotalValue", "cost", "information_gain", "information_gain_bounds", "learning_gain", "total_value"]
+
+
+class TotalValue(NamedTuple):
+    """What an assignment is worth, in nats, and of what that is the sum.
+
+    Attributes
+    ----------
+    information, learning
+        What its labels tell about the items, and about the volunteers, by their exchange rates.
+    cost
+        What they cost, by its exchange rate; never above zero.
+    """
+
+    information: float
+    learning: float
+    cost: float
+
+    @property
+    def total(self) -> float:
+        """The sum of the three."""
+        return self.information + self.learning + self.cost
 
 
 def information_gain(
-    graph: CrowdGraph, item: Hashable, coalition: Iterable[Hashable], *, fit: ModelFit | str | None = None
+    graph: CrowdGraph,
+    item: Hashable,
+    coalition: Iterable[Hashable],
+    *,
+    shared_errors: SharedErrors | None = None,
+    specialisation: Specialisation | None = None,
+    fit: ModelFit | str | None = None,
 ) -> float:
     r"""How much the labels of some volunteers are expected to tell about an item's class, in nats.
 
@@ -35,6 +68,11 @@ def information_gain(
         The item.
     coalition
         The volunteers who would be asked, each once.
+    shared_errors
+        How often communities decide alike, which makes several of a community tell less; see
+        `allocation.shared_errors`. If left out, everybody decides alone.
+    specialisation
+        What volunteers say of different kinds of items; see `allocation.specialisation`.
     fit
         The fit, or the name under which the graph carries it; the latest if left out.
 
@@ -47,7 +85,9 @@ def information_gain(
     >>> bool(0 < one < two < 2 * one)
     True
     """
-    return information_gain_bounds(graph, item, coalition, fit=fit).nats
+    return information_gain_bounds(
+        graph, item, coalition, shared_errors=shared_errors, specialisation=specialisation, fit=fit
+    ).nats
 
 
 def information_gain_bounds(
@@ -55,6 +95,8 @@ def information_gain_bounds(
     item: Hashable,
     coalition: Iterable[Hashable],
     *,
+    shared_errors: SharedErrors | None = None,
+    specialisation: Specialisation | None = None,
     fit: ModelFit | str | None = None,
     most_states: int = MOST_STATES,
 ) -> Gain:
@@ -62,20 +104,25 @@ def information_gain_bounds(
 
     Parameters
     ----------
-    graph, item, coalition, fit
+    graph, item, coalition, shared_errors, specialisation, fit
         As for `information_gain`.
     most_states
         How many posteriors are kept apart; more are slower and nearer.
     """
     check_whole("most_states", most_states, least=2)
-    beliefs = believed(graph, fit)
-    members = _members(graph, coalition)
-    place = graph.items.table.code(item)
-    return coalition_gain(beliefs.item_probs[place], beliefs.confusion[members], most_states=most_states)
+    worth = Worth(shared_errors=shared_errors, specialisation=specialisation)
+    members, place = _members(graph, coalition), _place(graph, item)
+    view = outlook(graph, believed(graph, fit), worth, volunteers=members, items=place)
+    return coalition_gain(view.probs[0], view.confusion[view.kind[0]], sharing=view.sharing, most_states=most_states)
 
 
 def learning_gain(
-    graph: CrowdGraph, volunteer: Hashable, item: Hashable, *, fit: ModelFit | str | None = None
+    graph: CrowdGraph,
+    volunteer: Hashable,
+    item: Hashable,
+    *,
+    training: Training | None = None,
+    fit: ModelFit | str | None = None,
 ) -> float:
     r"""How much a label would tell about the volunteer's own confusion, in nats, once the item's class is known.
 
@@ -90,6 +137,8 @@ def learning_gain(
         As for `information_gain`.
     volunteer
         The volunteer who would be asked.
+    training
+        How volunteers become better by answering, which is added; not at all if left out.
 
     Examples
     --------
@@ -102,19 +151,110 @@ def learning_gain(
     >>> bool(gains[0] > gains[1] > 0)
     True
     """
+    view = _pair(graph, volunteer, item, Worth(training=training), fit)
+    return float(view.learning(np.zeros(1, dtype=int), np.zeros(1, dtype=int))[0])
+
+
+def cost(
+    graph: CrowdGraph,
+    volunteer: Hashable,
+    item: Hashable,
+    *,
+    rate: float = 1.0,
+    payment: Amount = 1.0,
+    effort: Amount = 0.0,
+    fit: ModelFit | str | None = None,
+) -> float:
+    """What a response costs, in nats, never above zero: minus the rate times payment and effort.
+
+    Parameters
+    ----------
+    graph, volunteer, item, fit
+        As for `learning_gain`.
+    rate
+        How many nats a unit of payment or effort must bring to be worth it.
+    payment, effort
+        What a response costs, by volunteer and by item: one number for all, or one for each.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=20, seed=0).graph
+    >>> graph = graph.annotate(cg.IBCC().fit(graph))
+    >>> cg.allocation.value.cost(graph, "volunteer-00", "item-000", rate=0.1, payment=2.0)
+    -0.2
+    """
+    view = _pair(graph, volunteer, item, Worth(cost=rate, payment=payment, effort=effort), fit)
+    return float(view.costs(np.zeros(1, dtype=int), np.zeros(1, dtype=int))[0])
+
+
+def total_value(
+    graph: CrowdGraph,
+    assignments: Assignment | Iterable[tuple[Hashable, Hashable]],
+    *,
+    worth: Worth = Worth(),  # noqa: B008 - it cannot be changed
+    fit: ModelFit | str | None = None,
+) -> TotalValue:
+    r"""What an assignment is worth: the paper's sum over items of information, learning and cost of their coalitions.
+
+    .. math:: V(C_1, \dots, C_N) = \sum_i V_\text{object}(C_i) + V_\text{dm}(C_i) + V_\text{cost}(C_i)
+
+    What several labels tell about one volunteer is added up, as the paper does; together they tell a little less.
+
+    Parameters
+    ----------
+    graph, fit
+        As for `information_gain`.
+    assignments
+        An assignment, or pairs of a volunteer and an item.
+    worth
+        The exchange rates to nats.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=20, seed=0, gold=0.5).graph
+    >>> graph = graph.annotate(cg.IBCC().fit(graph))
+    >>> worth = cg.allocation.Worth(learning=0.5, cost=0.01)
+    >>> chosen = cg.allocation.GreedyValue().assign(graph, budget=10, worth=worth)
+    >>> parts = cg.allocation.value.total_value(graph, chosen, worth=worth)
+    >>> bool(abs(parts.total - chosen.value.sum()) < 1e-6), round(parts.cost, 9)
+    (True, -0.1)
+    """
+    volunteers, items = _pairs(graph, assignments)
+    whole = {"volunteers": np.arange(len(graph.volunteers)), "items": np.arange(len(graph.items))}
+    view = outlook(graph, believed(graph, fit), worth, **whole)
+    information = 0.0
+    for item in np.unique(items).tolist():
+        known = view.knowledge(item, most_states=MOST_STATES)
+        for volunteer in volunteers[items == item].tolist():
+            view.ask(known, item, volunteer)
+        information += known.gain.nats
+    return TotalValue(
+        worth.information * information,
+        worth.learning * float(view.learning(items, volunteers).sum()),
+        float(view.costs(items, volunteers).sum()),
+    )
+
+
+def _pair(graph: CrowdGraph, volunteer: Hashable, item: Hashable, worth: Worth, fit: ModelFit | str | None) -> Outlook:
+    """The outlook of one volunteer and one item."""
     beliefs = believed(graph, fit)
-    rows = beliefs.concentration[graph.volunteers.table.code(volunteer)]
-    return float(beliefs.item_probs[graph.items.table.code(item)] @ row_information(rows))
+    who = np.array([graph.volunteers.table.code(volunteer)])
+    return outlook(graph, beliefs, worth, volunteers=who, items=_place(graph, item))
 
 
-def row_information(concentration: Array) -> Array:
-    """The information between a label and the Dirichlet row that it is drawn from, for rows on the last axis."""
-    from scipy.special import digamma
+def _place(graph: CrowdGraph, item: Hashable) -> Array:
+    return np.array([graph.items.table.code(item)])
 
-    total = concentration.sum(axis=-1, keepdims=True)
-    mean = concentration / total
-    expected = (mean * (digamma(total + 1) - digamma(concentration + 1))).sum(axis=-1)
-    return np.asarray(np.maximum(entropy(mean) - expected, 0.0))
+
+def _pairs(graph: CrowdGraph, assignments: Iterable[tuple[Hashable, Hashable]]) -> tuple[Array, Array]:
+    """The codes of volunteers and items."""
+    pairs = list(assignments)
+    if len(set(pairs)) < len(pairs):
+        raise ParameterError("The assignments ask somebody twice about the same item; name each pair once.")
+    volunteers = graph.volunteers.table.codes([volunteer for volunteer, _ in pairs])
+    return np.asarray(volunteers), np.asarray(graph.items.table.codes([item for _, item in pairs]))
 
 
 def _members(graph: CrowdGraph, coalition: Iterable[Hashable]) -> Array:

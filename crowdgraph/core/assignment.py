@@ -26,7 +26,13 @@ class Assignment(Sealed):
     gain
         How much each label is expected to tell about its item, in nats, after those decided before it, of shape (A,).
     learning
-        How much it is expected to tell about the volunteer, in nats, of shape (A,).
+        How much it is expected to tell about the volunteer, and to teach, in nats, of shape (A,).
+    cost
+        What it costs, in nats, never above zero, of shape (A,).
+    chance
+        How likely each question is to be answered, of shape (A,).
+    rates
+        How many nats what is told of the item, and what is learned, are worth.
     policy
         What decided.
     """
@@ -35,6 +41,9 @@ class Assignment(Sealed):
     items: Array
     gain: Array
     learning: Array
+    cost: Array
+    chance: Array
+    rates: tuple[float, float]
     policy: str
 
     def __post_init__(self) -> None:
@@ -45,7 +54,7 @@ class Assignment(Sealed):
             raise ResultError("An assignment asks somebody twice about the same item.")
         for name, value in (("volunteers", volunteers), ("items", items)):
             object.__setattr__(self, name, frozen(value))
-        for name in ("gain", "learning"):
+        for name in ("gain", "learning", "cost", "chance"):
             checked = real_array(name, getattr(self, name), shape=(len(volunteers),))
             object.__setattr__(self, name, checked)
 
@@ -54,6 +63,20 @@ class Assignment(Sealed):
 
     def __iter__(self) -> Iterator[tuple[Hashable, Hashable]]:
         return iter(zip(self.volunteers.tolist(), self.items.tolist(), strict=True))
+
+    @property
+    def value(self) -> Array:
+        """What each label is worth if it is given, in nats, of shape (A,): what it tells and teaches, less its cost."""
+        information, learning = self.rates
+        return sealed(information * self.gain + learning * self.learning + self.cost)
+
+    @property
+    def others(self) -> list[tuple[Hashable, ...]]:
+        """Who else is asked about the same item in this assignment, for each question."""
+        asked: dict[Hashable, list[Hashable]] = {}
+        for volunteer, item in self:
+            asked.setdefault(item, []).append(volunteer)
+        return [tuple(other for other in asked[item] if other != volunteer) for volunteer, item in self]
 
     @property
     def already(self) -> Array:
@@ -78,5 +101,5 @@ class Assignment(Sealed):
         people, things = len(set(self.volunteers.tolist())), len(set(self.items.tolist()))
         return (
             f"Assignment({self.policy}: {len(self):,} questions to {people:,} volunteers about {things:,} items; "
-            f"{self.gain.sum():.3g} nats expected)"
+            f"worth {self.value.sum():.3g} nats)"
         )

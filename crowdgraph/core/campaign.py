@@ -10,7 +10,10 @@ import numpy as np
 from crowdgraph.core.columns import Array, Sealed, frozen
 from crowdgraph.errors import ParameterError, ResultError
 
-__all__ = ["Campaign"]
+__all__ = ["FIGURES", "Campaign"]
+
+# What is told at each update.
+FIGURES = ("spent", "accuracy", "log_loss", "calibration", "cost", "n_retired", "retired_error", "seconds")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,23 +29,37 @@ class Campaign(Sealed):
     accuracy, log_loss
         The share of items whose most probable class is right, and the mean of minus the log probability of the right
         class, at each update, both of shape (T,).
+    calibration
+        The expected calibration error: how far stated certainty is from the share that is right, of shape (T,).
+    cost
+        What the responses so far cost, in units of payment and effort, of shape (T,).
+    n_retired, retired_error
+        How many items were retired, and the share of them whose settled class is wrong (NaN if none), of shape (T,).
     seconds
         How long each decision took, for all questions until the next update, of shape (T,); the last is 0.
     loads
         How many responses each volunteer gave, of shape (V,).
+    retired_items
+        The items that were retired in the end.
     """
 
     policy: str
     spent: Array
     accuracy: Array
     log_loss: Array
+    calibration: Array
+    cost: Array
+    n_retired: Array
+    retired_error: Array
     seconds: Array
     loads: Array
+    retired_items: Array
 
     def __post_init__(self) -> None:
-        for name in ("spent", "accuracy", "log_loss", "seconds", "loads"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
-        lengths = {name: len(getattr(self, name)) for name in ("spent", "accuracy", "log_loss", "seconds")}
+        for name in (*FIGURES, "loads", "retired_items"):
+            whole = np.int64 if name in {"spent", "n_retired"} else None
+            object.__setattr__(self, name, frozen(np.asarray(getattr(self, name), dtype=whole)))
+        lengths = {name: len(getattr(self, name)) for name in FIGURES}
         if len(set(lengths.values())) > 1:
             raise ResultError(f"A campaign needs as many figures as updates; got {lengths}.")
         if (np.diff(self.spent) < 0).any():
@@ -74,7 +91,8 @@ class Campaign(Sealed):
     def __repr__(self) -> str:
         if not len(self.spent):
             return f"Campaign({self.policy}: nothing was asked)"
+        retired = f", {self.n_retired[-1]:,} items retired" if self.n_retired[-1] else ""
         return (
             f"Campaign({self.policy}: {self.spent[-1]:,} responses, accuracy {self.accuracy[-1]:.3f}, log loss "
-            f"{self.log_loss[-1]:.3f})"
+            f"{self.log_loss[-1]:.3f}{retired})"
         )

@@ -12,9 +12,21 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from crowdgraph.core.columns import Array, listed
-from crowdgraph.errors import TimeError, one_of
+from crowdgraph.core.settings import is_number
+from crowdgraph.errors import ParameterError, TimeError, one_of
 
-__all__ = ["Clock", "ClockKind", "Moment", "is_finite", "is_sorted", "iso_datetime", "ticks", "zone_info"]
+__all__ = [
+    "Clock",
+    "ClockKind",
+    "Moment",
+    "is_finite",
+    "is_sorted",
+    "iso_datetime",
+    "length_in_ticks",
+    "ticks",
+    "ticks_a_second",
+    "zone_info",
+]
 
 ClockKind = Literal["order", "number", "datetime"]
 EPOCH = dt.datetime(1970, 1, 1)
@@ -158,6 +170,30 @@ def iso_datetime(text: str) -> tuple[dt.datetime, int]:
 def ticks(times: Array) -> Array:
     """Times as plain numbers; datetimes as how many of their units lie after 1970."""
     return times.view(np.int64) if times.dtype.kind == "M" else times
+
+
+def length_in_ticks(name: str, length: object, clock: Clock, times: Array) -> float:
+    """A length of time that a user gives as `name`, in ticks of times of a clock: a timedelta, or a number."""
+    if clock.kind == "datetime":
+        if not isinstance(length, dt.timedelta | np.timedelta64):
+            raise TimeError(
+                f"{name}={length!r} has no unit, and the graph's times are datetimes; give a timedelta, such as "
+                "datetime.timedelta(days=30)."
+            )
+        found = float(np.timedelta64(length) / np.timedelta64(1, "s")) * ticks_a_second(times)
+    elif not is_number(length):
+        counted = "row numbers" if clock.kind == "order" else "numbers"
+        raise TimeError(f"{name}={length!r} must be a number, since the graph's times are {counted}.")
+    else:
+        found = float(length)  # type: ignore[arg-type]
+    if not 0 < found < np.inf:
+        raise ParameterError(f"{name}={length!r} must be longer than nothing, and finite.")
+    return found
+
+
+def ticks_a_second(times: Array) -> int:
+    """How many ticks a second has, for datetimes; 1 for other times."""
+    return UNITS[np.datetime_data(times.dtype)[0]] if times.dtype.kind == "M" else 1
 
 
 def _number(moment: Moment, kind: ClockKind) -> float | int:

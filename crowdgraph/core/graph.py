@@ -14,6 +14,7 @@ from crowdgraph.core.columns import Array, FrozenMapping, Grouping, grouped, sam
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.findings import Findings
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.network import VolunteerNetwork
@@ -444,6 +445,30 @@ class CrowdGraph:
             )
         where = f"The annotation {name!r} has no" if name is not None else "This graph carries no"
         return NotAnnotatedError(f"{where} {lacking}. Make one and assign: graph = graph.annotate(result).")
+
+    # Health
+
+    def diagnose(self, *, progress: bool = False) -> Findings:
+        """What a careful look at the data finds: gaps, bots, repeats, rare labels, parts that cannot be compared, ...
+
+        Each finding tells what was found with its numbers, why it matters and what to do; the worst come first. They
+        are hints to look at, made to be silent about crowds that are in order.
+
+        Parameters
+        ----------
+        progress
+            Whether to show a progress bar.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(gold=0, seed=0).graph
+        >>> [finding.name for finding in graph.diagnose().at_least("note")]
+        ['no gold']
+        """
+        from crowdgraph.diagnosis import diagnose
+
+        return diagnose(self, progress=progress)
 
     # Doors out
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdgraph.core.columns import Array, Sealed, sealed
 from crowdgraph.errors import NotAnnotatedError, ParameterError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["Influence", "without"]
+__all__ = ["Influence", "leave_out", "without"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -99,7 +100,12 @@ def without(graph: CrowdGraph, volunteer: Hashable | None, item: Hashable | None
         gone &= graph.responses.item == graph.items.table.code(item)
     if not gone.any():
         raise ParameterError(f"There is no response with volunteer={volunteer!r} and item={item!r} in the graph.")
-    kept = np.ones(len(graph.items), dtype=bool)
-    if volunteer is None and item is not None:
-        kept[graph.items.table.code(item)] = False
-    return graph._with(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(kept))
+    forgotten = [] if volunteer is not None or item is None else [graph.items.table.code(item)]
+    return leave_out(graph, gone, forgotten=forgotten)
+
+
+def leave_out(graph: CrowdGraph, gone: Array, *, forgotten: ArrayLike = ()) -> CrowdGraph:
+    """The graph without the responses of a mask, of shape (R,), and without the gold of some items, as codes."""
+    known = np.ones(len(graph.items), dtype=bool)
+    known[np.asarray(forgotten, dtype=np.int64)] = False
+    return graph._with(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(known))

@@ -13,6 +13,7 @@ from crowdgraph.core.columns import Array, Sealed, sealed
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.influence import leave_out
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_seed, check_whole
 from crowdgraph.dynamics.over_time import Fits, Following, MakeNetwork, check_parts
@@ -144,12 +145,9 @@ def _compared(
     gone = np.isin(graph.responses.item, items)
     if not gone.any():
         raise ParameterError("Nobody answered these items, so there is nothing that they could have done.")
-    known = np.ones(len(graph.items), dtype=bool)
-    known[items] = False
-    rest = graph.responses.table.take(np.flatnonzero(~gone))
     following = Following(graph, network, detector, restarts=0)
     fits = Fits(graph, model, hindsight=False, compare_starts=True)
-    for view in (graph._with(responses=rest, gold=graph.gold.where(known)), graph._with()):
+    for view in (leave_out(graph, gone, forgotten=items), graph._with()):
         rng = np.random.default_rng(seed)
         following.add(view, fits.of(view, rng), rng)
     if reasons := [reason for reason in (step.reason for step in following.steps) if reason]:

@@ -8,27 +8,35 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core.assignment import Assignment
+from crowdgraph.core.availability import Availability
 from crowdgraph.core.behaviour import behaviour
-from crowdgraph.core.campaign import Campaign
+from crowdgraph.core.campaign import FIGURES, Campaign
 from crowdgraph.core.changes import Leg, confusion_legs
 from crowdgraph.core.columns import Array, id_array, is_null, object_array
-from crowdgraph.core.communities import Communities
+from crowdgraph.core.communities import Communities, main_community
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack, Correct
+from crowdgraph.core.counterfactual import Counterfactual
+from crowdgraph.core.findings import Finding, Findings
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.influence import Influence
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.training import TrainingPlan
 from crowdgraph.errors import ParameterError, one_of
 from crowdgraph.io.columns import Coded, Timed, native_frame
 
 __all__ = [
     "assignment_frame",
+    "availability_frame",
     "campaign_frame",
     "changes_frame",
     "communities_frame",
     "confusion_frame",
+    "counterfactual_frame",
     "described_communities",
+    "evidence_frame",
+    "findings_frame",
     "fit_frame",
     "influence_frame",
     "lifelines_frame",
@@ -36,6 +44,7 @@ __all__ = [
     "network_frame",
     "predicted_frame",
     "track_frame",
+    "training_frame",
     "volunteers_frame",
 ]
 
@@ -103,16 +112,24 @@ def volunteers_frame(fit: ModelFit, *, level: float, correct: Correct | None, ki
 
 def influence_frame(influence: Influence, *, kind: str) -> Any:
     """One row for each item: its most probable class with and without, and the change of every class's probability."""
-    change = influence.item_change
+    columns = _side_by_side(influence.fit, {"without": influence.without}, influence.item_change)
+    return native_frame(columns, kind=kind)
+
+
+def counterfactual_frame(counterfactual: Counterfactual, *, kind: str) -> Any:
+    """One row for each item: its most probable class as it was and as it would have been, and when it retired."""
+    found = counterfactual
+    more = {"retired_at": found.retired_at}
+    return _frame_or_text(_side_by_side(found.fit, {"instead": found.other}, found.item_change, **more), kind=kind)
+
+
+def _side_by_side(fit: ModelFit, other: Mapping[str, ModelFit], change: Array, **more: Array) -> dict[str, Any]:
+    """Items, those that change most first: both classes, the change of every class's probability, and more columns."""
     order = np.argsort(-np.abs(change).max(axis=1), kind="stable")
-    names = id_array(influence.fit.classes)
-    columns: dict[str, Array | Coded | Timed] = {
-        "item": influence.fit.items[order],
-        "class": Coded(influence.fit.item_probs[order].argmax(axis=1), names),
-        "without": Coded(influence.without.item_probs[order].argmax(axis=1), names),
-    }
-    changes = {f"change of p({name})": change[order, code] for code, name in enumerate(influence.fit.classes)}
-    return native_frame({**columns, **changes}, kind=kind)
+    names = id_array(fit.classes)
+    best = {name: Coded(one.item_probs[order].argmax(axis=1), names) for name, one in {"class": fit, **other}.items()}
+    changes = {f"change of p({name})": change[order, code] for code, name in enumerate(fit.classes)}
+    return {"item": fit.items[order], **best, **changes, **{name: column[order] for name, column in more.items()}}
 
 
 def confusion_frame(track: ConfusionTrack, *, kind: str) -> Any:
@@ -164,17 +181,42 @@ def assignment_frame(assignment: Assignment, *, kind: str) -> Any:
         "item": assignment.items,
         "gain": assignment.gain,
         "learning": assignment.learning,
+        "cost": assignment.cost,
+        "chance": assignment.chance,
+        "value": assignment.value,
         "already": assignment.already,
+        "others": object_array([", ".join(map(str, others)) for others in assignment.others]),
         "policy": object_array([assignment.policy] * len(assignment)),
     }
     return _frame_or_text(columns, kind=kind)
 
 
+def availability_frame(availability: Availability, *, kind: str) -> Any:
+    """One row for each volunteer, the most likely to be active first."""
+    order = np.argsort(-availability.active, kind="stable")
+    columns = {
+        "volunteer": availability.volunteers[order],
+        "active": availability.active[order],
+        "finishes": availability.finishes[order],
+        "community": main_community(availability.participation)[order],
+    }
+    return _frame_or_text(columns, kind=kind)
+
+
+def training_frame(plan: TrainingPlan, *, kind: str) -> Any:
+    """One row for each volunteer who would gain, those who would gain most first."""
+    names = ("community", "information", "better", "gain", "n_responses")
+    listed = {
+        name: object_array(", ".join(map(str, row)) for row in getattr(plan, name)) for name in ("teachers", "common")
+    }
+    numbers = {name: getattr(plan, name) for name in names}
+    return _frame_or_text({"volunteer": plan.volunteers, **numbers, **listed}, kind=kind)
+
+
 def campaign_frame(campaign: Campaign, *, kind: str) -> Any:
     """One row for each update of a campaign."""
-    names = ("spent", "accuracy", "log_loss", "seconds")
     columns = {"policy": object_array([campaign.policy] * len(campaign.spent))}
-    return _frame_or_text({**columns, **{name: getattr(campaign, name) for name in names}}, kind=kind)
+    return _frame_or_text({**columns, **{name: getattr(campaign, name) for name in FIGURES}}, kind=kind)
 
 
 def track_frame(track: CommunityTrack, *, kind: str) -> Any:
@@ -294,3 +336,17 @@ def network_frame(network: VolunteerNetwork, *, kind: str) -> Any:
     left, right, weights = network.edges()
     ends = {"volunteer": Coded(left, network.ids), "neighbour": Coded(right, network.ids)}
     return native_frame({**ends, "weight": weights}, kind=kind)
+
+
+def findings_frame(findings: Findings, *, kind: str) -> Any:
+    """One row for each finding of the data doctor."""
+    words = ("severity", "topic", "name", "what", "why", "advice", "subject")
+    columns = {word: object_array(getattr(finding, word) for finding in findings) for word in words}
+    n_ids = np.array([len(finding.ids) for finding in findings], dtype=np.int64)
+    return _frame_or_text({**columns, "n_ids": n_ids}, kind=kind)
+
+
+def evidence_frame(finding: Finding, *, kind: str) -> Any:
+    """One row for each id that a finding concerns."""
+    columns = {name: np.asarray(column) for name, column in finding.evidence.items()}
+    return _frame_or_text({finding.subject: finding.ids, **columns}, kind=kind)

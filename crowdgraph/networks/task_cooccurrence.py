@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.clock import UNITS, ticks
+from crowdgraph.core.clock import length_in_ticks, ticks
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.settings import is_number
-from crowdgraph.errors import ParameterError, TimeError
+from crowdgraph.errors import ParameterError
 from crowdgraph.networks.meetings import Meetings
 from crowdgraph.networks.volunteers import experienced
 
@@ -100,29 +99,8 @@ def _kept(graph: CrowdGraph, answers: Array, half_life: Any) -> Array:
     if half_life is None:
         return np.ones(len(answers))
     counted = ticks(graph.responses.time).astype(np.float64)
-    return np.asarray(0.5 ** ((counted[-1] - counted[answers]) / (2 * _in_ticks(graph, half_life))))
-
-
-def _in_ticks(graph: CrowdGraph, half_life: Any) -> float:
-    """A half-life in ticks of the graph's times."""
-    clock, times = graph.responses.clock, graph.responses.time
-    if clock.kind == "datetime":
-        if not isinstance(half_life, dt.timedelta | np.timedelta64):
-            raise TimeError(
-                f"half_life={half_life!r} has no unit, and the graph's times are datetimes; give a timedelta, such as "
-                "datetime.timedelta(days=30)."
-            )
-        length = float(np.timedelta64(half_life) / np.timedelta64(1, "s")) * UNITS[np.datetime_data(times.dtype)[0]]
-    elif not is_number(half_life):
-        raise TimeError(
-            f"half_life={half_life!r} must be a number, since the graph's times are "
-            + ("row numbers." if clock.kind == "order" else "numbers.")
-        )
-    else:
-        length = float(half_life)
-    if not 0 < length < np.inf:
-        raise ParameterError(f"half_life={half_life!r} must be longer than nothing.")
-    return length
+    life = length_in_ticks("half_life", half_life, graph.responses.clock, graph.responses.time)
+    return np.asarray(0.5 ** ((counted[-1] - counted[answers]) / (2 * life)))
 
 
 def _checked_prior(prior: Any) -> tuple[float, float]:

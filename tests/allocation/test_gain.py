@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from crowdgraph.allocation.gain import Knowledge, coalition_gain, single_gains
-from crowdgraph.allocation.value import row_information
+from crowdgraph.allocation.gain import Knowledge, Sharing, coalition_gain, row_information, single_gains
 
 
 @st.composite
@@ -48,6 +47,66 @@ def test_gain_is_that_of_all_labels(case):
     found = coalition_gain(*case)
     assert found.error == 0
     assert_allclose(found.nats, enumerated(*case), atol=1e-10)
+
+
+def drawn_together(confusion, labels, j):
+    """The probability that one uniform draw gives everybody their label."""
+    low, high = 0.0, 1.0
+    for k, label in enumerate(labels):
+        low, high = max(low, confusion[k, j, :label].sum()), min(high, confusion[k, j, : label + 1].sum())
+    return max(high - low, 0.0)
+
+
+def enumerated_together(probs, confusion, community, chance):
+    """As `enumerated`, where each community with its chance decides by one draw."""
+    gain = entropy(probs)
+    for labels in product(range(confusion.shape[2]), repeat=len(confusion)):
+        joint = list(probs)
+        for j in range(len(probs)):
+            for one in set(community):
+                members = [k for k, theirs in enumerate(community) if theirs == one]
+                share = chance[one] if one >= 0 else 0.0
+                alone = np.prod([confusion[k, j, labels[k]] for k in members])
+                joint[j] *= (1 - share) * alone + share * drawn_together(
+                    confusion[members], [labels[k] for k in members], j
+                )
+        total = sum(joint)
+        if total > 1e-300:
+            gain -= total * entropy([part / total for part in joint])
+    return gain
+
+
+@given(cases(), st.lists(st.integers(-1, 1), min_size=4, max_size=4), st.tuples(*[st.sampled_from([0, 0.3, 1])] * 2))
+@settings(max_examples=80)
+def test_shared_errors_are_those_of_all_labels(case, community, chance):
+    probs, confusion = case
+    sharing = Sharing(np.array(community[: len(confusion)], dtype=np.int64), np.array(chance))
+    found = coalition_gain(probs, confusion, sharing=sharing)
+    assert found.error == 0
+    assert_allclose(found.nats, enumerated_together(probs, confusion, sharing.community.tolist(), chance), atol=1e-10)
+    # One more volunteer, without asking; and with few posteriors kept apart.
+    known = Knowledge(probs, chances=sharing.chance)
+    for row, theirs in zip(confusion[:-1], sharing.community[:-1], strict=True):
+        known.ask(row, int(theirs))
+    further = known.further(confusion, sharing.community)
+    if len(confusion):
+        assert_allclose(known.gain.nats + further[-1], found.nats, atol=1e-10)
+    few = coalition_gain(probs, confusion, sharing=sharing, most_states=4)
+    assert few.nats <= found.nats + 1e-10
+    assert found.nats <= few.nats + few.error + 1e-10
+
+
+def test_those_who_err_together_tell_less():
+    probs, confusion = np.array([0.5, 0.5]), np.tile([[0.8, 0.2], [0.2, 0.8]], (3, 1, 1))
+    community = np.array([0, 0, 1])
+    alone, some, all_of_it = (
+        coalition_gain(probs, confusion, sharing=Sharing(community, np.array([chance, 0.0]))).nats
+        for chance in (0.0, 0.5, 1.0)
+    )
+    assert alone == pytest.approx(coalition_gain(probs, confusion).nats)
+    assert alone > some > all_of_it
+    # Two who always say the same tell what one of them does.
+    assert all_of_it == pytest.approx(coalition_gain(probs, confusion[1:]).nats)
 
 
 @given(cases(most=6), st.sampled_from([2, 3, 8, 30]))

@@ -1,20 +1,43 @@
 """Policies: nobody is asked too much or twice, greedy is as good as it promises, and bad input is told."""
 
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.optimize import linear_sum_assignment
 
 import crowdgraph as cg
-from crowdgraph.allocation import Assignment, GreedyInformation, MostUncertain, OldestFirst, RandomPolicy, value
+from crowdgraph.allocation import (
+    Assignment,
+    CommunitiesFirst,
+    GreedyValue,
+    MostUncertain,
+    OldestFirst,
+    OptimalMatching,
+    Policy,
+    RandomPolicy,
+    Worth,
+    availability,
+    value,
+)
 from crowdgraph.allocation.base import Round
-from crowdgraph.allocation.gain import ENOUGH_STATES, coalition_gain, entropy
-from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError, UnknownIdError
+from crowdgraph.allocation.gain import ENOUGH_STATES, coalition_gain, entropy, single_gains
+from crowdgraph.allocation.outlook import Outlook
+from crowdgraph.errors import InfeasibleError, NotAnnotatedError, ParameterError, ResultError, UnknownIdError
 
-POLICIES = [RandomPolicy(), OldestFirst(), MostUncertain(), GreedyInformation()]
+POLICIES = [
+    RandomPolicy(),
+    OldestFirst(),
+    MostUncertain(),
+    GreedyValue(per_item=None),
+    CommunitiesFirst(),
+    OptimalMatching(),
+]
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +47,19 @@ def graph():
         cg.simulate.Group(name="poor", confusion=[[0.6, 0.4], [0.4, 0.6]]),
     ]
     crowd = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=500, groups=groups, gold=0.3, seed=0).graph
-    return crowd.annotate(cg.IBCC().fit(crowd))
+    crowd = crowd.annotate(cg.IBCC().fit(crowd))
+    groups = cg.Communities(
+        ids=crowd.volunteers.ids,
+        participation=np.eye(2)[np.arange(20) % 2],
+        modularity=0.0,
+        method="every other one",
+    )
+    return crowd.annotate(groups)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-@given(budget=st.integers(0, 150), capacity=st.integers(0, 6), seed=st.integers(0, 100), some=st.integers(1, 20))
-@settings(max_examples=12)
+@given(budget=st.integers(0, 150), capacity=st.integers(1, 6), seed=st.integers(0, 100), some=st.integers(1, 20))
+@settings(max_examples=8, deadline=None)
 def test_limits_are_kept(graph, policy, budget, capacity, seed, some):
     people, things = graph.volunteers.ids[:some].tolist(), graph.items.ids[::2].tolist()
     found = policy.assign(graph, budget=budget, volunteers=people, items=things, capacity=capacity, seed=seed)
@@ -44,7 +74,7 @@ def test_limits_are_kept(graph, policy, budget, capacity, seed, some):
     loads = [sum(who == one for who, _ in pairs) for one in people]
     assert max(loads) <= capacity
     # As many as can be: budget, or nobody with capacity has an item left.
-    if len(pairs) < budget:
+    if len(pairs) < budget and not isinstance(policy, OptimalMatching):
         for one, load in zip(people, loads, strict=True):
             rest = {what for what in things if (one, what) not in answered} - {
                 what for who, what in pairs if who == one
@@ -55,7 +85,7 @@ def test_limits_are_kept(graph, policy, budget, capacity, seed, some):
 
 
 def test_what_each_question_tells_adds_up(graph):
-    found = GreedyInformation().assign(graph, budget=40, capacity=5)
+    found = GreedyValue(per_item=None).assign(graph, budget=40, capacity=5)
     for item in set(found.items.tolist()):
         members = [who for who, what in found if what == item]
         told = found.gain[[what == item for _, what in found]].sum()
@@ -66,7 +96,11 @@ def test_what_each_question_tells_adds_up(graph):
     expected = [value.learning_gain(graph, who, what) for who, what in found]
     assert_allclose(found.learning, expected)
     frame = found.to_frame()
-    assert frame.columns.tolist() == ["volunteer", "item", "gain", "learning", "already", "policy"]
+    assert frame.columns.tolist() == [
+        *("volunteer", "item", "gain", "learning", "cost", "chance", "value", "already", "others", "policy")
+    ]
+    for row, who, what in zip(frame["others"], found.volunteers, found.items, strict=True):
+        assert row == ", ".join(other for other, same in found if same == what and other != who)
     assert frame["already"].tolist() == [
         sum(what == other for other in found.items[:place]) for place, what in enumerate(found.items)
     ]
@@ -74,7 +108,7 @@ def test_what_each_question_tells_adds_up(graph):
 
 
 def test_greedy_asks_the_good_about_the_uncertain(graph):
-    found = GreedyInformation().assign(graph, budget=10, capacity=10)
+    found = GreedyValue(per_item=None).assign(graph, budget=10, capacity=10)
     skill = graph.confusion().latest().accuracy()
     chosen = graph.volunteers.table.codes(found.volunteers.tolist())
     assert skill[chosen].mean() > np.median(skill)
@@ -86,9 +120,18 @@ def small_round(rng, *, n_items, n_volunteers, capacity, budget):
         graph=None,
         volunteers=np.arange(n_volunteers),
         items=np.arange(n_items),
-        probs=rng.dirichlet([0.7, 0.7], n_items),
-        confusion=rng.dirichlet([0.5, 0.5, 0.5], (n_volunteers, 2)),
+        outlook=Outlook(
+            worth=Worth(),
+            probs=rng.dirichlet([0.7, 0.7], n_items),
+            kind=np.zeros(n_items, dtype=int),
+            confusion=rng.dirichlet([0.5, 0.5, 0.5], (1, n_volunteers, 2)),
+            sharing=None,
+            growth=np.zeros((n_volunteers, 2)),
+            payment=np.zeros(n_volunteers),
+            effort=np.zeros(n_items),
+        ),
         open=rng.random((n_items, n_volunteers)) < 0.8,
+        chance=np.ones((1, 1)),
         capacity=np.full(n_volunteers, capacity),
         budget=budget,
     )
@@ -96,17 +139,20 @@ def small_round(rng, *, n_items, n_volunteers, capacity, budget):
 
 def worth(task, pairs):
     return sum(
-        coalition_gain(task.probs[item], task.confusion[[v for i, v in pairs if i == item]]).nats
+        coalition_gain(task.outlook.probs[item], task.outlook.confusion[0, [v for i, v in pairs if i == item]]).nats
         for item in range(len(task.items))
     )
 
 
-def best(task, *, budget):
+def best(task, *, budget, per_item=99):
     """The most that any feasible set of questions tells, by trying all."""
     everything = [tuple(map(int, pair)) for pair in np.argwhere(task.open)]
     ways = (some for size in range(budget + 1) for some in combinations(everything, size))
     fine = (
-        some for some in ways if all(sum(v == one for _, v in some) <= task.capacity[one] for one in task.volunteers)
+        some
+        for some in ways
+        if all(sum(v == one for _, v in some) <= task.capacity[one] for one in task.volunteers)
+        and all(sum(i == one for i, _ in some) <= per_item for one in task.items)
     )
     return max(worth(task, some) for some in fine)
 
@@ -116,12 +162,158 @@ def test_greedy_keeps_its_promises(seed):
     rng = np.random.default_rng(seed)
     # One item and a limit on the number of volunteers: 1 - 1/e.
     task = small_round(rng, n_items=1, n_volunteers=6, capacity=1, budget=3)
-    pairs = GreedyInformation()._choose(task, rng)
+    pairs = GreedyValue(per_item=None)._choose(task, rng)
     assert worth(task, pairs) >= (1 - 1 / np.e) * best(task, budget=3) - 1e-12
     # Capacities: one half.
     task = small_round(rng, n_items=3, n_volunteers=3, capacity=1, budget=9)
-    pairs = GreedyInformation()._choose(task, rng)
+    pairs = GreedyValue(per_item=None)._choose(task, rng)
     assert worth(task, pairs) >= best(task, budget=3) / 2 - 1e-12
+    # The same with one question about each item.
+    task = small_round(rng, n_items=4, n_volunteers=3, capacity=1, budget=3)
+    pairs = GreedyValue()._choose(task, rng)
+    assert len({item for item, _ in pairs}) == len(pairs)
+    assert worth(task, pairs) >= best(task, budget=3, per_item=1) / 2 - 1e-12
+
+
+def test_greedy_may_take_a_dear_question_first():
+    # Less cost nothing is promised: of two questions about one item, greedy takes the one of most value, after which
+    # the cheaper ones, together worth more, are not worth their cost.
+    task = small_round(np.random.default_rng(0), n_items=1, n_volunteers=5, capacity=1, budget=5)
+    confusion = np.array([[[0.9, 0.1], [0.1, 0.9]], *[[[0.85, 0.15], [0.15, 0.85]]] * 4])
+    gains = single_gains(np.array([[0.5, 0.5]]), confusion)[0]
+    # The first costs so much that it is worth just more than one of the others.
+    cheap = 0.1
+    payment = np.array([gains[0] - gains[1] + cheap - 1e-6, *[cheap] * 4])
+    view = replace(
+        task.outlook, worth=Worth(cost=1.0), probs=np.array([[0.5, 0.5]]), confusion=confusion[None], payment=payment
+    )
+    task = replace(task, outlook=view, open=np.ones((1, 5), dtype=bool))
+    pairs = GreedyValue(per_item=None)._choose(task, np.random.default_rng(0))
+
+    def less_cost(members):
+        return coalition_gain(view.probs[0], confusion[list(members)]).nats - payment[list(members)].sum()
+
+    found = less_cost([who for _, who in pairs])
+    assert pairs[0] == (0, 0)
+    assert found < max(less_cost(some) for size in range(6) for some in combinations(range(5), size)) - 1e-3
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimal_round_is_the_best_of_all(seed):
+    rng = np.random.default_rng(seed)
+    n_items, n_volunteers, capacity, budget = ((4, 3, 1, 9), (4, 3, 2, 2), (3, 4, 1, 3), (5, 2, 2, 3))[seed % 4]
+    task = small_round(rng, n_items=n_items, n_volunteers=n_volunteers, capacity=capacity, budget=budget)
+    found = OptimalMatching()._choose(task, rng)
+    assert len({item for item, _ in found}) == len(found) <= budget
+    assert max(np.bincount([who for _, who in found])) <= capacity
+    assert all(task.open[pair] for pair in found)
+    assert_allclose(worth(task, found), best(task, budget=min(budget, n_items), per_item=1), atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300)])
+@pytest.mark.parametrize("budget", [7, 60, 5_000])
+def test_large_rounds_equal_the_assignment_of_scipy(shape, budget):
+    # With capacity one and exactly so many pairs, by dummies: all others go with a dummy for free.
+    rng = np.random.default_rng(budget)
+    task = small_round(rng, n_items=shape[0], n_volunteers=shape[1], capacity=1, budget=budget)
+    values = np.where(task.open, task.outlook.first(), -1e3)
+    n_items, n_volunteers = shape
+    size = min(budget, *shape)
+    padded = np.zeros((n_items + n_volunteers - size,) * 2)
+    padded[:n_items, :n_volunteers] = values
+    padded[n_items:, n_volunteers:] = -1e6
+    rows, columns = linear_sum_assignment(padded, maximize=True)
+    expected = padded[rows, columns].sum()
+    found = OptimalMatching()._choose(task, rng)
+    assert_allclose(sum(values[pair] for pair in found), expected, rtol=1e-9)
+
+
+def test_communities_stand_for_their_members(graph):
+    found = CommunitiesFirst().assign(graph, budget=12, capacity=3)
+    groups = graph.communities()
+    means = groups.mean_confusion(graph.confusion().latest())
+    gains = single_gains(graph.item_probs(), means)
+    # The first question is the best of communities and items, one of whose members may be asked.
+    who, what = next(iter(found))
+    community = groups.assignment[graph.volunteers.table.code(who)]
+    assert gains[graph.items.table.code(what), community] == pytest.approx(gains.max())
+    assert CommunitiesFirst(communities=groups).assign(graph, budget=12, capacity=3).items.tolist() == (
+        found.items.tolist()
+    )
+
+
+def test_costs_end_what_is_not_worth_them(graph):
+    free = GreedyValue(per_item=None).assign(graph, budget=100, capacity=20)
+    rate = float(np.sort(free.gain)[50])
+    dear = GreedyValue(per_item=None).assign(graph, budget=100, capacity=20, worth=Worth(cost=rate))
+    assert len(dear) < len(free)
+    assert (dear.value >= 0).all()
+    assert_allclose(dear.cost, -rate)
+    # Whoever is cheaper is asked more.
+    payment = {who: 0.1 if place % 2 else 1.0 for place, who in enumerate(graph.volunteers.ids.tolist())}
+    mixed = GreedyValue(per_item=None).assign(graph, budget=40, capacity=20, worth=Worth(cost=rate, payment=payment))
+    assert np.mean([payment[who] < 1 for who, _ in mixed]) > np.mean([payment[who] < 1 for who, _ in free])
+    with pytest.raises(InfeasibleError, match="worth what it costs"):
+        GreedyValue(per_item=None).assign(graph, budget=5, worth=Worth(cost=100.0))
+
+
+def test_the_likely_are_asked(graph):
+    likely = availability(graph)
+    for policy in POLICIES:
+        found = policy.assign(graph, budget=5, available=likely, seed=0)
+        places = graph.volunteers.table.codes(found.volunteers.tolist())
+        everyone = likely.chance(volunteers=graph.volunteers.ids, items=found.items)
+        assert_allclose(found.chance, everyone[np.arange(len(found)), places])
+    chosen = GreedyValue(per_item=None).assign(graph, budget=5, available=likely)
+    alone = GreedyValue(per_item=None).assign(graph, budget=5)
+    assert (chosen.chance * chosen.value).sum() >= (
+        likely.chance(alone.volunteers, alone.items).diagonal() * alone.value
+    ).sum() - 1e-12
+
+
+def test_loads_count_what_was_given(graph):
+    given = np.bincount(graph.responses.volunteer, minlength=20)
+    found = GreedyValue(per_item=None).assign(graph, budget=200, capacity=50, load=int(np.median(given)) + 2)
+    asked = np.bincount(graph.volunteers.table.codes(found.volunteers.tolist()), minlength=20)
+    assert ((asked == 0) | (given + asked <= np.median(given) + 2)).all()
+    assert asked.sum() > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Greedy(Policy):
+    pairs: tuple[tuple[int, int], ...]
+    name: ClassVar[str] = "too much"
+
+    def _choose(self, task, rng):
+        return list(self.pairs)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (((0, 0), (1, 0)), "asks 'volunteer-00' 2 questions, who may get 1"),
+        (((0, 0), (0, 1), (0, 2), (0, 3)), "4 questions with a budget of 3"),
+    ],
+)
+def test_policies_must_keep_to_their_limits(graph, pairs, message):
+    with pytest.raises(ResultError, match=message):
+        Greedy(pairs=pairs).assign(graph, budget=3)
+    known = graph.items.ids[graph.responses.item[0]], graph.volunteers.ids[graph.responses.volunteer[0]]
+    places = graph.items.table.code(known[0]), graph.volunteers.table.code(known[1])
+    with pytest.raises(ResultError, match="may not be asked about"):
+        Greedy(pairs=(places,)).assign(graph, budget=3)
+
+
+def test_why_nothing_can_be_asked(graph):
+    with pytest.raises(InfeasibleError, match="all are retired"):
+        GreedyValue(per_item=None).assign(graph, budget=5, retired=graph.items.ids)
+    with pytest.raises(InfeasibleError, match="capacity left"):
+        GreedyValue(per_item=None).assign(graph, budget=5, capacity=0)
+    with pytest.raises(InfeasibleError, match="no volunteers"):
+        GreedyValue(per_item=None).assign(graph, budget=5, volunteers=[])
+    with pytest.raises(InfeasibleError, match="available= leaves nobody"):
+        GreedyValue(per_item=None).assign(graph, budget=5, available=graph)
+    assert len(GreedyValue(per_item=None).assign(graph, budget=0, capacity=0)) == 0
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -138,7 +330,7 @@ def test_the_queue_gives_the_best_question_each_time(seed):
         if not free:
             break
         chosen.append(max(free, key=lambda pair: worth(task, [*chosen, pair])))
-    found = GreedyInformation()._choose(task, rng)
+    found = GreedyValue(per_item=None)._choose(task, rng)
     assert_allclose(worth(task, found), worth(task, chosen), atol=1e-10)
 
 
@@ -146,9 +338,13 @@ def test_orders_of_simple_policies(graph):
     uncertain = MostUncertain().assign(graph, budget=60, capacity=60, seed=0)
     doubt = entropy(graph.item_probs())[graph.items.table.codes(uncertain.items.tolist())]
     assert np.diff(doubt.round(9)).max() <= 0
-    oldest = OldestFirst().assign(graph, budget=60, capacity=60, seed=0)
-    first = [graph.responses.item.tolist().index(code) for code in graph.items.table.codes(oldest.items.tolist())]
-    assert first == sorted(first)
+    oldest = OldestFirst(enough=9).assign(graph, budget=60, capacity=60, seed=0)
+    places = graph.items.table.codes(oldest.items.tolist())
+    first = [graph.responses.item.tolist().index(code) for code in places]
+    done = [graph.items.n_responses[code] >= 9 for code in places]
+    assert list(zip(done, first, strict=True)) == sorted(zip(done, first, strict=True))
+    assert True in done
+    assert False in done
     assert list(RandomPolicy().assign(graph, budget=60, seed=0)) != list(
         RandomPolicy().assign(graph, budget=60, seed=1)
     )
@@ -168,11 +364,19 @@ def test_orders_of_simple_policies(graph):
         ({"fit": "nothing"}, NotAnnotatedError, "fit a model"),
         ({"fit": 3}, ParameterError, "got a int"),
         ({"seed": -1}, ParameterError, "seed"),
+        ({"load": -1}, ParameterError, "load"),
+        ({"volunteers": ["volunteer-00"], "capacity": 0}, ParameterError, "'volunteer-00', who may not be asked more"),
+        ({"volunteers": ["volunteer-00"], "load": 1}, ParameterError, "capacity or load leave nothing"),
+        ({"items": ["item-00"], "retired": ["item-00"]}, ParameterError, "1 that are retired, such as 'item-00'"),
+        ({"retired": ["nothing"]}, UnknownIdError, "nothing"),
+        ({"available": 3}, ParameterError, "takes an Availability or a CrowdGraph; got a int"),
+        ({"worth": 3}, ParameterError, "takes a Worth; got a int"),
+        ({"worth": Worth(payment={"volunteer-00": 1.0})}, ParameterError, "lacks 'volunteer-01'"),
     ],
 )
 def test_bad_input_is_told(graph, options, error, message):
     with pytest.raises(error, match=message):
-        GreedyInformation().assign(graph, **{"budget": 5, **options})
+        GreedyValue(per_item=None).assign(graph, **{"budget": 5, **options})
 
 
 def test_a_graph_without_a_fit_says_which_model_to_fit(graph):
@@ -190,8 +394,33 @@ def test_a_graph_without_a_fit_says_which_model_to_fit(graph):
         value.information_gain(graph, "item-00", "volunteer-00")
 
 
+def test_those_who_are_not_available_are_named(graph):
+    who = graph.volunteers.ids[graph.responses.volunteer[0]]
+    what = graph.items.ids[graph.responses.item[0]]
+    with pytest.raises(ParameterError, match="not available for any of the items"):
+        GreedyValue(per_item=None).assign(graph, budget=1, volunteers=[who], items=[what])
+
+
+def test_settings_are_checked():
+    with pytest.raises(ParameterError, match="per_item"):
+        GreedyValue(per_item=0)
+    with pytest.raises(ParameterError, match="enough"):
+        OldestFirst(enough=0)
+    with pytest.raises(ParameterError, match="communities= takes"):
+        CommunitiesFirst(communities=3)
+
+
 def test_assignments_are_checked():
-    good = {"volunteers": ["a", "b"], "items": [1, 1], "gain": [0.1, 0.1], "learning": [0.0, 0.0], "policy": "p"}
+    good = {
+        "volunteers": ["a", "b"],
+        "items": [1, 1],
+        "gain": [0.1, 0.1],
+        "learning": [0.0, 0.0],
+        "cost": [0.0, 0.0],
+        "chance": [1.0, 1.0],
+        "rates": (1.0, 0.0),
+        "policy": "p",
+    }
     assert Assignment(**good).already.tolist() == [0, 1]
     for changes in ({"items": [1]}, {"volunteers": ["a", "a"]}, {"gain": [0.1]}, {"learning": [0.0, np.nan]}):
         with pytest.raises(ResultError):

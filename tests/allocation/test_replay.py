@@ -1,12 +1,15 @@
 """Campaigns: only what was revealed is known, answers are the true ones, and good policies need fewer of them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.allocation import Campaign, GreedyInformation, MostUncertain, RandomPolicy, replay
-from crowdgraph.allocation.replay import Recorded, Simulated
+from crowdgraph.allocation import Campaign, GreedyValue, MostUncertain, RandomPolicy, Retirement, Worth, replay
+from crowdgraph.allocation.sources import Recorded, Simulated
+from crowdgraph.core.campaign import FIGURES
 from crowdgraph.errors import GoldError, ParameterError, ResultError
 
 
@@ -24,7 +27,7 @@ def test_greedy_needs_far_fewer_responses_than_chance():
     made = crowd(0)
     random, greedy = (
         replay.simulate(made, policy, budget=2_000, update_every=100, seed=0)
-        for policy in (RandomPolicy(), GreedyInformation())
+        for policy in (RandomPolicy(), GreedyValue())
     )
     assert greedy.spent_until(0.95) < 0.6 * random.spent_until(0.95)
     assert greedy.gini > random.gini
@@ -32,7 +35,7 @@ def test_greedy_needs_far_fewer_responses_than_chance():
     assert greedy.accuracy[0] == random.accuracy[0]
     assert greedy.spent[0] == 200
     assert greedy.spent[-1] == 2_000 == greedy.loads.sum()
-    assert "greedy information: 2,000 responses" in repr(greedy)
+    assert "greedy value: 2,000 responses" in repr(greedy)
 
 
 def test_campaigns_repeat():
@@ -61,13 +64,13 @@ def test_only_recorded_answers_are_revealed():
     for row in range(0, len(graph.responses), 97):
         volunteer, item = int(graph.responses.volunteer[row]), int(graph.responses.item[row])
         assert source.answer(volunteer, item) == graph.responses.label[row]
-    whole = replay.offline(graph, GreedyInformation(), update_every=200, seed=0)
+    whole = replay.offline(graph, GreedyValue(), update_every=200, seed=0)
     assert whole.spent[-1] == len(graph.responses)
     assert_array_equal(whole.loads, graph.volunteers.n_responses)
     # After everything is revealed the order of revealing does not matter.
     other = replay.offline(graph, RandomPolicy(), update_every=200, seed=0)
     assert_allclose(whole.accuracy[-1], other.accuracy[-1], atol=0.01)
-    part = replay.offline(graph, GreedyInformation(), budget=500, update_every=200, seed=0)
+    part = replay.offline(graph, GreedyValue(), budget=500, update_every=200, seed=0)
     assert part.spent.tolist() == [200, 400, 500]
     assert_array_equal(part.accuracy[:2], whole.accuracy[:2])
 
@@ -83,26 +86,65 @@ def test_the_model_sees_no_gold():
     assert certain.accuracy[-1] < 1
 
 
+def made(policy="p", *, spent, accuracy, **others):
+    """A campaign of which only some figures matter."""
+    figures = {name: np.zeros(len(spent)) for name in FIGURES}
+    figures |= {"spent": spent, "accuracy": accuracy, "loads": [30], "retired_items": [], **others}
+    return Campaign(policy=policy, **figures)
+
+
+def test_campaigns_tell_their_figures_of_retired_items():
+    rule = Retirement(threshold=0.99)
+    worth = Worth(payment=2.0, effort=0.5)
+    known = crowd(1)
+    told = replay.simulate(known, GreedyValue(), budget=900, retirement=rule, worth=worth, seed=0)
+    assert_allclose(told.cost, 2.5 * told.spent)
+    assert (np.diff(told.n_retired) >= 0).all()
+    assert 0 < told.n_retired[-1] == len(told.retired_items)
+    # The settled class is that of the moment of retirement; of well-known items few are wrong.
+    assert 0 <= told.retired_error[-1] < 0.1
+    assert (told.calibration >= 0).all()
+    assert (told.calibration <= 1).all()
+    assert "items retired" in repr(told)
+    frame = told.to_frame()
+    assert frame.columns.tolist() == ["policy", *FIGURES]
+
+
+def test_known_items_do_not_retire():
+    made = crowd(1)
+    known = made.graph.items.ids[:50]
+    told = replay.simulate(made, RandomPolicy(), budget=600, retirement=Retirement(threshold=0.6), known=known, seed=0)
+    assert len(told.retired_items) > 100
+    assert not set(told.retired_items) & set(known)
+
+
+def test_retired_items_are_asked_about_no_more():
+    class Watched(RandomPolicy):
+        def _choose(self, task, rng):
+            asked.append(set(task.items.tolist()))
+            return super()._choose(task, rng)
+
+    asked = []
+    told = replay.simulate(crowd(1), Watched(), budget=900, retirement=Retirement(threshold=0.95), seed=0)
+    for before, after in pairwise(asked):
+        assert after <= before
+    assert len(asked[-1]) < len(asked[0])
+    assert told.n_retired[-1] >= len(crowd(1).graph.items) - len(asked[-1])
+
+
 def test_campaigns_tell_their_figures():
-    made = Campaign(
-        policy="p",
-        spent=[10, 20, 30, 40],
-        accuracy=[0.9, 0.7, 0.9, 0.95],
-        log_loss=[1, 1, 1, 1],
-        seconds=[0, 0, 0, 0],
-        loads=[0, 0, 0, 40],
-    )
-    assert made.spent_until(0.9) == 30
-    assert made.spent_until(0.5) == 10
-    assert made.spent_until(0.99) == float("inf")
-    assert made.gini == 0.75
-    assert len(made.to_frame()) == 4
+    told = made(spent=[10, 20, 30, 40], accuracy=[0.9, 0.7, 0.9, 0.95], loads=[0, 0, 0, 40])
+    assert told.spent_until(0.9) == 30
+    assert told.spent_until(0.5) == 10
+    assert told.spent_until(0.99) == float("inf")
+    assert told.gini == 0.75
+    assert len(told.to_frame()) == 4
     with pytest.raises(ParameterError, match="accuracy"):
-        made.spent_until(2)
+        told.spent_until(2)
     with pytest.raises(ResultError, match="as many"):
-        Campaign(policy="p", spent=[1], accuracy=[], log_loss=[1], seconds=[0], loads=[1])
+        made(spent=[1], accuracy=[])
     with pytest.raises(ResultError, match="fall"):
-        Campaign(policy="p", spent=[2, 1], accuracy=[1, 1], log_loss=[1, 1], seconds=[0, 0], loads=[1])
+        made(spent=[2, 1], accuracy=[1, 1])
 
 
 @pytest.mark.parametrize(
@@ -134,23 +176,16 @@ def test_without_gold_nobody_can_tell():
 
 
 def test_pictures_show_means_and_bands():
-    def made(policy, shift):
-        return Campaign(
-            policy=policy,
-            spent=[10, 20 + shift, 30],
-            accuracy=[0.5, 0.7 + shift / 100, 0.9],
-            log_loss=[1, 1, 1],
-            seconds=[0, 0, 0],
-            loads=[30],
-        )
+    def told(policy, shift):
+        return made(policy, spent=[10, 20 + shift, 30], accuracy=[0.5, 0.7 + shift / 100, 0.9])
 
-    ax = cg.plot.campaign([made("a", 0), made("a", 2), made("b", 0)])
+    ax = cg.plot.campaign([told("a", 0), told("a", 2), told("b", 0)])
     first, second = ax.lines
     assert_array_equal(first.get_xdata(), [10, 20, 22, 30])
     assert_allclose(first.get_ydata(), [0.5, 0.6, 0.71, 0.9])
     assert_allclose(second.get_ydata(), [0.5, 0.7, 0.9])
     assert len(ax.collections) == 1
-    assert cg.plot.campaign(made("a", 0), score="log_loss").get_ylabel() == "log loss"
+    assert cg.plot.campaign(told("a", 0), score="log_loss").get_ylabel() == "log loss"
     for wrong, message in (([], "no campaigns"), ([3], "Campaign")):
         with pytest.raises(ParameterError, match=message):
             cg.plot.campaign(wrong)

@@ -5,47 +5,127 @@ import pytest
 from science.real import load
 
 import crowdgraph as cg
-from crowdgraph.allocation import GreedyInformation, MostUncertain, RandomPolicy, replay
+from crowdgraph.allocation import (
+    CommunitiesFirst,
+    GreedyValue,
+    MostUncertain,
+    OldestFirst,
+    RandomPolicy,
+    Worth,
+    replay,
+    shared_errors,
+)
 
 pytestmark = pytest.mark.science
 
-POLICIES = [RandomPolicy(), MostUncertain(), GreedyInformation()]
+# The default policy is the last.
+POLICIES = [RandomPolicy(), OldestFirst(), MostUncertain(), GreedyValue()]
+DEFAULT = GreedyValue.name
 
 
-def mixed(seed):
+def mixed(seed, **options):
     kinds = {"good": (0.3, 0.92), "fair": (0.4, 0.75), "poor": (0.3, 0.55)}
     groups = [
         cg.simulate.Group(name=name, share=share, confusion=[[right, 1 - right], [1 - right, right]])
         for name, (share, right) in kinds.items()
     ]
-    return cg.simulate.crowd(n_volunteers=60, n_items=500, n_responses=6_000, groups=groups, seed=seed)
+    sizes = {"n_volunteers": 60, "n_items": 500, "n_responses": 6_000}
+    return cg.simulate.crowd(groups=groups, seed=seed, **{**sizes, **options})
+
+
+def planted(crowd):
+    """The groups as communities."""
+    return cg.Communities(
+        ids=crowd.graph.volunteers.ids,
+        participation=np.eye(len(crowd.truth.group_names))[crowd.truth.group],
+        modularity=0.0,
+        method="planted",
+    )
+
+
+def told(title, spent):
+    """A table of how many responses each policy needs."""
+    print(f"\n{title}\n| policy | median | from | to | of random |\n|---|--:|--:|--:|--:|")
+    for name, values in spent.items():
+        share = np.median(values) / np.median(spent["random"])
+        print(f"| {name} | {np.median(values):,.0f} | {min(values):,.0f} | {max(values):,.0f} | {share:.2f} |")
+    return np.median(spent[DEFAULT]) / np.median(spent["random"])
 
 
 def test_simulated_crowds_of_mixed_skill():
-    spent = {policy.name: [] for policy in POLICIES}
+    spent, accuracy = ({policy.name: [] for policy in POLICIES} for _ in range(2))
     for seed in range(20):
         crowd = mixed(seed)
         for policy in POLICIES:
             campaign = replay.simulate(crowd, policy, budget=6_000, update_every=200, seed=seed)
             spent[policy.name].append(campaign.spent_until(0.95))
-    print("\n| policy | responses until 95 % are right, median | from | to | of random |\n|---|--:|--:|--:|--:|")
-    for name, values in spent.items():
-        share = np.median(np.array(values) / np.array(spent["random"]))
-        print(f"| {name} | {np.median(values):,.0f} | {min(values):,.0f} | {max(values):,.0f} | {share:.2f} |")
-    assert np.median(np.array(spent["greedy information"]) / np.array(spent["random"])) <= 0.55
+            accuracy[policy.name].append(np.interp(np.arange(500, 6_001, 100), campaign.spent, campaign.accuracy))
+    assert told("simulated: responses until 95 % are right", spent) <= 0.55
+    ahead = np.array(accuracy[DEFAULT]) - np.array(accuracy["random"])
+    mean, error = ahead.mean(axis=0), ahead.std(axis=0, ddof=1) / np.sqrt(len(ahead))
+    worst = (mean + 2 * error).argmin()
+    print(
+        f"least ahead of random after {500 + 100 * worst:,} responses: {mean[worst]:+.4f} (standard error "
+        f"{error[worst]:.4f})"
+    )
+    # Not worse at any budget, beyond noise: three standard errors, since 56 budgets are looked at.
+    assert (mean + 3 * error >= 0).all()
+
+
+def test_current_skill_beats_static_skill_where_volunteers_change():
+    kinds = {"static": cg.IBCC(), "current": cg.DynIBCC(noise_scale=3.0)}
+    scores = {name: [] for name in kinds}
+    for seed in range(10):
+        crowd = mixed(seed, drift="step", n_responses=[100] * 60)
+        for name, model in kinds.items():
+            campaign = replay.simulate(crowd, GreedyValue(), budget=5_000, update_every=250, model=model, seed=seed)
+            late = campaign.spent >= 2_000
+            scores[name].append((campaign.accuracy[late].mean(), campaign.log_loss[late].mean()))
+    print("\ndrift: mean from 2,000 responses on\n| skill | accuracy | log loss |\n|---|--:|--:|")
+    for name, values in scores.items():
+        print(f"| {name} | {np.mean(values, axis=0)[0]:.4f} | {np.mean(values, axis=0)[1]:.4f} |")
+    ahead = np.array(scores["current"])[:, 0] - np.array(scores["static"])[:, 0]
+    print(f"ahead in {(ahead > 0).sum()} of {len(ahead)} crowds, by {ahead.mean():.4f}")
+    assert ahead.mean() > 2 * ahead.std(ddof=1) / np.sqrt(len(ahead))
+
+
+def test_what_knowing_of_shared_errors_brings():
+    """Printed, not asserted: knowing who errs together is off by default."""
+    scores = {"alone": [], "shared": [], "communities first": []}
+    for seed in range(5):
+        crowd = mixed(seed, shared_errors=0.5, gold=0.3)
+        graph = crowd.graph.annotate(cg.IBCC().fit(crowd.graph))
+        known = graph.items.ids[graph.gold.known]
+        careful = Worth(shared_errors=shared_errors(graph, planted(crowd)))
+        ways = {
+            "alone": (GreedyValue(per_item=3), Worth()),
+            "shared": (GreedyValue(per_item=3), careful),
+            "communities first": (CommunitiesFirst(communities=planted(crowd)), careful),
+        }
+        for name, (policy, worth) in ways.items():
+            campaign = replay.simulate(
+                crowd, policy, budget=4_000, update_every=500, worth=worth, known=known, seed=seed
+            )
+            scores[name].append((campaign.accuracy[-1], campaign.log_loss[-1]))
+    print("\nshared errors: at the end\n| way | accuracy | log loss |\n|---|--:|--:|")
+    for name, values in scores.items():
+        print(f"| {name} | {np.mean(values, axis=0)[0]:.4f} | {np.mean(values, axis=0)[1]:.4f} |")
 
 
 @pytest.mark.parametrize("name", ["bluebird", "act_sp_amt", "cti_sentiment"])
 @pytest.mark.filterwarnings("ignore")
 def test_recorded_crowds(name):
     graph = load(name)
-    spent = {policy.name: [] for policy in POLICIES}
+    policies = [policy for policy in POLICIES if not isinstance(policy, OldestFirst)]
+    spent, nearly = ({policy.name: [] for policy in policies} for _ in range(2))
     for seed in range(20):
-        for policy in POLICIES:
+        for policy in policies:
             campaign = replay.offline(graph, policy, update_every=max(len(graph.items) // 2, 20), seed=seed)
-            spent[policy.name].append(campaign.spent_until(0.99 * campaign.accuracy[-1]))
-    print(f"\n{name}: responses until accuracy stays within 1 % of the final one ({campaign.accuracy[-1]:.3f})")
-    print("| policy | median | from | to | of random |\n|---|--:|--:|--:|--:|")
-    for policy, values in spent.items():
-        share = np.median(values) / np.median(spent["random"])
-        print(f"| {policy} | {np.median(values):,.0f} | {min(values):,.0f} | {max(values):,.0f} | {share:.2f} |")
+            final = campaign.accuracy[-1]
+            spent[policy.name].append(campaign.spent_until(0.99 * final))
+            nearly[policy.name].append(campaign.spent_until(0.98 * final))
+    share = told(f"{name}: responses until accuracy stays at 99 % of the final one ({final:.3f}) or more", spent)
+    told(f"{name}: the same for 98 %", nearly)
+    # Of bluebird's 108 items 96 are right in the end, and 99 % of that is again 96: see docs/allocation.rst.
+    if name != "bluebird":
+        assert share <= 0.8

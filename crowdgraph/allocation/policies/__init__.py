@@ -1,8 +1,10 @@
-"""Ways to decide who is asked about what next, one in each file."""
+"""Policies, one in each file."""
 
-from crowdgraph.allocation.policies.greedy import GreedyInformation
+from crowdgraph.allocation.policies.communities import CommunitiesFirst
+from crowdgraph.allocation.policies.greedy import GreedyValue
+from crowdgraph.allocation.policies.matching import OptimalMatching
 from crowdgraph.allocation.policies.oldest import OldestFirst
 from crowdgraph.allocation.policies.random import RandomPolicy
 from crowdgraph.allocation.policies.uncertain import MostUncertain
 
-__all__ = ["GreedyInformation", "MostUncertain", "OldestFirst", "RandomPolicy"]
+__all__ = ["CommunitiesFirst", "GreedyValue", "MostUncertain", "OldestFirst", "OptimalMatching", "RandomPolicy"]

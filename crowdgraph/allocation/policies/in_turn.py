@@ -25,8 +25,8 @@ def in_turn(task: Round, items: Iterable[int], volunteers: Array) -> list[Pair]:
             able = volunteers[free[item, volunteers] & (left[volunteers] > 0)]
             if not len(able) or len(pairs) == task.budget:
                 continue
-            # Those who have most left come first, so that questions are spread evenly.
-            chosen = int(able[np.argmax(left[able])])
+            # Those who have most left and are likely to answer come first, so that questions are spread evenly.
+            chosen = int(able[np.argmax(left[able] * task.chances(item)[able])])
             pairs.append((item, chosen))
             left[chosen] -= 1
             free[item, chosen] = False

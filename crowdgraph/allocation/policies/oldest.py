@@ -9,23 +9,35 @@ import numpy as np
 
 from crowdgraph.allocation.base import Pair, Policy, Round
 from crowdgraph.allocation.policies.in_turn import in_turn
+from crowdgraph.core.settings import check_whole
 
 __all__ = ["OldestFirst"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OldestFirst(Policy):
-    """The items that have been there longest first, to random volunteers.
+    """The items that have been there longest first, until they have enough answers, to random volunteers.
 
-    An item is there from its first response on; those that nobody has answered come last, in the graph's order.
+    An item is there from its first response on; those that nobody has answered come after those that have been, in the
+    graph's order.
+
+    Parameters
+    ----------
+    enough
+        Items with so many answers come last.
     """
 
+    enough: int = 10
     name: ClassVar[str] = "oldest first"
+
+    def __post_init__(self) -> None:
+        check_whole("enough", self.enough)
 
     def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:
         responses = task.graph.responses
         first = np.full(len(task.graph.items), len(responses))
         # In reverse, so that the first response is what remains.
         first[responses.item[::-1]] = np.arange(len(responses))[::-1]
-        order = np.argsort(first[task.items], kind="stable")
+        answers = np.bincount(responses.item, minlength=len(first))
+        order = np.lexsort((first[task.items], answers[task.items] >= self.enough))
         return in_turn(task, order.tolist(), rng.permutation(len(task.volunteers)))

@@ -23,5 +23,5 @@ class MostUncertain(Policy):
     def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:
         # Of equally uncertain ones, as all are at the beginning, a random one.
         ties = rng.random(len(task.items))
-        order = np.lexsort((ties, -entropy(task.probs).round(9)))
+        order = np.lexsort((ties, -entropy(task.outlook.probs).round(9)))
         return in_turn(task, order.tolist(), rng.permutation(len(task.volunteers)))

@@ -1,0 +1,175 @@
+"""What would have come out without some volunteers, or had items been retired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crowdgraph.allocation.retirement import Retirement, are_answered, update_ends
+from crowdgraph.core.columns import Array
+from crowdgraph.core.counterfactual import Counterfactual
+from crowdgraph.core.draws import drawn_seed
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.gold import Gold
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.influence import leave_out
+from crowdgraph.core.progress import progress_bar
+from crowdgraph.core.settings import check_bool, check_seed
+from crowdgraph.errors import ParameterError
+from crowdgraph.models.base import Model
+from crowdgraph.models.ibcc import IBCC
+
+__all__ = ["counterfactual"]
+
+
+def counterfactual(
+    graph: CrowdGraph,
+    *,
+    without: Iterable[Hashable] | None = None,
+    retirement: Retirement | None = None,
+    model: Model = IBCC(),  # noqa: B008 - models cannot be changed
+    updates: int = 10,
+    hide_gold: bool = False,
+    seed: int | None = None,
+    progress: bool = False,
+) -> Counterfactual:
+    """Tell what would have come out had some volunteers never answered, or had items been retired.
+
+    Without volunteers: the model is fitted to all responses, and again, starting from there, without theirs.
+
+    With retirement: the responses are gone through in time order, in `updates` equal parts, and after each the model is
+    fitted to what was given so far. Items that the rule retires then keep their class, and their later responses are
+    not given. Items with gold do not retire, since they tell how good volunteers are, nor do items before their first
+    answer. What the model concludes from all responses is found with the same updates, so that a rule that retires
+    nothing changes nothing.
+
+    Parameters
+    ----------
+    graph
+        The graph; it stays as it is.
+    without
+        The volunteers who would not have answered.
+    retirement
+        The rule, such as `calibrated_retirement` gives. Either this or `without`.
+    model
+        What concludes.
+    updates
+        How often items may retire; a rule that was calibrated keeps its promise with as many as then.
+    hide_gold
+        False: the model sees gold as usual. True: it sees none, items with gold are treated as all others, and the
+        result tells how many of them are right. A rule that was calibrated with gold may then keep its promise less.
+    seed
+        The same seed gives the same answer.
+    progress
+        Whether to show a progress bar.
+
+    See Also
+    --------
+    crowdgraph.ModelFit.influence : what one volunteer, item or response changes in a fit.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=40, n_items=200, n_responses=3_000, seed=0).graph
+    >>> found = counterfactual(graph, retirement=Retirement(threshold=0.99), hide_gold=True, seed=0)
+    >>> 0 < found.n_left_out < 3_000
+    True
+    >>> bool((found.retired_at > 0).sum() == len(found.retired))
+    True
+    """
+    _check(graph, without, retirement, model)
+    check_bool("hide_gold", hide_gold)
+    check_seed(seed)
+    seen = graph._with(gold=Gold.unknown(graph.items.table, graph.classes)) if hide_gold else graph._with()
+    drawn = drawn_seed(np.random.default_rng(seed))
+    if retirement is not None:
+        outcome = _retiring(seen, retirement, model, update_ends(graph, updates), drawn, progress=progress)
+    else:
+        outcome = _leaving(seen, without, model, drawn, progress=progress)  # type: ignore[arg-type]
+    return Counterfactual(
+        **outcome._asdict(),
+        n_responses=len(graph.responses),
+        truth=graph.gold.codes if hide_gold else np.full(len(graph.items), -1),
+    )
+
+
+class Outcome(NamedTuple):
+    """What was, and what would have been; the fields are those of `Counterfactual`."""
+
+    reason: str
+    fit: ModelFit
+    other: ModelFit
+    n_left_out: int
+    retired_at: Array
+
+
+def _check(graph: object, without: object, retirement: object, model: object) -> None:
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"A counterfactual is about a CrowdGraph; got a {type(graph).__name__}.")
+    if (without is None) == (retirement is None):
+        raise ParameterError("Say what would have been otherwise: either without=[volunteers] or retirement=rule.")
+    if retirement is not None and not isinstance(retirement, Retirement):
+        raise ParameterError(
+            f"retirement= takes a rule, such as Retirement(threshold=0.99); got a {type(retirement).__name__}."
+        )
+    if not isinstance(model, Model):
+        raise ParameterError(f"model= takes a model, such as IBCC(); got {model!r}.")
+
+
+def _leaving(graph: CrowdGraph, volunteers: Iterable[Hashable], model: Model, seed: int, *, progress: bool) -> Outcome:
+    """What would have come out without some volunteers."""
+    codes = np.unique(graph.volunteers.codes(volunteers))
+    if not len(codes):
+        raise ParameterError("without= names nobody; name at least one volunteer.")
+    gone = np.isin(graph.responses.volunteer, codes)
+    rest = leave_out(graph, gone)
+    if not (rest.responses.label >= 0).any():
+        raise ParameterError(
+            f"without= names {len(codes):,} volunteers, and nobody else answered, so nothing could be concluded."
+        )
+    fit = model.fit(graph, seed=seed, progress=progress)
+    return Outcome(
+        reason=f"without {len(codes):,} volunteer{'s' if len(codes) > 1 else ''}",
+        fit=fit,
+        other=model.refit(rest, start=fit, seed=seed),
+        n_left_out=int(gone.sum()),
+        retired_at=np.zeros(len(graph.items), dtype=np.int64),
+    )
+
+
+def _retiring(
+    graph: CrowdGraph, rule: Retirement, model: Model, ends: list[int], seed: int, *, progress: bool
+) -> Outcome:
+    """What would have come out had a rule retired items."""
+    with progress_bar("counterfactual", shown=progress, total=2 * len(ends), unit="fits") as bar:
+        fit, _, _ = _walked(graph, None, model, ends, seed, bar.update)
+        other, gone, retired_at = _walked(graph, rule, model, ends, seed, bar.update)
+    reason = f"with retirement at {rule.threshold:.8g}"
+    return Outcome(reason=reason, fit=fit, other=other, n_left_out=int(gone.sum()), retired_at=retired_at)
+
+
+def _walked(
+    graph: CrowdGraph, rule: Retirement | None, model: Model, ends: list[int], seed: int, tick: Callable[[], Any]
+) -> tuple[ModelFit, Array, Array]:
+    """The last fit, which responses were not given, and after which update each item retired.
+
+    Retired items have the probabilities that they had when they retired.
+    """
+    gone = np.zeros(len(graph.responses), dtype=bool)
+    retired_at = np.zeros(len(graph.items), dtype=np.int64)
+    kept = np.zeros((len(graph.items), len(graph.classes)))
+    fit: ModelFit | None = None
+    for update, end in enumerate(ends, start=1):
+        view = leave_out(graph.first(end), gone[:end])
+        fit = model.fit(view, seed=seed, start=fit)
+        if rule is not None:
+            new = rule.retired(fit.item_probs) & (retired_at == 0) & are_answered(view) & ~graph.gold.known
+            retired_at[new], kept[new] = update, fit.item_probs[new]
+            gone[end:] |= new[graph.responses.item[end:]]
+        tick()
+    probs = np.where(retired_at[:, None] > 0, kept, fit.item_probs)  # type: ignore[union-attr]
+    # Without its origin: a fit to the responses could not tell what retired items keep.
+    return replace(fit, item_probs=probs, origin=None), gone, retired_at  # type: ignore[type-var, return-value]

@@ -1,0 +1,99 @@
+"""Communities first: choose which kind of volunteers to ask about an item, then who of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from crowdgraph.allocation.base import Pair, Policy, Round
+from crowdgraph.allocation.gain import Knowledge, Sharing
+from crowdgraph.allocation.outlook import Outlook
+from crowdgraph.allocation.policies.queue import Queue
+from crowdgraph.allocation.shared_errors import assigned
+from crowdgraph.core.columns import Array
+from crowdgraph.core.communities import Communities
+from crowdgraph.errors import ParameterError
+
+__all__ = ["CommunitiesFirst"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommunitiesFirst(Policy):
+    """Choose by value which community to ask about which item, as its members do on average, then one of its members.
+
+    This is the paper's idea to make the problem smaller: there are far fewer communities than volunteers. Of the
+    members who may be asked, one with most capacity left is, and of those one who is likely to answer. Volunteers of no
+    community are taken for one of their own.
+
+    Parameters
+    ----------
+    communities
+        The communities, or the name under which the graph carries them; the latest if left out.
+    """
+
+    communities: Communities | str | None = None
+    name: ClassVar[str] = "communities first"
+
+    def __post_init__(self) -> None:
+        if self.communities is not None and not isinstance(self.communities, Communities | str):
+            raise ParameterError(
+                f"communities= takes Communities or the name of some; got a {type(self.communities).__name__}."
+            )
+
+    def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
+        known = self.communities
+        groups = known if isinstance(known, Communities) else task.graph.communities(known)
+        community = assigned(groups, task.graph)[task.volunteers]
+        _, member = np.unique(community, return_inverse=True)
+        return Groups(task, member).pairs()
+
+
+class Groups(Queue):
+    """A queue of communities, each standing for its members, of whom `member` tells the community, of shape (M,)."""
+
+    def __init__(self, task: Round, member: Array) -> None:
+        self._community, self._size = member, int(member.max()) + 1
+        self._prototypes = self._averaged(task.outlook)
+        self._free = task.open.copy()
+        values = self._prototypes.values(self._prototypes.first())
+        for one in range(self._size):
+            values[~task.open[:, member == one].any(axis=1), one] = -np.inf
+        super().__init__(task, values)
+
+    @property
+    def able(self) -> Array:
+        """See `Queue`."""
+        return np.asarray(np.bincount(self._community, weights=self.left, minlength=self._size) > 0)
+
+    def _averaged(self, view: Outlook) -> Outlook:
+        """The outlook of asking communities, each as its members are on average."""
+        return replace(
+            view,
+            confusion=np.stack([self._means(confusion) for confusion in view.confusion]),
+            growth=self._means(view.growth),
+            payment=self._means(view.payment),
+            sharing=None if view.sharing is None else self._shared(view.sharing),
+        )
+
+    def _means(self, values: Array) -> Array:
+        """The means over the members of each community, along the first axis."""
+        return np.stack([values[self._community == one].mean(axis=0) for one in range(self._size)])
+
+    def _shared(self, sharing: Sharing) -> Sharing:
+        """With whom each community errs together: those with whom all of its members do."""
+        theirs = [np.unique(sharing.community[self._community == one]) for one in range(self._size)]
+        return Sharing(np.array([one[0] if len(one) == 1 else -1 for one in theirs]), sharing.chance)
+
+    def _member(self, item: int, column: int) -> int:
+        members = np.flatnonzero((self._community == column) & self._free[item] & (self.left > 0))
+        if not len(members):
+            return -1
+        likely = self.left[members] * self.task.chances(item)[members]
+        chosen = int(members[likely.argmax()])
+        self._free[item, chosen] = False
+        return chosen
+
+    def _again(self, item: int, known: Knowledge, volunteer: int) -> Array:  # noqa: ARG002 - others like them may be
+        return self._prototypes.values_of(item, self._prototypes.further(known, item))

@@ -1,0 +1,97 @@
+"""Volunteers who are better, or worse, at what their task community works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdgraph.allocation.beliefs import believed, expected
+from crowdgraph.core.columns import Array, Sealed, frozen
+from crowdgraph.core.communities import Communities
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.settings import check_positive
+from crowdgraph.errors import ParameterError
+
+__all__ = ["Specialisation", "specialisation"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Specialisation(Sealed):
+    """What volunteers say of items of different kinds, a kind being what a task community works on.
+
+    Attributes
+    ----------
+    kind
+        The kind of each item, of shape (N,): the number of the community that answers it most, or the last kind for
+        items that no community answered.
+    confusion
+        What is expected of each volunteer for items of each kind, of shape (K + 1, V, J, L); for the last kind, what is
+        expected of them on the whole.
+    """
+
+    kind: Array
+    confusion: Array
+
+    def __post_init__(self) -> None:
+        for name in ("kind", "confusion"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def __repr__(self) -> str:
+        n_kinds, n_volunteers = self.confusion.shape[:2]
+        return f"Specialisation({n_volunteers:,} volunteers, {n_kinds - 1} kinds of items)"
+
+
+def specialisation(
+    graph: CrowdGraph,
+    communities: Communities | None = None,
+    *,
+    strength: float = 20.0,
+    fit: ModelFit | str | None = None,
+) -> Specialisation:
+    """What volunteers say of the items that each task community works on.
+
+    What a volunteer said of items of a kind is counted, each answer by the class probabilities of its item, and added
+    to `strength` answers as the volunteer gives them on the whole.
+
+    Parameters
+    ----------
+    graph
+        The graph, annotated with a fit that has confusion matrices.
+    communities
+        Communities of `networks.task_cooccurrence`; the latest that the graph carries if left out.
+    strength
+        How many answers it takes until those of a kind count as much as what is known of the volunteer on the whole.
+    fit
+        The fit, or the name under which the graph carries it; the latest if left out.
+    """
+    beliefs = believed(graph, fit)
+    check_positive("strength", strength)
+    groups = graph.communities() if communities is None else communities
+    if not isinstance(groups, Communities):
+        raise ParameterError(f"communities= takes Communities; got a {type(groups).__name__}.")
+    groups.check_fits(graph)
+    kind = _kinds(graph, groups)
+    n_volunteers, n_classes, n_labels = beliefs.concentration.shape
+    counts = np.zeros((len(groups) + 1, n_volunteers, n_labels, n_classes))
+    responses = graph.responses
+    rows = np.flatnonzero((responses.label >= 0) & (kind[responses.item] < len(groups)))
+    item = responses.item[rows]
+    np.add.at(counts, (kind[item], responses.volunteer[rows], responses.label[rows]), beliefs.item_probs[item])
+    return Specialisation(kind=kind, confusion=expected(strength * beliefs.confusion + counts.swapaxes(2, 3)))
+
+
+def _kinds(graph: CrowdGraph, communities: Communities) -> Array:
+    """The community that answers each item most, of shape (N,); the number of communities where none does."""
+    shares = np.zeros((len(graph.volunteers), len(communities)))
+    shares[graph.volunteers.table.codes(communities.ids.tolist())] = communities.participation
+    responses = graph.responses
+    answers = np.stack(
+        [
+            np.bincount(responses.item, weights=column[responses.volunteer], minlength=len(graph.items))
+            for column in shares.T
+        ],
+        axis=1,
+    )
+    return np.where(answers.any(axis=1), answers.argmax(axis=1), len(communities))

@@ -1,0 +1,72 @@
+"""All checks of the data doctor, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from crowdgraph.core.findings import Finding, Findings
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.progress import progress_bar
+from crowdgraph.core.settings import check_bool
+from crowdgraph.diagnosis.activity import find_activity
+from crowdgraph.diagnosis.anonymous import find_anonymous
+from crowdgraph.diagnosis.constant import find_constant
+from crowdgraph.diagnosis.copied import find_copied
+from crowdgraph.diagnosis.counts import find_counts
+from crowdgraph.diagnosis.coverage import find_coverage
+from crowdgraph.diagnosis.duplicates import find_duplicates
+from crowdgraph.diagnosis.fast import find_fast
+from crowdgraph.diagnosis.gold import find_gold
+from crowdgraph.diagnosis.labels import find_labels
+from crowdgraph.diagnosis.parts import find_parts
+from crowdgraph.diagnosis.prior import find_prior
+from crowdgraph.diagnosis.switching import find_switching
+from crowdgraph.diagnosis.times import find_times
+from crowdgraph.errors import ParameterError
+
+__all__ = ["CHECKS", "diagnose"]
+
+# What is looked at, in the order in which equally bad findings are told, and what looks at it.
+CHECKS: tuple[tuple[str, Callable[[CrowdGraph], list[Finding]]], ...] = (
+    ("bots", find_fast),
+    ("bots", find_constant),
+    ("bots", find_copied),
+    ("switching", find_switching),
+    ("gold", find_gold),
+    ("parts", find_parts),
+    ("labels", find_labels),
+    ("duplicates", find_duplicates),
+    ("anonymous", find_anonymous),
+    ("prior", find_prior),
+    ("counts", find_counts),
+    ("activity", find_activity),
+    ("coverage", find_coverage),
+    ("times", find_times),
+)
+
+
+def diagnose(graph: CrowdGraph, *, progress: bool = False) -> Findings:
+    """What a careful look at the data finds, the worst first; `CrowdGraph.diagnose` is the same.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    progress
+        Whether to show a progress bar.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> cg.simulate.crowd(seed=0).graph.diagnose().of("duplicates")
+    Findings: none
+    """
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"The doctor looks at a CrowdGraph; got a {type(graph).__name__}.")
+    check_bool("progress", progress)
+    found: list[Finding] = []
+    with progress_bar("Diagnosis", shown=progress, total=len(CHECKS), unit="checks") as bar:
+        for _, find in CHECKS:
+            found += find(graph)
+            bar.update()
+    return Findings(tuple(found), examined=tuple(dict.fromkeys(topic for topic, _ in CHECKS)))

@@ -1,0 +1,218 @@
+"""Retirement: what a rule retires, and that a promised error rate is paid for with held-out gold."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binomtest
+
+import crowdgraph as cg
+from crowdgraph.allocation.retirement import (
+    Paths,
+    Promise,
+    Retirement,
+    _chosen,
+    _fewest,
+    _thresholds,
+    calibrated_retirement,
+    update_ends,
+    upper_bound,
+)
+from crowdgraph.errors import GoldError, ParameterError, ResultError
+
+
+def crowd(seed, *, right=0.85, **options):
+    group = cg.simulate.Group(name="all", confusion=[[right, 1 - right], [1 - right, right]])
+    sizes = {"n_volunteers": 30, "n_items": 400, "n_responses": 4_000}
+    return cg.simulate.crowd(groups=[group], seed=seed, **{**sizes, **options})
+
+
+def drawn_paths(seed, n_updates=4, n_items=12):
+    rng = np.random.default_rng(seed)
+    return Paths(rng.random((n_updates, n_items)).round(1), rng.random((n_updates, n_items)) < 0.3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1_000), st.floats(0.01, 1))
+def test_retired_items_are_those_that_are_sure(seed, threshold):
+    probs = np.random.default_rng(seed).dirichlet([0.3, 0.3, 0.3], size=8)
+    rule = Retirement(threshold=threshold)
+    assert rule.retired(probs).tolist() == [max(row) >= threshold for row in probs.tolist()]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1_000), st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]))
+def test_items_retire_at_the_first_update_that_is_sure(seed, threshold):
+    paths = drawn_paths(seed)
+    n_retired = n_wrong = 0
+    for sure, wrong in zip(paths.certainty.T.tolist(), paths.wrong.T.tolist(), strict=True):
+        for now, mistaken in zip(sure, wrong, strict=True):
+            if now >= threshold:
+                n_retired, n_wrong = n_retired + 1, n_wrong + mistaken
+                break
+    assert paths.tally(threshold) == (n_retired, n_wrong)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 500), st.floats(0, 1), st.sampled_from([0.5, 0.9, 0.95, 0.999]))
+def test_bounds_are_clopper_and_pearsons(n, share, confidence):
+    n_wrong = round(share * n)
+    exact = binomtest(n_wrong, n, alternative="less").proportion_ci(confidence, method="exact").high
+    assert_allclose(upper_bound(n_wrong, n, confidence), exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("error", "confidence"), [(0.02, 0.95), (0.1, 0.9), (0.5, 0.5)])
+def test_the_fewest_items_are_the_fewest(error, confidence):
+    n = _fewest(error, confidence)
+    assert upper_bound(0, n, confidence) <= error
+    assert n == 1 or upper_bound(0, n - 1, confidence) > error
+    assert _fewest(0.02, 0.95) == 149
+
+
+def test_thresholds_fall_and_begin_where_one_mistake_passes():
+    highest = np.random.default_rng(0).random(1_000)
+    tried = _thresholds(highest, 0.02, 0.95)
+    assert tried == sorted(tried, reverse=True)
+    n_retired = [int((highest >= threshold).sum()) for threshold in tried]
+    assert upper_bound(1, n_retired[0], 0.95) <= 0.02 < upper_bound(1, n_retired[0] - 1, 0.95)
+    assert n_retired[-1] == 1_000
+    assert max(np.diff(n_retired)) <= 50
+    # Too few for a single mistake: all of them, once.
+    assert _thresholds(highest[:200], 0.02, 0.95) == [highest[:200].min()]
+
+
+def test_the_lowest_threshold_before_the_first_failure_is_taken():
+    # 600 items in the order of how sure the model is; mistakes begin after 400, and end after 450.
+    sure = np.linspace(1, 0.5, 600)[None]
+    place = np.arange(600)
+    rule = _chosen(Paths(sure, ((place >= 400) & (place < 450))[None]), 0.02, 0.95)
+    told = rule.promise
+    assert 380 <= told.n_retired <= 404
+    assert rule.retired(np.column_stack([sure[0], 1 - sure[0]])).sum() == told.n_retired
+    assert told.n_wrong == max(told.n_retired - 400, 0)
+    assert told.bound == upper_bound(told.n_wrong, told.n_retired, 0.95) <= 0.02
+    assert (told.n_gold, told.updates, told.error, told.confidence) == (600, 1, 0.02, 0.95)
+
+
+def test_choosing_among_thresholds_is_paid_for():
+    # At every threshold a little more than promised is wrong: a rule must come out at most once in twenty.
+    rng = np.random.default_rng(0)
+    found, n_draws = 0, 1_500
+    for _ in range(n_draws):
+        paths = Paths(rng.random((1, 400)), rng.random((1, 400)) < 0.0501)
+        try:
+            _chosen(paths, 0.05, 0.95)
+            found += 1
+        except ParameterError:
+            pass
+    assert 0 < found <= n_draws * 0.05 + 3 * np.sqrt(n_draws * 0.05 * 0.95)
+
+
+def test_updates_share_the_answers_equally():
+    graph = cg.CrowdGraph.from_responses(
+        {
+            "volunteer": list("aaabbbccc"),
+            "item": list("xyzxyzxyz"),
+            "label": [None, "no", None, "yes", "no", "yes", "no", "yes", None],
+        },
+        missing="keep",
+    )
+    assert update_ends(graph, 1) == [8]
+    assert update_ends(graph, 2) == [5, 8]
+    assert update_ends(graph, 3) == [4, 6, 8]
+    assert update_ends(graph, 6) == [2, 4, 5, 6, 7, 8]
+    with pytest.raises(ParameterError, match="there are 6 answers"):
+        update_ends(graph, 7)
+
+
+def test_good_crowds_are_promised_what_they_keep():
+    made = crowd(0, n_responses=6_000)
+    rule = calibrated_retirement(made.graph, error=0.05, updates=4, folds=2, seed=0)
+    told = rule.promise
+    assert told.n_gold == 400
+    assert told.n_retired > 300
+    assert told.bound <= 0.05
+    fit = cg.IBCC().fit(made.graph.with_gold(None, classes=made.graph.classes))
+    assert rule.retired(fit.item_probs).sum() > 300
+    assert f"{told.n_retired:,} retired, {told.n_wrong:,} of them wrongly" in repr(rule)
+    assert "at most 5.00% wrong with 95% confidence" in repr(rule)
+    assert rule == calibrated_retirement(made.graph, error=0.05, updates=4, folds=2, seed=0)
+
+
+def test_the_model_does_not_see_the_gold_that_it_is_judged_by():
+    # One gold class in five is false: were it seen, the model would repeat it and be right.
+    graph = crowd(1, right=0.97).graph
+    false = set(graph.items.ids[::5].tolist())
+    other = {"no": "yes", "yes": "no"}
+    gold = {item: other[name] if item in false else name for item, name in graph.gold.items()}
+    with pytest.raises(ParameterError, match=r"error=0.1 cannot be promised .* of 400 gold items"):
+        calibrated_retirement(graph.with_gold(gold), error=0.1, updates=2, folds=4, seed=0)
+    rule = calibrated_retirement(graph.with_gold(gold), error=0.4, updates=2, folds=4, seed=0)
+    assert_allclose(rule.promise.n_wrong / rule.promise.n_retired, 0.2, atol=0.05)
+
+
+def test_items_that_nobody_answered_say_nothing():
+    graph = crowd(2).graph
+    rows = graph.responses.item < 300
+    graph = graph._with(responses=graph.responses.table.take(np.flatnonzero(rows)))
+    assert calibrated_retirement(graph, error=0.1, updates=2, folds=2, seed=0).promise.n_gold == 300
+
+
+def test_without_gold_nothing_is_promised():
+    graph = crowd(0, gold=0.0).graph
+    with pytest.raises(GoldError, match=r"no error rate can be promised.*Retirement\(threshold=\.\.\.\)"):
+        calibrated_retirement(graph)
+    soft = graph.with_gold({item: {"no": 0.9, "yes": 0.1} for item in graph.items.ids[:50].tolist()})
+    with pytest.raises(GoldError, match="gold that is certain"):
+        calibrated_retirement(soft)
+    assert repr(Retirement(threshold=0.98)) == "Retirement(threshold 0.98; no error rate is promised)"
+
+
+def test_too_little_gold_is_told():
+    graph = crowd(0, right=0.99, n_items=100, n_responses=1_500).graph
+    with pytest.raises(ParameterError, match=r"of 100 gold items 0 were wrong .* up to 2.95% .*at least 149 items"):
+        calibrated_retirement(graph, updates=2, folds=2, seed=0)
+    few = graph.with_gold({item: graph.gold[item] for item in graph.items.ids[:3].tolist()})
+    with pytest.raises(ParameterError, match="only 3 items have gold"):
+        calibrated_retirement(few)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"error": 0}, "error=0 must be"),
+        ({"error": "small"}, "error='small' must be"),
+        ({"confidence": 1.0}, "confidence=1.0 must be"),
+        ({"updates": 0}, "updates"),
+        ({"updates": 1.5}, "updates"),
+        ({"folds": 1}, "folds=1"),
+        ({"seed": -1}, "seed"),
+        ({"model": "ibcc"}, "model= takes a model"),
+        ({"graph": 3}, "CrowdGraph with gold; got a int"),
+    ],
+)
+def test_bad_settings_are_told(options, message):
+    with pytest.raises(ParameterError, match=message):
+        calibrated_retirement(**{"graph": crowd(0).graph, **options})
+
+
+def test_bad_rules_are_told():
+    for threshold in (0, -0.5, 1.01, float("nan"), "0.9", True, None):
+        with pytest.raises(ParameterError, match="threshold="):
+            Retirement(threshold=threshold)
+    with pytest.raises(ParameterError, match="takes the Promise"):
+        Retirement(threshold=0.9, promise=0.02)
+    rule = Retirement(threshold=0.9)
+    for probs, message in (([0.5, 0.5], "shape"), ([[0.5, 0.6]], "sum to one"), ([[np.nan, 1]], "finite")):
+        with pytest.raises(ResultError, match=message):
+            rule.retired(probs)
+    assert_array_equal(Retirement(threshold=1).retired([[1.0, 0.0], [0.5, 0.5]]), [True, False])
+
+
+def test_promises_are_shown_whole():
+    told = Promise(error=0.02, confidence=0.9, updates=3, n_gold=1_500, n_retired=1_200, n_wrong=7, bound=0.0105)
+    assert repr(Retirement(threshold=0.9987, promise=told)) == (
+        "Retirement(threshold 0.9987; at most 2.00% wrong with 90% confidence: of 1,500 gold items 1,200 retired, 7 of "
+        "them wrongly, bound 1.05%)"
+    )

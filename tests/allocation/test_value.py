@@ -1,0 +1,247 @@
+"""The value of assignments: the sum of its parts, each worked out by hand; shared errors and specialisation found."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import crowdgraph as cg
+from crowdgraph.allocation import (
+    GreedyValue,
+    SharedErrors,
+    Training,
+    Worth,
+    replay,
+    shared_errors,
+    specialisation,
+    value,
+)
+from crowdgraph.allocation.gain import row_information, single_gains
+from crowdgraph.errors import ParameterError, ResultError, UnknownIdError
+
+
+def by_group(crowd):
+    graph, truth = crowd
+    return cg.Communities(
+        ids=graph.volunteers.ids,
+        participation=np.eye(len(truth.group_names))[truth.group],
+        modularity=0.0,
+        method="planted",
+    )
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    groups = [
+        cg.simulate.Group(name="good", confusion=[[0.9, 0.1], [0.1, 0.9]]),
+        cg.simulate.Group(name="poor", confusion=[[0.7, 0.3], [0.3, 0.7]]),
+    ]
+    graph, truth = cg.simulate.crowd(
+        n_volunteers=40, n_items=400, n_responses=6_000, groups=groups, shared_errors=0.4, gold=0.5, seed=0
+    )
+    return cg.simulate.SimulatedCrowd(graph.annotate(cg.IBCC().fit(graph)), truth)
+
+
+@pytest.mark.parametrize(
+    "worth",
+    [
+        Worth(),
+        Worth(information=2.0, learning=0.7, cost=0.03, payment=2.0, effort=0.25),
+        Worth(learning=1.0, training=Training(rate=0.5)),
+    ],
+    ids=["information", "all", "training"],
+)
+def test_total_value_is_the_sum_of_its_parts(crowd, worth):
+    graph = crowd.graph
+    found = GreedyValue(per_item=None).assign(graph, budget=25, capacity=5, worth=worth)
+    total = value.total_value(graph, found, worth=worth)
+    by_item = {}
+    for who, what in found:
+        by_item.setdefault(what, []).append(who)
+    information = sum(value.information_gain(graph, what, members) for what, members in by_item.items())
+    learning = sum(value.learning_gain(graph, who, what, training=worth.training) for who, what in found)
+    costs = sum(
+        value.cost(graph, who, what, rate=worth.cost, payment=worth.payment, effort=worth.effort) for who, what in found
+    )
+    assert_allclose(total.information, worth.information * information, rtol=1e-10)
+    assert_allclose(total.learning, worth.learning * learning, rtol=1e-10)
+    assert_allclose(total.cost, costs, rtol=1e-10)
+    assert total.total == total.information + total.learning + total.cost
+    # The audit log tells the same, in the order of decisions; pairs do as well as an assignment.
+    assert_allclose(found.value.sum(), total.total, rtol=1e-6)
+    assert value.total_value(graph, list(found)[::-1], worth=worth).total == pytest.approx(total.total, rel=1e-10)
+
+
+def test_costs_are_never_above_zero(crowd):
+    graph = crowd.graph
+    payment = dict.fromkeys(graph.volunteers.ids.tolist(), 3.0)
+    effort = {name: place / 100 for place, name in enumerate(graph.items.ids.tolist())}
+    told = value.cost(graph, "volunteer-01", "item-020", rate=0.5, payment=payment, effort=effort)
+    assert told == pytest.approx(-0.5 * 3.2)
+
+
+def test_training_by_hand(crowd):
+    graph = crowd.graph
+    groups = by_group(crowd)
+    training = Training(rate=0.3, reach=0.5, communities=groups)
+    fit = graph.fit()
+    confusion = fit.confusion.latest()
+    tells = single_gains(fit.class_probs[None], confusion.mean)[0]
+    who, what = "volunteer-03", "item-007"
+    place, probs = graph.volunteers.table.code(who), fit.item_probs[graph.items.table.code(what)]
+
+    def effect(volunteer):
+        met = fit.item_probs[graph.responses.item[graph.responses.volunteer == volunteer]].sum(axis=0)
+        return sum(probs[j] * 0.3 * (tells.max() - tells[volunteer]) / (1 + met[j]) for j in range(2))
+
+    mates = [k for k in range(40) if groups.assignment[k] == groups.assignment[place] and k != place]
+    expected = effect(place) + 0.5 * np.mean([effect(k) for k in mates])
+    plain = value.learning_gain(graph, who, what)
+    assert plain == pytest.approx(probs @ row_information(confusion.concentration[place]))
+    assert value.learning_gain(graph, who, what, training=training) - plain == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_shared_errors_are_found(share):
+    groups = [
+        cg.simulate.Group(name=name, confusion=[[right, 1 - right], [1 - right, right]], concentration=1e4)
+        for name, right in (("good", 0.9), ("poor", 0.7))
+    ]
+    made = cg.simulate.crowd(
+        n_volunteers=40, n_items=3_000, n_responses=40_000, groups=groups, shared_errors=share, seed=0
+    )
+    graph = made.graph.annotate(cg.IBCC().fit(made.graph))
+    found = shared_errors(graph, by_group(made))
+    # Three standard errors: the draws of 3,000 items, of which 10 % or 30 % are wrong.
+    assert_allclose(found.chance, share, atol=0.06)
+    assert f"from {found.n_pairs.sum():,} pairs" in repr(found)
+
+
+def test_several_of_a_community_tell_less_where_errors_are_shared(crowd):
+    graph, truth = crowd
+    found = shared_errors(graph, by_group(crowd))
+    good, poor = (graph.volunteers.ids[truth.group == code][:2].tolist() for code in (0, 1))
+
+    def gains(coalition):
+        return (
+            value.information_gain(graph, "item-001", coalition),
+            value.information_gain(graph, "item-001", coalition, shared_errors=found),
+        )
+
+    alone, shared = gains(good)
+    assert shared < alone
+    for coalition in (good[:1], [good[0], poor[0]]):
+        alone, shared = gains(coalition)
+        assert shared == pytest.approx(alone)
+
+
+def test_specialists_tell_more_of_what_they_know():
+    rng = np.random.default_rng(0)
+    # Two teams, each right in nine of ten cases at home, and in six of ten abroad, where they answer less.
+    rows = []
+    for item in range(200):
+        truth = item % 2
+        for team, n in ((item // 100, 6), (1 - item // 100, 2)):
+            for who in rng.choice(8, n, replace=False):
+                right = rng.random() < (0.9 if team == item // 100 else 0.6)
+                rows.append((f"v{team}-{who}", f"i{item:03d}", truth if right else 1 - truth))
+    volunteer, item, label = zip(*rows, strict=True)
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": volunteer, "item": item, "label": label},
+        gold={f"i{item:03d}": item % 2 for item in range(0, 200, 3)},
+    )
+    graph = graph.annotate(cg.IBCC().fit(graph))
+    teams = cg.Communities(
+        ids=graph.volunteers.ids,
+        participation=[[1.0, 0.0] if name[1] == "0" else [0.0, 1.0] for name in graph.volunteers.ids],
+        modularity=0.0,
+        method="teams",
+    )
+    found = specialisation(graph, teams)
+    assert found.kind[graph.items.table.codes(["i000", "i199"])].tolist() == [0, 1]
+    open_items = [f"i{place:03d}" for place in (1, 2, 101, 103)]
+    for name in open_items:
+        home, abroad = ("v0-1", "v1-1") if name < "i100" else ("v1-1", "v0-1")
+        plain = value.information_gain(graph, name, [home])
+        assert value.information_gain(graph, name, [home], specialisation=found) > plain
+        assert value.information_gain(graph, name, [abroad], specialisation=found) < value.information_gain(
+            graph, name, [abroad]
+        )
+    assert "2 kinds of items" in repr(found)
+    # By hand: what v0-1 said of items of the first kind, on top of 20 answers as they give on the whole.
+    fit = graph.fit()
+    place = graph.volunteers.table.code("v0-1")
+    counts = 20 * fit.confusion.latest().mean[place]
+    for who, what, said in zip(graph.responses.volunteer, graph.responses.item, graph.responses.label, strict=True):
+        if who == place and found.kind[what] == 0:
+            counts[:, said] += fit.item_probs[what]
+    assert_allclose(found.confusion[0, place], counts / counts.sum(axis=1, keepdims=True))
+    assert_allclose(found.confusion[2, place], fit.confusion.latest().mean[place])
+
+
+def test_policies_take_all_of_it(crowd):
+    worth = Worth(
+        shared_errors=shared_errors(crowd.graph, by_group(crowd)),
+        specialisation=specialisation(crowd.graph, by_group(crowd)),
+        learning=0.2,
+        training=Training(communities=by_group(crowd), reach=0.1),
+        cost=0.001,
+    )
+    for policy in (GreedyValue(per_item=None), cg.allocation.CommunitiesFirst(communities=by_group(crowd))):
+        # Few enough that all posteriors are kept apart.
+        found = policy.assign(crowd.graph, budget=8, capacity=3, worth=worth)
+        total = value.total_value(crowd.graph, found, worth=worth)
+        assert found.value.sum() == pytest.approx(total.total, rel=1e-6)
+    # The first question is that of most value.
+    everything = [
+        value.total_value(crowd.graph, [(who, what)], worth=worth).total
+        for who in crowd.graph.volunteers.ids[:10].tolist()
+        for what in crowd.graph.items.ids[:10].tolist()
+    ]
+    best = GreedyValue().assign(
+        crowd.graph,
+        budget=1,
+        volunteers=crowd.graph.volunteers.ids[:10],
+        items=crowd.graph.items.ids[:10],
+        worth=worth,
+    )
+    assert best.value[0] <= max(everything) + 1e-12
+    assert replay.simulate(crowd, GreedyValue(), budget=500, worth=Worth(learning=0.1), seed=0).spent[-1] == 500
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"information": -1.0}, "information=-1.0 must be a finite number of at least 0"),
+        ({"cost": float("nan")}, "cost=nan"),
+        ({"payment": float("nan")}, "payment=nan"),
+        ({"payment": {"anna": float("inf")}}, "payment=inf"),
+        ({"effort": "much"}, "effort='much'"),
+        ({"training": 0.5}, "training= takes a Training; got a float"),
+        ({"shared_errors": 0.5}, "shared_errors= takes a SharedErrors"),
+    ],
+)
+def test_bad_rates_are_told(options, message):
+    with pytest.raises(ParameterError, match=message):
+        Worth(**options)
+
+
+def test_bad_input_is_told(crowd):
+    graph = crowd.graph
+    with pytest.raises(ParameterError, match="share from 0 to 1"):
+        Training(rate=2.0)
+    with pytest.raises(ParameterError, match="needs communities="):
+        Training(reach=0.5)
+    with pytest.raises(UnknownIdError, match="nobody"):
+        value.cost(graph, "nobody", "item-001")
+    with pytest.raises(ParameterError, match="twice"):
+        value.total_value(graph, [("volunteer-01", "item-001")] * 2)
+    with pytest.raises(ParameterError, match="lacks 'item-001'"):
+        value.cost(graph, "volunteer-01", "item-001", effort={"item-000": 1.0})
+    with pytest.raises(ParameterError, match="takes Communities"):
+        shared_errors(graph, "all")
+    with pytest.raises(ParameterError, match="takes Communities"):
+        specialisation(graph, "all")
+    with pytest.raises(ParameterError, match="strength"):
+        specialisation(graph, by_group(crowd), strength=0)
+    with pytest.raises(ResultError, match="as many chances from 0 to 1"):
+        SharedErrors(communities=by_group(crowd), chance=[0.5], n_pairs=[1])
