@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         models,
         networks,
         plot,
+        report,
         simulate,
         testing,
     )
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.confusion import ConfusionHistory, ConfusionMatrix, ConfusionSnapshot, ConfusionTrack
     from crowdgraph.core.evaluation import CrossValidation
     from crowdgraph.core.evidence import Evidence
+    from crowdgraph.core.findings import Finding, Findings
     from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.gold import Gold
     from crowdgraph.core.graph import CrowdGraph
@@ -72,6 +74,8 @@ __all__ = [
     "DawidSkene",
     "DynIBCC",
     "Evidence",
+    "Finding",
+    "Findings",
     "GibbsIBCC",
     "Gold",
     "Influence",
@@ -95,6 +99,7 @@ __all__ = [
     "read_galaxy_zoo_supernovae",
     "read_panoptes",
     "read_parquet",
+    "report",
     "simulate",
     "testing",
 ]
@@ -116,6 +121,8 @@ _HOMES = {
     "DawidSkene": "crowdgraph.models.dawid_skene",
     "DynIBCC": "crowdgraph.models.dynibcc",
     "Evidence": "crowdgraph.core.evidence",
+    "Finding": "crowdgraph.core.findings",
+    "Findings": "crowdgraph.core.findings",
     "GibbsIBCC": "crowdgraph.models.gibbs_ibcc",
     "Gold": "crowdgraph.core.gold",
     "IBCC": "crowdgraph.models.ibcc",
@@ -142,6 +149,7 @@ _MODULES = (
     "models",
     "networks",
     "plot",
+    "report",
     "simulate",
     "testing",
 )

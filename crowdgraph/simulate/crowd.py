@@ -163,7 +163,19 @@ def crowd(
     label_names = class_names if labels is None else value_tuple(labels, what="labels")
     shape = (len(class_names), len(label_names))
     behaviours = checked_groups(groups, shape)
-    _check_knobs(n_volunteers, n_items, n_casual, n_communities, difficulty, shared_errors, mixing, drifting, duplicates, gold, days)
+    _check_knobs(
+        n_volunteers,
+        n_items,
+        n_casual,
+        n_communities,
+        difficulty,
+        shared_errors,
+        mixing,
+        drifting,
+        duplicates,
+        gold,
+        days,
+    )
     check_drift(drift, drift_at)
     if stays is not None:
         one_of("stays", stays, get_args(Stays))

@@ -1,0 +1,155 @@
+"""Checks of the model: its bound, its calibration against gold, and what it expects of the answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crowdgraph.core.columns import Array
+from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.evaluation.curves import calibration_error, reliability
+from crowdgraph.report.groups import evidence
+from crowdgraph.report.parts import Parts, numbers, texts
+
+__all__ = ["answers_alone", "model_checks", "predictive_check"]
+
+N_BINS = 10
+# A line of more points than these looks the same.
+MOST_POINTS = 500
+
+
+def model_checks(parts: Parts) -> dict[str, Any]:
+    """All checks that the graph's annotations allow."""
+    fits = parts.all_of(ModelFit)
+    if not fits and parts.communities is None:
+        return {"missing": "There is no model to check yet: graph = graph.annotate(cg.IBCC().fit(graph))."}
+    return {
+        "fits": [_settling(name, fit) for name, fit in fits.items()],
+        "calibration": _calibration(parts),
+        "predictive": _predictive(parts),
+        "evidence": None if parts.communities is None else evidence(parts.communities),
+    }
+
+
+def _settling(name: str, fit: ModelFit) -> dict[str, Any]:
+    """Whether a fit settled, its bound after each iteration, and single numbers that its model tells."""
+    steps = np.unique(np.linspace(0, len(fit.bound) - 1, min(len(fit.bound), MOST_POINTS)).round().astype(np.int64))
+    facts = {key: value for key, value in fit.diagnostics.items() if isinstance(value, int | float | str)}
+    return {
+        "name": name,
+        "model": fit.model,
+        "converged": bool(fit.converged),
+        "iterations": fit.n_iter,
+        "steps": (steps + 1).tolist(),
+        "bound": numbers(fit.bound[steps], 6),
+        "facts": [[key, _fact(value)] for key, value in facts.items()],
+    }
+
+
+def _fact(value: float | str) -> str:
+    """A number in few digits."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _predictive(parts: Parts) -> dict[str, Any] | None:
+    """The check of the latest confusion matrices, with the class probabilities of their fit, or of the latest."""
+    if parts.skilled is None:
+        return None
+    track, fit = parts.skilled
+    fit = parts.fit if fit is None else fit
+    unknown = np.tile(parts.class_probs, (len(parts.graph.items), 1))
+    return predictive_check(parts.graph, track, unknown if fit is None else fit.item_probs)
+
+
+def _calibration(parts: Parts) -> dict[str, Any] | None:
+    """How often the most probable class of gold items is the right one, by how probable it is said to be."""
+    gold, fit = parts.graph.gold, parts.fit
+    certain = np.flatnonzero((gold.codes >= 0) & (parts.graph.items.n_responses > 0))
+    if fit is None or not len(certain):
+        return None
+    probs, truth = fit.item_probs[certain], gold.codes[certain]
+    # A model that was given the gold repeats it.
+    repeats = bool(np.allclose(probs, gold.probs[certain], atol=1e-6))
+    if repeats:
+        if fit.confusion is None:
+            return None
+        probs = answers_alone(parts.graph, fit.confusion, fit.class_probs)[certain]
+    stated, observed, n_items = reliability(truth, probs, n_bins=N_BINS)
+    return {
+        "without_gold": repeats,
+        "stated": numbers(stated),
+        "observed": numbers(observed),
+        "items": n_items.tolist(),
+        "accuracy": round(float((probs.argmax(axis=1) == truth).mean()), 4),
+        "error": round(calibration_error(truth, probs, n_bins=N_BINS), 4),
+    }
+
+
+def answers_alone(graph: CrowdGraph, track: ConfusionTrack, class_probs: Array) -> Array:
+    """What the answers about each item tell of its class, its own gold left out, of shape (N, J).
+
+    The confusion matrices have counted the answers about items with gold; from static ones each of these answers is
+    taken out again. What the gold of an item did to other items stays.
+    """
+    responses, static = graph.responses, track.inference == "static"
+    given = np.flatnonzero(responses.label >= 0)
+    item, label, rows = responses.item[given], responses.label[given], _rows(graph, track)[given]
+    concentration = track.initial if static else track.concentration
+    log_odds = np.tile(np.log(np.maximum(class_probs, 1e-300)), (len(graph.items), 1))
+    for j in range(len(track.classes)):
+        counted = static & (graph.gold.codes[item] == j)
+        own = np.maximum(concentration[rows, j, label] - counted, 1e-9)
+        total = np.maximum(concentration[:, j].sum(axis=1)[rows] - counted, own)
+        log_odds[:, j] += np.bincount(item, np.log(own / total), minlength=len(graph.items))
+    odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def predictive_check(graph: CrowdGraph, track: ConfusionTrack, item_probs: Array) -> dict[str, Any] | None:
+    """What the model expects of the answers: how often each label is given, and how often two agree about an item.
+
+    Volunteers answer independently once the class is known, the model says. Where two agree more often than it
+    expects, something else makes items easy or hard, or volunteers err together.
+    """
+    responses, n_items = graph.responses, len(graph.items)
+    given = np.flatnonzero(responses.label >= 0)
+    item, label = responses.item[given], responses.label[given]
+    if not len(given):
+        return None
+    mean = track.latest().mean if track.inference == "static" else track.mean
+    rows = _rows(graph, track)[given]
+    expected, agreeing = np.zeros(len(graph.labels)), np.zeros(n_items)
+    for j in range(len(graph.classes)):
+        for code in range(len(graph.labels)):
+            chance = mean[rows, j, code]
+            sums = np.bincount(item, chance, minlength=n_items)
+            expected[code] += item_probs[:, j] @ sums
+            agreeing += item_probs[:, j] * (sums**2 - np.bincount(item, chance**2, minlength=n_items))
+    cells = np.bincount(item.astype(np.int64) * len(graph.labels) + label, minlength=n_items * len(graph.labels))
+    counts = cells.reshape(n_items, -1)
+    n_pairs = counts.sum(axis=1) * (counts.sum(axis=1) - 1.0)
+    return {
+        "labels": texts(graph.labels),
+        "observed": numbers(counts.sum(axis=0) / len(given)),
+        "expected": numbers(expected / len(given)),
+        "agreement": _share((counts * (counts - 1.0)).sum(), n_pairs.sum()),
+        "expected_agreement": _share(agreeing.sum(), n_pairs.sum()),
+    }
+
+
+def _share(part: float, whole: float) -> float | None:
+    return round(float(part / whole), 4) if whole else None
+
+
+def _rows(graph: CrowdGraph, track: ConfusionTrack) -> Array:
+    """For each response, the row of the confusion matrix with which it was given: the volunteer's, or the step's."""
+    if track.inference == "static":
+        return graph.responses.volunteer
+    rows = np.empty(len(graph.responses), dtype=np.int64)
+    rows[graph._rows_by_volunteer.order] = np.arange(len(rows))
+    return rows

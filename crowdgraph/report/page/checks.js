@@ -1,0 +1,217 @@
+// Can the model be believed? Whether it settled, what gold says, what it expects of the answers, and communities or chance.
+
+function drawChecks() {
+  const body = bodyOf("checks");
+  const checks = data.checks;
+  if (checks.missing) return body.append(missing(checks.missing));
+  body.append(
+    el(
+      "div",
+      { class: "panels" },
+      ...checks.fits.map(fitPanel),
+      calibrationPanel(checks.calibration),
+      predictivePanel(checks.predictive),
+      evidencePanel(checks.evidence),
+    ),
+  );
+  return undefined;
+}
+
+const panel = (title, ...children) => el("div", { class: "panel" }, el("h3", {}, title), ...children);
+
+function fitPanel(fit) {
+  const settled = fit.converged ? "It settled" : "It did not settle: raise max_iter, or doubt it";
+  const parts = [el("p", {}, `${settled}, after ${counted(fit.iterations, "iteration")}.`)];
+  const ends = [Math.min(...fit.bound), Math.max(...fit.bound)];
+  if (!fit.bound.length) parts.push(note("This model has no bound to watch."));
+  else if (ends[0] === ends[1]) parts.push(note(`The bound is ${whole(ends[0])} from the start.`));
+  else parts.push(boundChart(fit, ends));
+  if (fit.facts.length) parts.push(factList(fit.facts));
+  return panel(`The fit of ${fit.name}`, ...parts);
+}
+
+function boundChart(fit, ends) {
+  const steps = [fit.steps[0], fit.steps[fit.steps.length - 1]];
+  const line = {
+    name: `bound of ${fit.name}`,
+    colour: "var(--accent)",
+    points: fit.steps.map((step, place) => [step, fit.bound[place]]),
+  };
+  return lineChart(`Bound of ${fit.name} after each iteration`, [line], {
+    x: steps,
+    y: ends,
+    yTicks: ends.map((value) => [value, apart(value, ends)]),
+    xTicks: [...new Set(steps)].map((step) => [step, String(step)]),
+    xName: "iterations",
+    height: 200,
+  });
+}
+
+function calibrationPanel(found) {
+  const title = "Against gold";
+  if (!found)
+    return panel(
+      title,
+      missing(
+        "Nothing to compare with: give gold for some items, and a model that has confusion matrices. cg.evaluation.cross_validate hides gold by turns and compares models.",
+      ),
+    );
+  const how = found.without_gold
+    ? "The model was given the gold and repeats it, so this is what the answers alone say of those items. The volunteers’ skill was still learned with gold, so it is somewhat kind; cg.evaluation.cross_validate is stricter."
+    : "The model did not follow this gold, so it is a fair test.";
+  const points = range(found.stated.length).filter((bin) => found.items[bin]);
+  const most = Math.max(...found.items);
+  const drawn = chart(
+    "How often the most probable class is right, by its probability",
+    260,
+    (picture, width, height) => {
+      const { across, up } = axes(picture, width, height, {
+        x: [0, 1],
+        y: [0, 1],
+        xTicks: shareTicks,
+        yTicks: shareTicks,
+        xName: "said",
+      });
+      picture.append(
+        svg("path", {
+          class: "expected",
+          d: path([
+            [across(0), up(0)],
+            [across(1), up(1)],
+          ]),
+        }),
+      );
+      for (const bin of points) {
+        const dot = svg("circle", {
+          cx: across(found.stated[bin]),
+          cy: up(found.observed[bin]),
+          r: 3 + 9 * Math.sqrt(found.items[bin] / most),
+          fill: "var(--accent)",
+          "fill-opacity": 0.7,
+        });
+        picture.append(
+          hinted(
+            dot,
+            () =>
+              `said ${percent(found.stated[bin])}, true ${percent(found.observed[bin])}: ${counted(found.items[bin], "item")}`,
+          ),
+        );
+      }
+    },
+  );
+  return panel(
+    title,
+    el(
+      "p",
+      {},
+      `The most probable class is right for ${(100 * found.accuracy).toFixed(1)}% of ${counted(
+        found.items.reduce((sum, n) => sum + n, 0),
+        "item",
+      )}; stated and observed shares differ by ${fixed(found.error, 3)} on average.`,
+    ),
+    drawn,
+    note(`Larger dots are more items; on the dashed line the model is as sure as it should be. ${how}`),
+  );
+}
+
+function predictivePanel(found) {
+  const title = "What the model expects of the answers";
+  if (!found)
+    return panel(
+      title,
+      missing("This needs a model with confusion matrices: graph = graph.annotate(cg.IBCC().fit(graph))."),
+    );
+  const drawn = chart("Observed and expected share of each label", 44 * found.labels.length + 24, (picture, width) => {
+    const left = Math.min(10 + 7 * Math.max(...found.labels.map((label) => label.length)), width * 0.35);
+    const wide = (share) => ((width - left - 112) * share) / Math.max(...found.observed, ...found.expected, 1e-9);
+    found.labels.forEach((label, l) => {
+      const y = 44 * l + 6;
+      picture.append(svg("text", { x: left - 8, y: y + 20, "text-anchor": "end" }, shortened(label, left / 7)));
+      [
+        ["observed", "var(--accent)", found.observed[l]],
+        ["expected", "var(--strong-line)", found.expected[l]],
+      ].forEach(([name, colour, share], row) => {
+        picture.append(
+          svg("rect", { x: left, y: y + 16 * row, width: Math.max(wide(share), 1), height: 13, rx: 2, fill: colour }),
+        );
+        picture.append(
+          svg(
+            "text",
+            { x: left + wide(share) + 6, y: y + 16 * row + 11 },
+            `${(100 * share).toFixed(1)}%${l === 0 ? ` ${name}` : ""}`,
+          ),
+        );
+      });
+    });
+  });
+  const gap = found.agreement - found.expected_agreement;
+  const verdict =
+    Math.abs(gap) < 0.02
+      ? "That fits."
+      : gap > 0
+        ? "More than expected: some items are easy or hard for everybody, or volunteers err together."
+        : "Less than expected: the model takes volunteers for more alike than they are.";
+  const pairs = known(found.agreement)
+    ? `Two answers about an item agree in ${(100 * found.agreement).toFixed(1)}% of all pairs; volunteers who answer independently would in ${(100 * found.expected_agreement).toFixed(1)}%. ${verdict}`
+    : "No item has two answers.";
+  return panel(title, el("p", {}, pairs), drawn, note("Told of the same answers that the model has seen."));
+}
+
+function evidencePanel(found) {
+  const title = "Communities, or chance?";
+  if (!found)
+    return panel(
+      title,
+      missing(
+        "Communities found by cg.BayesianNMF().detect(network) are compared with networks of the same making without communities.",
+      ),
+    );
+  const verdict = found.structured ? "There are communities." : "There is no evidence for communities.";
+  const agreement = known(found.agreement)
+    ? ` Several starts agree by ${fixed(found.agreement)} (1 is the same, 0 chance).`
+    : "";
+  const values = [...found.null, found.modularity];
+  const ends = [Math.min(...values), Math.max(...values)];
+  const pad = (ends[1] - ends[0] || 0.1) / 10;
+  const drawn = chart(
+    "Modularity of the network and of networks without communities",
+    110,
+    (picture, width, height) => {
+      const { across } = axes(picture, width, height, {
+        x: [ends[0] - pad, ends[1] + pad],
+        y: [0, 1],
+        yTicks: [],
+        xTicks: ticks([ends[0] - pad, ends[1] + pad]).map((value) => [value, fixed(value)]),
+        xName: "modularity",
+      });
+      for (const value of found.null)
+        picture.append(svg("circle", { cx: across(value), cy: 48, r: 5, fill: "var(--grey)", "fill-opacity": 0.6 }));
+      picture.append(
+        svg("line", {
+          x1: across(found.modularity),
+          x2: across(found.modularity),
+          y1: 24,
+          y2: 70,
+          stroke: "var(--accent)",
+          "stroke-width": 3,
+        }),
+      );
+      picture.append(
+        svg(
+          "text",
+          { class: "strong", x: Math.min(across(found.modularity), width - 30), y: 16, "text-anchor": "middle" },
+          "found",
+        ),
+      );
+    },
+  );
+  const chance = known(found.p_value)
+    ? ` So high a modularity without communities has a probability ${found.p_value < 0.001 ? "below 0.001" : `of about ${found.p_value.toFixed(3)}`}.`
+    : "";
+  return panel(
+    title,
+    el("p", {}, `${verdict}${agreement}${chance}`),
+    drawn,
+    note(`Grey: ${counted(found.null.length, "network")} of the same making without communities.`),
+  );
+}

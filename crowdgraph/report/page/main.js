@@ -1,0 +1,78 @@
+// Put the page together.
+
+function drawOverview() {
+  const body = bodyOf("overview");
+  const told = data.overview;
+  document.getElementById("headline").textContent = told.headline;
+  body.append(
+    el(
+      "dl",
+      { class: "cards" },
+      ...told.cards.map(({ name, value, note: about }) =>
+        el(
+          "div",
+          { class: "card" },
+          el("dt", {}, name),
+          el("dd", { class: "value" }, value),
+          el("dd", { class: "about" }, about),
+        ),
+      ),
+    ),
+  );
+  body.append(
+    el("ul", { class: "story" }, ...told.sentences.map((sentence) => el("li", {}, sentence))),
+    factList(told.facts),
+  );
+}
+
+// The link of the section that is being read.
+function followReader() {
+  const list = document.getElementById("sections");
+  const links = [...list.querySelectorAll("a")];
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries.filter(({ isIntersecting }) => isIntersecting)) {
+        const current = links.find((link) => link.hash === `#${entry.target.id}`);
+        links.forEach((link) => link.removeAttribute("aria-current"));
+        current.setAttribute("aria-current", "true");
+        // On a phone not all links fit beside each other.
+        list.scrollLeft = current.offsetLeft - list.offsetLeft - 40;
+      }
+    },
+    { rootMargin: "-15% 0px -75% 0px" },
+  );
+  document.querySelectorAll("main section").forEach((section) => observer.observe(section));
+}
+
+function offerThemes() {
+  const root = document.documentElement;
+  const toggle = document.getElementById("theme");
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  const tell = () => {
+    toggle.textContent = isDark() ? "Light" : "Dark";
+    document.dispatchEvent(new Event("themechange"));
+  };
+  toggle.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    tell();
+  });
+  system.addEventListener("change", tell);
+  tell();
+}
+
+drawOverview();
+drawItems();
+drawVolunteers();
+drawNetworks();
+drawCommunities();
+drawChecks();
+drawDoctor();
+drawMaking();
+offerThemes();
+followReader();
+// What is pressed outside of an open dialog closes it.
+document
+  .getElementById("details")
+  .addEventListener("click", (event) => event.target.id === "details" && event.target.close());
+document.documentElement.dataset.ready = "true";

@@ -1,0 +1,82 @@
+// A table that can be searched, sorted and leafed through; rows are numbers, columns say what a row holds.
+
+const PAGE_SIZE = 25;
+
+// columns: [{ name, value: row => what to sort by, cell: row => what to show, kind: "number" | "name" | "words" }]
+function makeTable({ name, noun, count, columns, text }) {
+  const state = { search: "", filter: () => true, sorted: null, page: 0 };
+  const head = el("tr", {}, ...columns.map(headCell));
+  const rows = el("tbody");
+  const status = el("span", { class: "count", role: "status" });
+  const back = button("Previous", () => turn(-1));
+  const forth = button("Next", () => turn(1));
+  const search = el("input", { type: "search", placeholder: `find ${noun}`, autocomplete: "off", spellcheck: "false" });
+  search.addEventListener("input", () => change({ search: search.value.trim().toLowerCase() }));
+  const tools = el("div", { class: "tools" }, el("label", {}, `Search ${noun} `, search));
+  const scroll = el(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
+    el("table", { class: "grid" }, el("thead", {}, head), rows),
+  );
+  const node = el("div", { class: "table" }, tools, scroll, el("div", { class: "pager" }, status, back, forth));
+
+  function headCell(column) {
+    const plain = column.value === undefined;
+    const label = plain ? column.name : button(column.name, () => sortBy(column), { class: "sort" });
+    return el("th", { scope: "col", class: column.kind === "number" ? "number" : null, title: column.about }, label);
+  }
+
+  // Numbers fall first and text rises first: that is what a reader looks for.
+  function sortBy(column) {
+    const rising =
+      state.sorted && state.sorted.column === column.name ? !state.sorted.rising : column.kind !== "number";
+    change({ sorted: { column: column.name, rising } });
+  }
+
+  function change(part) {
+    Object.assign(state, part, { page: 0 });
+    draw();
+  }
+
+  function turn(step) {
+    state.page += step;
+    draw();
+  }
+
+  function chosen() {
+    const found = range(count).filter((row) => state.filter(row) && text(row).toLowerCase().includes(state.search));
+    const column = state.sorted && columns.find(({ name }) => name === state.sorted.column);
+    return column ? found.sort((a, b) => compared(column.value(a), column.value(b), state.sorted.rising)) : found;
+  }
+
+  function draw() {
+    const found = chosen();
+    const first = state.page * PAGE_SIZE;
+    const last = Math.min(first + PAGE_SIZE, found.length);
+    rows.replaceChildren(
+      ...found
+        .slice(first, last)
+        .map((row) => el("tr", {}, ...columns.map((column) => el("td", { class: column.kind }, column.cell(row))))),
+    );
+    if (!found.length)
+      rows.append(el("tr", {}, el("td", { class: "none", colspan: columns.length }, `no ${noun} found`)));
+    status.textContent = found.length ? `${whole(first + 1)}–${whole(last)} of ${whole(found.length)}` : "none";
+    back.disabled = state.page === 0;
+    forth.disabled = last >= found.length;
+    columns.forEach((column, place) => {
+      const sorted = state.sorted && state.sorted.column === column.name;
+      if (sorted) head.children[place].setAttribute("aria-sort", state.sorted.rising ? "ascending" : "descending");
+      else head.children[place].removeAttribute("aria-sort");
+    });
+  }
+
+  draw();
+  return { node, setFilter: (filter) => change({ filter }) };
+}
+
+// What is not known comes last, whichever way the table is sorted.
+function compared(a, b, rising) {
+  if (!known(a) || !known(b)) return known(b) - known(a);
+  const order = typeof a === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+  return rising ? order : -order;
+}

@@ -1,0 +1,90 @@
+// Where volunteers stand between three labels: a triangle for each true class, a dot for each volunteer.
+
+const MOST_TRIANGLES = 6;
+
+// points: [{ name, colour, nobody, style, shares: time => [three shares for each class, from 0 to 1] or null, action }]
+function ternaryPanels(points) {
+  const drawers = [];
+  const panels = data.classes.slice(0, MOST_TRIANGLES).map((name, j) => {
+    const panel = trianglePanel(name, j, points);
+    drawers.push(panel.move);
+    return panel.node;
+  });
+  return { nodes: panels, move: (time) => drawers.forEach((move) => move(time)) };
+}
+
+function trianglePanel(name, j, points) {
+  let present = null;
+  let place = null;
+  const dots = points.map((point) => {
+    const dot = svg("circle", {
+      r: 4,
+      fill: point.colour,
+      stroke: point.nobody ? "var(--strong-line)" : "none",
+      "fill-opacity": 0.75,
+      style: point.style,
+    });
+    dot.addEventListener("click", point.action);
+    return hinted(
+      dot,
+      () =>
+        `${point.name}\n${data.labels.map((label, l) => `${label}: ${percent(point.shares(present)[j][l])}`).join(", ")}`,
+    );
+  });
+  function move(time) {
+    present = time;
+    if (place)
+      points.forEach((point, k) => {
+        const found = point.shares(time);
+        dots[k].setAttribute("visibility", found ? "visible" : "hidden");
+        if (!found) return;
+        const [x, y] = place(found[j]);
+        dots[k].setAttribute("cx", x.toFixed(1));
+        dots[k].setAttribute("cy", y.toFixed(1));
+      });
+  }
+  const drawn = chart(
+    `What volunteers say if the true class is ${name}`,
+    (width) => Math.min(width, 430) * 0.73 + 56,
+    (picture, width) => {
+      const side = Math.min(width, 430) * 0.84;
+      const left = (width - side) / 2;
+      const floor = 26 + side * Math.sqrt(0.75);
+      const corners = [
+        [left, floor],
+        [left + side / 2, 26],
+        [left + side, floor],
+      ];
+      place = (shares) => [0, 1].map((axis) => corners.reduce((sum, corner, l) => sum + shares[l] * corner[axis], 0));
+      drawTriangle(picture, corners, width);
+      picture.append(...dots);
+      move(present);
+    },
+  );
+  return { node: el("div", { class: "panel" }, el("h4", {}, `if it is ${name}`), drawn), move };
+}
+
+function drawTriangle(picture, corners, width) {
+  const between = (a, b, share) => [0, 1].map((axis) => corners[a][axis] * (1 - share) + corners[b][axis] * share);
+  for (const share of [0.25, 0.5, 0.75]) {
+    for (const [a, b, c] of [
+      [0, 1, 2],
+      [1, 2, 0],
+      [2, 0, 1],
+    ]) {
+      picture.append(svg("path", { class: "grid-line", d: path([between(a, b, share), between(a, c, share)]) }));
+    }
+  }
+  picture.append(svg("path", { class: "frame", d: `${path(corners)}Z` }));
+  const anchors = ["start", "middle", "end"];
+  data.labels.forEach((label, l) => {
+    const x = [corners[0][0], corners[1][0], corners[2][0]][l];
+    picture.append(
+      svg(
+        "text",
+        { class: "strong", x, y: l === 1 ? 16 : corners[0][1] + 20, "text-anchor": anchors[l] },
+        shortened(label, width / 18),
+      ),
+    );
+  });
+}

@@ -1,0 +1,318 @@
+// The volunteers: how they answer, how good they are and were, to which communities they belong.
+
+const MOST_LINES = 40;
+let volunteerTable = null;
+let volunteerLegend = null;
+
+function drawVolunteers() {
+  const body = bodyOf("volunteers");
+  const people = data.volunteers;
+  if (people.missing) body.append(missing(people.missing));
+  else {
+    body.append(
+      el(
+        "p",
+        {},
+        `How often each volunteer is expected to be right, with an interval that holds with ${percent(people.level)} probability. ${people.right}`,
+      ),
+    );
+    drawSkill(body);
+  }
+  const less = announced(people.id.length, people.total, "volunteers");
+  if (less) body.append(less);
+  volunteerTable = makeTable({
+    name: "Volunteers",
+    noun: "volunteers",
+    count: people.id.length,
+    columns: volunteerColumns(people),
+    text: (row) => people.id[row],
+  });
+  volunteerTable.node.id = "volunteer-table";
+  body.append(el("h3", {}, "Everybody"));
+  if (shownCommunities().length) {
+    volunteerLegend = communityLegend("Show one community", (k) =>
+      volunteerTable.setFilter(k === null ? () => true : (row) => people.community[row] === k),
+    );
+    body.append(volunteerLegend);
+  }
+  body.append(volunteerTable.node);
+}
+
+function volunteerColumns(people) {
+  const columns = [
+    {
+      name: "volunteer",
+      kind: "name",
+      value: (row) => people.id[row],
+      cell: (row) => button(people.id[row], () => openRow(row), { class: "link" }),
+    },
+  ];
+  columns.push({
+    name: "responses",
+    kind: "number",
+    value: (row) => people.responses[row],
+    cell: (row) => whole(people.responses[row]),
+  });
+  if (people.accuracy) {
+    columns.push(
+      {
+        name: "right",
+        kind: "number",
+        value: (row) => people.accuracy[row],
+        cell: (row) => percent(people.accuracy[row]),
+      },
+      {
+        name: "interval",
+        value: (row) => people.high[row] - people.low[row],
+        cell: (row) => interval(people, row),
+        about: "sorts by width",
+      },
+      { name: "confusion", cell: (row) => tinyMatrix(people.confusion[row]) },
+    );
+  }
+  if (people.community)
+    columns.push({
+      name: "community",
+      value: (row) => (people.community[row] < 0 ? null : people.community[row]),
+      cell: (row) => belonging(people, row),
+    });
+  if (people.behaviour)
+    columns.push({
+      name: "how they answer",
+      kind: "words",
+      value: (row) => people.behaviours[people.behaviour[row]],
+      cell: (row) => people.behaviours[people.behaviour[row]],
+    });
+  return columns;
+}
+
+function interval(people, row) {
+  const [low, high, middle] = [people.low[row], people.high[row], people.accuracy[row]].map((share) => 100 * share);
+  const told = `${low.toFixed(0)}% to ${high.toFixed(0)}%`;
+  return hinted(
+    el(
+      "div",
+      { class: "range", role: "img", "aria-label": told },
+      el("i", { class: "rail" }),
+      el("i", { class: "span", style: { left: `${low}%`, width: `${high - low}%` } }),
+      el("i", { class: "dot", style: { left: `${middle}%` } }),
+    ),
+    () => told,
+  );
+}
+
+function tinyMatrix(matrix) {
+  const told = data.classes
+    .map((name, j) => `${name}: ${data.labels.map((label, l) => `${label} ${percent(matrix[j][l])}`).join(", ")}`)
+    .join("\n");
+  if (matrix.length > 6 || matrix[0].length > 8)
+    return hinted(
+      el("span", { class: "note" }, `${matrix.length} × ${matrix[0].length}`),
+      () => "Click the name to see the matrix.",
+    );
+  const rows = matrix.map((row) =>
+    el("tr", {}, ...row.map((share) => el("td", { style: { background: `rgba(var(--shade), ${share.toFixed(2)})` } }))),
+  );
+  return hinted(el("table", { class: "tiny", role: "img", "aria-label": told }, el("tbody", {}, ...rows)), () => told);
+}
+
+function belonging(people, row) {
+  const k = people.community[row];
+  if (k < 0) return el("span", { class: "note" }, swatch("transparent"), "none");
+  const parts = shares(people.participation[row]);
+  const told = parts.map((part) => `${communityName(part.k)}: ${percent(part.share)}`).join(", ");
+  const bars = parts.map((part) =>
+    el("i", { style: { width: `${100 * part.share}%`, background: communityColour(part.k) } }),
+  );
+  return hinted(
+    el(
+      "div",
+      { "aria-label": told, role: "img" },
+      el("div", {}, swatch(communityColour(k)), String(k)),
+      parts.length > 1 ? el("div", { class: "stack" }, ...bars) : null,
+    ),
+    () => told,
+  );
+}
+
+// Skill over time
+
+function drawSkill(body) {
+  const history = data.histories;
+  const people = data.volunteers;
+  const moving = !history.missing;
+  const ternary = data.labels.length === 3;
+  const shown = moving ? history.mean.length : Math.min(people.id.length, 2000);
+  if (!ternary && !moving) return body.append(missing(history.missing));
+  body.append(el("h3", {}, ternary ? "What volunteers say" : "Skill over time"));
+  if (!moving) body.append(missing(history.missing));
+  if (shown < people.id.length) body.append(note(`Drawn are the ${whole(shown)} most active volunteers.`));
+  const skill = el(
+    "div",
+    { id: "skill" },
+    ...(ternary ? ternarySkill(people, moving ? history : null, shown) : lineSkill(people, history)),
+  );
+  if (shownCommunities().length) skill.prepend(communityLegend("Light up a community", (k) => lightUp(skill, k)));
+  body.append(skill);
+  return undefined;
+}
+
+// A dot or line is as opaque as its community's variable says, else as the one for all.
+const litStyle = (people, row) =>
+  people.community ? { opacity: `var(--lit-${people.community[row]}, var(--dim, 1))` } : { opacity: "0.7" };
+
+function lightUp(skill, k) {
+  for (const row of shownCommunities()) skill.style.removeProperty(`--lit-${row.community}`);
+  skill.style.setProperty("--dim", k === null ? "1" : "0.06");
+  if (k !== null) skill.style.setProperty(`--lit-${k}`, "1");
+}
+
+function ternarySkill(people, history, shown) {
+  const points = range(shown).map((row) => ({
+    name: people.id[row],
+    colour: people.community ? communityColour(people.community[row]) : "var(--accent)",
+    nobody: people.community && people.community[row] < 0,
+    style: litStyle(people, row),
+    action: () => openRow(row),
+    shares: history ? (time) => unpacked(history.mean[row][time]) : () => people.confusion[row],
+  }));
+  const panels = ternaryPanels(points);
+  const parts = [
+    note(
+      "A dot near a corner is a volunteer who nearly always gives that label; who tells classes apart stands elsewhere in each triangle.",
+    ),
+  ];
+  if (data.classes.length > MOST_TRIANGLES)
+    parts.push(note(`Drawn are the first ${MOST_TRIANGLES} of ${data.classes.length} classes.`));
+  if (history) parts.push(timeline(history, panels.move));
+  else panels.move(0);
+  parts.push(el("div", { class: "panels", id: "ternary" }, ...panels.nodes));
+  return parts;
+}
+
+// Thousandths, class after class, as rows of shares.
+function unpacked(flat) {
+  return (
+    flat && data.classes.map((_, j) => range(data.labels.length).map((l) => flat[j * data.labels.length + l] / 1000))
+  );
+}
+
+function timeline(history, move) {
+  const last = history.times.length - 1;
+  const slider = el("input", { type: "range", min: 0, max: last, value: last, step: 1, "aria-label": "Time" });
+  const told = el("output", {});
+  let playing = null;
+  const play = button("Play", () => (playing ? stop() : start()));
+  function show() {
+    told.textContent = history.times[slider.value];
+    slider.setAttribute("aria-valuetext", history.times[slider.value]);
+    move(Number(slider.value));
+  }
+  function stop() {
+    clearInterval(playing);
+    playing = null;
+    play.textContent = "Play";
+  }
+  function start() {
+    if (Number(slider.value) === last) slider.value = 0;
+    play.textContent = "Stop";
+    playing = setInterval(() => {
+      slider.value = Number(slider.value) + 1;
+      show();
+      if (Number(slider.value) === last) stop();
+    }, 150);
+  }
+  slider.addEventListener("input", () => {
+    stop();
+    show();
+  });
+  show();
+  return el("div", { class: "timeline" }, play, slider, told);
+}
+
+function lineSkill(people, history) {
+  const drawn = Math.min(history.accuracy.length, MOST_LINES);
+  const lines = range(drawn).map((row) => ({
+    name: people.id[row],
+    colour: people.community && people.community[row] >= 0 ? communityColour(people.community[row]) : "var(--accent)",
+    width: 1.5,
+    points: pointsOf(history, row),
+    style: litStyle(people, row),
+    action: () => openRow(row),
+  }));
+  return [
+    note(
+      `The ${counted(drawn, "most active volunteer")}: the expected share of right labels. Click a line, or a name in the table, for one with its interval.`,
+    ),
+    lineChart("Expected share of right labels over time", lines, { height: 300, ...skillAxes(history) }),
+  ];
+}
+
+const pointsOf = (history, row) =>
+  range(history.times.length)
+    .filter((time) => known(history.accuracy[row][time]))
+    .map((time) => [history.places[time], history.accuracy[row][time]]);
+
+function skillAxes(history) {
+  const some = [0, 0.25, 0.5, 0.75, 1].map((share) => {
+    const gaps = history.places.map((place) => Math.abs(place - share));
+    return gaps.indexOf(Math.min(...gaps));
+  });
+  return {
+    x: [0, 1],
+    y: [0, 1],
+    yTicks: shareTicks,
+    xTicks: [...new Set(some)].map((time) => [history.places[time], history.times[time]]),
+  };
+}
+
+// One volunteer
+
+function openVolunteer(id) {
+  const row = data.volunteers.id.indexOf(id);
+  if (row >= 0) openRow(row);
+}
+
+function openRow(row) {
+  const people = data.volunteers;
+  const dialog = document.getElementById("details");
+  const parts = [
+    button("Close", () => dialog.close(), { class: "close" }),
+    el("h3", { id: "details-title" }, people.id[row]),
+  ];
+  const facts = [["responses", whole(people.responses[row])]];
+  if (people.accuracy)
+    facts.push(
+      ["right", `${percent(people.accuracy[row])} (${percent(people.low[row])} to ${percent(people.high[row])})`],
+      ["answers", people.behaviours[people.behaviour[row]]],
+    );
+  if (people.community)
+    facts.push([
+      "communities",
+      shares(people.participation[row])
+        .map((part) => `${part.k}: ${percent(part.share)}`)
+        .join(", ") || "none",
+    ]);
+  parts.push(factList(facts));
+  if (people.confusion) parts.push(el("h4", {}, "After the last response"), matrixTable(people.confusion[row]));
+  const history = data.histories;
+  if (!history.missing && row < history.accuracy.length && pointsOf(history, row).length)
+    parts.push(el("h4", {}, "Right over time"), historyChart(history, row));
+  dialog.replaceChildren(...parts);
+  hideTip();
+  dialog.showModal();
+}
+
+function historyChart(history, row) {
+  const times = range(history.times.length).filter((time) => known(history.accuracy[row][time]));
+  const band = times.map((time) => [history.places[time], history.low[row][time], history.high[row][time]]);
+  const line = { name: data.volunteers.id[row], colour: "var(--accent)", points: pointsOf(history, row), band };
+  return lineChart("Expected share of right labels over time, with its interval", [line], {
+    height: 200,
+    ...skillAxes(history),
+  });
+}
+
+function factList(facts) {
+  return el("dl", { class: "facts" }, ...facts.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]));
+}

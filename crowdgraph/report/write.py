@@ -1,0 +1,133 @@
+"""Writing the page: one file with its data, styles and scripts inside."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from os import PathLike
+from typing import Any
+
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.settings import check_bool
+from crowdgraph.errors import ParameterError
+from crowdgraph.io.files import replacing
+from crowdgraph.plot.palette import GREY, HUES, INK
+from crowdgraph.report.payload import payload
+
+__all__ = ["write"]
+
+PAGE = files("crowdgraph.report") / "page"
+# In the order in which they build on each other.
+STYLES = ("theme.css", "layout.css", "tables.css", "pictures.css", "media.css")
+SCRIPTS = (
+    "base.js",
+    "table.js",
+    "charts.js",
+    "ternary.js",
+    "network.js",
+    "flow.js",
+    "items.js",
+    "volunteers.js",
+    "communities.js",
+    "checks.js",
+    "making.js",
+    "main.js",
+)
+
+
+def write(
+    graph: CrowdGraph,
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    run: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> None:
+    """Write what is known of a crowd as a page: one HTML file that needs no network and can be sent by e-mail.
+
+    The page tells what the graph carries: the classes of items from the latest fit, how volunteers answer from the
+    latest confusion matrices (over time if they change), all networks, the latest communities and the latest
+    communities over time. Where something is missing it says how to get it. Of large crowds it holds the most active
+    volunteers and the items with the most responses, and says so.
+
+    Parameters
+    ----------
+    graph
+        The graph, annotated with what is to be told.
+    path
+        The file. One that is there is replaced once the new page is written whole.
+    title
+        The page's title.
+    run
+        How the results were made, for the page's last section: names and values such as versions, settings, seeds and
+        timings, which may be nested; under ``"commands"`` those that repeat the run.
+    progress
+        Whether to show a progress bar.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import crowdgraph as cg
+    >>> from crowdgraph import report
+    >>> graph = cg.simulate.crowd(n_volunteers=20, n_responses=600, seed=0).graph
+    >>> graph = graph.annotate(cg.IBCC().fit(graph))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = pathlib.Path(folder) / "report.html"
+    ...     report.write(graph, page, title="My crowd")
+    ...     "<title>My crowd</title>" in page.read_text()
+    True
+    """
+    _check(graph, path, title, run)
+    check_bool("progress", progress)
+    with replacing(path) as part:
+        told = payload(graph, run=run, progress=progress)
+        part.write_text(page("What is known of a crowd" if title is None else title, told), encoding="utf-8")
+
+
+def page(title: str, told: Mapping[str, Any]) -> str:
+    """The page as text.
+
+    Its policy lets run what belongs to the page and nothing else, whatever ids contain; data are no script, and the
+    one sign that could end their element is escaped.
+    """
+    script = "\n".join(["(() => {", "'use strict';", *map(_source, SCRIPTS), "})();"])
+    style = "\n".join([_palette(), *map(_source, STYLES)])
+    filled = {
+        "title": escape(title),
+        "policy": f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}",
+        "style": style,
+        "data": json.dumps(told, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "script": script,
+    }
+    return re.sub(r"\{\{ (\w+) \}\}", lambda place: filled[place[1]], _source("index.html"))
+
+
+def _check(graph: object, path: object, title: object, run: object) -> None:
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"A report is written of a CrowdGraph; got a {type(graph).__name__}.")
+    if not isinstance(path, str | PathLike):
+        raise ParameterError(f"path={path!r} must name a file, such as 'report.html'.")
+    if title is not None and not isinstance(title, str):
+        raise ParameterError(f"title={title!r} must be text.")
+    if run is not None and not isinstance(run, Mapping):
+        raise ParameterError(f"run={run!r} must be a mapping from names to values, such as {{'seed': 0}}.")
+
+
+def _source(name: str) -> str:
+    return (PAGE / name).read_text(encoding="utf-8")
+
+
+def _palette() -> str:
+    """The colours of all pictures, as variables of the page's style."""
+    hues = "".join(f"--hue-{place}: {hue}; " for place, hue in enumerate(HUES))
+    return f":root {{ --ink: {INK}; --grey: {GREY}; {hues}}}"
+
+
+def _hash(text: str) -> str:
+    """The name by which a policy knows an inline script or style."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,305 @@
+"""The page in a real browser: it works without a network, by mouse, by keyboard and on a phone."""
+
+import shutil
+
+import pytest
+from report.pages import GOOD, HOSTILE, annotated, hostile
+
+import crowdgraph as cg
+from crowdgraph import report
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium")
+
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+class Visit:
+    """A page that is open, and all that it complained about or asked for."""
+
+    def __init__(self, browser, path, **options):
+        self.page = browser.new_page(**{"viewport": WIDE, **options})
+        self.complaints, self.requests = [], []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready]", timeout=3_000)
+        # Pictures are drawn once their width is known.
+        self.page.wait_for_function("document.querySelector('.chart svg, .missing') !== null")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    written = tmp_path_factory.mktemp("report") / "page.html"
+    report.write(annotated(), written, title=GOOD, run={"seed": 1, "commands": ["crowdgraph demo"]})
+    return written
+
+
+@pytest.fixture(scope="module")
+def visit(browser, path):
+    return Visit(browser, path)
+
+
+@pytest.fixture
+def page(visit):
+    """The open page as it was at the start."""
+    visit.complaints.clear()
+    visit.requests.clear()
+    visit.page.reload()
+    visit.page.wait_for_selector("html[data-ready]")
+    visit.page.wait_for_selector("#ternary circle[cx]")
+    return visit.page
+
+
+def column(page, table, number):
+    return page.locator(f"{table} .grid > tbody > tr > td:nth-child({number})").all_inner_texts()
+
+
+def tab_to(page, text, most=60):
+    """Press the tab key until something with this text has the focus; returns how often."""
+    for count in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent.trim()") == text:
+            return count + 1
+    raise AssertionError(f"{text!r} cannot be reached by keyboard")
+
+
+def overflow(page):
+    return page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+
+def test_loads_without_complaints_or_requests(visit, page, path):
+    assert page.title() == GOOD
+    assert page.locator("#overview .card").count() >= 5
+    assert [section for section in visit.requests if section not in (path.as_uri(), "data:,")] == []
+    assert visit.complaints == []
+    for section in ("items", "volunteers", "networks", "communities", "checks", "doctor", "making"):
+        assert page.locator(f"#{section} .body").inner_text().strip()
+        assert page.locator(f"#{section} .missing").count() == 0
+
+
+def test_nothing_can_be_fetched_even_if_asked(page):
+    blocked = "fetch('http://127.0.0.1:9/').then(() => 'fetched', () => 'blocked')"
+    assert page.evaluate(blocked) == "blocked"
+    assert page.evaluate("document.querySelector('meta[http-equiv]').content").startswith("default-src 'none'")
+
+
+def test_search_finds_a_volunteer(page):
+    page.locator("#volunteers input[type=search]").fill("TEER-17")
+    assert column(page, "#volunteer-table", 1) == ["volunteer-17"]
+    page.locator("#volunteers input[type=search]").fill("nobody at all")
+    assert page.locator("#volunteer-table tbody").inner_text() == "no volunteers found"
+
+
+def test_tables_sort(page):
+    heading = page.locator("#volunteer-table th", has_text="right")
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    accuracy = annotated().fit().volunteers_to_frame()
+    assert column(page, "#volunteer-table", 1) == accuracy["volunteer"].head(25).tolist()
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert column(page, "#volunteer-table", 1)[0] == accuracy["volunteer"].iloc[-1]
+
+
+def test_tables_page(page):
+    first = column(page, "#items .table", 1)
+    assert page.locator("#items .count").inner_text() == "1\u201325 of 100"
+    back, forth = (page.locator("#items .pager button", has_text=text) for text in ("Previous", "Next"))
+    assert back.is_disabled()
+    seen = list(first)
+    while forth.is_enabled():
+        forth.click()
+        seen += column(page, "#items .table", 1)
+    assert sorted(seen) == sorted(annotated().items.ids.tolist())
+    back.click()
+    assert page.locator("#items .count").inner_text() == "51\u201375 of 100"
+
+
+def test_the_slider_moves_the_points(page):
+    slider, dots = page.locator("input[type=range]"), "#ternary .panel:first-child circle"
+    read = (
+        f"[...document.querySelectorAll({dots!r})].map(dot => [dot.getAttribute('visibility'), dot.getAttribute('cx')])"
+    )
+    at_last, told = page.evaluate(read), page.locator("output").inner_text()
+    slider.fill("3")
+    early = page.evaluate(read)
+    assert len(early) == 60
+    assert page.locator("output").inner_text() != told
+    assert sum(before != after for before, after in zip(early, at_last, strict=True)) > 30
+    assert sum(visible == "hidden" for visible, _ in early) > sum(visible == "hidden" for visible, _ in at_last) == 0
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert slider.input_value() == "4"
+
+
+def test_dots_stand_where_the_shares_are(page):
+    corners = (
+        "[...document.querySelectorAll('#ternary .panel:first-child .frame')].map(frame => frame.getAttribute('d'))[0]"
+    )
+    numbers = [float(part) for part in page.evaluate(corners).replace("M", " ").replace("L", " ").strip("Z ").split()]
+    left, top, right = zip(numbers[::2], numbers[1::2], strict=True)
+    graph = annotated()
+    busiest = page.evaluate("JSON.parse(document.getElementById('data').textContent).volunteers.id[0]")
+    shares = graph.confusion().of(busiest).latest().mean[0]
+    expected = [sum(s * corner[axis] for s, corner in zip(shares, (left, top, right), strict=True)) for axis in (0, 1)]
+    dot = page.locator("#ternary .panel:first-child circle").first
+    got = [float(dot.get_attribute(name)) for name in ("cx", "cy")]
+    assert got == pytest.approx(expected, abs=0.6)
+
+
+def test_a_community_filters_the_volunteers(page):
+    page.locator("[data-show='2']").click()
+    members = annotated().communities().members(2)
+    assert sorted(column(page, "#volunteer-table", 1)) == sorted(members)
+    assert page.locator("#volunteers [data-community='2'][aria-pressed=true]").count() == 1
+    page.keyboard.press("Enter")
+    assert page.locator("#volunteer-table .count").inner_text() == "1\u201325 of 60"
+
+
+def test_a_name_opens_details_and_escape_closes_them(page):
+    page.locator("#volunteers input[type=search]").fill("volunteer-17")
+    page.locator("#volunteer-table .link").click()
+    details = page.locator("#details")
+    assert details.is_visible()
+    assert details.locator("h3").inner_text() == "volunteer-17"
+    matrix = annotated().volunteers["volunteer-17"].confusion.latest().mean
+    assert details.locator(".matrix td").all_inner_texts() == [f"{100 * share:.0f}%" for share in matrix.ravel()]
+    assert details.locator(".chart svg path").count() == 2
+    page.keyboard.press("Escape")
+    assert not details.is_visible()
+
+
+def test_networks_zoom_and_move_by_keyboard(page):
+    canvas = page.locator("#networks canvas").first
+    canvas.scroll_into_view_if_needed()
+    page.wait_for_timeout(100)
+    pictures = [canvas.screenshot()]
+    canvas.focus()
+    for key in ("+", "ArrowLeft", "0"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(60)
+        page.evaluate("document.activeElement.blur()")
+        pictures.append(canvas.screenshot())
+        canvas.focus()
+    assert pictures[0] != pictures[1] != pictures[2]
+    assert pictures[3] == pictures[0]
+
+
+def test_a_dot_of_the_network_opens_its_volunteer(page):
+    canvas = page.locator("#networks canvas").first
+    canvas.scroll_into_view_if_needed()
+    place = page.evaluate(
+        """() => {
+          const network = JSON.parse(document.getElementById("data").textContent).networks.pictures[0];
+          const canvas = document.querySelector("#networks canvas"), box = canvas.getBoundingClientRect();
+          const [wide, tall] = [network.x, network.y].map((places) => Math.max(...places.map(Math.abs)));
+          const scale = Math.min((box.width / 2 - 24) / wide, (box.height / 2 - 24) / tall);
+          return [box.left + box.width / 2 + scale * network.x[5], box.top + box.height / 2 - scale * network.y[5]];
+        }"""
+    )
+    page.mouse.click(*place)
+    assert page.locator("#details h3").inner_text() == str(annotated().network("pi_similarity").ids[5])
+
+
+def test_flow_and_lifelines_are_drawn(page):
+    track = annotated().community_track()
+    assert page.locator("#communities .events li").count() == len(track.events)
+    bars = page.locator("#communities .chart[class=chart] rect").count()
+    assert bars >= int((track.sizes > 0).sum())
+
+
+def test_the_theme_turns(page):
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.locator("#theme").click()
+    dark = page.evaluate(background)
+    assert light == "rgb(255, 255, 255)" != dark
+    page.locator("#theme").click()
+    assert page.evaluate(background) == light
+
+
+def test_everything_can_be_reached_by_keyboard(page):
+    page.evaluate("window.scrollTo(0, 0)")
+    assert tab_to(page, "Skip to the overview") == 1
+    tab_to(page, "Items")
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(outline) == "solid"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#items")
+    tab_to(page, "entropy")
+    page.keyboard.press("Enter")
+    assert page.locator("#items th[aria-sort=descending]").inner_text() == "entropy"
+
+
+def test_buttons_and_pictures_have_names(page):
+    unnamed = """[...document.querySelectorAll("button, a, input, canvas, svg, [role=img]")].filter((node) =>
+      !node.textContent.trim() && !node.getAttribute("aria-label") && !node.closest("label, [role=img]"))
+      .map((node) => node.outerHTML)"""
+    assert page.evaluate(unnamed) == []
+
+
+def test_a_phone_scrolls_down_only(browser, path):
+    visit = Visit(browser, path, viewport=PHONE, color_scheme="dark")
+    visit.page.wait_for_selector("#ternary circle[cx]")
+    assert overflow(visit.page) <= 0
+    visit.page.locator("#volunteer-table .link").first.click()
+    assert overflow(visit.page) <= 0
+    assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_print_leaves_out_what_is_pressed(page):
+    page.emulate_media(media="print")
+    assert not page.locator("nav").is_visible()
+    assert page.locator("#overview .cards").is_visible()
+    page.emulate_media(media="screen")
+
+
+def test_hostile_ids_show_as_text(browser, tmp_path):
+    report.write(hostile(), tmp_path / "page.html", title=HOSTILE[0], run={HOSTILE[1]: HOSTILE[0]})
+    visit = Visit(browser, tmp_path / "page.html")
+    assert visit.page.locator("h1").inner_text() == HOSTILE[0]
+    assert set(HOSTILE) <= set(column(visit.page, "#volunteer-table", 1))
+    assert set(HOSTILE) <= set(column(visit.page, "#items .table", 1))
+    visit.page.locator("#volunteer-table .link", has_text="<img").click()
+    assert visit.page.locator("#details h3").inner_text() == HOSTILE[1]
+    assert HOSTILE[0] in visit.page.locator("#making").inner_text()
+    assert visit.page.locator("main img, main b, main script").count() == 0
+    assert visit.complaints == []
+    visit.page.close()
+
+
+@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_bare_graph_tells_what_is_missing(browser, tmp_path, columns, viewport):
+    report.write(cg.CrowdGraph.from_responses(columns), tmp_path / "page.html")
+    visit = Visit(browser, tmp_path / "page.html", viewport=viewport)
+    for section in ("items", "volunteers", "networks", "communities", "checks"):
+        assert "graph.annotate(" in visit.page.locator(f"#{section} .missing").first.inner_text()
+    assert visit.complaints == []
+    assert overflow(visit.page) <= 0
+    visit.page.close()
+
+
+def test_two_labels_have_lines(browser, tmp_path):
+    graph = cg.simulate.crowd(n_volunteers=6, n_items=40, n_responses=150, drift="ramp", seed=0).graph
+    report.write(graph.annotate(cg.DynIBCC().fit(graph)), tmp_path / "page.html")
+    visit = Visit(browser, tmp_path / "page.html")
+    lines = visit.page.locator("#skill svg path, #skill svg circle")
+    lines.first.wait_for()
+    assert lines.count() == 6
+    assert visit.page.locator("#ternary").count() == 0
+    assert visit.complaints == []
+    visit.page.close()
