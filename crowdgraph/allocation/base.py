@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from crowdgraph.allocation.beliefs import believed
-from crowdgraph.allocation.gain import Knowledge
+from crowdgraph.allocation.gain import MOST_STATES, Knowledge
 from crowdgraph.allocation.limits import (
     Count,
     answered,
@@ -21,6 +21,7 @@ from crowdgraph.allocation.limits import (
     some_codes,
 )
 from crowdgraph.allocation.outlook import Outlook, outlook
+from crowdgraph.allocation.retirement import Retirement
 from crowdgraph.allocation.worth import Worth
 from crowdgraph.core.assignment import Assignment
 from crowdgraph.core.availability import Availability
@@ -96,7 +97,7 @@ class Policy(ABC):
         items: Iterable[Hashable] | None = None,
         capacity: Count = 1,
         load: Count | None = None,
-        retired: Iterable[Hashable] = (),
+        retired: Iterable[Hashable] | Retirement = (),
         available: CrowdGraph | Availability | None = None,
         worth: Worth = Worth(),  # noqa: B008 - it cannot be changed
         fit: ModelFit | str | None = None,
@@ -118,7 +119,7 @@ class Policy(ABC):
             How many responses each volunteer may give in all, those of the graph included, likewise; without limit if
             left out.
         retired
-            Items that are asked about no more, such as ``allocation.Retirement`` tells.
+            Items that are asked about no more, or the rule that tells: ``allocation.Retirement(threshold=0.99)``.
         available
             Who is likely to answer what, from `allocation.availability`; or a graph of the same volunteers and items:
             only those who answered an item there are asked about it.
@@ -134,7 +135,8 @@ class Policy(ABC):
         check_seed(seed)
         if not isinstance(worth, Worth):
             raise ParameterError(f"worth= takes a Worth; got a {type(worth).__name__}.")
-        people, things = some_codes(graph.volunteers.table, volunteers), open_items(graph, items, retired)
+        gone = retired.items(graph, beliefs.item_probs) if isinstance(retired, Retirement) else retired
+        people, things = some_codes(graph.volunteers.table, volunteers, "volunteers"), open_items(graph, items, gone)
         may, chance = _available(graph, available, people, things)
         most = capacities(graph, people, capacity=capacity, load=load)
         if volunteers is not None and budget:
@@ -180,10 +182,10 @@ class Policy(ABC):
         view, known = task.outlook, dict[int, Knowledge]()
         gains = []
         for item, volunteer in pairs:
-            knowledge = known.setdefault(item, view.knowledge(item))
+            knowledge = known.setdefault(item, view.knowledge(item, most_states=MOST_STATES))
             before = knowledge.gain.nats
             view.ask(knowledge, item, volunteer)
-            gains.append(max(knowledge.gain.nats - before, 0.0))
+            gains.append(knowledge.gain.nats - before)
         things, people = _columns(pairs)
         return Assignment(
             volunteers=task.graph.volunteers.ids[task.volunteers[people]],

@@ -123,8 +123,9 @@ class Knowledge:
     def __init__(self, probs: Array, *, most_states: int = MOST_STATES, chances: Array | None = None) -> None:
         self.weights: Array = np.ones(1)
         self.posteriors: Array = np.asarray(probs, dtype=np.float64)[None]
-        self.error = 0.0
         self._before = float(entropy(self.posteriors)[0])
+        # The most that merging has lost, and the least that is known to be gained, which no further label lowers.
+        self._lost = self._least = 0.0
         self._most_states = most_states
         self._chances = np.zeros(0) if chances is None else chances
         self._said: dict[int, Common] = {}
@@ -133,8 +134,10 @@ class Knowledge:
     @property
     def gain(self) -> Gain:
         """How much the volunteers so far are expected to tell."""
-        left = float(self.weights @ entropy(self.posteriors))
-        return Gain(max(self._before - left, 0.0), left if self._full else self.error)
+        found = self._before - float(self.weights @ entropy(self.posteriors))
+        self._least = max(self._least, found)
+        most = self._before if self._full else min(found + self._lost, self._before)
+        return Gain(self._least, max(most - self._least, 0.0))
 
     def ask(self, confusion: Array, community: int = -1) -> None:
         """One more volunteer, of confusion (J, L) and a community (-1 for none), gives a label."""
@@ -179,16 +182,29 @@ class Knowledge:
         return kept
 
     def _merge(self) -> None:
-        """Make one posterior of those in the same cell of a grid over the probabilities of all classes but one."""
-        n_classes = self.posteriors.shape[1]
-        n_cells = max(int(self._most_states ** (1 / (n_classes - 1))), 1)
-        cells = np.minimum((self.posteriors[:, :-1] * n_cells).astype(np.int64), n_cells - 1)
-        _, cell = np.unique(cells @ n_cells ** np.arange(n_classes - 1), return_inverse=True)
+        """Make one posterior of those in the same cell of the finest grid of probabilities that leaves few enough."""
+        n_cells = self._most_states
+        cell = _cells(self.posteriors, n_cells)
+        while cell.max() >= self._most_states and n_cells > 1:
+            n_cells //= 2
+            cell = _cells(self.posteriors, n_cells)
         weights: Array = np.bincount(cell, weights=self.weights)
         sums = np.stack([np.bincount(cell, weights=self.weights * column) for column in self.posteriors.T], axis=1)
         before = float(self.weights @ entropy(self.posteriors))
+        self._least = max(self._least, self._before - before)
         self.weights, self.posteriors = weights, sums / weights[:, None]
-        self.error += max(float(weights @ entropy(self.posteriors)) - before, 0.0)
+        self._lost += max(float(weights @ entropy(self.posteriors)) - before, 0.0)
+
+
+def _cells(posteriors: Array, n_cells: int) -> Array:
+    """The number of each posterior's cell in a grid of so many steps; if that is one, its most probable class."""
+    if n_cells == 1:
+        keys = posteriors.argmax(axis=1)
+    else:
+        steps = np.minimum((posteriors * n_cells).astype(np.uint64), n_cells - 1)
+        # Cells are told apart by a hash. Where two have the same, more is merged than need be, and counted as lost.
+        keys = steps @ np.random.default_rng(0).integers(0, 2**63, steps.shape[1], dtype=np.uint64)
+    return np.asarray(np.unique(keys, return_inverse=True)[1])
 
 
 def coalition_gain(

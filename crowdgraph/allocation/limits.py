@@ -17,21 +17,22 @@ __all__ = ["Count", "answered", "capacities", "check_named", "infeasible", "open
 Count = int | Mapping[Hashable, int]
 
 
-def some_codes(table: NodeTable, ids: Iterable[Hashable] | None) -> Array:
+def some_codes(table: NodeTable, ids: Iterable[Hashable] | None, name: str) -> Array:
     """The codes of some volunteers or items, each named once; of all if left out."""
     if ids is None:
         return np.arange(len(table))
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise ParameterError(f"{table.kind}s={ids!r} must be several {table.kind}s, such as [...].")
+        raise ParameterError(f"{name}={ids!r} must be several {table.kind}s, such as [...].")
     codes = np.asarray(table.codes(list(ids)), dtype=np.int64)
     if len(np.unique(codes)) < len(codes):
-        raise ParameterError(f"The {table.kind}s name one of them twice; name each once.")
+        raise ParameterError(f"{name}= names one of the {table.kind}s twice; name each once.")
     return codes
 
 
-def open_items(graph: CrowdGraph, items: Iterable[Hashable] | None, retired: Iterable[Hashable]) -> Array:
+def open_items(graph: CrowdGraph, items: Iterable[Hashable] | None, retired: Iterable[Hashable] | None) -> Array:
     """The codes of the items that are asked about."""
-    codes, gone = some_codes(graph.items.table, items), some_codes(graph.items.table, retired)
+    codes = some_codes(graph.items.table, items, "items")
+    gone = some_codes(graph.items.table, () if retired is None else retired, "retired")
     named = np.isin(codes, gone)
     if items is not None and named.any():
         raise ParameterError(

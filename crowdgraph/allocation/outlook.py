@@ -97,6 +97,8 @@ class Outlook:
 def outlook(graph: CrowdGraph, beliefs: Beliefs, worth: Worth, *, volunteers: Array, items: Array) -> Outlook:
     """What asking volunteers about items, both as codes, would bring."""
     special = worth.specialisation
+    if special is not None:
+        special.check_fits(graph)
     learned = row_information(beliefs.concentration) + training_effect(graph, beliefs, worth.training)
     return Outlook(
         worth=worth,

@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdgraph.allocation.base import Policy
-from crowdgraph.allocation.retirement import Retirement
+from crowdgraph.allocation.limits import some_codes
+from crowdgraph.allocation.retirement import Retirement, are_answered
 from crowdgraph.allocation.sources import Recorded, Simulated, Source
 from crowdgraph.allocation.worth import Worth, amounts
 from crowdgraph.core.campaign import FIGURES, Campaign
@@ -69,7 +70,8 @@ def simulate(
     update_every
         After how many responses the model is fitted again.
     capacity
-        How many questions a volunteer may be asked between two updates; if left out, five times their equal share.
+        How many questions a volunteer may be asked between two updates, after the first round; if left out, five times
+        their equal share.
     model
         What learns from the responses.
     known
@@ -79,25 +81,24 @@ def simulate(
         When items are asked about no more; never if left out. The class of a retired item is settled. Known items do
         not retire.
     worth
-        What questions are worth, and what responses cost.
+        What questions are worth, and what responses cost. Shared errors and specialisation that were found in the whole
+        crowd, and communities that a policy is given, know more than the campaign has seen.
     seed
         The same seed gives the same campaign.
     progress
         Whether to show a progress bar.
     """
+    if not hasattr(crowd, "truth"):
+        raise ParameterError(
+            f"A policy is simulated on what simulate.crowd(...) gives, a graph with its truth; got a "
+            f"{type(crowd).__name__}. For recorded responses use replay.offline."
+        )
+    rules, pace = Rules(policy, model, retirement, worth), Pace(budget, update_every, capacity)
     check_seed(seed)
     # Answers and decisions draw from sources of their own.
     answers, decisions = np.random.default_rng(seed).spawn(2)
-    return _led(
-        Known(crowd.graph, crowd.truth.classes, known),
-        Simulated(crowd, answers),
-        policy,
-        model,
-        Pace(budget, update_every, capacity),
-        Rules(retirement, worth),
-        decisions,
-        progress=progress,
-    )
+    facts = Known(crowd.graph, crowd.truth.classes, known)
+    return _led(facts, Simulated(crowd, answers), rules, pace, decisions, progress=progress)
 
 
 def offline(
@@ -130,13 +131,15 @@ def offline(
     """
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"A policy is tried on a CrowdGraph; got a {type(graph).__name__}.")
-    if not graph.gold.known.any():
-        raise GoldError("The graph has no gold, so nobody can tell how right a policy is; give some with with_gold.")
+    if not (graph.gold.codes >= 0).any():
+        raise GoldError(
+            "The graph has no gold that is certain, so nobody can tell how right a policy is; give some with with_gold."
+        )
     check_seed(seed)
+    rules = Rules(policy, model, retirement, worth)
     pace = Pace(len(graph.responses) if budget is None else budget, update_every, capacity)
     facts = Known(graph, graph.gold.codes, known)
-    rules, rng = Rules(retirement, worth), np.random.default_rng(seed)
-    return _led(facts, Recorded(graph), policy, model, pace, rules, rng, progress=progress)
+    return _led(facts, Recorded(graph), rules, pace, np.random.default_rng(seed), progress=progress)
 
 
 class Known:
@@ -154,7 +157,7 @@ class Known:
 
     def __init__(self, graph: CrowdGraph, truth: Array, known: Iterable[Hashable]) -> None:
         told = np.zeros(len(truth), dtype=bool)
-        told[graph.items.codes(list(known))] = True
+        told[some_codes(graph.items.table, known, "known")] = True
         if (truth[told] < 0).any():
             raise GoldError("known= names items whose class is not known; give gold for them, or leave them out.")
         self._told = told
@@ -190,8 +193,7 @@ class Known:
 
     def may_retire(self, graph: CrowdGraph) -> Array:
         """Which items may retire, of shape (N,): answered ones, and not those that tell how good volunteers are."""
-        answered = np.bincount(graph.responses.item, minlength=len(self._told)) > 0
-        return np.asarray(answered & ~self._told)
+        return np.asarray(are_answered(graph) & ~self._told)
 
     def wrong(self, classes: Array) -> float:
         """The share of wrong ones among classes that were settled, of shape (N,), -1 for those that were not."""
@@ -218,78 +220,97 @@ class Pace:
         return math.ceil(FAIR * self.update_every / max(n_volunteers, 1)) if self.capacity is None else self.capacity
 
 
-class Rules(NamedTuple):
-    """When items retire, and what questions are worth."""
+@dataclass(frozen=True)
+class Rules:
+    """What decides and what learns, when items retire, and what questions are worth."""
 
+    policy: Policy
+    model: Model
     retirement: Retirement | None
     worth: Worth
 
+    def __post_init__(self) -> None:
+        kinds = {"policy": (Policy, "GreedyValue()"), "model": (Model, "IBCC()"), "worth": (Worth, "Worth(cost=0.1)")}
+        if self.retirement is not None:
+            kinds["retirement"] = (Retirement, "Retirement(threshold=0.99)")
+        for name, (kind, example) in kinds.items():
+            given = getattr(self, name)
+            if not isinstance(given, kind):
+                raise ParameterError(f"{name}= takes a {name}, such as {example}; got a {type(given).__name__}.")
+
+
+class Settled:
+    """The items that were retired, and what was believed of them when they were.
+
+    Attributes
+    ----------
+    classes
+        The class of each item, of shape (N,); -1 for those that are open.
+    """
+
+    def __init__(self, rule: Retirement | None, facts: Known) -> None:
+        self._rule, self._facts = rule, facts
+        shape = (len(facts.graph.items), len(facts.graph.classes))
+        self._probs = np.zeros(shape)
+        self.classes: Array = np.full(shape[0], -1)
+
+    @property
+    def retired(self) -> Array:
+        """Which items are retired, of shape (N,)."""
+        return np.asarray(self.classes >= 0)
+
+    def settle(self, graph: CrowdGraph, item_probs: Array) -> Array:
+        """Retire what the rule says, and tell what is believed of all items, of shape (N, J)."""
+        if self._rule is not None:
+            newly = self._rule.retired(item_probs) & ~self.retired & self._facts.may_retire(graph)
+            self.classes[newly], self._probs[newly] = item_probs[newly].argmax(axis=1), item_probs[newly]
+        return np.where(self.retired[:, None], self._probs, item_probs)
+
 
 def _led(
-    facts: Known,
-    source: Source,
-    policy: Policy,
-    model: Model,
-    pace: Pace,
-    rules: Rules,
-    rng: np.random.Generator,
-    *,
-    progress: bool,
+    facts: Known, source: Source, rules: Rules, pace: Pace, rng: np.random.Generator, *, progress: bool
 ) -> Campaign:
     """Ask, learn, decide and ask again until the budget is spent or nobody is left to ask."""
-    _check_policy(policy)
     volunteers, items = facts.graph.volunteers, facts.graph.items
-    payment, effort = (
-        amounts(rules.worth.payment, volunteers.table, "payment"),
-        amounts(rules.worth.effort, items.table, "effort"),
-    )
+    payment = amounts(rules.worth.payment, volunteers.table, "payment")
+    effort = amounts(rules.worth.effort, items.table, "effort")
     rows: list[tuple[int, int, int]] = []
     figures: list[tuple[float, ...]] = []
-    settled, spent = np.full(len(items), -1), 0.0
-    fit = None
-    with progress_bar(f"Campaign, {policy.name}", shown=progress, total=pace.budget, unit="responses") as bar:
+    settled, spent = Settled(rules.retirement, facts), 0.0
+    fit, name = None, rules.policy.name
+    with progress_bar(f"Campaign, {name}", shown=progress, total=pace.budget, unit="responses") as bar:
         asked = source.first(rng)[: pace.budget]
         while asked:
             rows += [(volunteer, item, source.answer(volunteer, item)) for volunteer, item in asked]
             spent += sum(payment[volunteer] + effort[item] for volunteer, item in asked)
             bar.update(len(asked))
             view = facts.after(rows)
-            fit = model.fit(view, seed=drawn_seed(rng), start=fit)
-            if rules.retirement is not None:
-                newly = rules.retirement.retired(fit.item_probs) & (settled < 0) & facts.may_retire(view)
-                settled[newly] = fit.item_probs[newly].argmax(axis=1)
+            fit = rules.model.fit(view, seed=drawn_seed(rng), start=fit)
+            scores = facts.scores(settled.settle(view, fit.item_probs))
             start = time.perf_counter()
-            asked = _decided(policy, view.annotate(fit), source, pace, rules, settled, len(rows), drawn_seed(rng))
+            asked = _decided(rules, view.annotate(fit), source, pace, settled.retired, drawn_seed(rng))
             seconds = time.perf_counter() - start
-            done = (settled >= 0).sum()
-            figures.append((len(rows), *facts.scores(fit.item_probs), spent, done, facts.wrong(settled), seconds))
+            wrong = facts.wrong(settled.classes)
+            figures.append((len(rows), *scores, spent, settled.retired.sum(), wrong, seconds))
     columns = np.array(figures, dtype=np.float64).reshape(-1, len(FIGURES)).T
     return Campaign(
-        policy=policy.name,
+        policy=name,
         loads=np.bincount([row[0] for row in rows], minlength=len(volunteers)),
-        retired_items=items.ids[settled >= 0],
+        retired_items=items.ids[settled.retired],
         **dict(zip(FIGURES, columns, strict=True)),
     )
 
 
 def _decided(
-    policy: Policy,
-    graph: CrowdGraph,
-    source: Source,
-    pace: Pace,
-    rules: Rules,
-    settled: Array,
-    n_asked: int,
-    seed: int,
+    rules: Rules, graph: CrowdGraph, source: Source, pace: Pace, retired: Array, seed: int
 ) -> list[tuple[int, int]]:
     """Whom the policy asks about what next, as codes; nobody if nothing is left to ask."""
-    budget = min(pace.update_every, pace.budget - n_asked)
     try:
-        chosen = policy.assign(
+        chosen = rules.policy.assign(
             graph,
-            budget=budget,
+            budget=min(pace.update_every, pace.budget - len(graph.responses)),
             capacity=pace.most(len(graph.volunteers)),
-            retired=graph.items.ids[settled >= 0],
+            retired=graph.items.ids[retired],
             available=source.available,
             worth=rules.worth,
             seed=seed,
@@ -298,8 +319,3 @@ def _decided(
         return []
     people, things = graph.volunteers.table, graph.items.table
     return list(zip(people.codes(chosen.volunteers).tolist(), things.codes(chosen.items).tolist(), strict=True))
-
-
-def _check_policy(policy: object) -> None:
-    if not isinstance(policy, Policy):
-        raise ParameterError(f"policy= takes a policy, such as GreedyValue(); got a {type(policy).__name__}.")

@@ -91,6 +91,11 @@ class Retirement:
         probs = probability_array("item_probs", item_probs, shape=(None, None))
         return np.asarray(probs.max(axis=1) >= self.threshold)
 
+    def items(self, graph: CrowdGraph, item_probs: ArrayLike) -> Array:
+        """The ids of the items of a graph that are retired: those that are answered, and have no gold."""
+        may = are_answered(graph) & ~graph.gold.known
+        return np.asarray(graph.items.ids[may & self.retired(item_probs)])
+
     def __repr__(self) -> str:
         if self.promise is None:
             return f"Retirement(threshold {self.threshold:.8g}; no error rate is promised)"
@@ -124,7 +129,8 @@ def calibrated_retirement(
     and the first whose bound is above `error` ends the search; the last before it is taken. Trying many costs nothing:
     a threshold that is too low can only be taken if the first too low one in the sequence was passed, and the chance of
     that is at most 1 - `confidence`. The thresholds are set by how sure the model was, not by who was right. The first
-    retires so many gold items that one wrong answer among them would pass.
+    retires so many gold items that one wrong answer among them would pass or, if there are not as many, so many that
+    none would.
 
     The promise is about items whose responses come in as those of the gold items did, with as many updates, and
     answered by the same crowd: gold of easy items says nothing of hard ones. It is about all retired items together; of
@@ -169,8 +175,8 @@ def calibrated_retirement(
     _check_settings(graph, model, error, confidence)
     check_whole("folds", folds, least=2)
     check_seed(seed)
-    ends = update_ends(graph, updates)
     items = _certain_gold(graph, folds)
+    ends = update_ends(graph, updates)
     rng = np.random.default_rng(seed)
     part = rng.permutation(np.arange(len(items)) % folds)
     paths = Paths(*np.zeros((2, len(ends), len(items))))
@@ -295,7 +301,7 @@ def _thresholds(highest: Array, error: float, confidence: float) -> list[float]:
     down = np.sort(highest)[::-1]
     sizes = np.arange(2, len(down) + 1)
     passing = sizes[betaincinv(2, sizes - 1, confidence) <= error]
-    first = passing[0] if len(passing) else len(down)
+    first = passing[0] if len(passing) else min(_fewest(error, confidence), len(down))
     counts = np.linspace(first, len(down), N_THRESHOLDS).round().astype(np.int64)
     falling: list[float] = np.unique(down[counts - 1])[::-1].tolist()
     return falling

@@ -18,6 +18,8 @@ __all__ = ["SharedErrors", "assigned", "shared_errors"]
 
 # Each answer is compared with so many that follow it, of the same community about the same item.
 LAGS = 5
+# From so many pairs of answers about items with gold on, a community is judged by those alone.
+ENOUGH_PAIRS = 200
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,8 +71,8 @@ def shared_errors(
 
     Answers of a community about an item are compared in pairs. If everybody decided alone they would agree as often as
     their confusion says, given the class; if by one draw, as often as their draws overlap. The chance is where what was
-    seen lies between the two. Where there is gold, only items with gold count: elsewhere the class was inferred from
-    the same labels as if they were independent, which hides some of what is shared.
+    seen lies between the two. Where there are 200 pairs about items with gold, only those count: elsewhere the class
+    was inferred from the same labels as if they were independent, which hides some of what is shared.
 
     Parameters
     ----------
@@ -96,11 +98,11 @@ def shared_errors(
         raise ParameterError(f"communities= takes Communities; got a {type(groups).__name__}.")
     community = assigned(groups, graph)
     one, other = _pairs(graph, community)
-    responses = graph.responses
+    responses, gold = graph.responses, graph.gold.codes
     people, items = responses.volunteer, responses.item[one]
     confusion = beliefs.confusion
     alone, drawn = _agreement(confusion[people[one]], confusion[people[other]])
-    classes = beliefs.item_probs[items]
+    classes = np.where(gold[:, None] >= 0, np.eye(len(graph.classes))[gold], beliefs.item_probs)[items]
     alone, drawn = ((classes * share).sum(axis=1) for share in (alone, drawn))
     agree = responses.label[one] == responses.label[other]
     whose, size = community[people[one]], len(groups)
@@ -118,12 +120,9 @@ def assigned(communities: Communities, graph: CrowdGraph) -> Array:
 
 
 def _pairs(graph: CrowdGraph, community: Array) -> tuple[Array, Array]:
-    """Rows of two answers each, of two volunteers of one community about one item."""
-    responses, gold = graph.responses, graph.gold.known
-    usable = (responses.label >= 0) & (community[responses.volunteer] >= 0)
-    if gold[responses.item[usable]].any():
-        usable &= gold[responses.item]
-    rows = np.flatnonzero(usable)
+    """Rows of two answers each, of two volunteers of one community about one item, with gold where that is enough."""
+    responses = graph.responses
+    rows = np.flatnonzero((responses.label >= 0) & (community[responses.volunteer] >= 0))
     item, whose = responses.item[rows], community[responses.volunteer[rows]]
     rows = rows[np.lexsort((whose, item))]
     item, people = responses.item[rows], responses.volunteer[rows]
@@ -133,7 +132,12 @@ def _pairs(graph: CrowdGraph, community: Array) -> tuple[Array, Array]:
         same = (item[lag:] == item[:-lag]) & (whose[lag:] == whose[:-lag]) & (people[lag:] != people[:-lag])
         first.append(rows[:-lag][same])
         second.append(rows[lag:][same])
-    return np.concatenate(first), np.concatenate(second)
+    one, other = np.concatenate(first), np.concatenate(second)
+    known = graph.gold.codes[responses.item[one]] >= 0
+    whose = community[responses.volunteer[one]]
+    enough = np.bincount(whose[known], minlength=community.max(initial=0) + 1) >= ENOUGH_PAIRS
+    kept = known | ~enough[whose]
+    return one[kept], other[kept]
 
 
 def _agreement(one: Array, other: Array) -> tuple[Array, Array]:

@@ -35,7 +35,7 @@ class Simulated(Source):
 
     def __init__(self, crowd: SimulatedCrowd, rng: np.random.Generator) -> None:
         self._truth, self._rng = crowd.truth, rng
-        self._rows = crowd.graph._rows_by_volunteer
+        self._rows, self._ids = crowd.graph._rows_by_volunteer, crowd.graph.volunteers.ids
         self._asked = np.zeros(len(crowd.graph.volunteers), dtype=np.int64)
 
     def first(self, rng: np.random.Generator) -> list[tuple[int, int]]:
@@ -48,7 +48,11 @@ class Simulated(Source):
         """See `Source`."""
         rows = self._rows.rows(volunteer)
         if not len(rows):
-            raise ParameterError("A volunteer of the simulated crowd has no behaviour, having given no response.")
+            who = self._ids[volunteer]
+            raise ParameterError(
+                f"{who!r} of the simulated crowd has no behaviour, having given no response; simulate a crowd in which "
+                "everybody gives at least one."
+            )
         confusion = self._truth.confusion[rows[min(self._asked[volunteer], len(rows) - 1)]]
         self._asked[volunteer] += 1
         row = confusion[self._truth.classes[item]]

@@ -11,8 +11,9 @@ from crowdgraph.core.columns import Array, Sealed, frozen
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.result import check_same_ids
 from crowdgraph.core.settings import check_positive
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import AlignmentError, ParameterError
 
 __all__ = ["Specialisation", "specialisation"]
 
@@ -23,6 +24,8 @@ class Specialisation(Sealed):
 
     Attributes
     ----------
+    volunteers, items
+        The ids of a graph's volunteers and items.
     kind
         The kind of each item, of shape (N,): the number of the community that answers it most, or the last kind for
         items that no community answered.
@@ -31,12 +34,25 @@ class Specialisation(Sealed):
         expected of them on the whole.
     """
 
+    volunteers: Array
+    items: Array
     kind: Array
     confusion: Array
 
     def __post_init__(self) -> None:
-        for name in ("kind", "confusion"):
+        for name in ("volunteers", "items", "kind", "confusion"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def check_fits(self, graph: CrowdGraph) -> None:
+        """Raise unless this is about the volunteers, items, classes and labels of a graph."""
+        for kind in ("volunteer", "item"):
+            check_same_ids("The specialisation", getattr(self, f"{kind}s"), graph._table(kind))
+        shape = (len(graph.classes), len(graph.labels))
+        if self.confusion.shape[2:] != shape:
+            raise AlignmentError(
+                f"The specialisation is about {self.confusion.shape[2]} classes and {self.confusion.shape[3]} labels, "
+                f"the graph has {shape[0]} and {shape[1]}. Make it from the same graph."
+            )
 
     def __repr__(self) -> str:
         n_kinds, n_volunteers = self.confusion.shape[:2]
@@ -62,7 +78,8 @@ def specialisation(
     communities
         Communities of `networks.task_cooccurrence`; the latest that the graph carries if left out.
     strength
-        How many answers it takes until those of a kind count as much as what is known of the volunteer on the whole.
+        How many answers about items of a class it takes until those of a kind count as much as what is known of the
+        volunteer on the whole.
     fit
         The fit, or the name under which the graph carries it; the latest if left out.
     """
@@ -79,19 +96,23 @@ def specialisation(
     rows = np.flatnonzero((responses.label >= 0) & (kind[responses.item] < len(groups)))
     item = responses.item[rows]
     np.add.at(counts, (kind[item], responses.volunteer[rows], responses.label[rows]), beliefs.item_probs[item])
-    return Specialisation(kind=kind, confusion=expected(strength * beliefs.confusion + counts.swapaxes(2, 3)))
+    return Specialisation(
+        volunteers=graph.volunteers.ids,
+        items=graph.items.ids,
+        kind=kind,
+        confusion=expected(strength * beliefs.confusion + counts.swapaxes(2, 3)),
+    )
 
 
 def _kinds(graph: CrowdGraph, communities: Communities) -> Array:
     """The community that answers each item most, of shape (N,); the number of communities where none does."""
     shares = np.zeros((len(graph.volunteers), len(communities)))
     shares[graph.volunteers.table.codes(communities.ids.tolist())] = communities.participation
-    responses = graph.responses
-    answers = np.stack(
-        [
-            np.bincount(responses.item, weights=column[responses.volunteer], minlength=len(graph.items))
-            for column in shares.T
-        ],
-        axis=1,
-    )
+    given = graph.responses.label >= 0
+    item, volunteer = graph.responses.item[given], graph.responses.volunteer[given]
+    answers = np.zeros((len(graph.items), len(communities)))
+    for one, share in enumerate(shares.T):
+        answers[:, one] = np.bincount(item, weights=share[volunteer], minlength=len(graph.items))
+    if not len(communities):
+        return np.zeros(len(graph.items), dtype=np.int64)
     return np.where(answers.any(axis=1), answers.argmax(axis=1), len(communities))

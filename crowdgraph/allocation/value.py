@@ -221,6 +221,8 @@ def total_value(
     >>> bool(abs(parts.total - chosen.value.sum()) < 1e-6), round(parts.cost, 9)
     (True, -0.1)
     """
+    if not isinstance(worth, Worth):
+        raise ParameterError(f"worth= takes a Worth; got a {type(worth).__name__}.")
     volunteers, items = _pairs(graph, assignments)
     whole = {"volunteers": np.arange(len(graph.volunteers)), "items": np.arange(len(graph.items))}
     view = outlook(graph, believed(graph, fit), worth, **whole)
@@ -250,7 +252,12 @@ def _place(graph: CrowdGraph, item: Hashable) -> Array:
 
 def _pairs(graph: CrowdGraph, assignments: Iterable[tuple[Hashable, Hashable]]) -> tuple[Array, Array]:
     """The codes of volunteers and items."""
-    pairs = list(assignments)
+    pairs = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in assignments]
+    if wrong := [pair for pair in pairs if len(pair) != 2]:
+        raise ParameterError(
+            f"assignments= takes an Assignment or pairs of a volunteer and an item, such as [('anna', 'x1')]; got "
+            f"{wrong[0]!r} among them."
+        )
     if len(set(pairs)) < len(pairs):
         raise ParameterError("The assignments ask somebody twice about the same item; name each pair once.")
     volunteers = graph.volunteers.table.codes([volunteer for volunteer, _ in pairs])

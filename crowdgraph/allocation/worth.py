@@ -34,7 +34,8 @@ class Training:
               \text{effect}(k, i) = \sum_j q(t_i = j) \Big( e_{kj} + \text{reach} \cdot \frac{1}{n_k}
               \sum_{l \sim k} e_{lj} \Big),
 
-    in nats for each label given later, where :math:`m_{kj}` is how many items of the class the volunteer has met and
+    in nats for each label given later, where :math:`m_{kj}` is how many items of the class the volunteer has met,
+    answered or not, and
     :math:`l \sim k` are the :math:`n_k` others of the same community.
 
     Parameters
@@ -56,6 +57,8 @@ class Training:
             share = getattr(self, name)
             if not is_number(share) or not 0 <= share <= 1:
                 raise ParameterError(f"{name}={share!r} must be a share from 0 to 1.")
+        if self.communities is not None and not isinstance(self.communities, Communities):
+            raise ParameterError(f"communities= takes Communities; got a {type(self.communities).__name__}.")
         if self.reach and self.communities is None:
             raise ParameterError(f"reach={self.reach!r} needs communities=, to say whom it reaches.")
 

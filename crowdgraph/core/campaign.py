@@ -36,7 +36,7 @@ class Campaign(Sealed):
     n_retired, retired_error
         How many items were retired, and the share of them whose settled class is wrong (NaN if none), of shape (T,).
     seconds
-        How long each decision took, for all questions until the next update, of shape (T,); the last is 0.
+        How long each decision took, for all questions until the next update, of shape (T,).
     loads
         How many responses each volunteer gave, of shape (V,).
     retired_items

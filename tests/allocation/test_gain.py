@@ -96,6 +96,24 @@ def test_shared_errors_are_those_of_all_labels(case, community, chance):
     assert found.nats <= few.nats + few.error + 1e-10
 
 
+@pytest.mark.parametrize("n_classes", [9, 14, 20])
+@pytest.mark.parametrize("most_states", [256, 4_096])
+def test_many_classes_are_merged_with_care(n_classes, most_states):
+    probs = np.full(n_classes, 1 / n_classes)
+    row = np.full((n_classes, n_classes), 0.1 / (n_classes - 1))
+    np.fill_diagonal(row, 0.9)
+    found = [coalition_gain(probs, np.repeat(row[None], m, axis=0), most_states=most_states) for m in range(7)]
+    nats = [gain.nats for gain in found]
+    assert nats == sorted(nats)
+    # One label is exact; several cannot tell more than all there is, nor less than two of them.
+    assert_allclose(nats[1], enumerated(probs, row[None]), atol=1e-10)
+    exact = enumerated(probs, np.repeat(row[None], 2, axis=0))
+    assert nats[6] > 0.95 * exact
+    for gain in found:
+        assert gain.error >= 0
+        assert gain.nats + gain.error <= np.log(n_classes) + 1e-9
+
+
 def test_those_who_err_together_tell_less():
     probs, confusion = np.array([0.5, 0.5]), np.tile([[0.8, 0.2], [0.2, 0.8]], (3, 1, 1))
     community = np.array([0, 0, 1])

@@ -21,6 +21,7 @@ from crowdgraph.allocation import (
     OptimalMatching,
     Policy,
     RandomPolicy,
+    Retirement,
     Worth,
     availability,
     value,
@@ -228,6 +229,28 @@ def test_large_rounds_equal_the_assignment_of_scipy(shape, budget):
     assert_allclose(sum(values[pair] for pair in found), expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("n_items", "n_volunteers", "budget"), [(60, 30, 15), (30, 30, 11), (20, 60, 60)])
+def test_ties_do_not_keep_from_the_budget(n_items, n_volunteers, budget):
+    # As at the beginning of a campaign, when nothing tells items or volunteers apart.
+    rng = np.random.default_rng(0)
+    task = small_round(rng, n_items=n_items, n_volunteers=n_volunteers, capacity=1, budget=budget)
+    alike = np.tile([[0.7, 0.3], [0.3, 0.7]], (1, n_volunteers, 1, 1))
+    view = replace(task.outlook, probs=np.full((n_items, 2), 0.5), confusion=alike)
+    task = replace(task, outlook=view, open=np.ones((n_items, n_volunteers), dtype=bool))
+    found = OptimalMatching()._choose(task, rng)
+    assert len(found) == min(budget, n_items, n_volunteers)
+    # Also where nothing is left to learn.
+    sure = replace(task, outlook=replace(view, probs=np.tile([1.0, 0.0], (n_items, 1))))
+    assert len(OptimalMatching()._choose(sure, rng)) == min(budget, n_items, n_volunteers)
+
+
+def test_communities_ask_nobody_who_costs_more_than_they_tell(graph):
+    payment = {who: 50.0 if place % 4 == 0 else 0.1 for place, who in enumerate(graph.volunteers.ids.tolist())}
+    found = CommunitiesFirst().assign(graph, budget=8, capacity=3, worth=Worth(cost=0.05, payment=payment))
+    assert len(found) > 0
+    assert all(payment[who] < 1 for who, _ in found)
+
+
 def test_communities_stand_for_their_members(graph):
     found = CommunitiesFirst().assign(graph, budget=12, capacity=3)
     groups = graph.communities()
@@ -304,6 +327,17 @@ def test_policies_must_keep_to_their_limits(graph, pairs, message):
         Greedy(pairs=(places,)).assign(graph, budget=3)
 
 
+def test_a_rule_says_what_is_retired(graph):
+    rule = Retirement(threshold=0.9)
+    gone = set(rule.items(graph, graph.item_probs()).tolist())
+    sure = graph.item_probs().max(axis=1) >= 0.9
+    assert gone == set(graph.items.ids[sure & ~graph.gold.known & (graph.items.n_responses > 0)].tolist())
+    found = RandomPolicy().assign(graph, budget=60, capacity=60, retired=rule, seed=0)
+    assert gone
+    assert not gone & set(found.items.tolist())
+    assert len(RandomPolicy().assign(graph, budget=60, capacity=60, retired=None, seed=0)) == 60
+
+
 def test_why_nothing_can_be_asked(graph):
     with pytest.raises(InfeasibleError, match="all are retired"):
         GreedyValue(per_item=None).assign(graph, budget=5, retired=graph.items.ids)
@@ -369,6 +403,7 @@ def test_orders_of_simple_policies(graph):
         ({"volunteers": ["volunteer-00"], "load": 1}, ParameterError, "capacity or load leave nothing"),
         ({"items": ["item-00"], "retired": ["item-00"]}, ParameterError, "1 that are retired, such as 'item-00'"),
         ({"retired": ["nothing"]}, UnknownIdError, "nothing"),
+        ({"retired": "item-00"}, ParameterError, "retired='item-00' must be several items"),
         ({"available": 3}, ParameterError, "takes an Availability or a CrowdGraph; got a int"),
         ({"worth": 3}, ParameterError, "takes a Worth; got a int"),
         ({"worth": Worth(payment={"volunteer-00": 1.0})}, ParameterError, "lacks 'volunteer-01'"),

@@ -155,6 +155,10 @@ def test_campaigns_tell_their_figures():
         ({"capacity": 0}, "capacity"),
         ({"seed": 1.5}, "seed"),
         ({"policy": "random"}, "takes a policy"),
+        ({"model": "ibcc"}, "model= takes a model, such as IBCC"),
+        ({"worth": None}, "worth= takes a worth"),
+        ({"retirement": 0.9}, "retirement= takes a retirement"),
+        ({"known": "item-000"}, "known='item-000' must be several items"),
     ],
 )
 def test_bad_input_is_told(options, message):
@@ -170,6 +174,8 @@ def test_without_gold_nobody_can_tell():
         replay.offline(crowd(0, gold=0.0).graph, RandomPolicy())
     with pytest.raises(ParameterError, match="CrowdGraph"):
         replay.offline(3, RandomPolicy())
+    with pytest.raises(ParameterError, match=r"use replay\.offline"):
+        replay.simulate(crowd(0).graph, RandomPolicy(), budget=10)
     nothing = replay.simulate(crowd(0), RandomPolicy(), budget=0)
     assert len(nothing.spent) == 0
     assert "nothing was asked" in repr(nothing)

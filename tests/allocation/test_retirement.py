@@ -78,8 +78,20 @@ def test_thresholds_fall_and_begin_where_one_mistake_passes():
     assert upper_bound(1, n_retired[0], 0.95) <= 0.02 < upper_bound(1, n_retired[0] - 1, 0.95)
     assert n_retired[-1] == 1_000
     assert max(np.diff(n_retired)) <= 50
-    # Too few for a single mistake: all of them, once.
-    assert _thresholds(highest[:200], 0.02, 0.95) == [highest[:200].min()]
+    # Too few for a single mistake: from where none passes to all of them.
+    tried = _thresholds(highest[:200], 0.02, 0.95)
+    n_retired = [int((highest[:200] >= threshold).sum()) for threshold in tried]
+    assert upper_bound(0, n_retired[0], 0.95) <= 0.02 < upper_bound(0, n_retired[0] - 1, 0.95)
+    assert n_retired[-1] == 200
+    assert _thresholds(highest[:100], 0.02, 0.95) == [highest[:100].min()]
+
+
+def test_a_few_gold_items_promise_what_they_can():
+    # 200 items, of which just the least certain is wrong: all but it, and a few for the steps between.
+    sure = np.linspace(1, 0.5, 200)[None]
+    told = _chosen(Paths(sure, (np.arange(200) == 199)[None]), 0.02, 0.95).promise
+    assert 149 <= told.n_retired < 200
+    assert told.n_wrong == 0
 
 
 def test_the_lowest_threshold_before_the_first_failure_is_taken():

@@ -16,7 +16,7 @@ from crowdgraph.allocation import (
     value,
 )
 from crowdgraph.allocation.gain import row_information, single_gains
-from crowdgraph.errors import ParameterError, ResultError, UnknownIdError
+from crowdgraph.errors import AlignmentError, ParameterError, ResultError, UnknownIdError
 
 
 def by_group(crowd):
@@ -114,6 +114,24 @@ def test_shared_errors_are_found(share):
     # Three standard errors: the draws of 3,000 items, of which 10 % or 30 % are wrong.
     assert_allclose(found.chance, share, atol=0.06)
     assert f"from {found.n_pairs.sum():,} pairs" in repr(found)
+
+
+def test_a_little_gold_does_not_silence_the_rest():
+    made = cg.simulate.crowd(n_volunteers=20, n_items=300, n_responses=4_500, shared_errors=0.5, seed=0)
+    groups, truth = by_group(made), made.truth.classes
+    whole = made.graph
+    bare = whole.with_gold({})
+    one = whole.with_gold({whole.items.ids[0]: whole.classes[truth[0]]})
+    chances, pairs = [], []
+    for graph in (bare, one, whole):
+        found = shared_errors(graph.annotate(cg.IBCC().fit(graph)), groups)
+        chances.append(found.chance[0])
+        pairs.append(found.n_pairs[0])
+    # A single item with gold is too little to judge by.
+    assert pairs[0] == pairs[1]
+    assert chances[0] == pytest.approx(chances[1], abs=0.02)
+    assert chances[2] == pytest.approx(0.5, abs=0.12)
+    assert chances[2] > chances[0]
 
 
 def test_several_of_a_community_tell_less_where_errors_are_shared(crowd):
@@ -245,3 +263,29 @@ def test_bad_input_is_told(crowd):
         specialisation(graph, by_group(crowd), strength=0)
     with pytest.raises(ResultError, match="as many chances from 0 to 1"):
         SharedErrors(communities=by_group(crowd), chance=[0.5], n_pairs=[1])
+    with pytest.raises(ParameterError, match="communities= takes Communities; got a str"):
+        Training(reach=0.5, communities="x")
+    with pytest.raises(ParameterError, match="takes a Worth; got a int"):
+        value.total_value(graph, [], worth=3)
+    with pytest.raises(ParameterError, match="pairs of a volunteer and an item"):
+        value.total_value(graph, "anna")
+    other = cg.simulate.crowd(n_volunteers=41, n_items=400, seed=0)
+    elsewhere = other.graph.annotate(cg.IBCC().fit(other.graph))
+    with pytest.raises(AlignmentError, match="specialisation"):
+        GreedyValue().assign(graph, budget=1, worth=Worth(specialisation=specialisation(elsewhere, by_group(other))))
+
+
+def test_skipped_items_are_of_no_kind(crowd):
+    rows = {
+        "volunteer": ["a", "b", "c", "d", "b"],
+        "item": ["x", "x", "x", "x", "y"],
+        "label": ["n", None, None, None, "y"],
+    }
+    graph = cg.CrowdGraph.from_responses(rows, missing="keep", gold={"y": "y"}, classes=["n", "y"])
+    graph = graph.annotate(cg.IBCC().fit(graph))
+    groups = cg.Communities(
+        ids=["a", "b", "c", "d"], participation=[[1, 0], [0, 1], [0, 1], [0, 1]], modularity=0.0, method="planted"
+    )
+    assert specialisation(graph, groups).kind.tolist() == [0, 1]
+    nobody = cg.Communities(ids=["a"], participation=np.zeros((1, 0)), modularity=0.0, method="none")
+    assert specialisation(graph, nobody).kind.tolist() == [0, 0]

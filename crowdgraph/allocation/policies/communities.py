@@ -24,8 +24,8 @@ class CommunitiesFirst(Policy):
     """Choose by value which community to ask about which item, as its members do on average, then one of its members.
 
     This is the paper's idea to make the problem smaller: there are far fewer communities than volunteers. Of the
-    members who may be asked, one with most capacity left is, and of those one who is likely to answer. Volunteers of no
-    community are taken for one of their own.
+    members who may be asked, and do not cost more than the community would tell, the one with most capacity left, times
+    the chance to answer, is. Volunteers of no community are taken for one of their own.
 
     Parameters
     ----------
@@ -87,13 +87,20 @@ class Groups(Queue):
         return Sharing(np.array([one[0] if len(one) == 1 else -1 for one in theirs]), sharing.chance)
 
     def _member(self, item: int, column: int) -> int:
-        members = np.flatnonzero((self._community == column) & self._free[item] & (self.left > 0))
+        worth = self._values[item, column] - self._apart(self._prototypes, item)[column]
+        paid = worth + self._apart(self.task.outlook, item) >= 0
+        members = np.flatnonzero((self._community == column) & self._free[item] & (self.left > 0) & paid)
         if not len(members):
             return -1
         likely = self.left[members] * self.task.chances(item)[members]
         chosen = int(members[likely.argmax()])
         self._free[item, chosen] = False
         return chosen
+
+    @staticmethod
+    def _apart(view: Outlook, item: int) -> Array:
+        """What questions about an item are worth apart from what they tell of it: learning, less cost."""
+        return view.values_of(item, np.zeros(len(view.payment)))
 
     def _again(self, item: int, known: Knowledge, volunteer: int) -> Array:  # noqa: ARG002 - others like them may be
         return self._prototypes.values_of(item, self._prototypes.further(known, item))

@@ -18,12 +18,12 @@ __all__ = ["GreedyValue"]
 
 @dataclass(frozen=True, kw_only=True)
 class GreedyValue(Policy):
-    r"""Ask the question that is expected to be worth most, one after another, as long as it is worth anything.
+    r"""Ask the question that is expected to be worth most, one after another, until the next costs more than it brings.
 
     Where labels are independent given the class, what a volunteer tells of an item only falls as others are asked about
     it (submodular). Without costs, greedy therefore reaches at least :math:`1 - 1/e` of the best for one item and a
-    limit on the number of volunteers, and at least half of it with capacities. Nothing is promised for value less cost,
-    or where errors are shared.
+    limit on the number of volunteers, and at least half of it with capacities, for any number of questions about an
+    item or one. Nothing is promised for value less cost, or where errors are shared.
 
     One question about an item at a time, the default, lets its answer decide whether there is another, and keeps what a
     wrongly confident model believes of one item from taking a whole round.

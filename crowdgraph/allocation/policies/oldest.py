@@ -38,6 +38,6 @@ class OldestFirst(Policy):
         first = np.full(len(task.graph.items), len(responses))
         # In reverse, so that the first response is what remains.
         first[responses.item[::-1]] = np.arange(len(responses))[::-1]
-        answers = np.bincount(responses.item, minlength=len(first))
+        answers = np.bincount(responses.item[responses.label >= 0], minlength=len(first))
         order = np.lexsort((first[task.items], answers[task.items] >= self.enough))
         return in_turn(task, order.tolist(), rng.permutation(len(task.volunteers)))
