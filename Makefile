@@ -36,6 +36,7 @@ pictures: demo
 	$(BIN)/python examples/05_volunteers_who_change.py
 	$(BIN)/python examples/06_communities.py
 	$(BIN)/python examples/07_communities_over_time.py
+	$(BIN)/python docs/thumbnails.py
 	cp demo/activity.png demo/responses_over_time.png demo/roc.png demo/skill_over_time.png demo/communities.png \
 		demo/flow.png docs/_static
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
     from crowdgraph.core.influence import Influence
     from crowdgraph.core.network import VolunteerNetwork
+    from crowdgraph.core.posterior_draws import PosteriorDraws
     from crowdgraph.core.prior import CrowdPrior
     from crowdgraph.io.csv import read_csv
     from crowdgraph.io.galaxy_zoo import read_galaxy_zoo_supernovae
@@ -83,6 +84,7 @@ __all__ = [
     "MajorityVote",
     "MeanScore",
     "ModelFit",
+    "PosteriorDraws",
     "VolunteerNetwork",
     "WeightedMajority",
     "WeightedSum",
@@ -131,6 +133,7 @@ _HOMES = {
     "MajorityVote": "crowdgraph.models.majority_vote",
     "MeanScore": "crowdgraph.models.mean_score",
     "ModelFit": "crowdgraph.core.fit",
+    "PosteriorDraws": "crowdgraph.core.posterior_draws",
     "VolunteerNetwork": "crowdgraph.core.network",
     "WeightedMajority": "crowdgraph.models.weighted_majority",
     "WeightedSum": "crowdgraph.models.weighted_sum",

@@ -1,5 +1,7 @@
 """Sphinx settings."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 from docutils.nodes import SkipNode, math, math_block
@@ -8,17 +10,36 @@ from sphinx.util.math import wrap_displaymath
 
 import crowdgraph
 
+# gallery.py lies beside this file.
+sys.path.insert(0, str(Path(__file__).parent))
+
 project = "crowdgraph"
 author = "The crowdgraph authors"
 copyright = "2026, the crowdgraph authors"
 version = release = crowdgraph.__version__
 
-extensions = ["sphinx.ext.autodoc", "numpydoc", "matplotlib.sphinxext.plot_directive"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "matplotlib.sphinxext.plot_directive",
+    "sphinx_design",
+    "gallery",
+]
 html_theme = "pydata_sphinx_theme"
 html_title = "crowdgraph"
 html_static_path = ["_static"]
-html_sidebars = {"**": []}
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_css_files = ["pages.css"]
+# Pages that have no pages beside or below them have no list of these at their side.
+ALONE = ("index", "start", "concepts", "allocation", "faq", "reference")
+html_sidebars = {"**": ["sidebar-nav-bs"], **{page: [] for page in ALONE}}
+html_show_sourcelink = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "navbar_persistent": ["search-button"],
+    "secondary_sidebar_items": ["page-toc"],
+}
 exclude_patterns = ["_build"]
 
 autodoc_typehints = "none"

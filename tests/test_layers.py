@@ -26,6 +26,8 @@ MAY_IMPORT = {
     "simulate": {"errors", "core"},
     "plot": {"errors", "core"},
     "report": {"errors", "core", "io", "evaluation", "plot"},
+    "analysis": BELOW | {"io", "models", "networks", "communities", "dynamics", "diagnosis", "plot", "report"},
+    "cli": {"errors", "core", "io", "analysis", "allocation", "evaluation", "models", "simulate"},
 }
 # The graph's doors out and its diagnosis are thin: they import io and the doctor inside the method.
 MAY_IMPORT_INSIDE = {"core": {"io", "diagnosis"}}

@@ -19,6 +19,7 @@ __all__ = [
     "Sealed",
     "attribute_columns",
     "attributes_equal",
+    "cell_text",
     "columns_equal",
     "frozen",
     "grouped",
@@ -125,6 +126,22 @@ def is_null(value: object) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating | np.datetime64) and value != value
+
+
+def cell_text(value: object) -> str:
+    """A value in a table for reading: three digits after the point, thousands apart, nothing where nothing is known.
+
+    Examples
+    --------
+    >>> [cell_text(value) for value in (12345, 0.12345, 2.0, None, True, "x")]
+    ['12,345', '0.123', '2', '', 'True', 'x']
+    """
+    value = plain(value)
+    if is_null(value):
+        return ""
+    if isinstance(value, float):
+        return f"{round(value, 3):,.10g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def object_array(values: Iterable[Any]) -> Array:

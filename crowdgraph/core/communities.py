@@ -340,7 +340,7 @@ class Communities(ByVolunteer, Result):
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each volunteer: the community of assignment (-1 for none), and the participation in each.
 
-        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
         from crowdgraph.io.results import communities_frame
 
@@ -358,3 +358,8 @@ class Communities(ByVolunteer, Result):
         left_out = f"; {nobodys:,} unassigned" if nobodys else ""
         doubt = "" if self.evidence is None or self.evidence.structured else "; evidence against communities"
         return f"Communities({self.method}: {found}{left_out}; modularity {self.modularity:.3f}{doubt})"
+
+    def _repr_html_(self) -> str:
+        from crowdgraph.core.html import communities_html
+
+        return communities_html(self)

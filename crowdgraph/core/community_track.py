@@ -243,7 +243,7 @@ class CommunityTrack(ByVolunteer, Result):
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each snapshot, volunteer and community: the participation.
 
-        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
         from crowdgraph.io.results import track_frame
 
@@ -256,3 +256,8 @@ class CommunityTrack(ByVolunteer, Result):
     def __repr__(self) -> str:
         numbers = ", ".join(str(n) for n in self.n_communities)
         return f"CommunityTrack({self.method}: {len(self)} snapshots with {numbers} communities)"
+
+    def _repr_html_(self) -> str:
+        from crowdgraph.core.html import track_html
+
+        return track_html(self)

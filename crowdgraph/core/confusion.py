@@ -95,6 +95,16 @@ class DirichletRows(Sealed):
         low, high = (np.asarray(betaincinv(weight * mean, weight * (1 - mean), tail)) for tail in tails)
         return sealed(low), sealed(high)
 
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """One row for each volunteer, step, class and label: the mean and the concentration.
+
+        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading. Where there is one volunteer or
+        one step only, there is no column for it; a static track has one step for each volunteer, without a time.
+        """
+        from crowdgraph.io.results import confusion_frame
+
+        return confusion_frame(self, kind=kind)
+
     def _right(self, correct: Correct | None) -> Array:
         """The expected share of correct labels for items of each class, of shape (..., J)."""
         return np.asarray((self.mean * correct_labels(self.classes, self.labels, correct)).sum(axis=-1))
@@ -393,20 +403,10 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
         """The confusion of all volunteers after their last response."""
         return self._snapshot(np.diff(self.starts))
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each volunteer, step, class and label: the mean and the concentration.
-
-        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``. A static track has one step for each volunteer, without
-        a time.
-        """
-        from crowdgraph.io.results import confusion_frame
-
-        return confusion_frame(self, kind=kind)
-
     def changes_to_frame(self, level: float = 0.95, *, min_size: float = 0.0, kind: str = "pandas") -> Any:
         """One row for each change of each volunteer, the largest first; see `ConfusionHistory.changes`.
 
-        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
         from crowdgraph.io.results import changes_frame
 

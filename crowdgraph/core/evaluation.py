@@ -32,6 +32,12 @@ class RocCurve(NamedTuple):
     spread: Array
     auc: float
 
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """One row for each point; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
+        from crowdgraph.io.results import curve_frame
+
+        return curve_frame(self, kind=kind)
+
 
 class ReliabilityCurve(NamedTuple):
     """How often the most probable class is the true one, against the probability that was stated for it.
@@ -43,6 +49,12 @@ class ReliabilityCurve(NamedTuple):
     observed: Array
     n_items: Array
     calibration_error: float
+
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """One row for each bin; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
+        from crowdgraph.io.results import curve_frame
+
+        return curve_frame(self, kind=kind)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -200,7 +212,7 @@ class CrossValidation(Sealed):
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each model: the mean of every score over folds, and its standard deviation as ``spread of``.
 
-        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
         from crowdgraph.io.columns import native_frame
 

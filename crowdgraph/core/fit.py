@@ -13,6 +13,7 @@ from crowdgraph.core.clock import Moment
 from crowdgraph.core.columns import Array, id_array, value_tuple
 from crowdgraph.core.confusion import ConfusionTrack, Correct
 from crowdgraph.core.influence import Influence, without
+from crowdgraph.core.posterior_draws import PosteriorDraws
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import (
     Result,
@@ -79,6 +80,8 @@ class ModelFit(Result):
         What was believed before; None for models that have no prior.
     diagnostics
         What else the model tells of the fit, such as the bounds of several starts.
+    draws
+        What was drawn from the posterior; None for models that draw nothing.
     origin
         The model and the graph that the fit was made from. It is not saved with a graph.
 
@@ -103,6 +106,7 @@ class ModelFit(Result):
     class_concentration: Array | None = None
     prior: CrowdPrior | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    draws: PosteriorDraws | None = field(default=None, repr=False)
     origin: Origin | None = field(default=None, repr=False, metadata={"saved": False})
 
     def __post_init__(self) -> None:
@@ -169,7 +173,7 @@ class ModelFit(Result):
         volunteers, items
             Which ones; all if left out. All pairs of a large graph are too many: choose some.
         kind
-            ``"pandas"``, ``"polars"`` or ``"arrow"``.
+            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
         from crowdgraph.io.results import predicted_frame
 
@@ -229,7 +233,7 @@ class ModelFit(Result):
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each item: its most probable class and the probability of every class.
 
-        `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``.
+        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
         from crowdgraph.io.results import fit_frame
 
@@ -246,14 +250,31 @@ class ModelFit(Result):
             For each class, the label (or labels) that count as right. If left out, those that vote for it in the
             model's settings, or the class's own name.
         kind
-            ``"pandas"``, ``"polars"`` or ``"arrow"``.
+            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
         from crowdgraph.io.results import volunteers_frame
 
-        votes = self.params.get("votes")
-        if correct is None and votes:
-            correct = {name: [label for label, target in votes.items() if target == name] for name in self.classes}
-        return volunteers_frame(self, level=level, correct=correct, kind=kind)
+        return volunteers_frame(self, level=level, correct=self._correct() if correct is None else correct, kind=kind)
+
+    def to_arviz(self) -> Any:
+        """What was drawn from the posterior for ArviZ: a tree of xarray datasets with named dimensions.
+
+        The group ``posterior`` holds ``class_probs`` (chain, draw, class), ``item_class`` (chain, draw, item: the
+        places of the drawn classes among `classes`) and, if the model kept draws, ``confusion`` (chain, draw,
+        volunteer, class, response_label); ``sample_stats`` holds ``lp``, the log joint probability. Coordinates are
+        ids, classes and labels; ids other than numbers and text become text. It needs the package arviz-base.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(n_volunteers=10, n_items=30, n_responses=200, seed=0).graph
+        >>> fit = cg.GibbsIBCC(stop_change=0.1, keep_draws=100).fit(graph, seed=0)
+        >>> dict(fit.to_arviz()["posterior"]["confusion"].sizes)
+        {'chain': 4, 'draw': 100, 'volunteer': 10, 'class': 2, 'response_label': 2}
+        """
+        from crowdgraph.io.arviz import fit_to_arviz
+
+        return fit_to_arviz(self)
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless the fit was made for the graph's items, volunteers, classes, labels and responses."""
@@ -267,6 +288,13 @@ class ModelFit(Result):
         check_same_values(f"The fit {self.model!r}", "classes", self.classes, graph.classes)
         if self.confusion is not None:
             self.confusion.check_nodes(graph)
+
+    def _correct(self) -> Correct | None:
+        """The labels that vote for each class in the model's settings; None if these do not say."""
+        votes = self.params.get("votes")
+        if not votes:
+            return None
+        return {name: [label for label, target in votes.items() if target == name] for name in self.classes}
 
     def _origin(self) -> Origin:
         if self.origin is None:
@@ -299,3 +327,8 @@ class ModelFit(Result):
         settled = "converged" if self.converged else "not converged"
         last = f", bound {self.bound[-1]:,.4f}" if len(self.bound) else ""
         return f"ModelFit({self.model}: {len(self.items):,} items, {settled} after {self.n_iter:,} iterations{last})"
+
+    def _repr_html_(self) -> str:
+        from crowdgraph.core.html import fit_html
+
+        return fit_html(self)

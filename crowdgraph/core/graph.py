@@ -202,7 +202,8 @@ class CrowdGraph:
             A pandas, polars or pyarrow table, a DuckDB relation or anything else narwhals understands, or a dict of
             columns. Columns beyond the four named below become attributes of the responses.
         volunteer, item, label
-            Names of the columns that say who answered which item with what.
+            Names of the columns that say who answered which item with what. Where a table has neither ``volunteer`` nor
+            ``item`` but crowd-kit's ``worker`` and ``task``, these are taken if nothing else is named.
         time
             Name of the column of times: integers, floats, datetimes with or without zone, or ISO strings. Where the
             frame has no such column, the order of the rows is the time. Rows are sorted by time; equal times keep

@@ -69,7 +69,10 @@ class Influence(Sealed):
         return list(self.fit.items[differs].tolist())
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each item, those that change most first; `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``."""
+        """One row for each item, those that change most first.
+
+        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+        """
         from crowdgraph.io.results import influence_frame
 
         return influence_frame(self, kind=kind)

@@ -236,7 +236,10 @@ class VolunteerNetwork(ByVolunteer, Result):
         save_network(self, path, communities=communities)
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each linked pair: volunteer, neighbour, weight; `kind` is pandas, polars or arrow."""
+        """One row for each linked pair: volunteer, neighbour, weight.
+
+        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+        """
         from crowdgraph.io.results import network_frame
 
         return network_frame(self, kind=kind)

@@ -118,7 +118,7 @@ class Responses:
         return next(self._decoded(self.table.slice(place, place + 1)))
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
-        """The responses as a table; `kind` is ``"pandas"``, ``"polars"`` or ``"arrow"``."""
+        """The responses as a table; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
         from crowdgraph.io.frames import responses_frame
 
         return responses_frame(self._graph, self.table, kind=kind)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdgraph.core.columns import Array
+from crowdgraph.core.html import card, facts_table
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
@@ -40,12 +40,7 @@ def text_story(graph: CrowdGraph) -> str:
 
 def html_story(graph: CrowdGraph) -> str:
     """A small table."""
-    rows = "".join(
-        f'<tr><th style="text-align:left;vertical-align:top">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(text)}</td></tr>'
-        for name, text in facts(graph)
-    )
-    return f"<div><strong>CrowdGraph</strong>: {escape(headline(graph))}<table>{rows}</table></div>"
+    return card("CrowdGraph", headline(graph), facts_table(facts(graph)))
 
 
 def facts(graph: CrowdGraph) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from os import PathLike, fspath
 from typing import Any, NamedTuple, TypeAlias
@@ -14,10 +14,29 @@ import pyarrow as pa
 from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
 from crowdgraph.core.clock import UNITS, Clock, zone_info
-from crowdgraph.core.columns import Array, is_null, object_array, plain, sealed
+from crowdgraph.core.columns import Array, cell_text, is_null, listed, object_array, plain, sealed
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, one_of, shown
 
-__all__ = ["Coded", "Column", "LazyColumns", "Timed", "attribute_array", "check_names", "frame_columns", "native_frame"]
+__all__ = [
+    "Coded",
+    "Column",
+    "LazyColumns",
+    "Timed",
+    "attribute_array",
+    "check_names",
+    "frame_columns",
+    "id_columns",
+    "native_frame",
+    "required",
+]
+
+# The kinds of tables that results can become.
+KINDS = ("pandas", "polars", "arrow", "text")
+# Columns that hold ids: even if these are numbers, they are names.
+ID_COLUMNS = ("volunteer", "neighbour", "item", "class", "label", "centroid")
+
+# What we call the columns of volunteers and items, and what crowd-kit calls them.
+OWN_IDS, CROWD_KIT_IDS = ("volunteer", "item"), ("worker", "task")
 
 # A column at a door: Arrow data, or a list of Python objects that Arrow might change on the way.
 Column: TypeAlias = "pa.ChunkedArray | list[Any]"
@@ -138,6 +157,21 @@ def check_names(names: Sequence[object], *, owner: str = "The table") -> None:
         raise ColumnError(f"{owner} has columns of the same name: {shown(doubled)}. Rename or drop them.")
 
 
+def id_columns(names: Collection[str], *, volunteer: str, item: str) -> tuple[str, str]:
+    """The columns of the volunteer and the item: those named or, if a table has these instead of ours, crowd-kit's.
+
+    Only both together: a lone ``task`` may be anything, such as one of the questions of a Zooniverse project.
+
+    Examples
+    --------
+    >>> id_columns(["worker", "task", "label"], volunteer="volunteer", item="item")
+    ('worker', 'task')
+    """
+    asked = (volunteer, item)
+    crowd_kit = asked == OWN_IDS and not any(name in names for name in OWN_IDS)
+    return CROWD_KIT_IDS if crowd_kit and all(name in names for name in CROWD_KIT_IDS) else asked
+
+
 def _series_column(series: nw.Series[Any]) -> Column:
     if series.dtype == nw.Object:
         return list(series.to_list())
@@ -171,29 +205,29 @@ def attribute_array(column: Column) -> Array:
 
 def _object_attribute(values: list[Any]) -> Array:
     """Numbers and booleans as such, anything else as the Python objects they are (copied, where they can change)."""
-    listed = [plain(value) for value in values]
-    types = {type(value) for value in listed if not is_null(value)}
-    complete = not any(is_null(value) for value in listed)
-    if types in ({bool}, {int}) and complete and all(-(2**63) <= value < 2**63 for value in listed):
-        return np.array(listed)
+    found = [plain(value) for value in values]
+    types = {type(value) for value in found if not is_null(value)}
+    complete = not any(is_null(value) for value in found)
+    if types in ({bool}, {int}) and complete and all(-(2**63) <= value < 2**63 for value in found):
+        return np.array(found)
     # Integers beside floats become floats where that changes nothing.
-    exact = all(
-        type(value) is float or value is None or (type(value) is int and abs(value) < 2**53) for value in listed
-    )
+    exact = all(type(value) is float or value is None or (type(value) is int and abs(value) < 2**53) for value in found)
     if float in types and exact:
-        return np.array(listed, dtype=np.float64)
-    return object_array(value if isinstance(value, Hashable) else deepcopy(value) for value in listed)
+        return np.array(found, dtype=np.float64)
+    return object_array(value if isinstance(value, Hashable) else deepcopy(value) for value in found)
 
 
 def native_frame(columns: Mapping[str, Array | Coded | Timed], *, kind: str) -> Any:
-    """A pandas, polars or pyarrow table of the columns."""
-    one_of("kind", kind, ("pandas", "polars", "arrow"))
+    """A pandas, polars or pyarrow table of the columns, or a text for reading."""
+    one_of("kind", kind, KINDS)
+    if kind == "text":
+        return _text_table(columns)
     if kind == "pandas":
         return _pandas_frame(columns)
     if kind == "polars":
         columns = {name: _in_named_zone(column) for name, column in columns.items()}
     table = pa.table({name: _arrow_column(name, column) for name, column in columns.items()})
-    return table if kind == "arrow" else _required("polars").from_arrow(table)
+    return table if kind == "arrow" else required("polars").from_arrow(table)
 
 
 def _in_named_zone(column: Array | Coded | Timed) -> Array | Coded | Timed:
@@ -203,7 +237,7 @@ def _in_named_zone(column: Array | Coded | Timed) -> Array | Coded | Timed:
 
 
 def _pandas_frame(columns: Mapping[str, Array | Coded | Timed]) -> Any:
-    pandas = _required("pandas")
+    pandas = required("pandas")
     series = {}
     for name, column in columns.items():
         if isinstance(column, Timed):
@@ -214,6 +248,28 @@ def _pandas_frame(columns: Mapping[str, Array | Coded | Timed]) -> Any:
         else:
             series[name] = pandas.Series(column.decoded() if isinstance(column, Coded) else column)
     return pandas.DataFrame(series)
+
+
+def _text_table(columns: Mapping[str, Array | Coded | Timed]) -> str:
+    """Columns side by side: numbers to the right, text to the left, nothing where nothing is known."""
+    laid_out = []
+    for name, column in columns.items():
+        values, to_the_left = _readable(name, column)
+        cells = [name, *map(cell_text, values)]
+        width = max(map(len, cells))
+        laid_out.append([cell.ljust(width) if to_the_left else cell.rjust(width) for cell in cells])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*laid_out, strict=True))
+
+
+def _readable(name: str, column: Array | Coded | Timed) -> tuple[list[Any], bool]:
+    """The values of a column for reading, and whether they are words: ids are, even if they are numbers."""
+    if isinstance(column, Timed):
+        return [str(time) for time in column.clock.shown(column.times)], True
+    plain_column = column.decoded() if isinstance(column, Coded) else column
+    values = listed(plain_column)
+    if isinstance(column, Coded) or name in ID_COLUMNS:
+        return [None if is_null(value) else str(value) for value in values], True
+    return values, plain_column.dtype.kind not in "iuf"
 
 
 def _arrow_column(name: str, column: Array | Coded | Timed) -> pa.Array:
@@ -243,10 +299,12 @@ def arrow_array(name: str, values: Array) -> pa.Array:
     )
 
 
-def _required(package: str) -> Any:
+def required(package: str) -> Any:
+    """An optional package; raises, with the command that installs it, if it is absent."""
     from importlib import import_module
 
     try:
         return import_module(package)
     except ImportError as error:
-        raise MissingPackageError(f"This needs {package}; install it with: pip install {package}") from error
+        name = package.replace("_", "-")
+        raise MissingPackageError(f"This needs {name}; install it with: pip install {name}") from error

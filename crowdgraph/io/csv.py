@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.csv as pa_csv
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, ParameterError
-from crowdgraph.io.columns import check_names
+from crowdgraph.io.columns import check_names, id_columns
 from crowdgraph.io.files import is_file
 
 __all__ = ["read_csv"]
@@ -41,7 +42,7 @@ def read_csv(
         Another CSV file with the columns `item` and `label` (or a column of probabilities for each class), or gold in
         any form that `CrowdGraph.from_responses` takes.
     volunteer, item, label
-        Names of the columns that say who answered which item with what.
+        Names of the columns that say who answered which item with what. crowd-kit's ``worker`` and ``task`` are known.
     delimiter, encoding
         What stands between fields, and how text is encoded.
     **options
@@ -55,28 +56,66 @@ def read_csv(
     >>> len(cg.read_csv(path).responses)
     2
     """
-    frame = csv_table(path, text=(volunteer, item, label), delimiter=delimiter, encoding=encoding)
+
+    def text(names: Sequence[str]) -> tuple[str, ...]:
+        return (*id_columns(names, volunteer=volunteer, item=item), label)
+
+    frame = csv_table(path, text=text, delimiter=delimiter, encoding=encoding)
+    volunteer, item = id_columns(frame.column_names, volunteer=volunteer, item=item)
     if isinstance(gold, str | PathLike):
         gold = csv_table(gold, text=(item, label), delimiter=delimiter, encoding=encoding)
     return CrowdGraph.from_responses(frame, gold=gold, volunteer=volunteer, item=item, label=label, **options)
 
 
 def csv_table(
-    path: str | PathLike[str], *, text: Iterable[str] | None, delimiter: str = ",", encoding: str = "utf-8"
+    path: str | PathLike[str],
+    *,
+    text: Iterable[str] | Callable[[Sequence[str]], Iterable[str]] | None,
+    delimiter: str = ",",
+    encoding: str = "utf-8",
 ) -> pa.Table:
-    """A CSV file as a table; the named columns (all, if None) stay text, the others are read as what they look like."""
+    """A CSV file as a table; columns of `text` stay text, the others are read as what they look like.
+
+    `text` is names, a function that chooses them among those of the file, or None for all.
+    """
     if not is_file(path):
-        raise InputError(f"{path!r} is not a file; give the path of a CSV file.")
+        raise InputError(f"{_shown(path)} {_not_a_file(path)}; give the path of a CSV file.")
     if len(delimiter) != 1 or not delimiter.isascii():
         raise ParameterError(f"delimiter={delimiter!r} must be a single ASCII character, such as ',' or ';'.")
     try:
         names = _header(path, delimiter, encoding)
-        return _read(path, names if text is None else [name for name in text if name in names], delimiter, encoding)
+        chosen = names if text is None else text(names) if callable(text) else text
+        return _read(path, [name for name in chosen if name in names], delimiter, encoding)
     except (OSError, UnicodeDecodeError, LookupError, pa.ArrowException) as error:
-        raise InputError(
-            f"{fspath(path)!r} cannot be read as a CSV file in {encoding}; it may be of another kind, cut short, or "
-            f"need encoding='latin-1': {error}."
-        ) from error
+        raise InputError(f"{_shown(path)} {_why(error, encoding)}") from error
+
+
+def _shown(path: Any) -> str:
+    return repr(fspath(path)) if isinstance(path, str | PathLike) else repr(path)
+
+
+def _not_a_file(path: Any) -> str:
+    try:
+        return "is a directory, not a file" if Path(path).is_dir() else "does not exist or is not a file"
+    except (OSError, TypeError, ValueError):
+        return "is not a file"
+
+
+def _why(error: Exception, encoding: str) -> str:
+    """What is wrong with a file that cannot be read, and what to do."""
+    told = str(error)
+    if isinstance(error, PermissionError):
+        return "may not be read by you; ask its owner, or copy it to a place of your own."
+    if "Empty CSV" in told:
+        return "is empty; give a CSV file with a header and a row for each response."
+    if "Truncated" in told or "Unexpected end" in told:
+        return "is cut short; copy or download it again."
+    # Files that are no text at all would fill the message with signs that terminals obey.
+    clean = "".join(sign if sign.isprintable() and sign != "\ufffd" else "?" for sign in told[:200])
+    return (
+        f"cannot be read as a CSV file in {encoding}; it may be of another kind, cut short, or need "
+        f"encoding='latin-1': {clean}."
+    )
 
 
 def _header(path: str | PathLike[str], delimiter: str, encoding: str) -> list[str]:

@@ -26,7 +26,7 @@ from crowdgraph.errors import (
     suggestion,
     warn,
 )
-from crowdgraph.io.columns import Coded, Column, Timed, attribute_array, frame_columns, native_frame
+from crowdgraph.io.columns import Coded, Column, Timed, attribute_array, frame_columns, id_columns, native_frame
 from crowdgraph.io.gold import read_gold
 from crowdgraph.io.ids import encode, first_appearance, label_codes
 from crowdgraph.io.times import read_times
@@ -103,6 +103,8 @@ def graph_from_frame(
     if strange:
         raise ParameterError(f"Columns are named by text; got {shown(strange)}.")
     columns = frame_columns(frame)
+    volunteer, item = id_columns(columns, volunteer=volunteer, item=item)
+    names |= {"volunteer": volunteer, "item": item}
     _check_roles(columns, names)
     label_names = None if labels is None else value_tuple(labels, what="labels")
     rows, label_names, null = _read_rows(columns, names, label_names, clock)

@@ -12,18 +12,19 @@ from crowdgraph.core.availability import Availability
 from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.campaign import FIGURES, Campaign
 from crowdgraph.core.changes import Leg, confusion_legs
-from crowdgraph.core.columns import Array, id_array, is_null, object_array
+from crowdgraph.core.columns import Array, id_array, object_array
 from crowdgraph.core.communities import Communities, main_community
 from crowdgraph.core.community_track import CommunityTrack
-from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack, Correct
+from crowdgraph.core.confusion import ConfusionHistory, ConfusionSnapshot, ConfusionTrack, Correct, DirichletRows
 from crowdgraph.core.counterfactual import Counterfactual
+from crowdgraph.core.evaluation import ReliabilityCurve, RocCurve
 from crowdgraph.core.findings import Finding, Findings
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.influence import Influence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.training import TrainingPlan
-from crowdgraph.errors import ParameterError, one_of
+from crowdgraph.errors import ParameterError
 from crowdgraph.io.columns import Coded, Timed, native_frame
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
     "communities_frame",
     "confusion_frame",
     "counterfactual_frame",
+    "curve_frame",
+    "described_columns",
     "described_communities",
     "evidence_frame",
     "findings_frame",
@@ -110,6 +113,12 @@ def volunteers_frame(fit: ModelFit, *, level: float, correct: Correct | None, ki
     return native_frame({**columns, "weight": weight[order]}, kind=kind)
 
 
+def curve_frame(curve: RocCurve | ReliabilityCurve, *, kind: str) -> Any:
+    """One row for each point of a curve."""
+    columns = {name: column for name, column in curve._asdict().items() if isinstance(column, np.ndarray)}
+    return native_frame(columns, kind=kind)
+
+
 def influence_frame(influence: Influence, *, kind: str) -> Any:
     """One row for each item: its most probable class with and without, and the change of every class's probability."""
     columns = _side_by_side(influence.fit, {"without": influence.without}, influence.item_change)
@@ -120,7 +129,7 @@ def counterfactual_frame(counterfactual: Counterfactual, *, kind: str) -> Any:
     """One row for each item: its most probable class as it was and as it would have been, and when it retired."""
     found = counterfactual
     more = {"retired_at": found.retired_at}
-    return _frame_or_text(_side_by_side(found.fit, {"instead": found.other}, found.item_change, **more), kind=kind)
+    return native_frame(_side_by_side(found.fit, {"instead": found.other}, found.item_change, **more), kind=kind)
 
 
 def _side_by_side(fit: ModelFit, other: Mapping[str, ModelFit], change: Array, **more: Array) -> dict[str, Any]:
@@ -132,20 +141,33 @@ def _side_by_side(fit: ModelFit, other: Mapping[str, ModelFit], change: Array, *
     return {"item": fit.items[order], **best, **changes, **{name: column[order] for name, column in more.items()}}
 
 
-def confusion_frame(track: ConfusionTrack, *, kind: str) -> Any:
-    """One row for each volunteer, step, class and label."""
-    static = track.inference == "static"
-    concentration = track.initial if static else track.concentration
+def confusion_frame(rows: DirichletRows, *, kind: str) -> Any:
+    """One row for each volunteer, step, class and label; of one matrix for each class and label."""
+    concentration = _concentration(rows)
     mean = concentration / concentration.sum(axis=-1, keepdims=True)
-    n_steps, n_classes, n_labels = concentration.shape
-    owner = np.arange(n_steps) if static else np.repeat(np.arange(len(track)), np.diff(track.starts))
-    cells = n_classes * n_labels
-    columns: dict[str, Array | Coded | Timed] = {"volunteer": Coded(np.repeat(owner, cells), track.ids)}
-    if not static:
-        columns["time"] = Timed(np.repeat(track.times, cells), track.clock)
-    columns["class"] = Coded(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(track.classes))
-    columns["label"] = Coded(np.tile(np.arange(n_labels), n_steps * n_classes), id_array(track.labels))
+    n_classes, n_labels = concentration.shape[-2:]
+    n_steps, cells = concentration[..., 0, 0].size, n_classes * n_labels
+    columns: dict[str, Array | Coded | Timed] = {}
+    if isinstance(rows, ConfusionSnapshot | ConfusionTrack):
+        columns["volunteer"] = Coded(np.repeat(_owners(rows), cells), rows.ids)
+    if isinstance(rows, ConfusionHistory | ConfusionTrack) and rows.inference != "static":
+        columns["time"] = Timed(np.repeat(rows.times, cells), rows.clock)
+    columns["class"] = Coded(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(rows.classes))
+    columns["label"] = Coded(np.tile(np.arange(n_labels), n_steps * n_classes), id_array(rows.labels))
     return native_frame({**columns, "mean": mean.ravel(), "concentration": concentration.ravel()}, kind=kind)
+
+
+def _concentration(rows: DirichletRows) -> Array:
+    """The matrices; those of a static model hold from the start."""
+    static = isinstance(rows, ConfusionHistory | ConfusionTrack) and rows.inference == "static"
+    return rows.initial if static else rows.concentration  # type: ignore[attr-defined]
+
+
+def _owners(rows: ConfusionSnapshot | ConfusionTrack) -> Array:
+    """The place of the volunteer to whom each matrix belongs."""
+    if isinstance(rows, ConfusionTrack) and rows.inference != "static":
+        return np.repeat(np.arange(len(rows)), np.diff(rows.starts))
+    return np.arange(len(rows))
 
 
 def changes_frame(track: ConfusionTrack, *, level: float, min_size: float, kind: str) -> Any:
@@ -188,7 +210,7 @@ def assignment_frame(assignment: Assignment, *, kind: str) -> Any:
         "others": object_array([", ".join(map(str, others)) for others in assignment.others]),
         "policy": object_array([assignment.policy] * len(assignment)),
     }
-    return _frame_or_text(columns, kind=kind)
+    return native_frame(columns, kind=kind)
 
 
 def availability_frame(availability: Availability, *, kind: str) -> Any:
@@ -200,7 +222,7 @@ def availability_frame(availability: Availability, *, kind: str) -> Any:
         "finishes": availability.finishes[order],
         "community": main_community(availability.participation)[order],
     }
-    return _frame_or_text(columns, kind=kind)
+    return native_frame(columns, kind=kind)
 
 
 def training_frame(plan: TrainingPlan, *, kind: str) -> Any:
@@ -210,13 +232,13 @@ def training_frame(plan: TrainingPlan, *, kind: str) -> Any:
         name: object_array(", ".join(map(str, row)) for row in getattr(plan, name)) for name in ("teachers", "common")
     }
     numbers = {name: getattr(plan, name) for name in names}
-    return _frame_or_text({"volunteer": plan.volunteers, **numbers, **listed}, kind=kind)
+    return native_frame({"volunteer": plan.volunteers, **numbers, **listed}, kind=kind)
 
 
 def campaign_frame(campaign: Campaign, *, kind: str) -> Any:
     """One row for each update of a campaign."""
     columns = {"policy": object_array([campaign.policy] * len(campaign.spent))}
-    return _frame_or_text({**columns, **{name: getattr(campaign, name) for name in FIGURES}}, kind=kind)
+    return native_frame({**columns, **{name: getattr(campaign, name) for name in FIGURES}}, kind=kind)
 
 
 def track_frame(track: CommunityTrack, *, kind: str) -> Any:
@@ -245,7 +267,7 @@ def movers_frame(track: CommunityTrack, *, min_change: float, kind: str) -> Any:
         "to": target,
         "change": np.array([move.change for move in found], dtype=np.float64),
     }
-    return _frame_or_text(columns, kind=kind)
+    return native_frame(columns, kind=kind)
 
 
 def lifelines_frame(track: CommunityTrack, *, kind: str) -> Any:
@@ -263,7 +285,7 @@ def lifelines_frame(track: CommunityTrack, *, kind: str) -> Any:
         **numbers,
         "confidence": sure[snapshot, numbers["community"]],
     }
-    return _frame_or_text(columns, kind=kind)
+    return native_frame(columns, kind=kind)
 
 
 def _when(track: CommunityTrack, snapshot: Array) -> dict[str, Any]:
@@ -272,6 +294,11 @@ def _when(track: CommunityTrack, snapshot: Array) -> dict[str, Any]:
 
 def described_communities(communities: Communities, confusion: ConfusionSnapshot | None, *, kind: str) -> Any:
     """One row for each community, and one for those who belong to none; the columns are those of `describe`."""
+    return native_frame(described_columns(communities, confusion), kind=kind)
+
+
+def described_columns(communities: Communities, confusion: ConfusionSnapshot | None) -> dict[str, Array]:
+    """The columns of `describe`."""
     numbers = [*range(len(communities)), *([-1] if communities.unassigned else [])]
     n_rows = len(numbers)
     members = [np.flatnonzero(communities.assignment == k) for k in numbers]
@@ -291,7 +318,7 @@ def described_communities(communities: Communities, confusion: ConfusionSnapshot
         columns["few_responses"] = np.array([(part < FEW_RESPONSES).sum() for part in support], dtype=np.int64)
     if confusion is not None:
         columns["behaviour"] = object_array([*_behaviours(communities, confusion), "belongs to none"][:n_rows])
-    return _frame_or_text(columns, kind=kind)
+    return columns
 
 
 def _behaviours(communities: Communities, confusion: ConfusionSnapshot) -> list[str]:
@@ -299,36 +326,6 @@ def _behaviours(communities: Communities, confusion: ConfusionSnapshot) -> list[
     names = {"classes": confusion.classes, "labels": confusion.labels}
     means = communities.mean_confusion(confusion, by_responses=communities.support is not None)
     return ["nothing is known of it" if np.isnan(mean).any() else behaviour(mean, **names) for mean in means]
-
-
-def _frame_or_text(columns: Mapping[str, Array | Coded | Timed], *, kind: str) -> Any:
-    """A table of the columns, as a frame or as a text."""
-    one_of("kind", kind, ("pandas", "polars", "arrow", "text"))
-    return _text_table(columns) if kind == "text" else native_frame(columns, kind=kind)
-
-
-def _text_table(columns: Mapping[str, Array | Coded | Timed]) -> str:
-    """Columns side by side: numbers to the right, text to the left, nothing where nothing is known."""
-    laid_out = []
-    for name, given in columns.items():
-        column = _plain(given)
-        cells = [name, *("" if is_null(value) else _cell(value) for value in column.tolist())]
-        width = max(map(len, cells))
-        to_the_left = column.dtype == object
-        laid_out.append([cell.ljust(width) if to_the_left else cell.rjust(width) for cell in cells])
-    return "\n".join("  ".join(row).rstrip() for row in zip(*laid_out, strict=True))
-
-
-def _plain(column: Array | Coded | Timed) -> Array:
-    if isinstance(column, Timed):
-        return object_array(str(time) for time in column.clock.shown(column.times))
-    plain = column.decoded() if isinstance(column, Coded) else column
-    return plain.round(3) if plain.dtype.kind == "f" else plain
-
-
-def _cell(value: object) -> str:
-    """A value as text; numbers without idle zeros, thousands apart."""
-    return f"{value:,.10g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def network_frame(network: VolunteerNetwork, *, kind: str) -> Any:
@@ -343,10 +340,10 @@ def findings_frame(findings: Findings, *, kind: str) -> Any:
     words = ("severity", "topic", "name", "what", "why", "advice", "subject")
     columns = {word: object_array(getattr(finding, word) for finding in findings) for word in words}
     n_ids = np.array([len(finding.ids) for finding in findings], dtype=np.int64)
-    return _frame_or_text({**columns, "n_ids": n_ids}, kind=kind)
+    return native_frame({**columns, "n_ids": n_ids}, kind=kind)
 
 
 def evidence_frame(finding: Finding, *, kind: str) -> Any:
     """One row for each id that a finding concerns."""
     columns = {name: np.asarray(column) for name, column in finding.evidence.items()}
-    return _frame_or_text({finding.subject: finding.ids, **columns}, kind=kind)
+    return native_frame({finding.subject: finding.ids, **columns}, kind=kind)

@@ -31,6 +31,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.posterior_draws import PosteriorDraws
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
@@ -48,6 +49,7 @@ RESULTS: dict[str, Any] = {
         ConfusionTrack,
         ConfusionSnapshot,
         CrowdPrior,
+        PosteriorDraws,
         VolunteerNetwork,
         Communities,
         CommunityTrack,

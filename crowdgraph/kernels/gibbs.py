@@ -32,12 +32,17 @@ class Draws:
         How much the mean of the sampled classes changed, summed over items, of shape (draws,).
     watched
         Sampled classes of the watched items, of shape (draws, watched).
+    classes, confusion
+        If they are kept: sampled classes of all items, of shape (draws, N), and the confusion matrices from which they
+        were sampled, of shape (draws, K, L, J), in single precision; otherwise without draws.
     """
 
     class_probs: Numbers
     log_joint: Numbers
     change: Numbers
     watched: Numbers
+    classes: Numbers = field(default_factory=lambda: np.empty((0, 0), dtype=np.int16))
+    confusion: Numbers = field(default_factory=lambda: np.empty((0, 0, 0, 0), dtype=np.float32))
 
 
 @dataclass
@@ -96,14 +101,17 @@ class Chain:
         self.prob_sums, self.class_sums = np.zeros((n_items, n_classes)), np.zeros((n_items, n_classes))
         self.mean_sums, self.square_sums = np.zeros(shape), np.zeros(shape)
 
-    def draw(self, n_draws: int, watched: Numbers) -> Draws:
-        """Go on for some draws; compiled, and other threads may run meanwhile."""
-        n_classes = self.gold.shape[1]
+    def draw(self, n_draws: int, watched: Numbers, *, keep: bool = False) -> Draws:
+        """Go on for some draws, and keep all that is drawn if asked; compiled, and other threads may run meanwhile."""
+        n_items, n_classes = self.gold.shape
+        n_kept = n_draws if keep else 0
         draws = Draws(
             class_probs=np.empty((n_draws, n_classes)),
             log_joint=np.empty(n_draws),
             change=np.empty(n_draws),
             watched=np.empty((n_draws, len(watched)), dtype=np.int16),
+            classes=np.empty((n_kept, n_items), dtype=np.int16),
+            confusion=np.empty((n_kept, *self.mean_sums.shape), dtype=np.float32),
         )
         _run(
             self.rng,
@@ -124,6 +132,8 @@ class Chain:
             draws.log_joint,
             draws.change,
             draws.watched,
+            draws.classes,
+            draws.confusion,
         )
         self.n_draws += n_draws
         return draws
@@ -167,6 +177,8 @@ def _run(
     log_joint: Any,
     change: Any,
     watched_classes: Any,
+    kept_classes: Any,
+    kept_confusion: Any,
 ) -> None:
     n_volunteers, n_labels, n_classes = mean_sums.shape
     logs = np.empty((n_volunteers * n_labels, n_classes))
@@ -193,6 +205,17 @@ def _run(
         log_joint[draw] = joint
         change[draw] = moved if n_earlier else np.inf
         watched_classes[draw] = classes[watched]
+        if draw < len(kept_classes):
+            _keep(classes, logs, kept_classes[draw], kept_confusion[draw].reshape(-1, n_classes))
+
+
+@njit(cache=True, nogil=True)
+def _keep(classes: Any, logs: Any, kept_classes: Any, kept_confusion: Any) -> None:
+    for item in range(len(classes)):
+        kept_classes[item] = classes[item]
+    for row in range(len(logs)):
+        for j in range(logs.shape[1]):
+            kept_confusion[row, j] = math.exp(logs[row, j])
 
 
 @njit(cache=True, nogil=True)

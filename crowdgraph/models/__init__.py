@@ -1,6 +1,6 @@
 """Models that combine the crowd's answers."""
 
-from crowdgraph.models.base import Answers, Findings, Job, Model
+from crowdgraph.models.base import Answers, Job, Model, Outcome
 from crowdgraph.models.dawid_skene import DawidSkene
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.gibbs_ibcc import GibbsIBCC
@@ -15,12 +15,12 @@ __all__ = [
     "Answers",
     "DawidSkene",
     "DynIBCC",
-    "Findings",
     "GibbsIBCC",
     "Job",
     "MajorityVote",
     "MeanScore",
     "Model",
+    "Outcome",
     "WeightedMajority",
     "WeightedSum",
 ]

@@ -14,6 +14,7 @@ from crowdgraph.core.columns import Array, grouped
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit, Origin
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.posterior_draws import PosteriorDraws
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.settings import check_seed
 from crowdgraph.errors import (
@@ -25,7 +26,7 @@ from crowdgraph.errors import (
     warn,
 )
 
-__all__ = ["Answers", "Findings", "Job", "Model"]
+__all__ = ["Answers", "Job", "Model", "Outcome"]
 
 
 class Answers:
@@ -73,7 +74,7 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Findings:
+class Outcome:
     """What a model's `_fit` returns; the fields are those of `ModelFit`."""
 
     item_probs: Array
@@ -85,6 +86,7 @@ class Findings:
     class_concentration: Array | None = None
     prior: CrowdPrior | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    draws: PosteriorDraws | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,14 +130,14 @@ class Model(ABC):
         return self.fit(graph, seed=seed, start=start)
 
     @abstractmethod
-    def _fit(self, job: Job) -> Findings:
+    def _fit(self, job: Job) -> Outcome:
         """Work out what the model says of the answers."""
 
     def settings(self) -> dict[str, Any]:
         """The model's settings by name."""
         return {setting.name: getattr(self, setting.name) for setting in fields(self)}
 
-    def _as_fit(self, graph: CrowdGraph, found: Findings, seed: int | None) -> ModelFit:
+    def _as_fit(self, graph: CrowdGraph, found: Outcome, seed: int | None) -> ModelFit:
         return ModelFit(
             model=self.name,
             items=graph.items.ids,

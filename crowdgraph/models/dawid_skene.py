@@ -12,8 +12,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
 from crowdgraph.errors import ParameterError
-from crowdgraph.models.base import Findings, Job, Model
-from crowdgraph.models.tallies import vote_findings
+from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.votes import Votes, check_mapping, vote_codes
 
 __all__ = ["DawidSkene"]
@@ -75,7 +74,7 @@ class DawidSkene(Model):
 
         prepare_sweep(graph)
 
-    def _fit(self, job: Job) -> Findings:
+    def _fit(self, job: Job) -> Outcome:
         from crowdgraph.kernels.dawid_skene import ExpectationMaximisation
         from crowdgraph.kernels.iterate import climb
         from crowdgraph.kernels.threads import undisturbed
@@ -84,7 +83,7 @@ class DawidSkene(Model):
         answers, graph = job.answers, job.answers.graph
         if job.start is None:
             votes = vote_codes(graph, self.votes)
-            guess = vote_findings(answers, votes, log_weights=None, output="shares").item_probs
+            guess = vote_outcome(answers, votes, log_weights=None, output="shares").item_probs
         else:
             guess = job.start.item_probs
         tensors = AnswerTensors(answers)
@@ -103,7 +102,7 @@ class DawidSkene(Model):
             )
         counts, class_counts = step.counts(path.state)
         nothing = np.full((1, len(graph.classes), len(graph.labels)), max(self.smoothing, LEAST_COUNT))
-        return Findings(
+        return Outcome(
             item_probs=step.probs.numpy(),
             class_probs=(class_counts / class_counts.sum()).numpy(),
             confusion=ConfusionTrack.static(

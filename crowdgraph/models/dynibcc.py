@@ -15,7 +15,7 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
 from crowdgraph.errors import ForgettingWarning, InputError, NoTimesWarning, ParameterError, TimeError, one_of, warn
-from crowdgraph.models.base import Findings, Job, Model
+from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.ibcc import IBCC
 from crowdgraph.models.priors import (
     ClassPrior,
@@ -148,7 +148,7 @@ class DynIBCC(Model):
         prepare_sweep(graph)
         prepare_scan(graph, published=self.published)
 
-    def _fit(self, job: Job) -> Findings:
+    def _fit(self, job: Job) -> Outcome:
         from crowdgraph.kernels.threads import undisturbed
         from crowdgraph.models.steps import StepTensors
 
@@ -186,7 +186,7 @@ class DynIBCC(Model):
             left_out, score = passes.scores(noise_scale)
             concentration = np.array(passes.confusion(noise_scale).cpu().double().numpy())
         classes = passes.classes.cpu().double().numpy()
-        return Findings(
+        return Outcome(
             item_probs=passes.probs.cpu().double().numpy(),
             class_probs=classes / classes.sum(),
             class_concentration=classes,

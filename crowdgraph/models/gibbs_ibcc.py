@@ -15,7 +15,8 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_positive, check_whole
-from crowdgraph.models.base import Findings, Job, Model
+from crowdgraph.models.base import Job, Model, Outcome
+from crowdgraph.models.draws import check_memory, let_go, posterior_draws, together
 from crowdgraph.models.priors import (
     ClassPrior,
     ConfusionPrior,
@@ -49,6 +50,11 @@ class GibbsIBCC(Model):
     Watched are the class proportions, the log joint probability and the classes of the hundred items that are least
     certain after burn-in.
 
+    ``fit.draws`` holds all draws of what is watched or, with `keep_draws`, the last draws of the classes of all items
+    and of the confusion matrices of all volunteers with answers; `ModelFit.to_arviz` hands them to ArviZ. To keep one
+    draw of one chain takes two bytes for each item and four for each entry of a matrix. More than 1 GB in all is
+    refused; while fitting it may take three times as much.
+
     ``fit.diagnostics`` holds the worst `r_hat` and `ess` (bulk effective sample size) of what is watched, and its
     `draws`: arrays of shape (chains, draws, ...), as ArviZ's ``from_dict`` takes them; `watched_items` are the items of
     the last axis of ``draws["item_classes"]``. Confusion matrices are given as the Dirichlets with the sampled means
@@ -66,6 +72,8 @@ class GibbsIBCC(Model):
         Draws of each chain after which to stop in any case.
     stop_change, stop_for, r_hat
         When to stop, as told above.
+    keep_draws
+        How many draws of each chain to keep of everything, as told above; by default of what is watched only.
 
     Examples
     --------
@@ -87,12 +95,13 @@ class GibbsIBCC(Model):
     stop_change: float = 0.01
     stop_for: int = 20
     r_hat: float = 1.01
+    keep_draws: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "confusion_prior", checked_confusion_prior(self.confusion_prior))
         check_mapping("votes", self.votes)
         object.__setattr__(self, "class_prior", checked_class_prior(self.class_prior))
-        for name, least in (("chains", 1), ("burn_in", 1), ("max_draws", 20), ("stop_for", 1)):
+        for name, least in (("chains", 1), ("burn_in", 1), ("max_draws", 20), ("stop_for", 1), ("keep_draws", 0)):
             check_whole(name, getattr(self, name), least=least)
         check_positive("stop_change", self.stop_change)
         check_positive("r_hat", self.r_hat)
@@ -105,7 +114,7 @@ class GibbsIBCC(Model):
         prepare_sweep(graph)
         ready()
 
-    def _fit(self, job: Job) -> Findings:
+    def _fit(self, job: Job) -> Outcome:
         from crowdgraph.kernels.threads import in_parallel
         from crowdgraph.models.tensors import AnswerTensors
 
@@ -113,6 +122,7 @@ class GibbsIBCC(Model):
         self.prepare(graph)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
         tensors = AnswerTensors(job.answers)
+        check_memory(self.keep_draws, self.chains, len(graph.items), tensors.shape)
         chains = self._chains(tensors, prior, job)
         with progress_bar("Gibbs-IBCC", shown=job.progress, total=self.burn_in + self.max_draws, unit="draws") as bar:
             nothing = np.zeros(0, dtype=np.int64)
@@ -125,14 +135,17 @@ class GibbsIBCC(Model):
             next_look = 0.0
             while (so_far := chains[0].n_draws) < self.max_draws:
                 n_draws = min(BLOCK, self.max_draws - so_far)
-                blocks.append(in_parallel(partial(drawn, chains, n_draws, watched), self.chains))
+                blocks.append(
+                    in_parallel(partial(drawn, chains, n_draws, watched, keep=self.keep_draws > 0), self.chains)
+                )
+                let_go(blocks, self.keep_draws)
                 bar.update(n_draws)
                 if so_far >= next_look and self._has_slowed(blocks, len(graph.items)):
                     if max(measured(blocks, "rhat", len(graph.classes)).values()) < self.r_hat:
                         break
                     # R-hat takes time to work out, and falls slowly.
                     next_look = 1.2 * so_far
-        return self._findings(job, tensors, prior, chains, blocks, watched)
+        return self._outcome(job, tensors, prior, chains, blocks, watched)
 
     def _chains(self, tensors: AnswerTensors, prior: CrowdPrior, job: Job) -> list[Chain]:
         """Chains whose classes are drawn from what the prior (or the start) says of the answers."""
@@ -174,7 +187,7 @@ class GibbsIBCC(Model):
         """The change at which to stop."""
         return self.stop_change * max(1.0, n_items / 1_000)
 
-    def _findings(
+    def _outcome(
         self,
         job: Job,
         tensors: AnswerTensors,
@@ -182,14 +195,14 @@ class GibbsIBCC(Model):
         chains: list[Chain],
         blocks: list[list[Draws]],
         watched: Array,
-    ) -> Findings:
+    ) -> Outcome:
         graph = job.answers.graph
         n_draws = sum(chain.n_draws for chain in chains)
         class_draws = together(blocks, "class_probs")
         r_hat = measured(blocks, "rhat", len(graph.classes))
         mean = sum_of(chains, "mean_sums") / n_draws
         class_probs = class_draws.mean(axis=(0, 1))
-        return Findings(
+        return Outcome(
             item_probs=sum_of(chains, "prob_sums") / n_draws,
             class_probs=class_probs,
             class_concentration=matched(class_probs, (class_draws**2).mean(axis=(0, 1)), axis=0),
@@ -216,6 +229,7 @@ class GibbsIBCC(Model):
                 },
                 "watched_items": graph.items.ids[watched],
             },
+            draws=posterior_draws(graph, tensors, blocks, watched=watched, n_kept=self.keep_draws),
         )
 
     def _not_settled(self, fit: ModelFit) -> str:
@@ -229,9 +243,9 @@ class GibbsIBCC(Model):
         )
 
 
-def drawn(chains: list[Chain], n_draws: int, watched: Array, number: int) -> Draws:
+def drawn(chains: list[Chain], n_draws: int, watched: Array, number: int, *, keep: bool = False) -> Draws:
     """The next draws of one of the chains."""
-    return chains[number].draw(n_draws, watched)
+    return chains[number].draw(n_draws, watched, keep=keep)
 
 
 def least_certain(chains: list[Chain]) -> Array:
@@ -239,12 +253,6 @@ def least_certain(chains: list[Chain]) -> Array:
     probs = sum_of(chains, "prob_sums")
     order = np.argsort(probs.max(axis=1) / probs.sum(axis=1), kind="stable")
     return np.sort(order[:WATCHED])
-
-
-def together(blocks: list[list[Draws]], what: str) -> Array:
-    """Draws of all chains, of shape (chains, draws, ...)."""
-    chains = zip(*blocks, strict=True)
-    return np.stack([np.concatenate([getattr(draws, what) for draws in chain]) for chain in chains])
 
 
 def sum_of(chains: list[Chain], what: str) -> Array:

@@ -16,7 +16,7 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_positive, check_whole
 from crowdgraph.errors import ParameterError, one_of
-from crowdgraph.models.base import Findings, Job, Model
+from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.priors import (
     ClassPrior,
     ConfusionPrior,
@@ -136,7 +136,7 @@ class IBCC(Model):
         """The fit of a graph in the mode in which `start` lies."""
         return replace(self, compare_starts=False, restarts=0).fit(graph, seed=seed, start=start)
 
-    def _fit(self, job: Job) -> Findings:
+    def _fit(self, job: Job) -> Outcome:
         from crowdgraph.models.tensors import AnswerTensors
 
         graph = job.answers.graph
@@ -157,7 +157,7 @@ class IBCC(Model):
         if self.learn_prior:
             prior = replace(prior, shared=posterior.prior[0].T.cpu().double().numpy())
         classes = posterior.classes.cpu().double().numpy()
-        return Findings(
+        return Outcome(
             item_probs=best.item_probs,
             class_probs=classes / classes.sum(),
             class_concentration=classes,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from crowdgraph.errors import one_of
-from crowdgraph.models.base import Findings, Job, Model
-from crowdgraph.models.tallies import vote_findings
+from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.votes import Votes, check_mapping, vote_codes
 
 __all__ = ["MajorityVote"]
@@ -45,6 +44,6 @@ class MajorityVote(Model):
         check_mapping("votes", self.votes)
         one_of("output", self.output, ("shares", "winner"))
 
-    def _fit(self, job: Job) -> Findings:
+    def _fit(self, job: Job) -> Outcome:
         votes = vote_codes(job.answers.graph, self.votes)
-        return vote_findings(job.answers, votes, log_weights=None, output=self.output)
+        return vote_outcome(job.answers, votes, log_weights=None, output=self.output)

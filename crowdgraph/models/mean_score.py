@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdgraph.models.base import Findings, Job, Model
-from crowdgraph.models.tallies import mean_score_findings
+from crowdgraph.models.base import Job, Model, Outcome
+from crowdgraph.models.tallies import mean_score_outcome
 from crowdgraph.models.votes import Scores, check_mapping, label_scores
 
 __all__ = ["MeanScore"]
@@ -46,6 +46,6 @@ class MeanScore(Model):
     def __post_init__(self) -> None:
         check_mapping("scores", self.scores)
 
-    def _fit(self, job: Job) -> Findings:
+    def _fit(self, job: Job) -> Outcome:
         scores = label_scores(job.answers.graph, self.scores)
-        return mean_score_findings(job.answers, scores, log_weights=None, positive=self.positive)
+        return mean_score_outcome(job.answers, scores, log_weights=None, positive=self.positive)

@@ -10,12 +10,12 @@ from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import is_number
 from crowdgraph.errors import GoldError, ParameterError, shown, suggestion
-from crowdgraph.models.base import Answers, Findings
+from crowdgraph.models.base import Answers, Outcome
 
-__all__ = ["check_factor", "learned_log_weights", "mean_score_findings", "vote_findings"]
+__all__ = ["check_factor", "learned_log_weights", "mean_score_outcome", "vote_outcome"]
 
 
-def vote_findings(answers: Answers, votes: Array, *, log_weights: Array | None, output: str) -> Findings:
+def vote_outcome(answers: Answers, votes: Array, *, log_weights: Array | None, output: str) -> Outcome:
     """Each item's share of votes for each class or, for the output "winner", all for the class with most votes."""
     targets = votes[answers.label]
     voting = targets >= 0
@@ -29,12 +29,12 @@ def vote_findings(answers: Answers, votes: Array, *, log_weights: Array | None, 
         # Weights are added in the order of the answers, so that equals may differ by rounding.
         wins = shares >= shares.max(axis=1, keepdims=True) - 1e-12
         shares = wins / wins.sum(axis=1, keepdims=True)
-    return Findings(item_probs=shares, class_probs=shares.mean(axis=0), diagnostics=_told(log_weights))
+    return Outcome(item_probs=shares, class_probs=shares.mean(axis=0), diagnostics=_told(log_weights))
 
 
-def mean_score_findings(
+def mean_score_outcome(
     answers: Answers, scores: Array, *, log_weights: Array | None, positive: Hashable | None
-) -> Findings:
+) -> Outcome:
     """Each item's weighted mean score, moved to [0, 1], as the probability of the positive one of two classes."""
     graph = answers.graph
     place = positive_class(graph, scores, positive)
@@ -50,7 +50,7 @@ def mean_score_findings(
     share = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), 0.5).clip(0, 1)
     probs = np.empty((n_items, 2))
     probs[:, place], probs[:, 1 - place] = share, 1 - share
-    return Findings(item_probs=probs, class_probs=probs.mean(axis=0), diagnostics=_told(log_weights))
+    return Outcome(item_probs=probs, class_probs=probs.mean(axis=0), diagnostics=_told(log_weights))
 
 
 def positive_class(graph: CrowdGraph, scores: Array, positive: Hashable | None) -> int:

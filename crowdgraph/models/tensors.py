@@ -52,6 +52,11 @@ class AnswerTensors:
         """Volunteers with answers, labels and classes: (K, L, J)."""
         return (len(self._busiest), len(self._graph.labels), len(self._graph.classes))
 
+    @property
+    def volunteers(self) -> Array:
+        """The places of the volunteers with answers in the graph, in the order of the tables, of shape (K,)."""
+        return self._busiest
+
     def kernels(self) -> tuple[Sweeper, Expectations]:
         """The sweep over the answers and the expectations that go with it: compiled on CPUs, tensors elsewhere."""
         if self._device.type == "cpu":

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from crowdgraph.errors import one_of
-from crowdgraph.models.base import Findings, Job, Model
-from crowdgraph.models.tallies import check_factor, learned_log_weights, vote_findings
+from crowdgraph.models.base import Job, Model, Outcome
+from crowdgraph.models.tallies import check_factor, learned_log_weights
 from crowdgraph.models.votes import Votes, check_mapping, vote_codes
 
 __all__ = ["WeightedMajority"]
@@ -52,7 +52,7 @@ class WeightedMajority(Model):
         check_factor(self.factor)
         one_of("output", self.output, ("shares", "winner"))
 
-    def _fit(self, job: Job) -> Findings:
+    def _fit(self, job: Job) -> Outcome:
         votes = vote_codes(job.answers.graph, self.votes)
         log_weights = learned_log_weights(job.answers, votes, factor=self.factor)
-        return vote_findings(job.answers, votes, log_weights=log_weights, output=self.output)
+        return vote_outcome(job.answers, votes, log_weights=log_weights, output=self.output)

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crowdgraph.models.base import Findings, Job, Model
-from crowdgraph.models.tallies import check_factor, learned_log_weights, mean_score_findings
+from crowdgraph.models.base import Job, Model, Outcome
+from crowdgraph.models.tallies import check_factor, learned_log_weights, mean_score_outcome
 from crowdgraph.models.votes import Scores, Votes, check_mapping, label_scores, vote_codes
 
 __all__ = ["WeightedSum"]
@@ -50,8 +50,8 @@ class WeightedSum(Model):
         check_mapping("votes", self.votes)
         check_factor(self.factor)
 
-    def _fit(self, job: Job) -> Findings:
+    def _fit(self, job: Job) -> Outcome:
         scores = label_scores(job.answers.graph, self.scores)
         votes = vote_codes(job.answers.graph, self.votes)
         log_weights = learned_log_weights(job.answers, votes, factor=self.factor)
-        return mean_score_findings(job.answers, scores, log_weights=log_weights, positive=self.positive)
+        return mean_score_outcome(job.answers, scores, log_weights=log_weights, positive=self.positive)

@@ -109,7 +109,7 @@ def test_bad_options(options, error, message):
         ({"volunteer": [], "item": [], "label": []}, InputError, "no rows"),
         (pd.DataFrame(GOOD).iloc[:0], InputError, "no rows"),
         (pl.DataFrame(GOOD)[:0], InputError, "no rows"),
-        ({"worker": ["a"], "task": ["x"], "label": ["y"]}, ColumnError, "Did you mean volunteer='worker'"),
+        ({"worker": ["a"], "item": ["x"], "label": ["y"]}, ColumnError, "Did you mean volunteer='worker'"),
         (pd.DataFrame([[1, 2, 3]], columns=["item", "item", "label"]), ColumnError, "same name: 'item'"),
         (pa.table([[1], [1]], names=["item", "item"]), ColumnError, "same name"),
         (pd.DataFrame([[1, 2, 3]]), ColumnError, "must be text; got 0, 1, 2"),

@@ -77,7 +77,7 @@ def test_a_late_bad_time_is_named(write):
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        (b"", InputError, "Empty CSV"),
+        (b"", InputError, "is empty; give a CSV file"),
         ("volunteer,item,label\n", InputError, "no rows"),
         ("user,item,label\na,x,y\n", ColumnError, "Did you mean volunteer='user'"),
         ("volunteer,item,item\na,x,y\n", ColumnError, "same name: 'item'"),

@@ -1,0 +1,99 @@
+"""The documentation's own parts: the gallery of examples, drawings, and the snippet and names that no doctest reads."""
+
+import importlib.util
+import re
+import runpy
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import crowdgraph as cg
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+DRAWINGS = sorted((DOCS / "_static").glob("*/*.svg"))
+
+
+def module(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_has_a_page_and_a_light_picture(path):
+    assert f".. example:: {path.stem}\n" in (DOCS / "tutorials" / f"{path.stem}.rst").read_text()
+    assert f"   {path.stem}\n" in (DOCS / "tutorials" / "index.rst").read_text()
+    assert (DOCS / "_static" / "gallery" / f"{path.stem}.png").stat().st_size < 150_000
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_pages_show_every_line_of_an_example(path):
+    source = path.read_text()
+    shown = [line.strip() for line in module("gallery").page(path.stem, source)]
+    expected = [line.removeprefix("# %%").strip() for line in source.replace('"""# ', "", 1).splitlines()]
+    lost = {line for line in expected if line and line != '"""'} - set(shown)
+    assert not lost
+
+
+def test_an_example_is_cut_into_cells():
+    gallery = module("gallery")
+    source = '"""# A title\n\nOne sentence. Another.\n"""\n\n# %% First.\na = 1\n\n# %% Second.\n# why\nb = 2\n'
+    assert gallery.title_and_text(source) == ("A title", "One sentence. Another.")
+    assert gallery.cells(source) == [("First.", "a = 1"), ("Second.", "# why\nb = 2")]
+    card = "\n".join(gallery.card("09_new", source))
+    assert "One sentence." in card
+    assert "Another." not in card
+    assert "/_static/gallery/09_new.png" in card
+
+
+def test_thumbnails_are_small(tmp_path):
+    from PIL import Image
+
+    thumbnails = module("thumbnails")
+    Image.effect_noise((1600, 1000), 50).save(tmp_path / "large.png")
+    thumbnails.shrink(tmp_path / "large.png", tmp_path / "small.png")
+    with Image.open(tmp_path / "small.png") as small:
+        assert small.size == (800, 500)
+    assert [thumbnails.first_picture(path) for path in EXAMPLES[:2]] == ["first_graph.png", "roc.png"]
+
+
+@pytest.mark.parametrize("path", DRAWINGS, ids=lambda path: path.stem)
+def test_drawings_can_be_read_in_both_themes_and_aloud(path):
+    root = ET.fromstring(path.read_text())  # noqa: S314 - ours
+    assert root.get("aria-label")
+    assert root.get("stroke") == "currentColor"
+    texts = root.iter("{http://www.w3.org/2000/svg}text")
+    assert all(text.get("fill", "currentColor") == "currentColor" for text in texts)
+    assert any(f"{path.parent.name}/{path.name}" in page.read_text() for page in DOCS.rglob("*.rst"))
+
+
+def test_the_landing_pages_snippet_runs(tmp_path, monkeypatch):
+    lines = (DOCS / "index.rst").read_text().split(".. code-block:: python\n\n")[1].splitlines()
+    code = "\n".join(line[3:] for line in lines[: next(i for i, line in enumerate(lines) if line[:1].strip())])
+    graph = cg.simulate.crowd(n_volunteers=30, n_items=100, n_responses=900, seed=0).graph
+    graph.to_pandas().to_csv(tmp_path / "responses.csv", index=False)
+    graph.to_pandas(table="gold")[["item", "label"]].to_csv(tmp_path / "gold.csv", index=False)
+    (tmp_path / "snippet.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("snippet.py")
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_the_errata_name_tests_that_exist():
+    page = (DOCS / "errata.rst").read_text()
+    named = re.findall(r"``(test_\w+?)(?:_\.\.\.)?``", page)
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path.name != "test_pages.py")
+    assert len(named) == 5
+    assert [name for name in named if f"def {name}" not in tests] == []
+    for path in re.findall(r"``(tests/[\w/]+\.py|examples/\w+\.py)``", page):
+        assert (ROOT / path).exists(), path
+
+
+def test_every_warning_is_explained():
+    explained = (DOCS / "faq.rst").read_text()
+    names = [name for name in cg.errors.__all__ if name.endswith("Warning")]
+    assert [name for name in names if f"`{name}`" not in explained] == []
