@@ -13,6 +13,7 @@ from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Job, Model, Outcome
+from crowdgraph.models.tallies import vote_outcome
 from crowdgraph.models.votes import Votes, check_mapping, vote_codes
 
 __all__ = ["DawidSkene"]

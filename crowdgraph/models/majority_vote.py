@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from crowdgraph.errors import one_of
 from crowdgraph.models.base import Job, Model, Outcome
+from crowdgraph.models.tallies import vote_outcome
 from crowdgraph.models.votes import Votes, check_mapping, vote_codes
 
 __all__ = ["MajorityVote"]
