@@ -1,0 +1,274 @@
+"""The whole analysis: data doctor, model, networks, communities, communities over time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from crowdgraph.analysis.choices import MODELS, fewest_answers, named_model
+from crowdgraph.analysis.result import Analysis
+from crowdgraph.analysis.run import CannotError, Run
+from crowdgraph.communities.base import Detector
+from crowdgraph.communities.bayesian_nmf import BayesianNMF
+from crowdgraph.core.communities import Communities, largest_first
+from crowdgraph.core.community_track import CommunityTrack
+from crowdgraph.core.draws import drawn_seed
+from crowdgraph.core.findings import Findings
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.settings import check_bool, check_seed, check_whole
+from crowdgraph.dynamics.over_time import MakeNetwork, over_time
+from crowdgraph.errors import ParameterError
+from crowdgraph.models.base import Model
+from crowdgraph.models.dynibcc import DynIBCC
+from crowdgraph.models.votes import vote_codes
+from crowdgraph.networks.pi_similarity import pi_similarity
+from crowdgraph.networks.task_cooccurrence import task_cooccurrence
+
+__all__ = ["analyse"]
+
+# Communities of fewer volunteers mean nothing.
+FEWEST_VOLUNTEERS = 3
+# From so many responses on, the fits of snapshots start only from the snapshot before.
+LARGE = 300_000
+
+
+def analyse(
+    graph: CrowdGraph,
+    *,
+    model: Model | str = "dynibcc",
+    votes: Mapping[Hashable, Hashable | None] | None = None,
+    detector: Detector = BayesianNMF(),  # noqa: B008 - detectors cannot be changed
+    snapshots: int = 4,
+    min_responses: int = 10,
+    most_volunteers: int = 2_000,
+    seed: int | None = 0,
+    progress: bool = False,
+) -> Analysis:
+    """Analyse a crowd: the data doctor, a model, networks of volunteers, communities, and communities over time.
+
+    A step that cannot be done (too few volunteers, no times, ...) is skipped, and the result tells why.
+
+    Parameters
+    ----------
+    graph
+        The graph; it stays as it is.
+    model
+        A model, or the name of one of `MODELS`. Without times ``"dynibcc"`` becomes IBCC.
+    votes
+        Which class each label speaks for, for models given by name; guessed from gold if left out and needed.
+    detector
+        What finds communities.
+    snapshots
+        At how many times to look for communities, evenly spread over the responses; 0 looks only at the end.
+    min_responses
+        Volunteers with fewer answers take no part in networks and communities.
+    most_volunteers
+        How many volunteers networks and communities may be of: the most active ones.
+    seed
+        The same seed gives the same analysis; None draws one, which the parameters of the result tell.
+    progress
+        Whether to show progress bars.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> from crowdgraph.analysis import analyse
+    >>> found = analyse(cg.simulate.crowd(n_volunteers=20, n_responses=800, seed=0).graph, snapshots=0)
+    >>> found.skipped
+    {}
+    >>> list(found.graph.annotations)
+    ['dynibcc', 'pi_similarity', 'task_cooccurrence', 'task communities', 'communities']
+    """
+    _check(graph, model, detector, snapshots, min_responses, most_volunteers, seed, progress)
+    seed = drawn_seed(np.random.default_rng()) if seed is None else int(seed)
+    seeds = [drawn_seed(np.random.default_rng(source)) for source in np.random.SeedSequence(seed).spawn(3)]
+    run = Run(graph._with())
+    findings = run.step("diagnosis", lambda: graph.diagnose(progress=progress))
+    chosen = _chosen(run, model, votes)
+    fit = run.step("model", lambda: chosen.fit(graph, seed=seeds[0], progress=progress))
+    run.annotate(fit)
+    least = fewest_answers(graph, least=min_responses, most_volunteers=most_volunteers)
+    if least > min_responses:
+        run.note(
+            f"Networks and communities are of the most active volunteers, those with {least:,} answers or more, since "
+            f"more than {most_volunteers:,} have {min_responses:,}."
+        )
+    makers = {maker.__name__: partial(maker, min_responses=least) for maker in (pi_similarity, task_cooccurrence)}
+    made = {name: run.step(name, partial(_network, run, maker, name, fit)) for name, maker in makers.items()}
+    for network in made.values():
+        run.annotate(network)
+    alike, together = made.values()
+    if together is not None:
+        detect = partial(detector.detect, together, seed=seeds[1], progress=progress)
+        run.annotate(run.step("task communities", detect), name="task communities")
+    _communities(run, makers, alike, chosen, fit, detector, snapshots=snapshots, seed=seeds[2], progress=progress)
+    return Analysis(
+        graph=run.graph,
+        findings=Findings(()) if findings is None else findings,
+        skipped=run.skipped,
+        notes=tuple(run.notes),
+        timings=run.timings,
+        parameters={
+            "model": repr(chosen),
+            "detector": repr(detector),
+            "snapshots": snapshots,
+            "min_responses": min_responses,
+            "most_volunteers": most_volunteers,
+            "seed": seed,
+        },
+    )
+
+
+def _check(
+    graph: object,
+    model: object,
+    detector: object,
+    snapshots: object,
+    min_responses: object,
+    most_volunteers: object,
+    seed: object,
+    progress: object,
+) -> None:
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"An analysis is of a CrowdGraph; got a {type(graph).__name__}.")
+    if not isinstance(model, Model | str):
+        raise ParameterError(f"model= takes a model, or the name of one, such as 'ibcc'; got {model!r}.")
+    if not isinstance(detector, Detector):
+        raise ParameterError(f"detector= takes a detector, such as BayesianNMF(); got {detector!r}.")
+    check_whole("snapshots", snapshots, least=0)
+    check_whole("min_responses", min_responses)
+    check_whole("most_volunteers", most_volunteers, least=FEWEST_VOLUNTEERS)
+    check_seed(seed)
+    check_bool("progress", progress)
+
+
+def _chosen(run: Run, model: Model | str, votes: Mapping[Hashable, Hashable | None] | None) -> Model:
+    """The model, if need be another than the one that was named, with a note."""
+    if isinstance(model, Model):
+        return model
+    graph = run.graph
+    if model == DynIBCC.name and graph.responses.clock.kind == "order":
+        run.note("There are no times, so nobody's change can be followed: IBCC is used instead of DynIBCC.")
+        model = "ibcc"
+    if votes is not None:
+        vote_codes(graph, votes)
+    chosen = named_model(model, graph=graph, votes=votes)
+    spoken = chosen.settings().get("votes")
+    if votes is None and spoken is not None:
+        told = ", ".join(f"{label} for {'none' if name is None else name}" for label, name in spoken.items())
+        run.note(f"Labels are not the classes; by the gold items they are taken to speak so: {told}.")
+    return chosen
+
+
+def _network(run: Run, maker: MakeNetwork, name: str, fit: ModelFit | None) -> VolunteerNetwork:
+    """A network of volunteers that are enough, and linked."""
+    if name == pi_similarity.__name__ and (fit is None or fit.confusion is None):
+        raise CannotError(
+            "Without a fit there are no confusion matrices to compare."
+            if fit is None
+            else f"The model {fit.model!r} has no confusion matrices to compare; use one of "
+            f"{', '.join(name for name in MODELS if 'confusion_prior' in MODELS[name].settings())}."
+        )
+    network = maker(run.graph)
+    if len(network) < FEWEST_VOLUNTEERS:
+        raise CannotError(
+            f"Only {len(network):,} volunteers have {network.params['min_responses']:,} answers or more, and fewer "
+            f"than {FEWEST_VOLUNTEERS} have no communities; lower min_responses."
+        )
+    if not network.n_edges:
+        raise CannotError(f"No two of {len(network):,} volunteers are linked.")
+    return network
+
+
+def _communities(
+    run: Run,
+    makers: Mapping[str, MakeNetwork],
+    alike: VolunteerNetwork | None,
+    model: Model,
+    fit: ModelFit | None,
+    detector: Detector,
+    *,
+    snapshots: int,
+    seed: int,
+    progress: bool,
+) -> None:
+    """Annotate with communities of volunteers who behave alike, over time if there are times."""
+    if alike is None:
+        run.skipped["communities"] = run.skipped[pi_similarity.__name__]
+        return
+    track = None
+    if snapshots:
+        settings: dict[str, Any] = {"snapshots": snapshots, "detector": detector, "seed": seed, "progress": progress}
+        track = run.step(
+            "communities over time", lambda: _track(run, makers[pi_similarity.__name__], model, fit, **settings)
+        )
+        run.annotate(track)
+    if track is not None and not (track.reasons or ("",))[-1]:
+        found: Communities | None = _last(track)
+    else:
+        found = run.step("communities", lambda: detector.detect(alike, seed=seed, progress=progress))
+    run.annotate(found, name="communities")
+
+
+def _track(
+    run: Run,
+    maker: MakeNetwork,
+    model: Model,
+    fit: ModelFit | None,
+    *,
+    snapshots: int,
+    detector: Detector,
+    seed: int,
+    progress: bool,
+) -> CommunityTrack:
+    """Communities at times evenly spread over the responses."""
+    responses = run.graph.responses
+    if responses.clock.kind == "order":
+        raise CannotError("There are no times; name the column that has them.")
+    counts = sorted({max(len(responses) * place // snapshots, 1) for place in range(1, snapshots + 1)})
+    if isinstance(model, DynIBCC) and model.noise_scale == "auto" and fit is not None:
+        # Looked for once; every snapshot would take as long again.
+        model = replace(model, noise_scale=float(fit.diagnostics["noise_scale"]))
+    large = len(responses) >= LARGE
+    if large:
+        run.note(
+            f"There are {LARGE:,} responses or more, so each snapshot is fitted from the one before only, and how sure "
+            "the identity of communities is was not examined."
+        )
+    settings: dict[str, Any] = {"compare_starts": False, "restarts": 0} if large else {}
+    track = over_time(
+        run.graph._with(),
+        counts=counts,
+        network=maker,
+        model=model,
+        detector=detector,
+        seed=seed,
+        progress=progress,
+        **settings,
+    )
+    if all(track.reasons or ()):
+        raise CannotError(f"No snapshot has communities: {(track.reasons or ('',))[-1]}.")
+    return _renumbered(track)
+
+
+def _renumbered(track: CommunityTrack) -> CommunityTrack:
+    """The track with communities numbered by their size at the end; those that ended come last."""
+    order = largest_first(track.snapshots[-1].participation)
+    return replace(
+        track,
+        snapshots=tuple(replace(one, participation=one.participation[:, order]) for one in track.snapshots),
+        confidence=None if track.confidence is None else track.confidence[:, order],
+    )
+
+
+def _last(track: CommunityTrack) -> Communities:
+    """The communities at the end, without those that ended before."""
+    last = track.snapshots[-1]
+    lives = np.flatnonzero(last.participation.any(axis=0))
+    return replace(last, participation=last.participation[:, lives])

@@ -1,0 +1,81 @@
+"""The command ``crowdgraph allocate``: who should do what next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crowdgraph.cli.saying import note, say, say_json, shows_progress
+from crowdgraph.cli.source import Source, Votes, parsed_votes, reads_responses
+from crowdgraph.cli.tables import check_file, write_table
+
+if TYPE_CHECKING:
+    from crowdgraph.allocation import Policy
+    from crowdgraph.core.graph import CrowdGraph
+
+__all__ = ["allocate"]
+
+
+@reads_responses
+def allocate(
+    source: Source,
+    *,
+    budget: Annotated[int, typer.Option(help="How many questions to ask.", min=1)] = 100,
+    capacity: Annotated[int, typer.Option(help="How many questions each volunteer may get.", min=1)] = 1,
+    policy: Annotated[str, typer.Option(help="greedy, matching, uncertain, oldest or random.")] = "greedy",
+    model: Annotated[str, typer.Option(help="What tells skill and classes: ibcc, dynibcc, ...")] = "ibcc",
+    vote: Votes = None,
+    out: Annotated[Path | None, typer.Option(help="Write the audit log here: .csv or .parquet.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same questions.", min=0)] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the questions for machines.")] = False,
+) -> None:
+    """Who should be asked about what next? One row for each question, with what it is expected to tell and why.
+
+    For example:
+
+    [bold]crowdgraph allocate responses.csv --gold gold.csv --budget 200 --capacity 5 --out next.csv[/bold]
+    [bold]crowdgraph allocate results/graph.crowd --budget 50 --json[/bold]
+    """
+    from crowdgraph.allocation import GreedyValue, MostUncertain, OldestFirst, OptimalMatching, RandomPolicy
+    from crowdgraph.errors import one_of
+
+    policies: dict[str, type[Policy]] = {
+        "greedy": GreedyValue,
+        "matching": OptimalMatching,
+        "uncertain": MostUncertain,
+        "oldest": OldestFirst,
+        "random": RandomPolicy,
+    }
+    one_of("policy", policy, tuple(policies))
+    if out is not None:
+        check_file(out, (".csv", ".csv.gz", ".parquet"))
+    graph = _fitted(source.read().graph, model, vote, seed)
+    chosen = policies[policy]().assign(graph, budget=budget, capacity=capacity, seed=seed)
+    if out is not None:
+        write_table(chosen.to_frame(kind="arrow"), out)
+    if as_json:
+        say_json({"policy": chosen.policy, "questions": chosen.to_frame(kind="arrow").to_pylist()})
+    elif out is None:
+        say(chosen.to_frame(kind="text"))
+    else:
+        say(chosen)
+        say(f"Written: {out}", style="bold green")
+
+
+def _fitted(graph: CrowdGraph, model: str, vote: list[str] | None, seed: int) -> CrowdGraph:
+    """The graph with the fit that it carries, or a new one."""
+    from crowdgraph.analysis.choices import named_model
+    from crowdgraph.analysis.run import noted
+    from crowdgraph.core.fit import ModelFit
+
+    if any(isinstance(result, ModelFit) for result in graph.annotations.values()):
+        note(["The fit that the saved graph carries is used."])
+        return graph
+    votes: Any = parsed_votes(vote, graph.labels, graph.classes)
+    notes: list[str] = []
+    with noted(notes):
+        fit = named_model(model, graph=graph, votes=votes).fit(graph, seed=seed, progress=shows_progress())
+    note(notes)
+    return graph.annotate(fit)

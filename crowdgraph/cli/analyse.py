@@ -1,0 +1,75 @@
+"""The command ``crowdgraph analyse``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crowdgraph.cli.results import written
+from crowdgraph.cli.saying import shows_progress
+from crowdgraph.cli.source import Source, Votes, parsed_votes, reads_responses
+
+__all__ = ["analyse"]
+
+
+@reads_responses
+def analyse(
+    source: Source,
+    *,
+    out: Annotated[Path | None, typer.Option(help="Where to write the results; beside you if left out.")] = None,
+    model: Annotated[
+        str,
+        typer.Option(help="dynibcc, ibcc, gibbs_ibcc, dawid_skene, majority_vote, weighted_majority, ... "),
+    ] = "dynibcc",
+    vote: Votes = None,
+    snapshots: Annotated[int, typer.Option(help="At how many times to look for communities.", min=0)] = 4,
+    min_responses: Annotated[
+        int, typer.Option(help="Volunteers with fewer answers take no part in communities.", min=1)
+    ] = 10,
+    most_volunteers: Annotated[
+        int, typer.Option(help="Communities are of at most so many, the most active.", min=3)
+    ] = 2_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same results.", min=0)] = 0,
+    title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace earlier results.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary for machines.")] = False,
+) -> None:
+    """From a file of answers to a report: classes, who is good at what, communities, and how it all changes.
+
+    For example:
+
+    [bold]crowdgraph analyse responses.csv[/bold]
+    [bold]crowdgraph analyse responses.csv.gz --gold gold.csv --out results[/bold]
+    [bold]crowdgraph analyse answers.tsv --volunteer user --item picture --label choice[/bold]
+    [bold]crowdgraph analyse classifications.csv --format panoptes --task T1[/bold]
+    """
+    from crowdgraph.analysis import analyse as whole_analysis
+    from crowdgraph.analysis.choices import MODELS
+    from crowdgraph.analysis.writing import check_target
+    from crowdgraph.errors import one_of
+
+    one_of("model", model, tuple(MODELS))
+    name = source.responses.name.split(".")[0]
+    out = Path(f"{name or 'crowd'}-results") if out is None else out
+    check_target(out, force=force)
+    reading = source.read()
+    found = whole_analysis(
+        reading.graph._with(),
+        model=model,
+        votes=parsed_votes(vote, reading.graph.labels, reading.graph.classes),
+        snapshots=snapshots,
+        min_responses=min_responses,
+        most_volunteers=most_volunteers,
+        seed=seed,
+        progress=shows_progress(),
+    )
+    written(
+        found,
+        out,
+        title=title or f"The crowd of {source.responses.name}",
+        source=source.record(reading),
+        force=force,
+        as_json=as_json,
+    )

@@ -1,0 +1,93 @@
+"""The command and its subcommands; what goes wrong is told in a sentence, without a traceback."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from crowdgraph.cli.allocate import allocate
+from crowdgraph.cli.analyse import analyse
+from crowdgraph.cli.convert import convert
+from crowdgraph.cli.demo import demo
+from crowdgraph.cli.evaluate import evaluate
+from crowdgraph.cli.inspect import inspect
+from crowdgraph.cli.saying import fail
+from crowdgraph.cli.simulate import simulate
+from crowdgraph.errors import CrowdGraphError
+
+__all__ = ["app", "main"]
+
+
+class Commands(TyperGroup):
+    """Commands whose errors are one sentence and an exit code: 1 for what the user can mend, 2 for usage."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except CrowdGraphError as error:
+            fail(as_options(str(error)))
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            fail(f"{error.filename or 'A file'}: {error.strerror or error}. Check the path, its rights and free space.")
+        except MemoryError:
+            fail("There is not enough memory for this crowd; give fewer responses, or use --model ibcc.")
+        except KeyboardInterrupt:
+            fail("Interrupted.", code=130)
+
+
+def as_options(message: str) -> str:
+    """Settings of Python calls in a message as options of the command: ``missing='drop'`` is ``--missing drop``."""
+    named = r"\b(volunteer|item|label|time|delimiter|encoding|missing|duplicates|task|workflow|model|kind|policy)"
+    message = re.sub(rf"{named}='([^']*)'", lambda found: f"--{found[1].replace('kind', 'format')} {found[2]}", message)
+    message = re.sub(r"\b(min_responses\b|(?:capacity|budget|snapshots|folds)(?==))", _as_option, message)
+    message = re.sub(r"\bvotes=(\{[^}]*\})?", lambda found: "--vote LABEL=CLASS" if found[1] else "--vote", message)
+    return re.sub(r"\buse force\b", "use --force", message).replace("classes=[...]", "--class NAME")
+
+
+def _as_option(found: re.Match[str]) -> str:
+    return f"--{found[1].replace('_', '-')}"
+
+
+app = typer.Typer(
+    name="crowdgraph",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, analyse, inspect, evaluate, allocate, simulate, convert):
+    app.command(no_args_is_help=command is not demo)(command)
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"crowdgraph {version('crowdgraph')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Understand crowds of volunteers who label things.
+
+    Begin with [bold]crowdgraph demo[/bold], or with your own answers:
+    [bold]crowdgraph analyse responses.csv --gold gold.csv[/bold]
+    """
+
+
+def main() -> None:
+    """Run the command."""
+    app()

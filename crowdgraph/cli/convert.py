@@ -1,0 +1,59 @@
+"""The command ``crowdgraph convert``: between kinds of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crowdgraph.cli.saying import say
+from crowdgraph.cli.source import Source, reads_responses
+from crowdgraph.cli.tables import check_file, write_table
+
+__all__ = ["convert"]
+
+ENDINGS = (".csv", ".csv.gz", ".parquet", ".crowd", ".graphml", ".gexf")
+
+
+@reads_responses
+def convert(
+    source: Source,
+    *,
+    target: Annotated[
+        Path, typer.Argument(help="The file to write: .csv, .csv.gz, .parquet, .crowd, .graphml or .gexf.")
+    ],
+    gold_out: Annotated[
+        Path | None, typer.Option(help="Where to write the gold, which CSV and Parquet have no place for.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Turn responses into another kind of file, by how its name ends.
+
+    For example:
+
+    [bold]crowdgraph convert responses.csv responses.parquet[/bold]
+    [bold]crowdgraph convert responses.csv whales.crowd --gold gold.csv[/bold]
+    [bold]crowdgraph convert results/graph.crowd whales.graphml[/bold]
+    """
+    from crowdgraph.errors import StoreError
+
+    ending = check_file(target, ENDINGS)
+    if gold_out is not None:
+        check_file(gold_out, (".csv", ".csv.gz", ".parquet"))
+    there = [path for path in (target, gold_out) if path is not None and path.exists() and not force]
+    if there:
+        raise StoreError(f"{str(there[0])!r} is there already; name another file, or use force to replace it.")
+    graph = source.read().graph
+    gold = None if gold_out is None else graph.to_arrow(table="gold")
+    if ending == ".crowd":
+        graph.save(target)
+    elif ending == ".graphml":
+        graph.to_graphml(target)
+    elif ending == ".gexf":
+        graph.to_gexf(target)
+    else:
+        write_table(graph.to_arrow(), target)
+    if gold_out is not None:
+        write_table(gold, gold_out)
+    say(f"Written: {', '.join(str(path) for path in (target, gold_out) if path is not None)}", style="bold green")

@@ -1,0 +1,69 @@
+"""The command ``crowdgraph simulate``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crowdgraph.cli.saying import say
+from crowdgraph.cli.tables import write_table
+
+__all__ = ["simulate"]
+
+
+def simulate(
+    out: Annotated[Path, typer.Argument(help="The directory to write into.")],
+    *,
+    volunteers: Annotated[int, typer.Option(help="How many volunteers.", min=1)] = 100,
+    items: Annotated[int, typer.Option(help="How many items.", min=1)] = 500,
+    responses: Annotated[int, typer.Option(help="How many responses.", min=1)] = 5_000,
+    gold: Annotated[float, typer.Option(help="The share of items whose class is told.", min=0, max=1)] = 1.0,
+    drift: Annotated[str, typer.Option(help="How volunteers change: none, ramp, step, visit or learning.")] = "none",
+    communities: Annotated[int, typer.Option(help="Into how many task communities they fall.", min=1)] = 1,
+    galaxy_zoo: Annotated[
+        bool, typer.Option("--galaxy-zoo", help="The look-alike of Galaxy Zoo Supernovae; sizes are its own.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same crowd.", min=0)] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier crowd.")] = False,
+) -> None:
+    """Write a simulated crowd: responses.csv, gold.csv, and truth.csv with the class of every item.
+
+    For example:
+
+    [bold]crowdgraph simulate crowd --volunteers 200 --responses 20000 --drift step[/bold]
+    [bold]crowdgraph simulate supernovae --galaxy-zoo[/bold]
+    """
+    from typing import Any, cast
+
+    from crowdgraph.analysis.writing import versions, whole_folder, write_record
+    from crowdgraph.core.columns import id_array
+    from crowdgraph.io.columns import Coded, native_frame
+    from crowdgraph.simulate import crowd, galaxy_zoo_supernovae
+
+    kind = cast("Any", drift)
+    if galaxy_zoo:
+        graph, truth = galaxy_zoo_supernovae(drift=kind, seed=seed)
+    else:
+        graph, truth = crowd(
+            n_volunteers=volunteers,
+            n_items=items,
+            n_responses=responses,
+            gold=gold,
+            drift=kind,
+            n_communities=communities,
+            seed=seed,
+        )
+    every: dict[str, Any] = {"item": graph.items.ids, "label": Coded(truth.classes, id_array(graph.classes))}
+    with whole_folder(out, force=force) as folder:
+        write_table(graph.to_arrow(), folder / "responses.csv")
+        write_table(graph.to_arrow(table="gold"), folder / "gold.csv")
+        write_table(native_frame(every, kind="arrow"), folder / "truth.csv")
+        write_record(
+            folder, {"command": shlex.join(["crowdgraph", *sys.argv[1:]]), "seed": seed, "versions": versions()}
+        )
+    say(graph)
+    say(f"Written: {out}", style="bold green")

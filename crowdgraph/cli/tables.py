@@ -1,0 +1,40 @@
+"""Tables as files, whole or not at all."""
+
+from __future__ import annotations
+
+from os import fspath
+from pathlib import Path
+from typing import Any
+
+from crowdgraph.errors import ParameterError, StoreError
+
+__all__ = ["check_file", "write_table"]
+
+
+def check_file(path: Path, endings: tuple[str, ...]) -> str:
+    """The ending of a file's name, of those that can be written; raise for others, before any work is done."""
+    ending = next((ending for ending in endings if path.name.lower().endswith(ending)), None)
+    if ending is None:
+        raise ParameterError(f"{str(path)!r} must end in {', '.join(endings)}, which says what to write.")
+    if path.is_dir():
+        raise StoreError(f"{str(path)!r} is a directory; give the path of a file.")
+    if not path.parent.is_dir():
+        raise StoreError(f"There is no directory {str(path.parent)!r}; make it first.")
+    return ending
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write an Arrow table as CSV, compressed CSV or Parquet, by the file's name."""
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+
+    from crowdgraph.io.files import replacing
+
+    with replacing(path) as part:
+        if path.name.lower().endswith(".parquet"):
+            pq.write_table(table, fspath(part))
+        else:
+            packed = "gzip" if path.name.lower().endswith(".gz") else None
+            with pa.output_stream(fspath(part), compression=packed) as stream:
+                pa_csv.write_csv(table, stream)
