@@ -7,8 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 .PHONY: help demo pictures paper test lint unit docs bench check-science clean
 
 help:
-	@echo "make demo           install into .venv, analyse the embedded crowd, write figures to demo/"
-	@echo "make pictures       the demo's figures, into README and documentation"
+	@echo "make demo           install into .venv, analyse the embedded crowd, write a report and figures to demo/results"
+	@echo "make pictures       the pictures of README and documentation"
 	@echo "make paper          the paper's tables and figures beside ours, into docs/_build/paper"
 	@echo "make test           install and run everything CI runs: lint, types, tests, examples, documentation"
 	@echo "make lint           ruff and mypy"
@@ -30,15 +30,11 @@ $(VENV)/installed-dev: $(VENV)/installed
 	@touch $@
 
 demo: $(VENV)/installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/crowdgraph demo --out demo/results --force
 
-pictures: demo
-	$(BIN)/python examples/05_volunteers_who_change.py
-	$(BIN)/python examples/06_communities.py
-	$(BIN)/python examples/07_communities_over_time.py
+pictures: demo $(VENV)/installed-dev
 	$(BIN)/python docs/thumbnails.py
-	cp demo/activity.png demo/responses_over_time.png demo/roc.png demo/skill_over_time.png demo/communities.png \
-		demo/flow.png docs/_static
+	$(BIN)/python docs/report_picture.py demo/results/report.html
 
 paper: $(VENV)/installed
 	$(BIN)/python examples/paper/make_page.py

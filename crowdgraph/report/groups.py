@@ -52,6 +52,7 @@ def communities_over_time(parts: Parts) -> dict[str, Any]:
         "counts": track.counts.tolist(),
         "sizes": track.sizes.tolist(),
         "reasons": list(track.reasons or []),
+        "renumbered": _renumbered(parts.communities, track),
         "flows": [
             {"from": before, "to": after, "ribbons": ribbons(track.assignment[before], track.assignment[after])}
             for before, after in pairwise(np.flatnonzero(track.n_communities).tolist())
@@ -66,6 +67,14 @@ def communities_over_time(parts: Parts) -> dict[str, Any]:
             for event in track.events
         ],
     }
+
+
+def _renumbered(found: Communities | None, track: CommunityTrack) -> bool:
+    """Whether the communities of the graph have other numbers than those at the end of the track."""
+    if found is None:
+        return False
+    at_end = dict(zip(track.ids.tolist(), track.assignment[-1].tolist(), strict=True))
+    return any(at_end.get(name) != k for name, k in zip(found.ids.tolist(), found.assignment.tolist(), strict=True))
 
 
 def ribbons(before: Array, after: Array) -> list[list[int]]:

@@ -21,7 +21,7 @@ from crowdgraph.errors import (
     ResultError,
 )
 from crowdgraph.evaluation import cross_validate
-from crowdgraph.models import Findings, Model
+from crowdgraph.models import Model, Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Said(Model):
     probs: np.ndarray
 
     def _fit(self, job):
-        return Findings(item_probs=self.probs, class_probs=self.probs.mean(axis=0))
+        return Outcome(item_probs=self.probs, class_probs=self.probs.mean(axis=0))
 
 
 def graph_of(truth, *, classes=("no", "yes"), **options):

@@ -133,6 +133,9 @@ def test_flow_moves_everybody_once(graph, told):
     track = graph.community_track()
     assert told["track"]["sizes"] == track.sizes.tolist()
     assert len(told["track"]["events"]) == len(track.events)
+    groups = graph.communities()
+    at_end = track.assignment[-1][graph.volunteers.table.codes(groups.ids.tolist())]
+    assert told["track"]["renumbered"] == (at_end != groups.assignment).any()
     for flow in told["track"]["flows"]:
         both = (track.assignment[flow["from"]] >= 0) & (track.assignment[flow["to"]] >= 0)
         assert sum(n for *_, n in flow["ribbons"]) == np.count_nonzero(both)

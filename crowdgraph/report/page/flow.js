@@ -6,7 +6,7 @@ function drawTrack(body) {
   if (track.missing) return body.append(missing(track.missing));
   body.append(
     note(
-      `Communities followed through ${counted(track.times.length, "snapshot")} of the network ${track.method}. Here they are numbered in the order in which they were first seen, not as above.`,
+      `Communities followed through ${counted(track.times.length, "snapshot")} of the network ${track.method}.${track.renumbered ? " Here they are numbered in the order in which they were first seen, not as above." : ""}`,
     ),
   );
   track.reasons.forEach((reason, place) => {
