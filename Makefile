@@ -39,7 +39,10 @@ pictures: demo $(VENV)/installed-dev
 paper: $(VENV)/installed
 	$(BIN)/python examples/paper/make_page.py
 
-test: lint unit docs
+# Checking and documentation need one processor each, the tests all of them.
+test: $(VENV)/installed-dev
+	$(MAKE) --jobs=2 --output-sync=target lint docs
+	$(MAKE) unit
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

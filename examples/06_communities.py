@@ -11,9 +11,9 @@ import crowdgraph as cg
 
 kinds = [replace(kind, share=1.0, activity=1.0) for kind in cg.simulate.galaxy_zoo.GROUPS]
 crowd = cg.simulate.crowd(
-    n_volunteers=300,
-    n_items=1_200,
-    n_responses=[60] * 300,
+    n_volunteers=200,
+    n_items=800,
+    n_responses=[60] * 200,
     classes=("not supernova", "supernova"),
     labels=(-1, 1, 3),
     groups=kinds,
@@ -39,7 +39,7 @@ print(corners, corners.evidence)
 print(cg.communities.compare_networks(kinds_found, corners, seed=0).verdict)
 
 # %% How sure is it? Confusion drawn anew from its posterior, the network made again, communities found again.
-sure = cg.communities.consensus(alike, draws=5, seed=0)
+sure = cg.communities.consensus(alike, draws=3, seed=0)
 print(f"{(sure.stability > 0.9).mean():.0%} of the volunteers stay in their community nearly always")
 
 # %% A picture, and a file for Gephi.

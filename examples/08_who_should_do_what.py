@@ -29,7 +29,7 @@ policies = [
     cg.allocation.GreedyValue(),
 ]
 campaigns = [
-    cg.allocation.replay.simulate(crowd, policy, budget=12_000, update_every=1_000, model=model, known=known, seed=0)
+    cg.allocation.replay.simulate(crowd, policy, budget=8_000, update_every=1_500, model=model, known=known, seed=0)
     for policy in policies
 ]
 for one in campaigns:

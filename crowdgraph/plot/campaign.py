@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from matplotlib.axes import Axes
 
-from crowdgraph.core.campaign import Campaign
+from crowdgraph.core.campaign import FIGURES, Campaign
 from crowdgraph.core.columns import Array
 from crowdgraph.errors import ParameterError, one_of
 from crowdgraph.plot.axes import check_kind, own_axes
@@ -33,19 +33,19 @@ def campaign(
     campaigns
         One or several.
     score
-        ``"accuracy"`` or ``"log_loss"``.
+        ``"accuracy"``, ``"log_loss"``, ``"calibration"``, ``"cost"``, ``"n_retired"`` or ``"retired_error"``.
     ax
         Where to draw; a new figure if left out.
 
     Examples
     --------
     >>> import crowdgraph as cg
-    >>> made = cg.allocation.Campaign(policy="random", spent=[10, 20], accuracy=[0.6, 0.8], log_loss=[0.7, 0.5],
-    ...                               seconds=[0.0, 0.0], loads=[10, 10])
-    >>> cg.plot.campaign(made).get_ylabel()
+    >>> crowd = cg.simulate.crowd(n_volunteers=10, n_items=50, n_responses=300, seed=0)
+    >>> led = cg.allocation.replay.simulate(crowd, cg.allocation.RandomPolicy(), budget=150, seed=0)
+    >>> cg.plot.campaign(led).get_ylabel()
     'accuracy'
     """
-    one_of("score", score, ("accuracy", "log_loss"))
+    one_of("score", score, tuple(name for name in FIGURES if name not in {"spent", "seconds"}))
     given = [campaigns] if isinstance(campaigns, Campaign) else list(campaigns)
     if not given:
         raise ParameterError(

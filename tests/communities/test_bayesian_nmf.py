@@ -41,9 +41,9 @@ def test_groups_of_behaviour(alike):
 
 
 def test_one_group_of_behaviour():
-    network, _ = behaving(ONE, n=300, concentration=5, seed=1)
+    network, _ = behaving(ONE, n=150, concentration=5, seed=1)
     found = cg.BayesianNMF().detect(network, seed=0)
-    assert found.sizes.tolist() == [300]
+    assert found.sizes.tolist() == [150]
     assert not found.evidence.structured
     assert "evidence against communities" in repr(found)
     unexamined = cg.BayesianNMF(nulls=0).detect(network, seed=0)

@@ -380,7 +380,7 @@ def is_positive(values):
     return bool(np.isfinite(values).all() and (values > 0).all())
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(extremes())
 def test_extremes_stay_positive_and_finite(crowd):
     steps, prior, probs, noise_scale = crowd
