@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crowdgraph import (
         allocation,
+        analysis,
         communities,
         dynamics,
         errors,
@@ -89,6 +90,7 @@ __all__ = [
     "WeightedMajority",
     "WeightedSum",
     "allocation",
+    "analysis",
     "communities",
     "dynamics",
     "errors",
@@ -145,6 +147,7 @@ _HOMES = {
 }
 _MODULES = (
     "allocation",
+    "analysis",
     "communities",
     "dynamics",
     "errors",
