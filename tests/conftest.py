@@ -1,5 +1,7 @@
 """Settings and fixtures for all tests."""
 
+import os
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -8,8 +10,10 @@ from hypothesis import HealthCheck, settings
 import crowdgraph as cg
 
 mpl.use("agg")
-settings.register_profile("crowdgraph", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("crowdgraph")
+# HYPOTHESIS_PROFILE=thorough looks longer.
+for name, most in (("usual", 50), ("thorough", 1_000)):
+    settings.register_profile(name, max_examples=most, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 
 @pytest.fixture

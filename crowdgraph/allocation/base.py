@@ -180,17 +180,18 @@ class Policy(ABC):
     def _told(self, task: Round, pairs: list[Pair]) -> Assignment:
         """The assignment with what each question is expected to be worth, after those before it."""
         view, known = task.outlook, dict[int, Knowledge]()
-        gains = []
-        for item, volunteer in pairs:
+        things, people = _columns(pairs)
+        gains = view.alone(things, people)
+        for place in np.flatnonzero(np.bincount(things, minlength=len(task.items))[things] > 1):
+            item, volunteer = pairs[place]
             knowledge = known.setdefault(item, view.knowledge(item, most_states=MOST_STATES))
             before = knowledge.gain.nats
             view.ask(knowledge, item, volunteer)
-            gains.append(knowledge.gain.nats - before)
-        things, people = _columns(pairs)
+            gains[place] = knowledge.gain.nats - before
         return Assignment(
             volunteers=task.graph.volunteers.ids[task.volunteers[people]],
             items=task.graph.items.ids[task.items[things]],
-            gain=np.array(gains, dtype=np.float64),
+            gain=gains,
             learning=view.learning(things, people),
             cost=view.costs(things, people),
             chance=np.broadcast_to(task.chance, task.open.shape)[things, people],

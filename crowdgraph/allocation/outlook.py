@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdgraph.allocation.beliefs import Beliefs
-from crowdgraph.allocation.gain import ENOUGH_STATES, Knowledge, Sharing, row_information, single_gains
+from crowdgraph.allocation.gain import ENOUGH_STATES, Knowledge, Sharing, entropy, row_information, single_gains
 from crowdgraph.allocation.worth import Worth, amounts, training_effect
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
@@ -68,6 +68,12 @@ class Outlook:
             rows = self.kind == kind
             gains[rows] = single_gains(self.probs[rows], self.confusion[kind])
         return gains
+
+    def alone(self, items: Array, volunteers: Array) -> Array:
+        """How much a volunteer alone would tell of an item, for pairs."""
+        probs, rows = self.probs[items], self.confusion[self.kind[items], volunteers]
+        labels = (probs[:, :, None] * rows).sum(axis=1)
+        return np.asarray(np.maximum(entropy(labels) - (probs * entropy(rows)).sum(axis=1), 0.0))
 
     def learning(self, items: Array, volunteers: Array) -> Array:
         """How much labels would tell about the volunteers who give them, and teach, for pairs."""

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import log_loss
 
 from crowdgraph.core.columns import Array
 from crowdgraph.core.evaluation import SCORES, CrossValidation, defined_mean
@@ -243,6 +242,8 @@ def _by_fold(hidden: Hidden, probs: Array, measure: Callable[[Array, Array], Any
 
 
 def _log_loss(truth: Array, probs: Array) -> float:
+    from sklearn.metrics import log_loss
+
     # Probabilities of single precision sum to one less exactly than scikit-learn wants.
     normal = probs / probs.sum(axis=1, keepdims=True)
     return float(log_loss(truth, normal, labels=np.arange(probs.shape[1])))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import binned_statistic
-from sklearn.metrics import roc_auc_score, roc_curve
 
 from crowdgraph.core.columns import Array, sealed
 
@@ -24,6 +22,8 @@ def class_aucs(truth: Array, probs: Array) -> Array:
     >>> class_aucs(np.array([0, 1, 1]), np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]))
     array([0.5, 0.5])
     """
+    from sklearn.metrics import roc_auc_score
+
     areas = np.full(probs.shape[1], np.nan)
     for code in _told_apart(truth, probs.shape[1]):
         areas[code] = roc_auc_score(truth == code, probs[:, code])
@@ -32,6 +32,8 @@ def class_aucs(truth: Array, probs: Array) -> Array:
 
 def class_roc_curves(truth: Array, probs: Array) -> Array:
     """The ROC curve of each class against all others, of shape (J, G): true positive rates on the common grid."""
+    from sklearn.metrics import roc_curve
+
     curves = np.full((probs.shape[1], len(FALSE_POSITIVE_RATE)), np.nan)
     for code in _told_apart(truth, probs.shape[1]):
         false_positive, true_positive, _ = roc_curve(truth == code, probs[:, code])
@@ -54,6 +56,8 @@ def reliability(truth: Array, probs: Array, *, n_bins: int) -> tuple[Array, Arra
     >>> stated, observed, n_items
     (array([nan, 0.7]), array([       nan, 0.66666667]), array([0, 3]))
     """
+    from scipy.stats import binned_statistic
+
     stated = probs.max(axis=1).clip(0.0, 1.0)
     right = probs.argmax(axis=1) == truth
     edges = np.linspace(0.0, 1.0, n_bins + 1)
