@@ -8,13 +8,14 @@ import numpy as np
 
 from crowdgraph.allocation.beliefs import believed
 from crowdgraph.allocation.gain import Sharing
+from crowdgraph.allocation.groups import assigned, found_communities
 from crowdgraph.core.columns import Array, Sealed, frozen
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ParameterError, ResultError
+from crowdgraph.errors import ResultError
 
-__all__ = ["SharedErrors", "assigned", "shared_errors"]
+__all__ = ["SharedErrors", "shared_errors"]
 
 # Each answer is compared with so many that follow it, of the same community about the same item.
 LAGS = 5
@@ -65,7 +66,7 @@ class SharedErrors(Sealed):
 
 
 def shared_errors(
-    graph: CrowdGraph, communities: Communities | None = None, *, fit: ModelFit | str | None = None
+    graph: CrowdGraph, communities: Communities | str | None = None, *, fit: ModelFit | str | None = None
 ) -> SharedErrors:
     """Estimate how often communities decide alike, from how much more their members agree than if alone.
 
@@ -79,7 +80,7 @@ def shared_errors(
     graph
         The graph, annotated with a fit that has confusion matrices.
     communities
-        The communities; the latest that the graph carries if left out.
+        The communities, or the name under which the graph carries them; the latest if left out.
     fit
         The fit, or the name under which the graph carries it; the latest if left out.
 
@@ -93,9 +94,7 @@ def shared_errors(
     np.True_
     """
     beliefs = believed(graph, fit)
-    groups = graph.communities() if communities is None else communities
-    if not isinstance(groups, Communities):
-        raise ParameterError(f"communities= takes Communities; got a {type(groups).__name__}.")
+    groups = found_communities(graph, communities, network="pi_similarity")
     community = assigned(groups, graph)
     one, other = _pairs(graph, community)
     responses, gold = graph.responses, graph.gold.codes
@@ -109,14 +108,6 @@ def shared_errors(
     excess, most = (np.bincount(whose, weights=what - alone, minlength=size) for what in (agree, drawn))
     chance = np.clip(excess / np.where(most > 0, most, 1.0), 0.0, 1.0)
     return SharedErrors(communities=groups, chance=chance, n_pairs=np.bincount(whose, minlength=size))
-
-
-def assigned(communities: Communities, graph: CrowdGraph) -> Array:
-    """The community of each volunteer of a graph, of shape (V,); -1 for none."""
-    communities.check_fits(graph)
-    found = np.full(len(graph.volunteers), -1)
-    found[graph.volunteers.table.codes(communities.ids.tolist())] = communities.assignment
-    return found
 
 
 def _pairs(graph: CrowdGraph, community: Array) -> tuple[Array, Array]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdgraph.allocation.beliefs import believed, expected
+from crowdgraph.allocation.groups import found_communities
 from crowdgraph.core.columns import Array, Sealed, frozen
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import check_same_ids
 from crowdgraph.core.settings import check_positive
-from crowdgraph.errors import AlignmentError, ParameterError
+from crowdgraph.errors import AlignmentError
 
 __all__ = ["Specialisation", "specialisation"]
 
@@ -61,7 +62,7 @@ class Specialisation(Sealed):
 
 def specialisation(
     graph: CrowdGraph,
-    communities: Communities | None = None,
+    communities: Communities | str | None = None,
     *,
     strength: float = 20.0,
     fit: ModelFit | str | None = None,
@@ -76,7 +77,7 @@ def specialisation(
     graph
         The graph, annotated with a fit that has confusion matrices.
     communities
-        Communities of `networks.task_cooccurrence`; the latest that the graph carries if left out.
+        Communities of `networks.task_cooccurrence`, or their name in the graph; the latest if left out.
     strength
         How many answers about items of a class it takes until those of a kind count as much as what is known of the
         volunteer on the whole.
@@ -85,10 +86,7 @@ def specialisation(
     """
     beliefs = believed(graph, fit)
     check_positive("strength", strength)
-    groups = graph.communities() if communities is None else communities
-    if not isinstance(groups, Communities):
-        raise ParameterError(f"communities= takes Communities; got a {type(groups).__name__}.")
-    groups.check_fits(graph)
+    groups = found_communities(graph, communities, network="task_cooccurrence")
     kind = _kinds(graph, groups)
     n_volunteers, n_classes, n_labels = beliefs.concentration.shape
     counts = np.zeros((len(groups) + 1, n_volunteers, n_labels, n_classes))

@@ -8,6 +8,7 @@ import numpy as np
 
 from crowdgraph.allocation.beliefs import Beliefs, believed
 from crowdgraph.allocation.gain import single_gains
+from crowdgraph.allocation.groups import found_communities
 from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
@@ -15,7 +16,6 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import check_whole
 from crowdgraph.core.training import TrainingPlan
-from crowdgraph.errors import NotAnnotatedError, ParameterError
 
 __all__ = ["training_candidates"]
 
@@ -69,7 +69,7 @@ def training_candidates(
     """
     check_whole("n_teachers", n_teachers, least=0)
     beliefs = believed(graph, fit)
-    groups = _groups(graph, communities)
+    groups = found_communities(graph, communities, network="pi_similarity")
     told = _told(graph, beliefs, groups)
     met = _met(graph)
     met_by = met.T.tocsr()
@@ -120,21 +120,6 @@ def _lesson(told: Told, code: int, common: Array) -> Lesson:
             return Lesson(int(better), teachers[order], common[teachers[order]])
     nobody = np.zeros(0, dtype=np.int64)
     return Lesson(int(ranked[0]), nobody, nobody)
-
-
-def _groups(graph: CrowdGraph, communities: Communities | str | None) -> Communities:
-    """The communities given, carried under a name, or carried last."""
-    try:
-        found = graph.communities(communities) if communities is None or isinstance(communities, str) else communities
-    except NotAnnotatedError as error:
-        raise NotAnnotatedError(
-            f"{error} To learn from others, volunteers need communities that behave alike: graph = graph.annotate("
-            "BayesianNMF().detect(networks.pi_similarity(graph)))."
-        ) from error
-    if not isinstance(found, Communities):
-        raise ParameterError(f"communities= takes Communities or the name of some; got a {type(found).__name__}.")
-    found.check_fits(graph)
-    return found
 
 
 def _told(graph: CrowdGraph, beliefs: Beliefs, groups: Communities) -> Told:

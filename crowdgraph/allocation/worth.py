@@ -9,7 +9,8 @@ import numpy as np
 
 from crowdgraph.allocation.beliefs import Beliefs
 from crowdgraph.allocation.gain import single_gains
-from crowdgraph.allocation.shared_errors import SharedErrors, assigned
+from crowdgraph.allocation.groups import assigned
+from crowdgraph.allocation.shared_errors import SharedErrors
 from crowdgraph.allocation.specialisation import Specialisation
 from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities

@@ -255,10 +255,10 @@ def test_bad_input_is_told(crowd):
         value.total_value(graph, [("volunteer-01", "item-001")] * 2)
     with pytest.raises(ParameterError, match="lacks 'item-001'"):
         value.cost(graph, "volunteer-01", "item-001", effort={"item-000": 1.0})
-    with pytest.raises(ParameterError, match="takes Communities"):
-        shared_errors(graph, "all")
-    with pytest.raises(ParameterError, match="takes Communities"):
-        specialisation(graph, "all")
+    with pytest.raises(ParameterError, match="takes Communities or the name of some"):
+        shared_errors(graph, 3)
+    with pytest.raises(ParameterError, match="takes Communities or the name of some"):
+        specialisation(graph, 3)
     with pytest.raises(ParameterError, match="strength"):
         specialisation(graph, by_group(crowd), strength=0)
     with pytest.raises(ResultError, match="as many chances from 0 to 1"):

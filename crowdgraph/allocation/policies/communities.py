@@ -9,9 +9,9 @@ import numpy as np
 
 from crowdgraph.allocation.base import Pair, Policy, Round
 from crowdgraph.allocation.gain import Knowledge, Sharing
+from crowdgraph.allocation.groups import assigned, found_communities
 from crowdgraph.allocation.outlook import Outlook
 from crowdgraph.allocation.policies.queue import Queue
-from crowdgraph.allocation.shared_errors import assigned
 from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.errors import ParameterError
@@ -43,8 +43,7 @@ class CommunitiesFirst(Policy):
             )
 
     def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
-        known = self.communities
-        groups = known if isinstance(known, Communities) else task.graph.communities(known)
+        groups = found_communities(task.graph, self.communities, network="pi_similarity")
         community = assigned(groups, task.graph)[task.volunteers]
         _, member = np.unique(community, return_inverse=True)
         return Groups(task, member).pairs()
