@@ -12,7 +12,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.evaluation.curves import calibration_error, reliability
 from crowdgraph.report.groups import evidence
-from crowdgraph.report.parts import Parts, numbers, texts
+from crowdgraph.report.parts import SETTLED, Parts, numbers, texts
 
 __all__ = ["answers_alone", "model_checks", "predictive_check"]
 
@@ -80,12 +80,15 @@ def _calibration(parts: Parts) -> dict[str, Any] | None:
             return None
         probs = answers_alone(parts.graph, fit.confusion, fit.class_probs)[certain]
     stated, observed, n_items = reliability(truth, probs, n_bins=N_BINS)
+    right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1) >= SETTLED
     return {
         "without_gold": repeats,
         "stated": numbers(stated),
         "observed": numbers(observed),
         "items": n_items.tolist(),
-        "accuracy": round(float((probs.argmax(axis=1) == truth).mean()), 4),
+        "accuracy": round(float(right.mean()), 4),
+        "sure": int(sure.sum()),
+        "sure_accuracy": _share(float(right[sure].sum()), float(sure.sum())),
         "error": round(calibration_error(truth, probs, n_bins=N_BINS), 4),
     }
 

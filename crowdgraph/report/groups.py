@@ -27,7 +27,8 @@ def community_rows(parts: Parts) -> dict[str, Any]:
         }
     known = _confusion(parts, found)
     rows = found.describe(known, kind="arrow").to_pylist()
-    others = [name for name, other in parts.all_of(Communities).items() if other is not found]
+    told = (found, parts.task_communities)
+    others = [name for name, other in parts.all_of(Communities).items() if not any(other is one for one in told)]
     return {
         "method": found.method,
         "modularity": round(found.modularity, 3),
@@ -117,6 +118,8 @@ def evidence(found: Communities) -> dict[str, Any] | None:
 def track_sentence(track: CommunityTrack) -> str:
     """How many communities there were at first and at last."""
     n_first, n_last = track.n_communities[[0, -1]].tolist()
+    if len(track) == 1:
+        return f"{n_last} in the only snapshot"
     return f"{n_first} at the first of {len(track)} snapshots, {n_last} at the last"
 
 

@@ -13,11 +13,11 @@ __all__ = ["item_rows"]
 
 
 def item_rows(parts: Parts) -> dict[str, Any]:
-    """The table of items, column by column, those with the most responses first."""
+    """The table of items, column by column, the most uncertain first; without a fit, those with the most responses."""
     graph, fit = parts.graph, parts.fit
     n_responses = graph.items.n_responses
-    each = len(graph.labels) + len(graph.classes)
-    chosen = most_active(n_responses, min(MOST_ROWS, MOST_NUMBERS // each))
+    most = min(MOST_ROWS, MOST_NUMBERS // (len(graph.labels) + len(graph.classes)))
+    chosen = most_active(n_responses, most) if fit is None else _most_uncertain(fit.item_probs, graph.gold.known, most)
     table: dict[str, Any] = {
         "total": len(graph.items),
         "id": texts(graph.items.ids[chosen]),
@@ -38,6 +38,11 @@ def item_rows(parts: Parts) -> dict[str, Any]:
         "class": probs.argmax(axis=1).tolist(),
         "entropy": numbers(entropy(probs)),
     }
+
+
+def _most_uncertain(probs: Array, has_gold: Array, most: int) -> Array:
+    """The codes of the items of which least is known, at most so many; those with gold come last."""
+    return np.lexsort((-entropy(probs).round(9), has_gold))[:most]
 
 
 def entropy(probs: Array) -> Array:

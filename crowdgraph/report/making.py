@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -18,16 +20,20 @@ __all__ = ["making"]
 PACKAGES = ("crowdgraph", "numpy", "scipy", "torch", "igraph")
 # Longer texts are cut.
 MOST_LETTERS = 500
+# The directories of an absolute path: in quotes up to the last slash inside them, else without spaces.
+ROOT = r"(?:(?<![\w.~:/-])/|(?<!\w)[A-Za-z]:[\\/])"
+DIRECTORIES = re.compile(rf"""(?<='){ROOT}[^'\n]*[\\/]|(?<="){ROOT}[^"\n]*[\\/]|{ROOT}[^\s'"]*[\\/]""")
 
 
 def making(parts: Parts, run: Mapping[str, Any] | None) -> dict[str, Any]:
     """The settings of every result that the graph carries, the versions of what made them, and the run's own record."""
     record = dict(run or {})
     commands = record.pop("commands", [])
+    commands = [commands] if isinstance(commands, str) else [str(command) for command in commands]
     return {
         "versions": [["python", platform.python_version()], *([name, _version(name)] for name in PACKAGES)],
         "results": [_settings(name, result) for name, result in parts.graph.annotations.items()],
-        "commands": [commands] if isinstance(commands, str) else [str(command) for command in commands],
+        "commands": [without_directories(command) for command in commands],
         "run": None if run is None else told(record),
     }
 
@@ -37,8 +43,22 @@ def told(value: Any) -> Any:
     if isinstance(value, Mapping):
         return [[str(name), told(part)] for name, part in value.items()]
     plain = isinstance(value, str | int | float | np.generic) or value is None
-    text = str(value) if plain else repr(value)
+    text = without_directories(str(value) if plain else repr(value))
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} ..."
+
+
+def without_directories(text: str) -> str:
+    """The text with only the names of files that it gives by absolute paths: who reads the page need not know more.
+
+    Examples
+    --------
+    >>> without_directories("crowdgraph analyse /home/anna/birds.csv --out results/birds")
+    'crowdgraph analyse birds.csv --out results/birds'
+    """
+    for kind in (PurePosixPath, PureWindowsPath):
+        if "\n" not in text and kind(text).is_absolute():
+            return kind(text).name
+    return DIRECTORIES.sub("", text)
 
 
 def _settings(name: str, result: Result) -> dict[str, Any]:

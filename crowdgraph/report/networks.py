@@ -10,7 +10,7 @@ from crowdgraph.core.columns import Array
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.plot.layout import strongest_links, volunteer_places
 from crowdgraph.plot.over_time import counted
-from crowdgraph.report.parts import Parts, most_active, numbers, texts
+from crowdgraph.report.parts import TASKS, Parts, most_active, numbers, texts
 from crowdgraph.report.volunteers import membership, pairs
 
 __all__ = ["network_pictures"]
@@ -21,7 +21,7 @@ MOST_LINKS = 8_000
 NEIGHBOURS = 6
 # The same network always looks the same.
 SEED = 0
-TITLES = {"pi_similarity": "Who behaves alike", "task_cooccurrence": "Who works on the same items"}
+TITLES = {"pi_similarity": "Who behaves alike", TASKS: "Who works on the same items"}
 
 
 def network_pictures(parts: Parts) -> dict[str, Any]:
@@ -38,7 +38,9 @@ def _picture(parts: Parts, name: str, network: VolunteerNetwork) -> dict[str, An
     drawn = _largest(network)
     links = strongest_links(drawn, NEIGHBOURS) if len(drawn) else None
     places = _in_a_square(volunteer_places(drawn, links, "auto", SEED)) if links is not None else np.zeros((0, 2))
-    assigned, shares = membership(parts.communities, drawn.ids.tolist())
+    own = parts.task_communities if network.method == TASKS else None
+    found = parts.communities if own is None else own
+    assigned, shares = membership(found, drawn.ids.tolist())
     kept = slice(MOST_LINKS)
     n_links = 0 if links is None else min(len(links.left), MOST_LINKS)
     return {
@@ -49,6 +51,7 @@ def _picture(parts: Parts, name: str, network: VolunteerNetwork) -> dict[str, An
         "x": numbers(places[:, 0]),
         "y": numbers(places[:, 1]),
         "size": numbers(_sizes(drawn), 3),
+        "noun": None if found is None else "community" if found is parts.communities else "task community",
         "community": assigned.tolist(),
         "participation": pairs(shares),
         "links": [] if links is None else np.stack([links.left[kept], links.right[kept]], axis=1).ravel().tolist(),

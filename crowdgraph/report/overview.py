@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,57 +16,101 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.story import facts, headline
 from crowdgraph.plot.over_time import counted, short_times
 from crowdgraph.report.groups import track_sentence
-from crowdgraph.report.parts import Parts
+from crowdgraph.report.parts import SETTLED, Parts
 
 __all__ = ["overview"]
 
-# An item is settled if its most probable class is at least this probable.
-SETTLED = 0.9
-# More classes than these are not told one by one.
+# More classes than these are not told one by one, nor more findings than these.
 MOST_CLASSES = 5
+MOST_FINDINGS = 3
+# Below this kappa the answers hardly agree.
+LEAST_KAPPA = 0.1
+# Communities are shades rather than groups if starts agree by less, or their members are more mixed (1: in all alike).
+LEAST_AGREEMENT = 0.8
+MOST_MIXED = 0.5
 
 
-def overview(parts: Parts, findings: Sequence[Finding]) -> dict[str, Any]:
-    """Cards with the main numbers, sentences about what was found, and the graph's own story."""
+def overview(parts: Parts, findings: Sequence[Finding], calibration: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Cards with the main numbers, sentences about what was found, and the graph's own story.
+
+    Parameters
+    ----------
+    parts
+        What the graph carries.
+    findings
+        What the data doctor found, the worst first.
+    calibration
+        How the fit stands against gold, as the checks tell it.
+    """
+    doubt = _doubt(parts.graph, findings)
     return {
         "headline": headline(parts.graph),
-        "cards": [{"name": name, "value": value, "note": note} for name, value, note in _cards(parts)],
-        "sentences": list(_sentences(parts, findings)),
+        "cards": [{"name": name, "value": value, "note": note} for name, value, note in _cards(parts, doubt)],
+        "sentences": [
+            *([] if calibration is None else [{"words": _about_gold(calibration), "section": "checks"}]),
+            *({"words": words, "section": None} for words in _sentences(parts, doubt)),
+            *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
+        ],
         "facts": [[name, text] for name, text in facts(parts.graph) if name != "annotated"],
     }
 
 
-def _cards(parts: Parts) -> Iterator[tuple[str, str, str]]:
+def _doubt(graph: CrowdGraph, findings: Sequence[Finding]) -> str | None:
+    """Why a model's certainty tells little; None if the answers agree well enough."""
+    answered = graph.items.n_responses[graph.items.n_responses > 0]
+    if len(answered) and np.median(answered) < 2:
+        return "most items have one answer: no agreement to tell by"
+    for finding in findings:
+        low = finding.name == "agreement" and finding.numbers["kappa"] < LEAST_KAPPA
+        if low or finding.name == "no agreement":
+            return "too little agreement to tell"
+    return None
+
+
+def _cards(parts: Parts, doubt: str | None) -> Iterator[tuple[str, str, str]]:
     """The name, the value and a short note of each card."""
-    graph, fit = parts.graph, parts.fit
+    graph = parts.graph
     for name, nodes, verb in (("volunteers", graph.volunteers, "gave"), ("items", graph.items, "have")):
-        middle = f"half {verb} {np.median(nodes.n_responses):,.6g} answers or more" if len(nodes) else "none at all"
-        yield name, f"{len(nodes):,}", middle
+        middle = counted(int(np.median(nodes.n_responses)), "answer") if len(nodes) else ""
+        yield name, f"{len(nodes):,}", f"half {verb} {middle} or more" if middle else "none at all"
     yield "responses", f"{len(graph.responses):,}", _span(graph)
-    if fit is not None and not graph.gold.known.all():
-        settled = (fit.item_probs[~graph.gold.known].max(axis=1) >= SETTLED).mean()
-        whose = " of those without gold" if len(graph.gold) else ""
-        yield "settled items", f"{settled:.0%}", f"a class is at least {SETTLED:.0%} probable{whose}"
+    if parts.fit is not None and not graph.gold.known.all():
+        yield "settled items", *_settled(parts.fit, graph.gold.known, doubt)
     if parts.communities is not None:
-        yield "communities", f"{len(parts.communities):,}", f"found by {parts.communities.method}"
+        yield "communities", *_number(parts.communities)
     if len(graph.gold):
         yield "gold", f"{len(graph.gold):,}", "items whose class was known before"
 
 
-def _sentences(parts: Parts, findings: Sequence[Finding]) -> Iterator[str]:
+def _settled(fit: ModelFit, has_gold: Array, doubt: str | None) -> tuple[str, str]:
+    """The share of items that are settled, with a note; no share where it would mislead."""
+    if doubt is not None:
+        return "\u2013", doubt
+    settled = fit.item_probs[~has_gold].max(axis=1) >= SETTLED
+    whose = " of those without gold" if has_gold.any() else ""
+    # Rounded down, so that 100% are all of them.
+    return f"{100 * int(settled.sum()) // len(settled)}%", f"a class is at least {SETTLED:.0%} probable{whose}"
+
+
+def _number(found: Communities) -> tuple[str, str]:
+    if len(found) == 1:
+        return "none", "one crowd"
+    return f"{len(found):,}" if len(found) else "none", f"found by {found.method}"
+
+
+def _sentences(parts: Parts, doubt: str | None) -> Iterator[str]:
     """What was found, in words."""
-    graph = parts.graph
+    graph, track, tasks = parts.graph, parts.community_track, parts.task_communities
     if parts.fit is not None and len(graph.items):
-        yield _about_items(parts.fit, graph.gold.known)
+        yield _about_items(parts.fit, graph.gold.known, doubt)
     if parts.snapshot is not None and len(graph.volunteers):
         yield _about_skill(parts, parts.snapshot)
     if parts.communities is not None:
         yield _about_communities(parts.communities)
-    if parts.community_track is not None and len(parts.community_track):
-        yield f"Communities over time: {track_sentence(parts.community_track)}."
-    bad = sum(finding.severity == "warning" for finding in findings)
-    told = counted(len(findings), "finding") if findings else "nothing to tell"
-    yield f"The data doctor has {told}{f', {bad} of them a warning' if bad else ''}."
+    if tasks is not None and tasks is not parts.communities:
+        yield _about_tasks(tasks)
+    if track is not None and len(track) and track.n_communities.max() > 1:
+        yield f"Communities over time: {track_sentence(track)}."
 
 
 def _span(graph: CrowdGraph) -> str:
@@ -78,7 +122,17 @@ def _span(graph: CrowdGraph) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _about_items(fit: ModelFit, has_gold: Array) -> str:
+def _about_gold(found: Mapping[str, Any]) -> str:
+    n_items = counted(sum(found["items"]), "item")
+    words = f"Against gold the most probable class is right for {found['accuracy']:.1%} of {n_items}"
+    kind = " That is somewhat kind, since skills were learned with this gold." if found["without_gold"] else ""
+    if not found["sure"]:
+        return f"{words}; of none is the model at least {SETTLED:.0%} sure.{kind}"
+    sure = f"of the {found['sure']:,} that the model is at least {SETTLED:.0%} sure of"
+    return f"{words}; {sure}, {found['sure_accuracy']:.1%} are right.{kind}"
+
+
+def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
     best = fit.item_probs.argmax(axis=1)
     shares = np.bincount(best, minlength=len(fit.classes)) / len(best)
     order = np.argsort(-shares, kind="stable")[:MOST_CLASSES]
@@ -86,6 +140,8 @@ def _about_items(fit: ModelFit, has_gold: Array) -> str:
     words = f"The items by their most probable class ({fit.model}): {named}."
     if has_gold.all():
         return f"{words} The class of all of them was known before."
+    if doubt is not None:
+        return f"{words} How sure the model is tells little: {doubt}."
     n_open = int((fit.item_probs.max(axis=1) < SETTLED).sum())
     if not n_open:
         return f"{words} All are settled: a class is at least {SETTLED:.0%} probable."
@@ -104,9 +160,48 @@ def _about_skill(parts: Parts, snapshot: ConfusionSnapshot) -> str:
 def _about_communities(found: Communities) -> str:
     if not len(found):
         return f"No communities were found by {found.method}."
+    if len(found) == 1:
+        return "No groups were found: the volunteers are one crowd."
+    return f"There are {len(found):,} communities with {_sizes(found)} volunteers.{_proof(found)}"
+
+
+def _about_tasks(found: Communities) -> str:
+    if len(found) < 2:
+        return "By the items that they work on, volunteers form no groups."
+    return (
+        f"By the items that they work on, volunteers form {len(found):,} task communities with {_sizes(found)} "
+        f"volunteers.{_proof(found)}"
+    )
+
+
+def _sizes(found: Communities) -> str:
+    """The sizes of the largest communities."""
     sizes = ", ".join(f"{size:,}" for size in found.sizes[found.order][:MOST_CLASSES])
-    more = ", ..." if len(found) > MOST_CLASSES else ""
-    words = {None: "", True: " The network has more structure than chance gives.", False: " They may be chance."}
-    proof = words[None if found.evidence is None else bool(found.evidence.structured)]
-    number = "one community" if len(found) == 1 else f"{len(found):,} communities"
-    return f"There {'is' if len(found) == 1 else 'are'} {number} with {sizes}{more} volunteers.{proof}"
+    return f"{sizes}{', ...' if len(found) > MOST_CLASSES else ''}"
+
+
+def _proof(found: Communities) -> str:
+    """Whether there are communities, and how clear they are."""
+    seen = found.evidence
+    if seen is not None and not seen.structured:
+        return " They may be chance."
+    proof = "" if seen is None else " The network has more structure than chance gives."
+    why = []
+    if found.entropy[found.assignment >= 0].mean() > MOST_MIXED:
+        why.append("most members belong to several")
+    if seen is not None and seen.agreement < LEAST_AGREEMENT:
+        why.append(f"several starts agree by {seen.agreement:.2f} only (1 is the same)")
+    return f"{proof} They are shades rather than groups: {', and '.join(why)}." if why else proof
+
+
+def _about_findings(findings: Sequence[Finding]) -> Iterator[str]:
+    """The worst findings of the data doctor in words, and how many more there are."""
+    bad = [finding for finding in findings if finding.severity != "info"]
+    for finding in bad[:MOST_FINDINGS]:
+        verb = "warns" if finding.severity == "warning" else "notes"
+        yield f"The data doctor {verb} ({finding.name}): {finding.what}"
+    more = len(bad) - MOST_FINDINGS
+    if more > 0:
+        yield f"The data doctor has {counted(more, 'finding')} more to keep in mind."
+    if not bad:
+        yield "The data doctor has nothing to warn of."

@@ -19,11 +19,15 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import Result
 
-__all__ = ["MOST_NUMBERS", "MOST_ROWS", "Parts", "Right", "most_active", "numbers", "texts"]
+__all__ = ["MOST_NUMBERS", "MOST_ROWS", "SETTLED", "TASKS", "Parts", "Right", "most_active", "numbers", "texts"]
 
 # A table holds at most so many rows, and a part of the page about so many numbers: some megabytes in all.
 MOST_ROWS = 20_000
 MOST_NUMBERS = 600_000
+# An item is settled if its most probable class is at least this probable.
+SETTLED = 0.9
+# The method of networks of those who work on the same items.
+TASKS = "task_cooccurrence"
 
 Kind = TypeVar("Kind", bound=Result)
 Right = dict[Hashable, list[Hashable]]
@@ -50,8 +54,15 @@ class Parts:
 
     @property
     def communities(self) -> Communities | None:
-        """The communities that give volunteers their colours."""
-        return self.latest(Communities)
+        """The communities that give volunteers their colours: those of who behaves alike, if there are any."""
+        alike = [found for name, found in self.all_of(Communities).items() if not self._of_tasks(name, found)]
+        return alike[-1] if alike else self.latest(Communities)
+
+    @property
+    def task_communities(self) -> Communities | None:
+        """The communities of those who work on the same items."""
+        found = [found for name, found in self.all_of(Communities).items() if self._of_tasks(name, found)]
+        return found[-1] if found else None
 
     @property
     def community_track(self) -> CommunityTrack | None:
@@ -101,6 +112,15 @@ class Parts:
         if set(graph.classes) <= set(graph.labels):
             return {name: [name] for name in graph.classes}, "names"
         return self._read_off(), "crowd"
+
+    def _of_tasks(self, name: str, found: Communities) -> bool:
+        """Whether communities are of those who work on the same items, by their name or by whom they are of.
+
+        Communities do not tell the network that they were found in.
+        """
+        networks = [network for network in self.networks.values() if network.method == TASKS]
+        same = any(network.ids.tolist() == found.ids.tolist() for network in networks)
+        return "task" in name.lower() or (found.confusion is None and same)
 
     def _read_off(self) -> Right:
         """Each label is right for the class that makes it most probable in the crowd's mean."""

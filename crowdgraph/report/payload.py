@@ -47,10 +47,14 @@ def payload(graph: CrowdGraph, *, run: Mapping[str, Any] | None = None, progress
             told[name] = section(parts)
             bar.update()
     told["doctor"] = findings.to_dict(most_ids=MOST_NAMED)
-    return {**told, "overview": overview(parts, findings), "making": making(parts, run)}
+    return {
+        **told,
+        "overview": overview(parts, findings, told["checks"].get("calibration")),
+        "making": making(parts, run),
+    }
 
 
 def _community_colours(parts: Parts) -> list[str]:
-    """A colour for each community, at one time or over time."""
-    widths = [len(parts.communities or ()), parts.community_track.width if parts.community_track else 0]
-    return colours(range(max(widths)))
+    """A colour for each community, at one time or over time; task communities have the same ones."""
+    widths = [len(found or ()) for found in (parts.communities, parts.task_communities)]
+    return colours(range(max(*widths, parts.community_track.width if parts.community_track else 0)))

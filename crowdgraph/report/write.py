@@ -53,7 +53,7 @@ def write(
     The page tells what the graph carries: the classes of items from the latest fit, how volunteers answer from the
     latest confusion matrices (over time if they change), all networks, the latest communities and the latest
     communities over time. Where something is missing it says how to get it. Of large crowds it holds the most active
-    volunteers and the items with the most responses, and says so.
+    volunteers and the most uncertain items, and says so. Of files named by absolute paths it tells the names only.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from report.pages import GOOD, HOSTILE, annotated, hostile
 
 import crowdgraph as cg
 from crowdgraph import report
+from crowdgraph.report.payload import payload
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -220,6 +221,47 @@ def test_flow_and_lifelines_are_drawn(page):
     assert bars >= int((track.sizes > 0).sum())
 
 
+def test_events_do_not_overlap(page):
+    columns = page.evaluate(
+        """[...document.querySelectorAll(".events li")].map((item) => {
+          const range = document.createRange();
+          range.selectNodeContents(item);
+          return [item.getBoundingClientRect().left, range.getBoundingClientRect().right];
+        })"""
+    )
+    lefts = sorted({left for left, _ in columns})
+    assert len(lefts) == 2
+    # The marks of the second column stand to the left of its words.
+    assert max(right for left, right in columns if left == lefts[0]) < lefts[1] - 20
+
+
+def test_the_task_network_has_its_own_legend(page):
+    legends = page.locator("#networks .legend").all_inner_texts()
+    assert legends[0].split("\n") == [f"community {k}" for k in range(5)]
+    assert legends[1].split("\n") == ["task community 0", "task community 1"]
+
+
+def test_two_modularities_have_two_names(page):
+    told = page.locator("#checks .panel").last.inner_text()
+    assert "The sharpened modularity, 0.450," in told
+    assert "the modularity of the communities above, 0.300," in told
+
+
+def test_the_overview_links_to_what_it_tells(page):
+    assert page.locator("#overview .story a").first.get_attribute("href") == "#checks"
+    assert page.locator("#overview .story a").last.get_attribute("href") == "#doctor"
+
+
+def test_items_open_with_the_most_uncertain(page):
+    assert (
+        "The most uncertain items come first, those with gold last; they keep it."
+        in page.locator("#items").inner_text()
+    )
+    bits = [float(text) for text in column(page, "#items .table", 5)]
+    assert bits == sorted(bits, reverse=True)
+    assert set(column(page, "#items .table", 6)) == {"\u2013"}
+
+
 def test_the_theme_turns(page):
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
@@ -294,12 +336,28 @@ def test_a_bare_graph_tells_what_is_missing(browser, tmp_path, columns, viewport
 
 
 def test_two_labels_have_lines(browser, tmp_path):
-    graph = cg.simulate.crowd(n_volunteers=6, n_items=40, n_responses=150, drift="ramp", seed=0).graph
+    graph = cg.simulate.crowd(n_volunteers=6, n_items=40, n_responses=150, drift="ramp", gold=0.0, seed=0).graph
     report.write(graph.annotate(cg.DynIBCC().fit(graph)), tmp_path / "page.html")
     visit = Visit(browser, tmp_path / "page.html")
     lines = visit.page.locator("#skill svg path, #skill svg circle")
     lines.first.wait_for()
     assert lines.count() == 6
     assert visit.page.locator("#ternary").count() == 0
+    assert "keep it" not in visit.page.locator("#items").inner_text()
     assert visit.complaints == []
+    visit.page.close()
+
+
+def test_high_lines_have_an_axis_that_starts_high(browser, tmp_path):
+    graph = cg.simulate.crowd(n_volunteers=4, n_items=200, n_responses=400, seed=0).graph
+    graph = graph.annotate(cg.DynIBCC(confusion_prior=[[90, 10], [10, 90]]).fit(graph))
+    report.write(graph, tmp_path / "page.html")
+    visit = Visit(browser, tmp_path / "page.html")
+    lowest = min(share for row in payload(graph)["histories"]["accuracy"] for share in row if share is not None)
+    start = f"{10 * int(10 * lowest)}%"
+    assert lowest > 0.5
+    assert f"on an axis that starts at {start}." in visit.page.locator("#skill .note").inner_text()
+    ticks = visit.page.locator("#skill svg text[text-anchor=end]")
+    ticks.first.wait_for()
+    assert start in ticks.all_text_contents()
     visit.page.close()

@@ -44,11 +44,10 @@ const fixed = (value, digits = 2) => (known(value) ? value.toFixed(digits) : "â€
 const percent = (value) => (known(value) ? `${(100 * value).toFixed(0)}%` : "â€“");
 const range = (length) => Array.from({ length }, (_, place) => place);
 
-function announced(shown, total, noun) {
+function announced(shown, total, noun, which) {
   if (shown >= total) return null;
-  const active = noun === "volunteers" ? "who gave the most responses" : "with the most responses";
   return note(
-    `So that the page stays light, it holds the ${whole(shown)} of ${whole(total)} ${noun} ${active}. ` +
+    `So that the page stays light, it holds the ${whole(shown)} of ${whole(total)} ${noun} ${which}. ` +
       `The tables of the results (to_frame, or the CSV files of a run) have all.`,
   );
 }
@@ -57,7 +56,7 @@ function announced(shown, total, noun) {
 const MOST_COMMUNITIES = 24;
 const shownCommunities = () => (data.communities.rows || []).filter((row) => row.community < MOST_COMMUNITIES);
 const communityColour = (k) => (k >= 0 ? data.colours.communities[k] : "transparent");
-const communityName = (k) => (k >= 0 ? `community ${k}` : "no community");
+const communityName = (k, noun = "community") => (k >= 0 ? `${noun} ${k}` : `no ${noun}`);
 const swatch = (colour) =>
   el("span", { class: colour === "transparent" ? "swatch nobody" : "swatch", style: { background: colour } });
 

@@ -83,7 +83,7 @@ function drawRibbons(picture, flow, { tall, floor, bar, column, starts, sizes })
       hinted(
         ribbon,
         () =>
-          `${counted(n, "volunteer")}: ${source === target ? `stay in ${communityName(source)}` : `${communityName(source)} to ${communityName(target)}`}`,
+          `${counted(n, "volunteer")}: ${source === target ? `${n === 1 ? "stays" : "stay"} in ${communityName(source)}` : `${communityName(source)} to ${communityName(target)}`}`,
       ),
     );
   }

@@ -11,7 +11,7 @@ function drawItems() {
       el(
         "p",
         {},
-        `What each item is, according to ${items.model}. Entropy tells how uncertain that is: 0 bits for none, ${fixed(Math.log2(data.classes.length))} at most. Items with gold keep it.`,
+        `What each item is, according to ${items.model}. Entropy tells how uncertain that is: 0 bits for none, ${fixed(Math.log2(data.classes.length))} at most. The most uncertain items come first${items.gold.some(known) ? ", those with gold last; they keep it" : ""}.`,
       ),
     );
   body.append(
@@ -21,7 +21,12 @@ function drawItems() {
       ...data.classes.map((name, j) => el("span", {}, swatch(data.colours.classes[j]), name)),
     ),
   );
-  const less = announced(items.id.length, items.total, "items");
+  const less = announced(
+    items.id.length,
+    items.total,
+    "items",
+    items.missing ? "with the most responses" : "that are most uncertain",
+  );
   if (less) body.append(less);
   body.append(
     makeTable({

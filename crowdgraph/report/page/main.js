@@ -20,9 +20,15 @@ function drawOverview() {
     ),
   );
   body.append(
-    el("ul", { class: "story" }, ...told.sentences.map((sentence) => el("li", {}, sentence))),
+    el("ul", { class: "story" }, ...told.sentences.map(sentenceItem)),
     factList(told.facts),
   );
+}
+
+// What is told, with a link to the section that tells more.
+function sentenceItem({ words, section }) {
+  const link = section && el("a", { href: `#${section}` }, "Read more");
+  return el("li", {}, words, ...(link ? [" ", link] : []));
 }
 
 // The link of the section that is being read.

@@ -6,7 +6,7 @@ class NetworkPicture {
   constructor(network) {
     this.network = network;
     this.belongs = network.participation.map(shares);
-    this.plain = shownCommunities().length === 0;
+    this.plain = !known(network.noun);
     this.view = { x: 0, y: 0, zoom: 1, lit: null };
     const size = Math.min(Math.max(150 / Math.sqrt(network.id.length + 1), 3.2), 13);
     this.radius = network.size.map((part) => size * (0.55 + 0.75 * part));
@@ -132,7 +132,7 @@ class NetworkPicture {
   }
 
   told(k) {
-    const members = this.belongs[k].map((part) => `${communityName(part.k)} ${percent(part.share)}`).join(", ");
+    const members = this.belongs[k].map((part) => `${communityName(part.k, this.network.noun)} ${percent(part.share)}`).join(", ");
     return members ? `${this.network.id[k]}\n${members}` : this.network.id[k];
   }
 
@@ -250,13 +250,13 @@ function listenToPointer(canvas, { moved, hovered, clicked }) {
 function drawNetworks() {
   const body = bodyOf("networks");
   if (data.networks.missing) return body.append(missing(data.networks.missing));
-  const coloured = shownCommunities().length;
+  const coloured = data.networks.pictures.some((network) => known(network.noun));
   body.append(
     el(
       "p",
       {},
       coloured
-        ? "A dot is a volunteer, larger if more is known; its colours are the communities that the volunteer belongs to. Lines are the strongest links, in the colour of a community if they lie inside it."
+        ? "A dot is a volunteer, larger if more is known; its colours are the communities that the volunteer belongs to, as the legend of the network names them. Lines are the strongest links, in the colour of a community if they lie inside it."
         : "A dot is a volunteer, larger if more is known; lines are the strongest links.",
     ),
   );
@@ -266,18 +266,27 @@ function drawNetworks() {
       el("h3", {}, network.title),
       note(`${network.note} Drag to move; click it, then use the wheel or + and − to zoom; click a dot for more.`),
     );
-    if (coloured) body.append(communityLegend(`Light up a community of ${network.title}`, (k) => picture.light(k)));
+    if (network.noun) body.append(networkLegend(network, picture));
     body.append(picture.node);
   }
   return undefined;
 }
 
+// The communities that the network is coloured by, nobody's last.
+function networkLegend(network, picture) {
+  const all = [...new Set(network.community)].filter((k) => k < MOST_COMMUNITIES).sort((a, b) => a - b);
+  const numbers = [...all.filter((k) => k >= 0), ...all.filter((k) => k < 0)];
+  const label = `Light up a ${network.noun} of ${network.title}`;
+  return communityLegend(label, (k) => picture.light(k), { numbers, noun: network.noun });
+}
+
+const shownNumbers = () => shownCommunities().map((row) => row.community);
+
 // Buttons for the communities of which one can be pressed; the action gets its number, or null for all.
-function communityLegend(label, action) {
-  const numbers = shownCommunities().map((row) => row.community);
+function communityLegend(label, action, { numbers = shownNumbers(), noun = "community" } = {}) {
   const legend = el("div", { class: "legend", role: "group", "aria-label": label });
   const buttons = numbers.map((k) => button("", () => press(k), { "aria-pressed": "false", "data-community": k }));
-  buttons.forEach((node, place) => node.append(swatch(communityColour(numbers[place])), communityName(numbers[place])));
+  buttons.forEach((node, place) => node.append(swatch(communityColour(numbers[place])), communityName(numbers[place], noun)));
   function press(k) {
     const place = numbers.indexOf(k);
     const on = k !== null && buttons[place].getAttribute("aria-pressed") !== "true";

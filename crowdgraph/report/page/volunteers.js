@@ -18,7 +18,7 @@ function drawVolunteers() {
     );
     drawSkill(body);
   }
-  const less = announced(people.id.length, people.total, "volunteers");
+  const less = announced(people.id.length, people.total, "volunteers", "who gave the most responses");
   if (less) body.append(less);
   volunteerTable = makeTable({
     name: "Volunteers",
@@ -240,11 +240,12 @@ function lineSkill(people, history) {
     style: litStyle(people, row),
     action: () => openRow(row),
   }));
+  const scales = skillAxes(history, Math.min(...lines.flatMap((line) => line.points.map(([, share]) => share))));
   return [
     note(
-      `The ${counted(drawn, "most active volunteer")}: the expected share of right labels. Click a line, or a name in the table, for one with its interval.`,
+      `The ${counted(drawn, "most active volunteer")}: the expected share of right labels${startWords(scales)}. Click a line, or a name in the table, for one with its interval.`,
     ),
-    lineChart("Expected share of right labels over time", lines, { height: 300, ...skillAxes(history) }),
+    lineChart("Expected share of right labels over time", lines, { height: 300, ...scales }),
   ];
 }
 
@@ -253,18 +254,22 @@ const pointsOf = (history, row) =>
     .filter((time) => known(history.accuracy[row][time]))
     .map((time) => [history.places[time], history.accuracy[row][time]]);
 
-function skillAxes(history) {
+// Where all are good, the axis starts at the tenth below the lowest share.
+function skillAxes(history, lowest) {
+  const start = lowest >= 0.5 ? Math.min(Math.floor(10 * lowest) / 10, 0.9) : 0;
   const some = [0, 0.25, 0.5, 0.75, 1].map((share) => {
     const gaps = history.places.map((place) => Math.abs(place - share));
     return gaps.indexOf(Math.min(...gaps));
   });
   return {
     x: [0, 1],
-    y: [0, 1],
-    yTicks: shareTicks,
+    y: [start, 1],
+    yTicks: start ? ticks([start, 1]).map((share) => [share, percent(share)]) : shareTicks,
     xTicks: [...new Set(some)].map((time) => [history.places[time], history.times[time]]),
   };
 }
+
+const startWords = ({ y: [start] }) => (start ? `, on an axis that starts at ${percent(start)}` : "");
 
 // One volunteer
 
@@ -307,10 +312,13 @@ function historyChart(history, row) {
   const times = range(history.times.length).filter((time) => known(history.accuracy[row][time]));
   const band = times.map((time) => [history.places[time], history.low[row][time], history.high[row][time]]);
   const line = { name: data.volunteers.id[row], colour: "var(--accent)", points: pointsOf(history, row), band };
-  return lineChart("Expected share of right labels over time, with its interval", [line], {
-    height: 200,
-    ...skillAxes(history),
-  });
+  const scales = skillAxes(history, Math.min(...band.map(([, low]) => low)));
+  return el(
+    "div",
+    {},
+    lineChart("Expected share of right labels over time, with its interval", [line], { height: 200, ...scales }),
+    note(`The expected share of right labels and its interval${startWords(scales)}.`),
+  );
 }
 
 function factList(facts) {
