@@ -162,7 +162,11 @@ def _chosen(run: Run, model: Model | str, votes: Mapping[Hashable, Hashable | No
     spoken = chosen.settings().get("votes")
     if votes is None and spoken is not None:
         told = ", ".join(f"{label} for {'none' if name is None else name}" for label, name in spoken.items())
-        run.note(f"Labels are not the classes; by the gold items they are taken to speak so: {told}.")
+        on_gold = int(np.count_nonzero(graph.gold.known[graph.responses.item] & (graph.responses.label >= 0)))
+        run.note(
+            f"Labels are not the classes; by {on_gold:,} answers to {len(graph.gold):,} gold items they are taken to "
+            f"speak so: {told}."
+        )
     return chosen
 
 

@@ -14,7 +14,7 @@ from crowdgraph.core.columns import FrozenMapping
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, ParameterError, one_of, shown
 
-__all__ = ["KINDS", "Reading", "read"]
+__all__ = ["KINDS", "Reading", "read", "saved_in"]
 
 KINDS = ("csv", "parquet", "panoptes", "crowd")
 # What the columns are called elsewhere, the surest names first; those of a Zooniverse export make it one.
@@ -40,6 +40,8 @@ OWN = {"item": "item", "label": "label"}
 DELIMITERS = ",;\t|"
 # How much of a file is looked at to tell what it is.
 GLANCE = 2**16
+# The graph in a directory of results.
+SAVED = "graph.crowd"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,8 @@ def read(
     Parameters
     ----------
     path
-        A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, or a saved graph.
+        A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, a saved graph, or a
+        directory of results with one.
     gold
         A CSV or Parquet file with the items whose class is known, and that class.
     kind
@@ -108,6 +111,9 @@ def read(
     if gold is not None:
         _check_there(gold)
     notes: list[str] = []
+    if kind in (None, "crowd") and saved_in(path) != Path(path):
+        path = saved_in(path)
+        notes.append(f"A directory of results: the graph {fspath(path)!r} is read.")
     named = {role: name for role, name in (columns or {}).items() if name is not None}
     _check_roles(named)
     if kind is not None:
@@ -115,7 +121,14 @@ def read(
     kind = kind or _kind(path, delimiter, encoding)
     with noted(notes):
         graph, used = getattr(Door(path, gold, named, delimiter, encoding, task, options, notes), kind)()
+    notes += _case_notes(graph)
     return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=tuple(notes))
+
+
+def saved_in(path: str | PathLike[str]) -> Path:
+    """The saved graph in a directory of results; any other path as it is."""
+    saved = Path(path) / SAVED
+    return saved if Path(path).is_dir() and saved.is_file() else Path(path)
 
 
 @dataclass(frozen=True)
@@ -237,6 +250,14 @@ def _found(header: list[str], words: tuple[str, ...]) -> str | None:
     return next((lower[word.lower()] for word in words if word.lower() in lower), None)
 
 
+def _case_notes(graph: CrowdGraph) -> list[str]:
+    """A sentence on classes and labels that are the same but for case, if there are any."""
+    labels = {str(label).casefold(): label for label in graph.labels}
+    alike = [(name, labels.get(str(name).casefold())) for name in graph.classes if name not in graph.labels]
+    told = [f"{name!r} and {label!r}" for name, label in alike if label is not None]
+    return [f"Classes of gold and labels differ only in case; a typo? {', '.join(told)}."] if told else []
+
+
 def _check_there(path: str | PathLike[str]) -> None:
     """Raise unless there is something to read at a path."""
     if not isinstance(path, str | PathLike):
@@ -245,8 +266,10 @@ def _check_there(path: str | PathLike[str]) -> None:
     try:
         if not place.exists():
             raise InputError(f"There is no file {fspath(path)!r}; is the name spelt right?")
-        if place.is_dir() and not list(place.glob("*.parquet")):
+        if place.is_dir() and not (list(place.glob("*.parquet")) or (place / SAVED).is_file()):
             raise InputError(f"{fspath(path)!r} is a directory without Parquet files; give the path of a file.")
+        if place.suffix.lower() in (".html", ".htm"):
+            raise InputError(_is_a_page(place))
         if place.is_file():
             with place.open("rb"):
                 pass
@@ -254,6 +277,12 @@ def _check_there(path: str | PathLike[str]) -> None:
         raise InputError(
             f"{fspath(path)!r} cannot be read: {error.strerror}; check the path and its rights."
         ) from error
+
+
+def _is_a_page(path: Path) -> str:
+    saved = path.with_name(SAVED)
+    instead = f"give {fspath(saved)!r} beside it" if saved.is_file() else f"give the responses, or a saved {SAVED}"
+    return f"{fspath(path)!r} is a report, to be read by people; {instead}."
 
 
 def _check_roles(named: Mapping[str, str]) -> None:

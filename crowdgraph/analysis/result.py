@@ -10,7 +10,7 @@ from crowdgraph.core.columns import FrozenMapping, Sealed, object_array
 from crowdgraph.core.findings import Findings
 from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["Analysis"]
+__all__ = ["Analysis", "by_reason"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -59,5 +59,19 @@ class Analysis(Sealed):
     def __repr__(self) -> str:
         done = [step for step in self.timings if step not in self.skipped]
         lines = [f"Analysis in {sum(self.timings.values()):.1f} s: {', '.join(done)}"]
-        lines += [f"  skipped {step}: {reason}" for step, reason in self.skipped.items()]
+        lines += [f"  skipped {steps}: {reason}" for reason, steps in by_reason(self.skipped).items()]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+
+def by_reason(skipped: Mapping[str, str]) -> dict[str, str]:
+    """The steps that were skipped for each reason.
+
+    Examples
+    --------
+    >>> by_reason({"pi_similarity": "Too few.", "communities": "Too few."})
+    {'Too few.': 'pi_similarity, communities'}
+    """
+    steps: dict[str, str] = {}
+    for step, reason in skipped.items():
+        steps[reason] = f"{steps[reason]}, {step}" if reason in steps else step
+    return steps

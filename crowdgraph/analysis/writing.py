@@ -103,7 +103,9 @@ def check_target(directory: str | PathLike[str], *, force: bool = False) -> None
             raise StoreError(f"{name} is there already and not empty; name another directory, or use force to replace.")
         _check_ours(target, name)
     above = next(parent for parent in target.parents if parent.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+    if not above.is_dir():
+        raise StoreError(f"{name} cannot be made, since {above.name!r} is a file; name a directory elsewhere.")
+    if not os.access(above, os.W_OK | os.X_OK):
         raise StoreError(f"You may not write to {fspath(above)!r}; name a directory elsewhere.")
 
 

@@ -13,9 +13,25 @@ from crowdgraph.cli.tables import check_file, write_table
 
 if TYPE_CHECKING:
     from crowdgraph.allocation import Policy
+    from crowdgraph.core.assignment import Assignment
     from crowdgraph.core.graph import CrowdGraph
 
 __all__ = ["allocate"]
+
+# What the columns of the table are.
+COLUMNS = (
+    "gain: nats that the answer is expected to tell about the item; learning: about the volunteer; cost: in nats; "
+    "chance: that it is answered; value: what gain and cost (and learning, if it counts) come to; already, others: how "
+    "many are asked about the item before, and who else."
+)
+# Why a policy asks a question.
+REASONS = {
+    "greedy": "worth most of the questions left",
+    "matching": "part of the round that is worth most",
+    "uncertain": "among the least certain items; the volunteer is drawn",
+    "oldest": "among the oldest items; the volunteer is drawn",
+    "random": "drawn",
+}
 
 
 @reads_responses
@@ -38,6 +54,8 @@ def allocate(
     [bold]crowdgraph allocate responses.csv --gold gold.csv --budget 200 --capacity 5 --out next.csv[/bold]
     [bold]crowdgraph allocate results/graph.crowd --budget 50 --json[/bold]
     """
+    import pyarrow as pa
+
     from crowdgraph.allocation import GreedyValue, MostUncertain, OldestFirst, OptimalMatching, RandomPolicy
     from crowdgraph.errors import one_of
 
@@ -53,15 +71,24 @@ def allocate(
         check_file(out, (".csv", ".csv.gz", ".parquet"))
     graph = _fitted(source.read().graph, model, vote, seed)
     chosen = policies[policy]().assign(graph, budget=budget, capacity=capacity, seed=seed)
+    log = chosen.to_frame(kind="arrow")
+    log = log.append_column("why", pa.array(_reasons(graph, chosen, REASONS[policy]), pa.string()))
     if out is not None:
-        write_table(chosen.to_frame(kind="arrow"), out)
+        write_table(log, out)
     if as_json:
-        say_json({"policy": chosen.policy, "questions": chosen.to_frame(kind="arrow").to_pylist()})
+        say_json({"policy": chosen.policy, "questions": log.to_pylist()})
     elif out is None:
+        say(COLUMNS)
         say(chosen.to_frame(kind="text"))
     else:
         say(chosen)
         say(f"Written: {out}", style="bold green")
+
+
+def _reasons(graph: CrowdGraph, chosen: Assignment, reason: str) -> list[str]:
+    """Why each question is asked, in words."""
+    certain = graph.item_probs().max(axis=1)[graph.items.codes(chosen.items.tolist())]
+    return [f"class {share:.0%} certain; {reason}" for share in certain.tolist()]
 
 
 def _fitted(graph: CrowdGraph, model: str, vote: list[str] | None, seed: int) -> CrowdGraph:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from crowdgraph.cli.convert import convert
 from crowdgraph.cli.demo import demo
 from crowdgraph.cli.evaluate import evaluate
 from crowdgraph.cli.inspect import inspect
+from crowdgraph.cli.options import as_options
 from crowdgraph.cli.saying import fail
 from crowdgraph.cli.simulate import simulate
 from crowdgraph.errors import CrowdGraphError
@@ -38,19 +38,6 @@ class Commands(TyperGroup):
             fail("There is not enough memory for this crowd; give fewer responses, or use --model ibcc.")
         except KeyboardInterrupt:
             fail("Interrupted.", code=130)
-
-
-def as_options(message: str) -> str:
-    """Settings of Python calls in a message as options of the command: ``missing='drop'`` is ``--missing drop``."""
-    named = r"\b(volunteer|item|label|time|delimiter|encoding|missing|duplicates|task|workflow|model|kind|policy)"
-    message = re.sub(rf"{named}='([^']*)'", lambda found: f"--{found[1].replace('kind', 'format')} {found[2]}", message)
-    message = re.sub(r"\b(min_responses\b|(?:capacity|budget|snapshots|folds)(?==))", _as_option, message)
-    message = re.sub(r"\bvotes=(\{[^}]*\})?", lambda found: "--vote LABEL=CLASS" if found[1] else "--vote", message)
-    return re.sub(r"\buse force\b", "use --force", message).replace("classes=[...]", "--class NAME")
-
-
-def _as_option(found: re.Match[str]) -> str:
-    return f"--{found[1].replace('_', '-')}"
 
 
 app = typer.Typer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from crowdgraph.core.evaluation import CrossValidation
 
 __all__ = ["evaluate"]
+
+# Which way scores are better, for the table's header.
+ARROWS = {"auc": "↑", "accuracy": "↑", "log_loss": "↓", "brier": "↓", "calibration_error": "↓", "seconds": "↓"}
+# The question that a score answers, and whether more of it is better.
+QUESTIONS = {"accuracy": ("Most often right", True), "log_loss": ("best probabilities (log loss)", False)}
 
 
 @reads_responses
@@ -54,7 +60,50 @@ def evaluate(
     if as_json:
         say_json(_scores(found))
     else:
-        say(found)
+        say(_with_arrows(str(found)))
+        say(_answer(_best(found)))
+
+
+def _with_arrows(table: str) -> str:
+    """The printed table, telling in its header which way scores are better."""
+    lines = table.splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("  model "))
+    for score, arrow in ARROWS.items():
+        lines[place] = re.sub(rf"\b{score}(?:  |$)", f"{score} {arrow}", lines[place])
+    return "\n".join(lines)
+
+
+def _best(found: CrossValidation) -> dict[str, Any]:
+    """The best model by each score that answers a question, and how far it is ahead of the next."""
+    return {score: _ranked(found, score, 1 if more else -1) for score, (_, more) in QUESTIONS.items()}
+
+
+def _ranked(found: CrossValidation, score: str, sign: int) -> dict[str, Any]:
+    mean, spread = found.mean(score), found.spread(score)
+    first, *others = sorted(range(len(mean)), key=lambda place: -sign * mean[place])
+    told: dict[str, Any] = {"model": found.models[first], "mean": _number(mean[first])}
+    if others:
+        gap = abs(mean[first] - mean[others[0]])
+        told |= {
+            "next": found.models[others[0]],
+            "ahead": _number(gap),
+            "beyond_spread": bool(gap > max(spread[first], spread[others[0]])),
+        }
+    return told
+
+
+def _answer(best: dict[str, Any]) -> str:
+    """What was asked, in a sentence."""
+    parts = []
+    for score, told in best.items():
+        part = f"{QUESTIONS[score][0]}: {told['model']} ({told['mean']:.3f}"
+        if told.get("ahead"):
+            where = "beyond" if told["beyond_spread"] else "within"
+            part += f", {told['ahead']:.3f} from {told['next']}, {where} the spread over folds"
+        elif "next" in told:
+            part += f", as is {told['next']}"
+        parts.append(part + ")")
+    return "; ".join(parts) + "."
 
 
 def _scores(found: CrossValidation) -> dict[str, Any]:
@@ -68,6 +117,7 @@ def _scores(found: CrossValidation) -> dict[str, Any]:
                    for score, (mean, spread) in means.items()}
             for place, name in enumerate(found.models)
         },
+        "best": _best(found),
     }  # fmt: skip
 
 

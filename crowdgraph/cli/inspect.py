@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from crowdgraph.cli.options import as_options
 from crowdgraph.cli.saying import say, say_json, shows_progress
 from crowdgraph.cli.source import Source, reads_responses
 
@@ -27,8 +29,12 @@ def inspect(
     [bold]crowdgraph inspect responses.csv[/bold]
     [bold]crowdgraph inspect responses.csv --gold gold.csv --json[/bold]
     """
+    from crowdgraph.core.findings import Findings
+
     graph = source.read().graph
-    findings = graph.diagnose(progress=shows_progress())
+    found = graph.diagnose(progress=shows_progress())
+    told = tuple(replace(finding, advice=as_options(finding.advice)) for finding in found)
+    findings = Findings(told, examined=found.examined)
     if as_json:
         sizes = {"volunteers": len(graph.volunteers), "items": len(graph.items), "responses": len(graph.responses)}
         say_json({**sizes, **findings.to_dict()})

@@ -8,22 +8,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdgraph.cli.options import as_options
 from crowdgraph.cli.saying import note, say, say_json
 
 if TYPE_CHECKING:
     from crowdgraph.analysis.result import Analysis
 
-__all__ = ["written"]
+__all__ = ["typed_command", "written"]
 
 
 def written(
     analysis: Analysis, out: Path, *, title: str, source: Mapping[str, Any], force: bool, as_json: bool
 ) -> None:
     """Write the results, and say what was found and where it is."""
+    from crowdgraph.analysis.result import by_reason
     from crowdgraph.analysis.writing import write_results
 
-    command = shlex.join(["crowdgraph", *sys.argv[1:]])
-    write_results(analysis, out, title=title, command=command, source=source, force=force)
+    write_results(analysis, out, title=title, command=typed_command(), source=source, force=force)
     if as_json:
         say_json(_summary(analysis, out))
         return
@@ -31,9 +32,19 @@ def written(
     say(analysis.graph)
     for sentence in _sentences(analysis):
         say(sentence)
-    for step, reason in analysis.skipped.items():
-        say(f"Skipped {step}: {reason}", style="yellow")
+    for reason, steps in by_reason(analysis.skipped).items():
+        say(f"Skipped {steps}: {as_options(reason)}", style="yellow")
     say(f"Open {out / 'report.html'}", style="bold green")
+
+
+def typed_command() -> str:
+    """The command as it was typed; results are passed on, so absolute paths are cut to the names of files."""
+    return shlex.join(["crowdgraph", *map(_without_folders, sys.argv[1:])])
+
+
+def _without_folders(word: str) -> str:
+    option, mark, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    return option + mark + (Path(value).name if Path(value).is_absolute() else value)
 
 
 def _sentences(analysis: Analysis) -> list[str]:

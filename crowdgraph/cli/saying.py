@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from crowdgraph.cli.options import as_options
+
 __all__ = ["fail", "note", "say", "say_json", "shows_progress"]
 
 
@@ -25,7 +27,7 @@ def note(sentences: Iterable[str]) -> None:
 
     console = Console(stderr=True, highlight=False)
     for sentence in sentences:
-        console.print(f"note: {sentence}", style="dim", soft_wrap=True, markup=False, emoji=False)
+        console.print(f"note: {as_options(sentence)}", style="dim", soft_wrap=True, markup=False, emoji=False)
 
 
 def say_json(value: Any) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from crowdgraph.cli.results import typed_command
 from crowdgraph.cli.saying import say
 from crowdgraph.cli.tables import write_table
 
@@ -21,7 +20,7 @@ def simulate(
     volunteers: Annotated[int, typer.Option(help="How many volunteers.", min=1)] = 100,
     items: Annotated[int, typer.Option(help="How many items.", min=1)] = 500,
     responses: Annotated[int, typer.Option(help="How many responses.", min=1)] = 5_000,
-    gold: Annotated[float, typer.Option(help="The share of items whose class is told.", min=0, max=1)] = 1.0,
+    gold: Annotated[float, typer.Option(help="The share of items whose class is told.", min=0, max=1)] = 0.2,
     drift: Annotated[str, typer.Option(help="How volunteers change: none, ramp, step, visit or learning.")] = "none",
     communities: Annotated[int, typer.Option(help="Into how many task communities they fall.", min=1)] = 1,
     galaxy_zoo: Annotated[
@@ -62,8 +61,6 @@ def simulate(
         write_table(graph.to_arrow(), folder / "responses.csv")
         write_table(graph.to_arrow(table="gold"), folder / "gold.csv")
         write_table(native_frame(every, kind="arrow"), folder / "truth.csv")
-        write_record(
-            folder, {"command": shlex.join(["crowdgraph", *sys.argv[1:]]), "seed": seed, "versions": versions()}
-        )
+        write_record(folder, {"command": typed_command(), "seed": seed, "versions": versions()})
     say(graph)
     say(f"Written: {out}", style="bold green")

@@ -37,7 +37,7 @@ class Source:
     responses: Annotated[
         Path,
         typer.Argument(
-            help="CSV (plain or .gz), Parquet, a Zooniverse export, or a saved .crowd.",
+            help="CSV (plain or .gz), Parquet, a Zooniverse export, a saved .crowd, or results with one.",
             metavar="RESPONSES",
             readable=False,
         ),
@@ -99,11 +99,13 @@ class Source:
         return found
 
     def record(self, found: Reading) -> dict[str, Any]:
-        """What was read, and how, so that it can be read again."""
-        files = {"responses": self.responses, "gold": self.gold}
+        """What was read, and how, so that it can be read again; without folders, since results are passed on."""
+        from crowdgraph.analysis.reading import saved_in
+
+        files = {"responses": saved_in(self.responses), "gold": self.gold}
         return {
             "files": {
-                name: {"path": str(path), "sha256": _digest(path)}
+                name: {"name": path.name, "sha256": _digest(path)}
                 for name, path in files.items()
                 if path is not None and path.is_file()
             },

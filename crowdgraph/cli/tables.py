@@ -13,6 +13,8 @@ __all__ = ["check_file", "write_table"]
 
 def check_file(path: Path, endings: tuple[str, ...]) -> str:
     """The ending of a file's name, of those that can be written; raise for others, before any work is done."""
+    if path.parent.is_file():
+        raise StoreError(f"{str(path.parent)!r} is a file, so nothing can be written into it; name a directory.")
     ending = next((ending for ending in endings if path.name.lower().endswith(ending)), None)
     if ending is None:
         raise ParameterError(f"{str(path)!r} must end in {', '.join(endings)}, which says what to write.")

@@ -39,6 +39,11 @@ class Agreement(NamedTuple):
         """The kappa that the answers still allow, three standard errors up."""
         return self.kappa + 3 * self.error / (1 - self.chance) if self.chance < 1 else np.nan
 
+    @property
+    def lowest_kappa(self) -> float:
+        """The kappa that the answers surely show, two standard errors down."""
+        return self.kappa - 2 * self.error / (1 - self.chance) if self.chance < 1 else np.nan
+
 
 def agreement(answers: FirstAnswers, *, n_items: int, n_labels: int) -> Agreement:
     """How far two volunteers who answer the same item agree; all pairs of answers count the same."""

@@ -14,6 +14,8 @@ __all__ = ["find_coverage"]
 
 # Worth a note: from this share of items that one volunteer alone answered. A warning: this share without any answer.
 MANY_SINGLE, MANY_EMPTY = 0.1, 0.5
+# From this share of items that one volunteer alone answered, volunteers cannot be compared.
+NEARLY_ALL = 0.9
 
 
 def find_coverage(graph: CrowdGraph) -> list[Finding]:
@@ -73,7 +75,11 @@ def _single(graph: CrowdGraph, n_answers: Array) -> list[Finding]:
         name="items with one answer",
         severity="note",
         what=f"{counted(len(single), 'item')} ({percent(share)} of those answered) rest on a single volunteer.",
-        why="Their class is one person's word, and they tell nothing about how far volunteers agree.",
+        why=(
+            "Hardly anything can be checked: nobody's answers can be compared with those of others, only with gold."
+            if share >= NEARLY_ALL
+            else "Their class is one person's word, and they tell nothing about how far volunteers agree."
+        ),
         advice="Ask a second volunteer about them; cg.allocation tells whom to ask about which first.",
         subject="item",
         ids=graph.items.ids[single],

@@ -39,11 +39,15 @@ def find_duplicates(graph: CrowdGraph) -> list[Finding]:
     if not n:
         return []
     n_answers = int(np.count_nonzero(graph.responses.label >= 0))
-    n_twice = int(np.count_nonzero(repeats.same & repeats.same_moment))
     has_times = graph.responses.clock.kind != "order"
+    if has_times:
+        n_twice = int(np.count_nonzero(repeats.same & repeats.same_moment))
+    else:
+        # Without times only repeats that are all the same look like a mistake of the file.
+        n_twice = n if n >= ENOUGH and repeats.same.all() else 0
     found = [_consistency(graph, repeats, n_answers)]
-    if (has_times and n_twice >= MANY * n_answers) or (n >= max(ENOUGH, MANY * n_answers) and repeats.same.all()):
-        found.append(_rows_twice(n_twice if has_times else n, n_answers, has_times=has_times))
+    if n_twice and n_twice >= MANY * n_answers:
+        found.append(_rows_twice(n_twice, n_answers, has_times=has_times))
     return found
 
 

@@ -172,23 +172,27 @@ def _swapped(graph: CrowdGraph, answers: FirstAnswers, meaning: Array) -> list[F
 
 
 def _agreement(graph: CrowdGraph, answers: FirstAnswers) -> list[Finding]:
-    """How far volunteers agree with each other; a warning if hardly more than by chance, and no gold tells more."""
+    """How far volunteers agree: a warning if hardly more than by chance and without gold, a note if it may be so."""
     found = agreement(answers, n_items=len(graph.items), n_labels=len(graph.labels))
     if found.n_items < ITEMS or found.chance == 1:
         return []
-    low = found.highest_kappa < KAPPA
-    why = "Volunteers answer blindly, or groups contradict each other: without gold models find no classes, or any."
+    low, unsure = found.highest_kappa < KAPPA, found.lowest_kappa <= 0
+    why = (
+        "Volunteers answer blindly, or groups contradict each other: without gold models find no classes, or any."
+        if low
+        else "This may be chance: by themselves these answers do not tell the classes, and a model may find any."
+    )
     advice = "Check that item ids name the same thing for everybody; compare with gold before trusting a model."
     finding = Finding(
         topic="switching",
-        name="no agreement" if low else "agreement",
-        severity="info" if not low else "note" if len(graph.gold) else "warning",
+        name="no agreement" if low or unsure else "agreement",
+        severity="warning" if low and not len(graph.gold) else "note" if low or unsure else "info",
         what=(
             f"Two volunteers who answer the same item agree {percent(found.share)} of the time; "
             f"{percent(found.chance)} would by chance (kappa {found.kappa:.2f})."
         ),
-        why=why if low else "",
-        advice=advice if low else "",
+        why=why if low or unsure else "",
+        advice=advice if low or unsure else "",
         subject="item",
         numbers={"agree": found.share, "by_chance": found.chance, "kappa": found.kappa, "items": found.n_items},
     )

@@ -203,6 +203,7 @@ def test_votes_are_guessed_from_gold():
     assert named_model("ibcc", graph=graph).votes["likely"] == "yes"
     found = analyse(graph)
     assert any("likely for yes, unlikely for no, unsure for none" in note for note in found.notes)
+    assert any("by 20 answers to 2 gold items" in note for note in found.notes)
     given = analyse(graph, votes={"likely": "no", "unlikely": "yes", "unsure": None})
     assert not any("speak so" in note for note in given.notes)
     assert "'likely': 'no'" in given.parameters["model"]

@@ -200,3 +200,25 @@ def test_names_that_are_no_columns(write):
     read(path).graph.save(saved)
     with pytest.raises(ParameterError, match="no columns to name"):
         read(saved, columns={"item": "item"})
+
+
+def test_directories_of_results_and_reports(write, tmp_path, expected):
+    page = write("<html>", "report.html")
+    with pytest.raises(InputError, match=r"is a report, .* give the responses, or a saved graph\.crowd"):
+        read(page)
+    expected.save(tmp_path / "graph.crowd")
+    with pytest.raises(InputError, match=r"is a report, .*graph\.crowd' beside it"):
+        read(page)
+    reading = read(tmp_path)
+    assert reading.graph.equals(expected)
+    assert reading.kind == "crowd"
+    assert "graph.crowd' is read" in reading.notes[0]
+
+
+def test_classes_that_differ_in_case_are_said(write):
+    path = write(lines(("volunteer", "item", "label")))
+    found = read(path, gold=write("item,label\nx,Yes\ny,NO\n", "gold.csv"))
+    assert "differ only in case; a typo? " in found.notes[-1]
+    assert "'Yes' and 'yes'" in found.notes[-1]
+    other = read(path, gold=write("item,label\nx,good\ny,bad\n", "gold.csv"))
+    assert not any("case" in note for note in other.notes)

@@ -197,7 +197,7 @@ def test_places_that_cannot_be_written_to(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match="is a file; name a directory"):
         check_target(tmp_path / "file")
-    with pytest.raises(StoreError, match="You may not write to"):
+    with pytest.raises(StoreError, match="since 'file' is a file; name a directory elsewhere"):
         check_target(tmp_path / "file" / "below")
     folder_with(tmp_path / "out")
     with pytest.raises(StoreError, match="not empty; name another directory, or use force"):

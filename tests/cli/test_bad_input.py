@@ -74,6 +74,8 @@ def test_places_to_write_to(tmp_path):
     is_one_sentence(run("analyse", path, "--out", path), "is a file; name a directory")
     is_one_sentence(run("convert", path, tmp_path / "x.xlsx"), "must end in .csv")
     is_one_sentence(run("convert", path, tmp_path / "no" / "x.csv"), "make it first")
+    is_one_sentence(run("allocate", path, "--out", path / "x"), "r.csv' is a file")
+    is_one_sentence(run("analyse", path, "--out", path / "x"), "since 'r.csv' is a file")
     is_one_sentence(run("convert", path, path), "is there already")
     (tmp_path / "x.csv").mkdir()
     is_one_sentence(run("convert", path, tmp_path / "x.csv"), "is a directory")

@@ -1,7 +1,9 @@
 """The command line, as a user types it: what it says, what it writes, how it ends."""
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,8 +15,10 @@ from typer.testing import CliRunner
 
 import crowdgraph as cg
 import crowdgraph.analysis
+import crowdgraph.diagnosis
 from crowdgraph.cli import app
-from crowdgraph.cli.app import as_options
+from crowdgraph.cli.options import as_options
+from crowdgraph.cli.results import typed_command
 
 COMMANDS = ("demo", "analyse", "inspect", "evaluate", "allocate", "simulate", "convert")
 
@@ -94,6 +98,7 @@ def test_analyse_writes_all_and_says_so(analysed, crowd):
     assert "12 volunteers, 30 items, 200 responses" in done.stdout
     record = json.loads((out / "run.json").read_text())
     assert record["source"]["columns"] == {"volunteer": "volunteer", "item": "item", "label": "label", "time": "time"}
+    assert record["source"]["files"]["gold"]["name"] == "gold.csv"
     assert len(record["source"]["files"]["gold"]["sha256"]) == 64
     assert record["parameters"]["min_responses"] == 5
     assert cg.load(out / "graph.crowd").equals(cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv"))
@@ -130,7 +135,7 @@ def test_guessed_columns_and_skipped_steps_are_said(tmp_path):
     done = run("analyse", path, "--out", tmp_path / "out")
     assert done.exit_code == 0
     assert "worker for the volunteer, task for the item, answer for the label" in done.stderr
-    assert "Skipped pi_similarity: No volunteer has 10 answers or more" in done.stdout
+    assert "Skipped pi_similarity, task_cooccurrence, communities: No volunteer has 10 answers or more" in done.stdout
     assert "IBCC is used instead of DynIBCC" in done.stderr
 
 
@@ -166,11 +171,19 @@ def test_evaluate(crowd):
     options = ("--gold", crowd / "gold.csv", "--folds", 2, "--model", "majority_vote", "--model", "ibcc")
     done = run("evaluate", crowd / "responses.csv", *options)
     assert done.exit_code == 0
-    assert "majority_vote" in done.stdout
+    assert "accuracy ↑" in done.stdout
+    assert "log_loss ↓" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Most often right: ")
     found = json.loads(run("evaluate", crowd / "responses.csv", *options, "--json").stdout)
     graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
     expected = cg.evaluation.cross_validate(graph, [cg.MajorityVote(), cg.IBCC()], folds=2)
     assert found["models"]["ibcc"]["accuracy"]["mean"] == pytest.approx(expected.mean("accuracy")[1])
+    losses = expected.mean("log_loss")
+    assert found["best"]["log_loss"]["model"] == expected.models[losses.argmin()]
+    assert found["best"]["log_loss"]["ahead"] == pytest.approx(abs(losses[0] - losses[1]))
+    assert found["best"]["log_loss"]["beyond_spread"] == (
+        abs(losses[0] - losses[1]) > expected.spread("log_loss").max()
+    )
     refused = run("evaluate", crowd / "responses.csv")
     assert refused.exit_code == 1
     assert "give a file of items and their classes with --gold" in refused.stderr
@@ -188,7 +201,16 @@ def test_allocate(crowd, analysed, tmp_path):
     assert len((tmp_path / "next.csv").read_text().splitlines()) == 6
     again = run("allocate", analysed[0] / "graph.crowd", "--budget", 2)
     assert "carries is used" in again.stderr
-    assert len(again.stdout.splitlines()) == 3
+    explained, *table = again.stdout.splitlines()
+    assert "gain: nats" in explained
+    assert len(table) == 3
+    sure = fit.item_probs.max(axis=1)[graph.items.codes([row["item"] for row in found["questions"]])]
+    assert [row["why"] for row in found["questions"]] == [
+        f"class {share:.0%} certain; worth most of the questions left" for share in sure
+    ]
+    folder = run("allocate", analysed[0], "--budget", 2)
+    assert "graph.crowd' is read" in folder.stderr
+    assert folder.stdout == again.stdout
     assert "is not a choice" in run("allocate", crowd / "responses.csv", "--policy", "best").stderr
     assert "must end in .csv" in run("allocate", crowd / "responses.csv", "--out", tmp_path / "x.txt").stderr
 
@@ -238,6 +260,42 @@ def test_messages_speak_of_options():
     assert as_options("lower min_responses") == "lower --min-responses"
     assert as_options("All snapshots: folds=9 are many") == "All snapshots: --folds=9 are many"
     assert as_options("or use force to replace") == "or use --force to replace"
+    assert as_options("Raise max_iter, or tol.") == "In Python, raise max_iter, or tol."
+
+
+def test_advice_of_the_data_doctor_speaks_of_options():
+    """No advice tells somebody at a command line to call something, unless it says that this is Python."""
+    advice = [
+        text.value
+        for path in Path(crowdgraph.diagnosis.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.keyword) and node.arg == "advice")
+        or (isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "advice")
+        for text in ast.walk(node)
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+    ]
+    assert len(advice) > 20
+    calls = re.compile(r"\w[(]|\w=(?!CLASS)|\bcg\.|\bgraph\.\w")
+    assert any(calls.search(text) for text in advice)
+    assert [text for text in map(as_options, advice) if calls.search(text) and "in Python" not in text] == []
+
+
+def test_inspect_speaks_of_options(crowd):
+    told = run("inspect", crowd / "responses.csv").stdout
+    assert "--gold FILE" in told
+    assert "with_gold" not in told
+
+
+def test_absolute_paths_are_not_recorded(monkeypatch):
+    given = ["x", "analyse", "/home/me/r.csv", "--gold=/home/me/gold.csv", "--vote", "a=b", "--out", "../results"]
+    monkeypatch.setattr(sys, "argv", given)
+    assert typed_command() == "crowdgraph analyse r.csv --gold=gold.csv --vote a=b --out ../results"
+
+
+def test_simulated_crowds_have_gold_for_a_fifth(tmp_path):
+    sizes = ("--volunteers", 5, "--items", 100, "--responses", 300)
+    assert run("simulate", tmp_path / "made", *sizes).exit_code == 0
+    assert 5 < len((tmp_path / "made" / "gold.csv").read_text().splitlines()) < 40
 
 
 def test_no_colours_when_asked(crowd):

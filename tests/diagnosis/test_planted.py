@@ -419,3 +419,40 @@ def test_copies_are_not_sought_where_the_crowd_says_nothing(seed):
 def test_names_of_faults_are_all_known():
     planted = {name for _, name, _ in FAULTS}
     assert planted <= {name for names in NAMES.values() for name in names}
+
+
+def test_repeats_at_other_moments_are_no_rows_twice():
+    """Volunteers who are consistent are in order, where times show that they answered again."""
+    columns = columns_of(crowd())
+    rows = {name: column[::10] for name, column in columns.items()}
+    later = with_rows(columns, rows | {"time": rows["time"] + np.timedelta64(100, "D")})
+    findings = rebuilt(later, crowd()).diagnose()
+    assert findings.of("repeated answers")[0].numbers["same"] == 1
+    assert not findings.of("rows twice")
+    del later["time"]
+    (finding,) = rebuilt(later, crowd()).diagnose().of("rows twice")
+    assert finding.numbers["answers"] == 400
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_small_blind_crowds_are_not_passed_over(seed):
+    """20 volunteers who toss a coin: too few to be sure that they are blind, but nothing shows that they are not."""
+    rng = np.random.default_rng(seed)
+    pairs = rng.permutation(20 * 60)[:600]
+    said = rng.choice(["no", "yes"], 600)
+    graph = cg.CrowdGraph.from_responses({"volunteer": pairs // 60, "item": pairs % 60, "label": said})
+    (finding,) = graph.diagnose().of("no agreement")
+    assert finding.severity in ("note", "warning")
+    assert "classes" in finding.why
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_small_crowds_in_order_agree(seed):
+    graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=600, seed=seed).graph
+    assert graph.diagnose().of("agreement").worst == "info"
+
+
+def test_one_answer_for_each_item_checks_nothing():
+    table = {"volunteer": np.arange(100) % 7, "item": np.arange(100), "label": ["no", "yes"] * 50}
+    (finding,) = cg.CrowdGraph.from_responses(table).diagnose().of("items with one answer")
+    assert "Hardly anything can be checked" in finding.why
