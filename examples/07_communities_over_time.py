@@ -32,7 +32,7 @@ no, yes = graph.classes
 # %% Follow them: each snapshot is what could be known then. Changes are sudden, so the model is to forget fast.
 track = cg.dynamics.over_time(
     graph,
-    counts=[6_000, 12_000, 18_000, 24_000, 30_000],
+    counts=[10_000, 20_000, 30_000],
     model=cg.DynIBCC(votes={-1: no, 1: yes, 3: yes}, noise_scale=3.0),
     seed=0,
     progress=True,

@@ -11,7 +11,7 @@ import crowdgraph as cg
 
 mpl.use("agg")
 # HYPOTHESIS_PROFILE=thorough looks longer.
-for name, most in (("usual", 50), ("thorough", 1_000)):
+for name, most in (("usual", 25), ("thorough", 1_000)):
     settings.register_profile(name, max_examples=most, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 

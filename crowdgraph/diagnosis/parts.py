@@ -66,7 +66,7 @@ def _finding(graph: CrowdGraph, outside: Array, part: Array, n_answers: Array, *
         severity="warning" if share >= MUCH and not tied else "note",
         what=(
             f"The crowd falls into {counted(n_parts, 'part')} that share no items; {people} with {percent(share)} of "
-            f"the answers lie outside the largest.{gold}"
+            f"the answers {'lies' if len(outside) == 1 else 'lie'} outside the largest.{gold}"
         ),
         why="Skills can be compared only through items that both answered; between parts the prior decides.",
         advice="Ask some volunteers of each part about items of the others, add gold to each, or analyse them apart.",
