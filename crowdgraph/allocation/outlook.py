@@ -83,21 +83,15 @@ class Outlook:
         """What responses cost, in nats, never above zero, for pairs."""
         return np.asarray(0.0 - self.worth.cost * (self.payment[volunteers] + self.effort[items]))
 
-    def values(self, gains: Array) -> Array:
-        """What questions are worth that tell so much about their items, both of shape (N, M)."""
+    def values(self, gains: Array, items: int | slice = slice(None)) -> Array:
+        """What questions about items, or one, are worth that tell so much, both of shape (N, M) or (M,)."""
         values = self.worth.information * gains
+        # There may be many questions, and both are most often left out.
         if self.worth.learning:
-            values = values + self.worth.learning * (self.probs @ self.growth.T)
+            values = values + self.worth.learning * (self.probs[items] @ self.growth.T)
         if self.worth.cost:
-            values = values - self.worth.cost * (self.effort[:, None] + self.payment)
+            values = values - self.worth.cost * (self.effort[items, None] + self.payment)
         return np.asarray(values)
-
-    def values_of(self, item: int, gains: Array) -> Array:
-        """What questions about one item are worth that tell so much, both of shape (M,)."""
-        learned = self.worth.learning * (self.growth @ self.probs[item])
-        return np.asarray(
-            self.worth.information * gains + learned - self.worth.cost * (self.effort[item] + self.payment)
-        )
 
 
 def outlook(graph: CrowdGraph, beliefs: Beliefs, worth: Worth, *, volunteers: Array, items: Array) -> Outlook:

@@ -99,7 +99,7 @@ class Groups(Queue):
     @staticmethod
     def _apart(view: Outlook, item: int) -> Array:
         """What questions about an item are worth apart from what they tell of it: learning, less cost."""
-        return view.values_of(item, np.zeros(len(view.payment)))
+        return view.values(np.zeros(len(view.payment)), item)
 
     def _again(self, item: int, known: Knowledge, volunteer: int) -> Array:  # noqa: ARG002 - others like them may be
-        return self._prototypes.values_of(item, self._prototypes.further(known, item))
+        return self._prototypes.values(self._prototypes.further(known, item), item)

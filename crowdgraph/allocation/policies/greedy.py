@@ -58,6 +58,6 @@ class Volunteers(Queue):
 
     def _again(self, item: int, known: Knowledge, volunteer: int) -> Array:
         view = self.task.outlook
-        values = view.values_of(item, view.further(known, item)) * self.task.chances(item)
+        values = view.values(view.further(known, item), item) * self.task.chances(item)
         values[volunteer] = -np.inf
         return values

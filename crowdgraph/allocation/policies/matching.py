@@ -14,8 +14,8 @@ from crowdgraph.errors import ParameterError
 
 __all__ = ["OptimalMatching"]
 
-# Pairs of places of volunteers and items that fit into memory, and what an open question is worth at least.
-MOST_PAIRS, OPEN = 60_000_000, 1e-12
+# Numbers that fit into memory, and what an open question is worth at least.
+MOST_NUMBERS, OPEN = 60_000_000, 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,7 @@ class OptimalMatching(Policy):
         values = task.first_values()
         volunteers = np.repeat(np.arange(len(task.volunteers)), np.minimum(task.capacity, task.budget))
         n_pairs = min(task.budget, len(values), len(volunteers))
-        n_dummies = len(values) + len(volunteers) - n_pairs
-        if n_dummies * max(len(values), len(volunteers)) > MOST_PAIRS:
+        if np.prod(_shape(len(values), len(volunteers), n_pairs)) > MOST_NUMBERS:
             raise ParameterError(
                 f"{len(volunteers):,} places of volunteers and {len(values):,} items are too many to match at once; "
                 "lower capacity=, name fewer items=, or use GreedyValue()."
@@ -53,13 +52,16 @@ class OptimalMatching(Policy):
         return [(int(items[place]), int(volunteers[chosen[place]])) for place in order]
 
 
+def _shape(n_rows: int, n_columns: int, n_pairs: int) -> tuple[int, int]:
+    """Rows and columns with so many dummies that just so many pairs are real."""
+    most = min(n_rows, n_columns)
+    return (n_rows, n_columns) if n_pairs == most else (n_rows + n_columns - n_pairs,) * 2
+
+
 def _matched(values: Array, n_pairs: int) -> tuple[Array, Array]:
     """The rows and columns of the best matching of so many pairs, of values from 0 up."""
     n_rows, n_columns = values.shape
-    if n_pairs == min(values.shape):
-        rows, columns = linear_sum_assignment(values, maximize=True)
-        return rows, columns
-    padded = np.zeros((n_rows + n_columns - n_pairs,) * 2)
+    padded = np.zeros(_shape(n_rows, n_columns, n_pairs))
     padded[:n_rows, :n_columns] = values
     # A dummy with a dummy would leave more pairs than there may be.
     padded[n_rows:, n_columns:] = -1.0 - 2 * len(padded) * values.max(initial=0.0)
