@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from crowdgraph.io.store import load
     from crowdgraph.models import (
         IBCC,
+        Cautious,
         DawidSkene,
         DynIBCC,
         GibbsIBCC,
@@ -62,6 +63,7 @@ __version__ = "0.1.0"
 __all__ = [
     "IBCC",
     "BayesianNMF",
+    "Cautious",
     "Clock",
     "Communities",
     "CommunityTrack",
@@ -111,6 +113,7 @@ __all__ = [
 # Where each public name lives; loaded when first used (PEP 562), so that importing crowdgraph stays fast.
 _HOMES = {
     "BayesianNMF": "crowdgraph.communities.bayesian_nmf",
+    "Cautious": "crowdgraph.models.cautious",
     "Clock": "crowdgraph.core.clock",
     "Communities": "crowdgraph.core.communities",
     "CommunityTrack": "crowdgraph.core.community_track",

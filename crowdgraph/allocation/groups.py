@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import NotAnnotatedError, ParameterError
 
-__all__ = ["assigned", "found_communities"]
+__all__ = ["found_communities"]
 
 
 def found_communities(graph: CrowdGraph, communities: Communities | str | None, *, network: str) -> Communities:
@@ -23,12 +20,4 @@ def found_communities(graph: CrowdGraph, communities: Communities | str | None, 
     if not isinstance(found, Communities):
         raise ParameterError(f"communities= takes Communities or the name of some; got a {type(found).__name__}.")
     found.check_fits(graph)
-    return found
-
-
-def assigned(communities: Communities, graph: CrowdGraph) -> Array:
-    """The community of each volunteer of a graph, of shape (V,); -1 for none."""
-    communities.check_fits(graph)
-    found = np.full(len(graph.volunteers), -1)
-    found[graph.volunteers.table.codes(communities.ids.tolist())] = communities.assignment
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -40,7 +39,7 @@ class Promise:
     n_gold, n_retired, n_wrong
         How many gold items there were, how many of them the rule retired, and how many of these wrongly.
     bound
-        The upper confidence bound of the share of wrong ones among the retired; at most `error`.
+        The upper bound of the share of wrong ones among the retired, at `confidence` or above; at most `error`.
     """
 
     error: float
@@ -125,12 +124,14 @@ def calibrated_retirement(
     is kept. For a threshold, an item retires at its first update with that much certainty, if it has been answered by
     then, and is right or wrong as of then.
 
-    Thresholds are tried from the highest down, each with the exact (Clopper-Pearson) bound at the full `confidence`,
-    and the first whose bound is above `error` ends the search; the last before it is taken. Trying many costs nothing:
-    a threshold that is too low can only be taken if the first too low one in the sequence was passed, and the chance of
-    that is at most 1 - `confidence`. The thresholds are set by how sure the model was, not by who was right. The first
-    retires so many gold items that one wrong answer among them would pass or, if there are not as many, so many that
-    none would.
+    Thresholds are tried from the highest down, each with the exact (Clopper-Pearson) bound, and the lowest that passes
+    is taken. Trying many is paid for by the fallback procedure (Wiens and Dmitrienko 2005): of the doubt that there may
+    be, 1 - `confidence`, half belongs to the first threshold, which retires so many gold items that one wrong answer
+    among them would pass, and half to the one that retires half of the gold items. One that passes hands its doubt on
+    to the next, one that fails loses it, and without any none passes. Where there is too little gold for two, all of it
+    belongs to the first. The thresholds are set by how sure the model was, not by who was right.
+
+    A model that is too sure of hard items, or where volunteers err together, retires few items or none: see `Cautious`.
 
     The promise is about items whose responses come in as those of the gold items did, with as many updates, and
     answered by the same crowd: gold of easy items says nothing of hard ones. It is about all retired items together; of
@@ -268,14 +269,19 @@ def _followed(
 
 
 def _chosen(paths: Paths, error: float, confidence: float) -> Retirement:
-    """The last threshold of those that pass before the first that does not."""
+    """The lowest threshold that passes: each is tried with its own doubt, and that of those that passed before it."""
     n_updates, n_gold = paths.certainty.shape
-    rule = None
-    for threshold in _thresholds(paths.certainty.max(axis=0), error, confidence):
+    rule, doubt, tried = None, 0.0, []
+    for threshold, own in _thresholds(paths.certainty.max(axis=0), error, confidence):
+        doubt += own
+        if not doubt:
+            continue
         n_retired, n_wrong = paths.tally(threshold)
-        bound = upper_bound(n_wrong, n_retired, confidence)
+        bound = upper_bound(n_wrong, n_retired, 1 - doubt)
+        tried.append((n_wrong, n_retired, bound))
         if bound > error:
-            break
+            doubt = 0.0
+            continue
         promise = Promise(
             error=error,
             confidence=confidence,
@@ -287,26 +293,43 @@ def _chosen(paths: Paths, error: float, confidence: float) -> Retirement:
         )
         rule = Retirement(threshold=threshold, promise=promise)
     if rule is None:
+        n_wrong, n_retired, bound = tried[0]
         raise ParameterError(
             f"error={error!r} cannot be promised with confidence={confidence!r}: of {n_gold:,} gold items {n_wrong:,} "
             f"were wrong among the {n_retired:,} that the model was surest of, so up to {bound:.2%} of such items may "
-            f"be. Add gold (at least {_fewest(error, confidence):,} items must retire), gather more responses for each "
-            "item, or allow a larger error=."
+            f"be. Add gold (at least {_fewest(error, 1 - confidence):,} items must retire), gather more responses for "
+            "each item, let a model that is not too sure decide (Cautious), or allow a larger error=."
         )
     return rule
 
 
-def _thresholds(highest: Array, error: float, confidence: float) -> list[float]:
-    """Thresholds that fall, each to retire about as many more, given how sure the model ever was of each item."""
-    down = np.sort(highest)[::-1]
-    sizes = np.arange(2, len(down) + 1)
-    passing = sizes[betaincinv(2, sizes - 1, confidence) <= error]
-    first = passing[0] if len(passing) else min(_fewest(error, confidence), len(down))
+def _thresholds(highest: Array, error: float, confidence: float) -> list[tuple[float, float]]:
+    """Thresholds that fall, each to retire about as many more, and the doubt that each may spend on its own.
+
+    Half of the doubt is for the first, which retires so many gold items that one wrong answer would pass, and half for
+    the one that retires half of them. Where there is not so much gold, all of it is for the first.
+    """
+    doubt, down = 1 - confidence, np.sort(highest)[::-1]
+    half = len(down) // 2
+    first = _fewest(error, doubt / 2, 1)
+    split = first < half
+    if not split:
+        first = next((n for n in (_fewest(error, doubt, 1), _fewest(error, doubt)) if n <= len(down)), len(down))
     counts = np.linspace(first, len(down), N_THRESHOLDS).round().astype(np.int64)
-    falling: list[float] = np.unique(down[counts - 1])[::-1].tolist()
-    return falling
+    falling = np.unique(down[counts - 1])[::-1]
+    own = np.zeros(len(falling))
+    if split:
+        own[(falling <= down[half - 1]).argmax()] = doubt / 2
+    own[0] += doubt - own.sum()
+    return list(zip(falling.tolist(), own.tolist(), strict=True))
 
 
-def _fewest(error: float, confidence: float) -> int:
-    """How many items must retire, none of them wrongly, for the bound to pass."""
-    return math.ceil(math.log1p(-confidence) / math.log1p(-error))
+def _fewest(error: float, doubt: float, n_wrong: int = 0) -> int:
+    """How many items must retire, so many of them wrongly, for the bound to pass."""
+    low, high = n_wrong, n_wrong + 1
+    while upper_bound(n_wrong, high, 1 - doubt) > error:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if upper_bound(n_wrong, middle, 1 - doubt) > error else (low, middle)
+    return high

@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdgraph.allocation.beliefs import believed
 from crowdgraph.allocation.gain import Sharing
-from crowdgraph.allocation.groups import assigned, found_communities
+from crowdgraph.allocation.groups import found_communities
 from crowdgraph.core.columns import Array, Sealed, frozen
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
@@ -58,7 +58,7 @@ class SharedErrors(Sealed):
 
     def sharing(self, graph: CrowdGraph) -> Sharing:
         """Who shares with whom, for the volunteers of a graph."""
-        return Sharing(assigned(self.communities, graph), self.chance)
+        return Sharing(self.communities.assigned(graph), self.chance)
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{share:.2f}" for share in self.chance)
@@ -95,7 +95,7 @@ def shared_errors(
     """
     beliefs = believed(graph, fit)
     groups = found_communities(graph, communities, network="pi_similarity")
-    community = assigned(groups, graph)
+    community = groups.assigned(graph)
     one, other = _pairs(graph, community)
     responses, gold = graph.responses, graph.gold.codes
     people, items = responses.volunteer, responses.item[one]

@@ -9,7 +9,6 @@ import numpy as np
 
 from crowdgraph.allocation.beliefs import Beliefs
 from crowdgraph.allocation.gain import single_gains
-from crowdgraph.allocation.groups import assigned
 from crowdgraph.allocation.shared_errors import SharedErrors
 from crowdgraph.allocation.specialisation import Specialisation
 from crowdgraph.core.columns import Array
@@ -141,7 +140,7 @@ def training_effect(graph: CrowdGraph, beliefs: Beliefs, training: Training | No
     own = training.rate * (tells.max(initial=0.0) - tells)[:, None] / (1 + met)
     if training.communities is None:
         return np.asarray(own)
-    community = assigned(training.communities, graph)
+    community = training.communities.assigned(graph)
     sums = np.zeros((len(training.communities) + 1, shape[1]))
     np.add.at(sums, community, own)
     others = np.bincount(community[community >= 0], minlength=len(sums))[community] - 1

@@ -164,6 +164,13 @@ class Communities(ByVolunteer, Result):
         """The community in which each volunteer participates most, of shape (V,); -1 for nobody's."""
         return sealed(main_community(self.participation))
 
+    def assigned(self, graph: CrowdGraph) -> Array:
+        """The community of each volunteer of a graph, of shape (V,), as codes; -1 for those of none."""
+        self.check_fits(graph)
+        found = np.full(len(graph.volunteers), -1)
+        found[graph.volunteers.table.codes(self.ids.tolist())] = self.assignment
+        return found
+
     @property
     def sizes(self) -> Array:
         """How many volunteers are assigned to each community, of shape (K,)."""

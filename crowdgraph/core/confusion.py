@@ -403,6 +403,15 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
         """The confusion of all volunteers after their last response."""
         return self._snapshot(np.diff(self.starts))
 
+    def at_responses(self, graph: CrowdGraph) -> Array:
+        """The concentration that each response of the graph was given with, of shape (R, J, L)."""
+        self.check_fits(graph)
+        if self.inference == "static":
+            return np.asarray(self.initial[graph.responses.volunteer])
+        found = np.empty_like(self.concentration)
+        found[graph._rows_by_volunteer.order] = self.concentration
+        return found
+
     def changes_to_frame(self, level: float = 0.95, *, min_size: float = 0.0, kind: str = "pandas") -> Any:
         """One row for each change of each volunteer, the largest first; see `ConfusionHistory.changes`.
 

@@ -1,6 +1,7 @@
 """Models that combine the crowd's answers."""
 
 from crowdgraph.models.base import Answers, Job, Model, Outcome
+from crowdgraph.models.cautious import Cautious
 from crowdgraph.models.dawid_skene import DawidSkene
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.gibbs_ibcc import GibbsIBCC
@@ -13,6 +14,7 @@ from crowdgraph.models.weighted_sum import WeightedSum
 __all__ = [
     "IBCC",
     "Answers",
+    "Cautious",
     "DawidSkene",
     "DynIBCC",
     "GibbsIBCC",

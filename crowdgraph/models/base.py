@@ -37,6 +37,11 @@ class Answers:
         responses = graph.responses
         self._answered = None if (responses.label >= 0).all() else np.flatnonzero(responses.label >= 0)
 
+    @property
+    def rows(self) -> Array | slice:
+        """Where the answers stand among the graph's responses."""
+        return slice(None) if self._answered is None else self._answered
+
     @cached_property
     def volunteer(self) -> Array:
         """Codes of the volunteers, of shape (R,)."""

@@ -1,6 +1,7 @@
-"""Networks of volunteers: who behaves alike, and who works on the same items."""
+"""Networks of volunteers: who behaves alike, who works on the same items, and who errs together."""
 
+from crowdgraph.networks.error_correlation import error_correlation
 from crowdgraph.networks.pi_similarity import pi_similarity
 from crowdgraph.networks.task_cooccurrence import task_cooccurrence
 
-__all__ = ["pi_similarity", "task_cooccurrence"]
+__all__ = ["error_correlation", "pi_similarity", "task_cooccurrence"]

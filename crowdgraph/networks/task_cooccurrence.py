@@ -13,7 +13,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
 from crowdgraph.networks.meetings import Meetings
-from crowdgraph.networks.volunteers import experienced
+from crowdgraph.networks.volunteers import experienced, last_answers
 
 __all__ = ["task_cooccurrence"]
 
@@ -82,16 +82,9 @@ def _meetings(graph: CrowdGraph, chosen: Array, half_life: Any) -> Any:
     """
     from scipy.sparse import csr_array
 
-    responses = graph.responses
-    place = np.full(len(graph.volunteers), -1)
-    place[chosen] = np.arange(len(chosen))
-    counted = np.flatnonzero((responses.label >= 0) & (place[responses.volunteer] >= 0))
-    rows, items = place[responses.volunteer[counted]], responses.item[counted]
-    # Of several answers to an item the last counts; responses are in order of time.
-    _, last = np.unique((rows * len(graph.items) + items)[::-1], return_index=True)
-    last = len(counted) - 1 - last
-    values = _kept(graph, counted[last], half_life)
-    return csr_array((values, (rows[last], items[last])), shape=(len(chosen), len(graph.items)))
+    last = last_answers(graph, chosen)
+    values = _kept(graph, last.response, half_life)
+    return csr_array((values, (last.place, last.item)), shape=(len(chosen), len(graph.items)))
 
 
 def _kept(graph: CrowdGraph, answers: Array, half_life: Any) -> Array:

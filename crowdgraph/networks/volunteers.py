@@ -12,7 +12,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import check_whole
 from crowdgraph.errors import ParameterError, TooFewError
 
-__all__ = ["Experienced", "experienced"]
+__all__ = ["Experienced", "LastAnswers", "experienced", "last_answers"]
 
 
 class Experienced(NamedTuple):
@@ -20,6 +20,14 @@ class Experienced(NamedTuple):
 
     codes: Array
     n_answers: Array
+
+
+class LastAnswers(NamedTuple):
+    """The last answer of each volunteer to each item: the volunteer's place, the item's code, and the response."""
+
+    place: Array
+    item: Array
+    response: Array
 
 
 def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None) -> Experienced:
@@ -40,3 +48,15 @@ def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None)
             "lower min_responses."
         )
     return Experienced(chosen, n_answers[chosen])
+
+
+def last_answers(graph: CrowdGraph, volunteers: Array) -> LastAnswers:
+    """The last answers of some volunteers, given as codes, by volunteer and item; responses are in order of time."""
+    responses = graph.responses
+    places = np.full(len(graph.volunteers), -1)
+    places[volunteers] = np.arange(len(volunteers))
+    counted = np.flatnonzero((responses.label >= 0) & (places[responses.volunteer] >= 0))
+    place, item = places[responses.volunteer[counted]], responses.item[counted]
+    _, last = np.unique((place * len(graph.items) + item)[::-1], return_index=True)
+    last = len(counted) - 1 - last
+    return LastAnswers(place[last], item[last], counted[last])

@@ -62,28 +62,36 @@ def test_bounds_are_clopper_and_pearsons(n, share, confidence):
     assert_allclose(upper_bound(n_wrong, n, confidence), exact, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("error", "confidence"), [(0.02, 0.95), (0.1, 0.9), (0.5, 0.5)])
-def test_the_fewest_items_are_the_fewest(error, confidence):
-    n = _fewest(error, confidence)
-    assert upper_bound(0, n, confidence) <= error
-    assert n == 1 or upper_bound(0, n - 1, confidence) > error
-    assert _fewest(0.02, 0.95) == 149
+@pytest.mark.parametrize(("error", "doubt"), [(0.02, 0.05), (0.1, 0.1), (0.5, 0.5)])
+@pytest.mark.parametrize("n_wrong", [0, 1, 4])
+def test_the_fewest_items_are_the_fewest(error, doubt, n_wrong):
+    n = _fewest(error, doubt, n_wrong)
+    assert upper_bound(n_wrong, n, 1 - doubt) <= error
+    assert n == n_wrong + 1 or upper_bound(n_wrong, n - 1, 1 - doubt) > error
+    assert _fewest(0.02, 0.05) == 149
 
 
 def test_thresholds_fall_and_begin_where_one_mistake_passes():
     highest = np.random.default_rng(0).random(1_000)
-    tried = _thresholds(highest, 0.02, 0.95)
-    assert tried == sorted(tried, reverse=True)
+    tried, doubts = zip(*_thresholds(highest, 0.02, 0.95), strict=True)
+    assert list(tried) == sorted(tried, reverse=True)
     n_retired = [int((highest >= threshold).sum()) for threshold in tried]
-    assert upper_bound(1, n_retired[0], 0.95) <= 0.02 < upper_bound(1, n_retired[0] - 1, 0.95)
+    assert upper_bound(1, n_retired[0], 0.975) <= 0.02 < upper_bound(1, n_retired[0] - 1, 0.975)
     assert n_retired[-1] == 1_000
     assert max(np.diff(n_retired)) <= 50
-    # Too few for a single mistake: from where none passes to all of them.
-    tried = _thresholds(highest[:200], 0.02, 0.95)
-    n_retired = [int((highest[:200] >= threshold).sum()) for threshold in tried]
-    assert upper_bound(0, n_retired[0], 0.95) <= 0.02 < upper_bound(0, n_retired[0] - 1, 0.95)
-    assert n_retired[-1] == 200
-    assert _thresholds(highest[:100], 0.02, 0.95) == [highest[:100].min()]
+    # Half of the doubt for the first, half for the first that retires half of the items.
+    second = next(place for place, n in enumerate(n_retired) if n >= 500)
+    assert_allclose(doubts, [0.025 * (place in (0, second)) for place in range(len(tried))])
+    # Not enough for two: all of it for the first, where one mistake passes, or else where none does.
+    for n_items, n_wrong in ((400, 1), (200, 0)):
+        tried, doubts = zip(*_thresholds(highest[:n_items], 0.02, 0.95), strict=True)
+        first = int((highest[:n_items] >= tried[0]).sum())
+        assert upper_bound(n_wrong, first, 0.95) <= 0.02 < upper_bound(n_wrong, first - 1, 0.95)
+        assert (highest[:n_items] >= tried[-1]).all()
+        assert_allclose(doubts, [0.05, *[0] * (len(tried) - 1)])
+    ((threshold, doubt),) = _thresholds(highest[:100], 0.02, 0.95)
+    assert threshold == highest[:100].min()
+    assert_allclose(doubt, 0.05)
 
 
 def test_a_few_gold_items_promise_what_they_can():
@@ -94,8 +102,9 @@ def test_a_few_gold_items_promise_what_they_can():
     assert told.n_wrong == 0
 
 
-def test_the_lowest_threshold_before_the_first_failure_is_taken():
-    # 600 items in the order of how sure the model is; mistakes begin after 400, and end after 450.
+def test_the_lowest_threshold_that_passes_is_taken():
+    # 600 items in the order of how sure the model is; mistakes begin after 400, and end after 450: one that fails is
+    # not passed over, since it had all the doubt.
     sure = np.linspace(1, 0.5, 600)[None]
     place = np.arange(600)
     rule = _chosen(Paths(sure, ((place >= 400) & (place < 450))[None]), 0.02, 0.95)
@@ -107,12 +116,20 @@ def test_the_lowest_threshold_before_the_first_failure_is_taken():
     assert (told.n_gold, told.updates, told.error, told.confidence) == (600, 1, 0.02, 0.95)
 
 
+def test_a_failure_at_the_beginning_is_passed_over_with_half_of_the_doubt():
+    # Two mistakes among the surest fail the first thresholds, and none after them: half of the items pass.
+    sure, place = np.linspace(1, 0.5, 1_000)[None], np.arange(1_000)
+    told = _chosen(Paths(sure, (place < 2)[None]), 0.02, 0.95).promise
+    assert (told.n_retired, told.n_wrong) == (1_000, 2)
+    assert told.bound == upper_bound(2, 1_000, 0.975)
+
+
 def test_choosing_among_thresholds_is_paid_for():
     # At every threshold a little more than promised is wrong: a rule must come out at most once in twenty.
     rng = np.random.default_rng(0)
     found, n_draws = 0, 1_500
     for _ in range(n_draws):
-        paths = Paths(rng.random((1, 400)), rng.random((1, 400)) < 0.0501)
+        paths = Paths(rng.random((1, 500)), rng.random((1, 500)) < 0.0501)
         try:
             _chosen(paths, 0.05, 0.95)
             found += 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdgraph.allocation.base import Pair, Policy, Round
 from crowdgraph.allocation.gain import Knowledge, Sharing
-from crowdgraph.allocation.groups import assigned, found_communities
+from crowdgraph.allocation.groups import found_communities
 from crowdgraph.allocation.outlook import Outlook
 from crowdgraph.allocation.policies.queue import Queue
 from crowdgraph.core.columns import Array
@@ -44,7 +44,7 @@ class CommunitiesFirst(Policy):
 
     def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
         groups = found_communities(task.graph, self.communities, network="pi_similarity")
-        community = assigned(groups, task.graph)[task.volunteers]
+        community = groups.assigned(task.graph)[task.volunteers]
         _, member = np.unique(community, return_inverse=True)
         return Groups(task, member).pairs()
 

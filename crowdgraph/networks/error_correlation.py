@@ -1,0 +1,110 @@
+"""Who errs together: volunteers linked by how often both say the same unexpected thing of an item."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdgraph.core.columns import Array
+from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.settings import check_whole
+from crowdgraph.errors import NotAnnotatedError, ParameterError
+from crowdgraph.networks.surprises import Surprises
+from crowdgraph.networks.volunteers import experienced, last_answers
+
+__all__ = ["error_correlation"]
+
+
+def error_correlation(
+    graph: CrowdGraph, *, fit: ModelFit | str | None = None, min_responses: int = 10, min_common: int = 5
+) -> VolunteerNetwork:
+    r"""Link volunteers by how much their errors about the same items have in common.
+
+    What a volunteer said of an item of class `j`, less what was expected, is
+    :math:`e^{(m)}_{ijl} = [c^{(m)}_i = l] - E[\pi^{(m)}_{jl}]`. Two volunteers are linked by the correlation of these
+    over the items :math:`I_{mn}` that both answered,
+
+    .. math:: w_{mn} = \max\left(0, \frac{\sum_{i \in I_{mn}} \sum_j q_{ij} \sum_l e^{(m)}_{ijl} e^{(n)}_{ijl}}
+              {\sqrt{\sum_{i \in I_{mn}} \sum_j q_{ij} |e^{(m)}_{ij}|^2 \; \sum_{i \in I_{mn}} \sum_j q_{ij}
+              |e^{(n)}_{ij}|^2}}\right).
+
+    It is about zero for volunteers who are equally good but err about different items, which `pi_similarity` cannot
+    tell from those who err together: friends who confer, people who were shown the same misleading guide, copies of one
+    program. Models that take answers for independent count such answers too often; `Cautious` and
+    ``allocation.shared_errors`` count them right.
+
+    The network knows what a crowd without such groups would look like (`VolunteerNetwork.null`): everybody's answers
+    about the items of a class are shuffled among these items. `VolunteerNetwork.redrawn` draws the items anew with
+    replacement.
+
+    Parameters
+    ----------
+    graph
+        The graph, annotated with a fit that has confusion matrices.
+    fit
+        The fit, or the name under which the graph carries it; the latest if left out.
+    min_responses
+        Volunteers with fewer answers are left out.
+    min_common
+        Pairs with fewer items in common are not linked; their correlation would be chance.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> kinds = [cg.simulate.Group(name=name, confusion=[[0.8, 0.2], [0.2, 0.8]]) for name in ("here", "there")]
+    >>> crowd = cg.simulate.crowd(n_volunteers=40, n_responses=8_000, groups=kinds, shared_errors=0.4, seed=0)
+    >>> graph = crowd.graph.annotate(cg.IBCC().fit(crowd.graph))
+    >>> cg.Leiden().detect(cg.networks.error_correlation(graph), seed=0)
+    Communities(leiden: 2 of sizes 20, 20; modularity 0.357)
+    """
+    chosen = experienced(graph, min_responses)
+    check_whole("min_common", min_common)
+    origin = _surprises(graph, *_believed(graph, fit), chosen.codes, min_common=int(min_common))
+    return VolunteerNetwork(
+        ids=origin.ids,
+        weights=origin.weights(),
+        method="error_correlation",
+        params={"min_responses": min_responses, "min_common": min_common},
+        support=chosen.n_answers,
+        origin=origin,
+    )
+
+
+def _believed(graph: CrowdGraph, fit: ModelFit | str | None) -> tuple[Array, ConfusionTrack]:
+    """The class probabilities of the items, and what volunteers say of them."""
+    try:
+        found = graph.fit(fit) if fit is None or isinstance(fit, str) else fit
+    except NotAnnotatedError as error:
+        raise NotAnnotatedError(
+            f"{error} A model that knows confusion is needed, such as IBCC().fit(graph)."
+        ) from error
+    if not isinstance(found, ModelFit):
+        raise ParameterError(f"fit= takes a fit or the name of one; got a {type(found).__name__}.")
+    if found.confusion is None:
+        raise NotAnnotatedError(
+            f"The model {found.model!r} has no confusion matrices, so nobody knows what to expect; use IBCC."
+        )
+    found.check_fits(graph)
+    return found.item_probs, found.confusion
+
+
+def _surprises(
+    graph: CrowdGraph, item_probs: Array, track: ConfusionTrack, volunteers: Array, *, min_common: int
+) -> Surprises:
+    """What volunteers, given as codes, said beyond what was expected."""
+    last = last_answers(graph, volunteers)
+    confusion = track.at_responses(graph)[last.response]
+    probs = item_probs[last.item]
+    said = np.arange(len(graph.labels)) == graph.responses.label[last.response, None]
+    errors = said[:, None, :] - confusion / confusion.sum(axis=2, keepdims=True)
+    return Surprises(
+        ids=graph.volunteers.ids[volunteers],
+        place=last.place,
+        item=last.item,
+        kind=probs.argmax(axis=1),
+        surprise=(np.sqrt(probs)[:, :, None] * errors).reshape(len(probs), -1),
+        n_items=len(graph.items),
+        min_common=min_common,
+    )
