@@ -78,13 +78,14 @@ def _counts(graph: CrowdGraph, count: Count, name: str) -> Array:
 def check_named(ids: Array, may: Array, capacity: Array) -> None:
     """Raise if some of the volunteers that were asked for by name cannot be asked anything."""
     full, idle = capacity == 0, ~may.any(axis=0)
+    kind = ParameterError if may[:, capacity > 0].any() else InfeasibleError
     if full.any():
-        raise ParameterError(
+        raise kind(
             f"volunteers= names {shown(ids[full].tolist(), most=3)}, who may not be asked more: capacity or load leave "
             "nothing. Leave them out, or raise capacity= or load=."
         )
     if idle.any() and len(may):
-        raise ParameterError(
+        raise kind(
             f"volunteers= names {shown(ids[idle].tolist(), most=3)}, who are not available for any of the items: they "
             "have answered them, or available= leaves them out. Leave them out, or name other items."
         )
@@ -101,7 +102,7 @@ def infeasible(may: Array, capacity: Array) -> InfeasibleError:
     elif not may.any():
         why = "everybody there has answered every open item, or available= leaves nobody"
     elif not may[:, capacity > 0].any():
-        why = "those with capacity left have answered every open item"
+        why = "those with capacity left have answered every open item, or available= leaves them out"
     else:
         why = "no question is worth what it costs; lower the rate of cost, or ask about other items"
     return InfeasibleError(f"Nothing can be asked: {why}.")

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdgraph.allocation.beliefs import Beliefs
-from crowdgraph.allocation.gain import ENOUGH_STATES, Knowledge, Sharing, entropy, row_information, single_gains
+from crowdgraph.allocation.gain import (
+    ENOUGH_STATES,
+    MOST_STATES,
+    Knowledge,
+    Sharing,
+    entropy,
+    row_information,
+    single_gains,
+)
 from crowdgraph.allocation.worth import Worth, amounts, training_effect
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
@@ -46,9 +54,11 @@ class Outlook:
     payment: Array
     effort: Array
 
-    def knowledge(self, item: int, *, most_states: int = ENOUGH_STATES) -> Knowledge:
-        """What is known of an item before anybody is asked."""
+    def knowledge(self, item: int, *, most_states: int | None = None) -> Knowledge:
+        """What is known of an item before anybody is asked; if left out, as many posteriors as choosing needs."""
         chances = None if self.sharing is None else self.sharing.chance
+        if most_states is None:
+            most_states = ENOUGH_STATES if self.sharing is None else MOST_STATES
         return Knowledge(self.probs[item], most_states=most_states, chances=chances)
 
     def ask(self, known: Knowledge, item: int, volunteer: int) -> None:

@@ -12,12 +12,14 @@ import numpy as np
 
 from crowdgraph.allocation.base import Policy
 from crowdgraph.allocation.limits import some_codes
+from crowdgraph.allocation.policies.communities import CommunitiesFirst
 from crowdgraph.allocation.retirement import Retirement, are_answered
 from crowdgraph.allocation.sources import Recorded, Simulated, Source
 from crowdgraph.allocation.worth import Worth, amounts
 from crowdgraph.core.campaign import FIGURES, Campaign
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.columns import Array, sealed
+from crowdgraph.core.communities import Communities
 from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
@@ -55,7 +57,8 @@ def simulate(
     """Try a policy on a simulated crowd, whose volunteers answer as their true behaviour says.
 
     The campaign begins with one question about each item, to volunteers drawn at random. Then the policy decides, and
-    after every `update_every` responses the model is fitted to all of them; it sees no gold but that of `known` items.
+    after every `update_every` responses, or fewer where a round asks fewer (`GreedyValue` asks once about each open
+    item), the model is fitted to all of them; it sees no gold but that of `known` items.
     Nobody is asked twice about an item. The k-th answer of a volunteer follows the confusion that the crowd gave them
     at their k-th response, so that drift and learning go on; after the last it stays.
 
@@ -68,7 +71,7 @@ def simulate(
     budget
         How many responses there may be, the first ones included.
     update_every
-        After how many responses the model is fitted again.
+        After how many responses, at the most, the model is fitted again.
     capacity
         How many questions a volunteer may be asked between two updates, after the first round; if left out, five times
         their equal share.
@@ -237,6 +240,11 @@ class Rules:
             given = getattr(self, name)
             if not isinstance(given, kind):
                 raise ParameterError(f"{name}= takes a {name}, such as {example}; got a {type(given).__name__}.")
+        if isinstance(self.policy, CommunitiesFirst) and not isinstance(self.policy.communities, Communities):
+            raise ParameterError(
+                "A campaign begins without any communities; give them: CommunitiesFirst(communities=...), such as "
+                "graph.communities()."
+            )
 
 
 class Settled:

@@ -21,11 +21,15 @@ __all__ = ["SharedErrors", "shared_errors"]
 LAGS = 5
 # From so many pairs of answers about items with gold on, a community is judged by those alone.
 ENOUGH_PAIRS = 200
+# As many pairs are taken to have been decided alone beforehand.
+PAIRS_BEFOREHAND = 10
+# Below this, deciding alone and by one draw look the same.
+LEAST = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SharedErrors(Sealed):
-    r"""How often members of a community see an item alike, so that their labels count less together.
+    r"""How often members of a community see an item alike, so that their labels most often tell less together.
 
     About each item a community decides by one draw with its `chance`, else everybody decides alone:
 
@@ -72,15 +76,17 @@ def shared_errors(
 
     Answers of a community about an item are compared in pairs. If everybody decided alone they would agree as often as
     their confusion says, given the class; if by one draw, as often as their draws overlap. The chance is where what was
-    seen lies between the two. Where there are 200 pairs about items with gold, only those count: elsewhere the class
-    was inferred from the same labels as if they were independent, which hides some of what is shared.
+    seen lies between the two, by least squares over the pairs and as if ten more pairs had been decided alone. Where
+    there are 200 pairs about items with gold, only those count: elsewhere the class was inferred from the same labels
+    as if they were independent, which hides some of what is shared.
 
     Parameters
     ----------
     graph
         The graph, annotated with a fit that has confusion matrices.
     communities
-        The communities, or the name under which the graph carries them; the latest if left out.
+        The communities, such as are found in `networks.error_correlation`, or the name under which the graph carries
+        them; the latest if left out.
     fit
         The fit, or the name under which the graph carries it; the latest if left out.
 
@@ -94,7 +100,7 @@ def shared_errors(
     np.True_
     """
     beliefs = believed(graph, fit)
-    groups = found_communities(graph, communities, network="pi_similarity")
+    groups = found_communities(graph, communities, network="error_correlation")
     community = groups.assigned(graph)
     one, other = _pairs(graph, community)
     responses, gold = graph.responses, graph.gold.codes
@@ -105,9 +111,12 @@ def shared_errors(
     alone, drawn = ((classes * share).sum(axis=1) for share in (alone, drawn))
     agree = responses.label[one] == responses.label[other]
     whose, size = community[people[one]], len(groups)
-    excess, most = (np.bincount(whose, weights=what - alone, minlength=size) for what in (agree, drawn))
-    chance = np.clip(excess / np.where(most > 0, most, 1.0), 0.0, 1.0)
-    return SharedErrors(communities=groups, chance=chance, n_pairs=np.bincount(whose, minlength=size))
+    more = drawn - alone
+    seen, most = (np.bincount(whose, weights=what * more, minlength=size) for what in (agree - alone, more))
+    n_pairs = np.bincount(whose, minlength=size)
+    least_squares = seen / np.where(most > LEAST, most, 1.0) * (most > LEAST)
+    chance = np.clip(least_squares * n_pairs / (n_pairs + PAIRS_BEFOREHAND), 0.0, 1.0)
+    return SharedErrors(communities=groups, chance=chance, n_pairs=n_pairs)
 
 
 def _pairs(graph: CrowdGraph, community: Array) -> tuple[Array, Array]:

@@ -57,8 +57,10 @@ def information_gain(
 
     .. math:: H(t_i) - E_{c}\, H(t_i \mid c), \qquad c_k \mid t_i = j \sim E[\pi^{(k)}_j],
 
-    with everybody's confusion as it is now. It is exact as long as their labels can make at most 4,096 different
-    posteriors; beyond that it is at most a little too small, see `information_gain_bounds`.
+    with everybody's confusion as it is now. It is exact as long as there are at most 4,096 combinations of labels;
+    beyond that nearly equal posteriors are merged and it is a little too small, by at most what
+    `information_gain_bounds` tells. With `shared_errors` nothing can be merged: volunteers beyond that, from the 13th
+    on where labels are two, are not counted, so that the order of naming them matters.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ def information_gain(
     coalition
         The volunteers who would be asked, each once.
     shared_errors
-        How often communities decide alike, which makes several of a community tell less; see
+        How often communities decide alike, which most often makes several of a community tell less; see
         `allocation.shared_errors`. If left out, everybody decides alone.
     specialisation
         What volunteers say of different kinds of items; see `allocation.specialisation`.
@@ -200,6 +202,7 @@ def total_value(
     .. math:: V(C_1, \dots, C_N) = \sum_i V_\text{object}(C_i) + V_\text{dm}(C_i) + V_\text{cost}(C_i)
 
     What several labels tell about one volunteer is added up, as the paper does; together they tell a little less.
+    With shared errors, of more than twelve questions about an item (where labels are two) only the first are counted.
 
     Parameters
     ----------
@@ -252,16 +255,17 @@ def _place(graph: CrowdGraph, item: Hashable) -> Array:
 
 def _pairs(graph: CrowdGraph, assignments: Iterable[tuple[Hashable, Hashable]]) -> tuple[Array, Array]:
     """The codes of volunteers and items."""
+    takes = "assignments= takes an Assignment or pairs of a volunteer and an item, such as [('anna', 'x1')]"
+    if not isinstance(assignments, Iterable):
+        raise ParameterError(f"{takes}; got {assignments!r}.")
     pairs = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in assignments]
     if wrong := [pair for pair in pairs if len(pair) != 2]:
-        raise ParameterError(
-            f"assignments= takes an Assignment or pairs of a volunteer and an item, such as [('anna', 'x1')]; got "
-            f"{wrong[0]!r} among them."
-        )
-    if len(set(pairs)) < len(pairs):
+        raise ParameterError(f"{takes}; got {wrong[0]!r} among them.")
+    volunteers = np.asarray(graph.volunteers.table.codes([volunteer for volunteer, _ in pairs]), dtype=np.int64)
+    items = np.asarray(graph.items.table.codes([item for _, item in pairs]), dtype=np.int64)
+    if len(np.unique(volunteers * len(graph.items) + items)) < len(pairs):
         raise ParameterError("The assignments ask somebody twice about the same item; name each pair once.")
-    volunteers = graph.volunteers.table.codes([volunteer for volunteer, _ in pairs])
-    return np.asarray(volunteers), np.asarray(graph.items.table.codes([item for _, item in pairs]))
+    return volunteers, items
 
 
 def _members(graph: CrowdGraph, coalition: Iterable[Hashable]) -> Array:

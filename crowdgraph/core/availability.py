@@ -92,9 +92,7 @@ class Availability(Sealed):
         volunteers, items
             Some of them, in the order of the answer; all if left out.
         """
-        people, things = self._places(volunteers, items)
-        shares = self.participation[people]
-        return np.asarray(self.lift[things] @ shares.T + (1 - shares.sum(axis=1)))
+        return self._affinity(*self._places(volunteers, items))
 
     def chance(self, volunteers: Iterable[Hashable] | None = None, items: Iterable[Hashable] | None = None) -> Array:
         r"""The chance that a volunteer takes an item that is offered now, and answers it, of shape (N', V').
@@ -110,9 +108,13 @@ class Availability(Sealed):
         volunteers, items
             Some of them, in the order of the answer; all if left out.
         """
-        people, _ = self._places(volunteers, [])
-        taken = np.clip(self.affinity(volunteers, items), 0.0, 1.0)
+        people, things = self._places(volunteers, items)
+        taken = np.clip(self._affinity(people, things), 0.0, 1.0)
         return np.asarray(taken * (self.active * self.finishes)[people])
+
+    def _affinity(self, people: Array, things: Array) -> Array:
+        shares = self.participation[people]
+        return np.asarray(self.lift[things] @ shares.T + (1 - shares.sum(axis=1)))
 
     def _places(self, volunteers: Iterable[Hashable] | None, items: Iterable[Hashable] | None) -> tuple[Array, Array]:
         asked = zip(self._tables, (volunteers, items), strict=True)

@@ -187,17 +187,15 @@ def test_gains_rise_and_are_submodular(case):
 
 
 def test_labels_that_depend_on_each_other_are_not_submodular():
-    """Two labels that say nothing alone and everything together: their exclusive or is the class."""
-    together, alone = 0.0, 0.0
-    joint = {(j, a, a ^ j): 0.25 for j in (0, 1) for a in (0, 1)}
-    for labels in product((0, 1), repeat=2):
-        chance = sum(joint.get((j, *labels), 0) for j in (0, 1))
-        together += chance * entropy([joint.get((j, *labels), 0) / chance for j in (0, 1)])
-    for first in (0, 1):
-        chance = sum(p for (j, a, b), p in joint.items() if a == first)
-        shares = [sum(p for (k, a, b), p in joint.items() if a == first and k == j) / chance for j in (0, 1)]
-        alone += chance * entropy(shares)
-    assert_allclose([np.log(2) - alone, np.log(2) - together], [0, np.log(2)], atol=1e-12)
+    """One of two who decide by one draw tells nothing alone; after the other, more than the other."""
+    told, nothing = [[0.5, 0.5], [0.6, 0.4]], [[0.5, 0.5], [0.5, 0.5]]
+    sharing = Sharing(np.zeros(2, dtype=int), np.ones(1))
+
+    def gain(*members):
+        return coalition_gain(np.full(2, 0.5), np.array(members), sharing=sharing.take(range(len(members)))).nats
+
+    assert_allclose(gain(nothing), 0, atol=1e-12)
+    assert gain(told, nothing) - gain(told) > gain(told) > 0
 
 
 @pytest.mark.parametrize("seed", range(4))

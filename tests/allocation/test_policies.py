@@ -296,11 +296,95 @@ def test_the_likely_are_asked(graph):
         places = graph.volunteers.table.codes(found.volunteers.tolist())
         everyone = likely.chance(volunteers=graph.volunteers.ids, items=found.items)
         assert_allclose(found.chance, everyone[np.arange(len(found)), places])
-    chosen = GreedyValue(per_item=None).assign(graph, budget=5, available=likely)
-    alone = GreedyValue(per_item=None).assign(graph, budget=5)
-    assert (chosen.chance * chosen.value).sum() >= (
-        likely.chance(alone.volunteers, alone.items).diagonal() * alone.value
-    ).sum() - 1e-12
+    assert_allclose(likely.chance(iter(graph.volunteers.ids[:3]), iter(graph.items.ids)), likely.chance()[:, :3])
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_those_who_hardly_ever_come_are_asked_last(graph, policy):
+    """Good volunteers who come once in a thousand times, in a community of their own, and poor ones who always come."""
+    skill = graph.confusion().latest().accuracy()
+    rare = skill > np.median(skill)
+    active = np.where(rare, 0.001, 1.0)
+    likely = replace(availability(graph), active=active, finishes=np.ones(20))
+    groups = cg.Communities(
+        ids=graph.volunteers.ids, participation=np.eye(2)[rare.astype(int)], modularity=0.0, method="by skill"
+    )
+    found = policy.assign(graph.annotate(groups), budget=3, capacity=1, available=likely, seed=0)
+    assert_allclose(found.chance, 1.0)
+    # With room for more about each item, also after the first question.
+    shy = graph.items.ids[np.where(graph.gold.known, 99, graph.items.n_responses).argmin()]
+    again = policy.assign(graph.annotate(groups), budget=3, capacity=6, items=[shy], available=likely, seed=0)
+    assert_allclose(again.chance, 1.0)
+
+
+def test_a_limit_on_questions_is_one_more_constraint():
+    """Two items of 16 classes and volunteers who tell some of four bits: greedy gets 3 of the 7 bits of the best."""
+    bits = np.array(list(np.ndindex(2, 2, 2, 2)))
+    tells = [(0, 2), (1,), (0, 1), (2, 3)]
+    confusion = np.zeros((1, 4, 16, 4))
+    for volunteer, told in enumerate(tells):
+        label = sum(bits[:, bit] * 2**place for place, bit in enumerate(told))
+        confusion[0, volunteer, np.arange(16), label] = 1.0
+    view = Outlook(
+        worth=Worth(),
+        probs=np.full((2, 16), 1 / 16),
+        kind=np.zeros(2, dtype=int),
+        confusion=confusion,
+        sharing=None,
+        growth=np.zeros((4, 16)),
+        payment=np.zeros(4),
+        effort=np.zeros(2),
+    )
+    task = Round(
+        graph=None,
+        volunteers=np.arange(4),
+        items=np.arange(2),
+        outlook=view,
+        open=np.array([[True] * 4, [True, True, False, False]]),
+        chance=np.ones((1, 1)),
+        capacity=np.ones(4, dtype=int),
+        budget=4,
+    )
+    pairs = [(item, volunteer) for item in range(2) for volunteer in range(4) if task.open[item, volunteer]]
+
+    def told(chosen):
+        return sum(
+            coalition_gain(view.probs[item], confusion[0][[v for i, v in chosen if i == item]]).nats
+            for item in range(2)
+        ) / np.log(2)
+
+    best = {}
+    for chosen in (part for size in range(5) for part in combinations(pairs, size)):
+        counts = np.bincount([item for item, _ in chosen], minlength=2)
+        if len({volunteer for _, volunteer in chosen}) == len(chosen):
+            best[max(counts)] = max(best.get(max(counts), 0.0), told(chosen))
+    most = max(value for count, value in best.items() if count <= 2)
+    found = told(GreedyValue(per_item=2)._choose(task, np.random.default_rng(0)))
+    assert most == pytest.approx(7.0)
+    assert 1 / 3 <= found / most < 1 / 2
+    free = told(GreedyValue(per_item=None)._choose(task, np.random.default_rng(0)))
+    assert free >= max(best.values()) / 2
+
+
+def test_matching_needs_no_more_places_than_questions(graph, monkeypatch):
+    monkeypatch.setattr(matching, "MOST_NUMBERS", 20 * 60 * 60)
+    most = OptimalMatching().assign(graph, budget=60, capacity=60)
+    assert list(OptimalMatching().assign(graph, budget=10_000, capacity=10_000)) == list(most)
+
+
+def test_efforts_count_where_questions_are_chosen(graph):
+    effort = {name: 1e4 * (place % 2) for place, name in enumerate(graph.items.ids.tolist())}
+    for policy in (GreedyValue(), OptimalMatching(), CommunitiesFirst()):
+        found = policy.assign(graph, budget=10, worth=Worth(cost=0.01, payment=0.0, effort=effort))
+        assert all(effort[what] == 0 for what in found.items.tolist())
+
+
+def test_items_that_were_skipped_may_be_asked_again():
+    rows = {"volunteer": ["a", "b", "a"], "item": ["x", "x", "y"], "label": [None, "n", "y"]}
+    graph = cg.CrowdGraph.from_responses(rows, missing="keep", classes=["n", "y"])
+    graph = graph.annotate(cg.IBCC().fit(graph))
+    found = RandomPolicy().assign(graph, budget=10, capacity=2, seed=0)
+    assert set(found) == {("a", "x"), ("b", "y")}
 
 
 def test_loads_count_what_was_given(graph):
@@ -381,12 +465,18 @@ def test_orders_of_simple_policies(graph):
     uncertain = MostUncertain().assign(graph, budget=60, capacity=60, seed=0)
     doubt = entropy(graph.item_probs())[graph.items.table.codes(uncertain.items.tolist())]
     assert np.diff(doubt.round(9)).max() <= 0
-    oldest = OldestFirst(enough=9).assign(graph, budget=60, capacity=60, seed=0)
+    oldest = OldestFirst(enough=9).assign(graph, budget=200, capacity=60, seed=0)
     places = graph.items.table.codes(oldest.items.tolist())
     first = [graph.responses.item.tolist().index(code) for code in places]
-    done = [graph.items.n_responses[code] >= 9 for code in places]
-    assert list(zip(done, first, strict=True)) == sorted(zip(done, first, strict=True))
-    assert set(done) == {False, True}
+    # Until every item has nine answers, those that the round asks for included, no other is asked about.
+    counts = graph.items.n_responses.copy()
+    for place, code in enumerate(places):
+        assert counts[code] < 9 or (counts[graph.items.n_responses < 9] >= 9).all(), place
+        counts[code] += 1
+    assert (counts[places] > 9).any()
+    # In the first pass the oldest come first.
+    short = np.count_nonzero(graph.items.n_responses < 9)
+    assert first[:short] == sorted(first[:short])
     assert list(RandomPolicy().assign(graph, budget=60, seed=0)) != list(
         RandomPolicy().assign(graph, budget=60, seed=1)
     )
@@ -440,8 +530,12 @@ def test_a_graph_without_a_fit_says_which_model_to_fit(graph):
 def test_those_who_are_not_available_are_named(graph):
     who = graph.volunteers.ids[graph.responses.volunteer[0]]
     what = graph.items.ids[graph.responses.item[0]]
-    with pytest.raises(ParameterError, match="not available for any of the items"):
+    with pytest.raises(InfeasibleError, match="not available for any of the items"):
         GreedyValue(per_item=None).assign(graph, budget=1, volunteers=[who], items=[what])
+    # Where others can be asked, naming those who cannot is a mistake, but there is something to ask.
+    with pytest.raises(ParameterError, match="not available for any of the items") as caught:
+        GreedyValue(per_item=None).assign(graph, budget=1, volunteers=graph.volunteers.ids, items=[what])
+    assert not isinstance(caught.value, InfeasibleError)
 
 
 def test_settings_are_checked():

@@ -7,7 +7,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.allocation import Campaign, GreedyValue, MostUncertain, RandomPolicy, Retirement, Worth, replay
+from crowdgraph.allocation import (
+    Campaign,
+    CommunitiesFirst,
+    GreedyValue,
+    MostUncertain,
+    RandomPolicy,
+    Retirement,
+    Worth,
+    replay,
+)
 from crowdgraph.allocation.sources import Recorded, Simulated
 from crowdgraph.core.campaign import FIGURES
 from crowdgraph.errors import GoldError, ParameterError, ResultError
@@ -75,15 +84,68 @@ def test_only_recorded_answers_are_revealed():
     assert_array_equal(part.accuracy[:2], whole.accuracy[:2])
 
 
+class Noted(GreedyValue):
+    """Greedy, with a note of what it was shown and what it chose."""
+
+    def _choose(self, task, rng):
+        found = super()._choose(task, rng)
+        self.notes.append((task.graph.item_probs(), task.capacity, found))
+        return found
+
+
+def noted():
+    policy = Noted()
+    object.__setattr__(policy, "notes", [])
+    return policy
+
+
 def test_the_model_sees_no_gold():
     made = crowd(4)
-    answers = [
-        replay.offline(graph, RandomPolicy(), budget=400, seed=0).log_loss
-        for graph in (made.graph, made.graph.with_gold(made.graph.gold, classes=made.graph.classes))
-    ]
-    assert_array_equal(*answers)
-    certain = replay.offline(made.graph, RandomPolicy(), budget=400, seed=0)
-    assert certain.accuracy[-1] < 1
+    contrary = {
+        item: made.graph.classes[1 - code] for item, code in zip(made.graph.items.ids, made.truth.classes, strict=True)
+    }
+    policies = noted(), noted()
+    for policy, graph in zip(policies, (made.graph, made.graph.with_gold(contrary)), strict=True):
+        replay.offline(graph, policy, budget=400, seed=0)
+    assert len(policies[0].notes) > 1
+    for (probs, _, pairs), (others, _, other_pairs) in zip(*(policy.notes for policy in policies), strict=True):
+        assert_array_equal(probs, others)
+        assert pairs == other_pairs
+
+
+def test_known_items_do_not_count_for_accuracy():
+    made = crowd(4)
+    known = made.graph.items.ids[10:]
+    told = replay.simulate(made, RandomPolicy(), budget=600, known=known, seed=0)
+    # Of ten items each is a tenth.
+    assert_allclose(10 * told.accuracy, (10 * told.accuracy).round(), atol=1e-9)
+
+
+def test_capacities_of_campaigns_are_kept():
+    policy = noted()
+    replay.simulate(crowd(4), policy, budget=600, capacity=3, seed=0)
+    assert all((capacity == 3).all() for _, capacity, _ in policy.notes)
+
+
+def test_of_several_answers_the_first_counts():
+    rows = {"volunteer": ["a", "a"], "item": ["x", "x"], "label": ["y", "n"], "time": [1, 2]}
+    graph = cg.CrowdGraph.from_responses(rows, classes=["n", "y"], labels=["n", "y"])
+    assert Recorded(graph).answer(0, 0) == 1
+
+
+def test_the_class_of_a_retired_item_is_settled():
+    facts = replay.Known(crowd(4).graph, crowd(4).truth.classes, ())
+    settled = replay.Settled(Retirement(threshold=0.9), facts)
+    view = facts.after([(0, item, 0) for item in range(len(facts.graph.items))])
+    sure = np.tile([0.95, 0.05], (len(facts.graph.items), 1))
+    assert_array_equal(settled.settle(view, sure), sure)
+    assert_array_equal(settled.settle(view, sure[:, ::-1]), sure)
+    assert (settled.classes == 0).all()
+
+
+def test_communities_of_a_campaign_must_be_given():
+    with pytest.raises(ParameterError, match=r"CommunitiesFirst\(communities=...\)"):
+        replay.simulate(crowd(4), CommunitiesFirst(), budget=400)
 
 
 def made(policy="p", *, spent, accuracy, **others):

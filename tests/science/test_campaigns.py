@@ -128,7 +128,11 @@ def test_what_knowing_of_shared_errors_brings():
         print(f"| {name} | {np.mean(values, axis=0)[0]:.4f} | {np.mean(values, axis=0)[1]:.4f} |")
 
 
-@pytest.mark.parametrize("name", ["bluebird", "act_sp_amt", "cti_sentiment"])
+# Small crowds whose last items are settled by the last responses of the poorest: see docs/allocation.rst.
+LATE = {"bluebird", "cti_face"}
+
+
+@pytest.mark.parametrize("name", ["act_cf_amt", "act_sp_amt", "cti_sentiment", "snow_rte", "snow_temp", *sorted(LATE)])
 @pytest.mark.filterwarnings("ignore")
 def test_recorded_crowds(name):
     graph = load(name)
@@ -142,6 +146,5 @@ def test_recorded_crowds(name):
             nearly[policy.name].append(campaign.spent_until(0.98 * final))
     share = told(f"{name}: responses until accuracy stays at 99 % of the final one ({final:.3f}) or more", spent)
     told(f"{name}: the same for 98 %", nearly)
-    # Of bluebird's 108 items 96 are right in the end, and 99 % of that is again 96: see docs/allocation.rst.
-    if name != "bluebird":
+    if name not in LATE:
         assert share <= 0.8

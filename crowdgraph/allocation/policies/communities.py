@@ -23,9 +23,10 @@ __all__ = ["CommunitiesFirst"]
 class CommunitiesFirst(Policy):
     """Choose by value which community to ask about which item, as its members do on average, then one of its members.
 
-    This is the paper's idea to make the problem smaller: there are far fewer communities than volunteers. Of the
-    members who may be asked, and do not cost more than the community would tell, the one with most capacity left, times
-    the chance to answer, is. Volunteers of no community are taken for one of their own.
+    This is the paper's idea to make the problem smaller: there are far fewer communities than volunteers. A community
+    is as likely to answer as those of its members who may be asked are on average. Of these members, if they do not
+    cost more than the community would tell, the one with most capacity left, times the chance to answer, is asked.
+    Volunteers of no community are taken for one of their own.
 
     Parameters
     ----------
@@ -56,15 +57,24 @@ class Groups(Queue):
         self._community, self._size = member, int(member.max()) + 1
         self._prototypes = self._averaged(task.outlook)
         self._free = task.open.copy()
-        values = self._prototypes.values(self._prototypes.first())
-        for one in range(self._size):
-            values[~task.open[:, member == one].any(axis=1), one] = -np.inf
+        self._chances = self._likely(task)
+        values = self._prototypes.values(self._prototypes.first()) * self._chances
+        values[self._chances == 0] = -np.inf
         super().__init__(task, values)
 
     @property
     def able(self) -> Array:
         """See `Queue`."""
         return np.asarray(np.bincount(self._community, weights=self.left, minlength=self._size) > 0)
+
+    def _likely(self, task: Round) -> Array:
+        """How likely the members of each community who may be asked are to answer, on average, of shape (N, C)."""
+        chance = np.where(task.open, task.chance, 0.0)
+        sums, counts = (
+            np.stack([what[:, self._community == one].sum(axis=1) for one in range(self._size)], axis=1)
+            for what in (chance, task.open)
+        )
+        return np.asarray(sums / np.maximum(counts, 1))
 
     def _averaged(self, view: Outlook) -> Outlook:
         """The outlook of asking communities, each as its members are on average."""
@@ -86,7 +96,8 @@ class Groups(Queue):
         return Sharing(np.array([one[0] if len(one) == 1 else -1 for one in theirs]), sharing.chance)
 
     def _member(self, item: int, column: int) -> int:
-        worth = self._values[item, column] - self._apart(self._prototypes, item)[column]
+        told = self._values[item, column] / self._chances[item, column]
+        worth = told - self._apart(self._prototypes, item)[column]
         paid = worth + self._apart(self.task.outlook, item) >= 0
         members = np.flatnonzero((self._community == column) & self._free[item] & (self.left > 0) & paid)
         if not len(members):
@@ -102,4 +113,5 @@ class Groups(Queue):
         return view.values(np.zeros(len(view.payment)), item)
 
     def _again(self, item: int, known: Knowledge, volunteer: int) -> Array:  # noqa: ARG002 - others like them may be
-        return self._prototypes.values(self._prototypes.further(known, item), item)
+        values = self._prototypes.values(self._prototypes.further(known, item), item)
+        return np.asarray(values * self._chances[item])

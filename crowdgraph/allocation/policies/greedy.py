@@ -22,8 +22,9 @@ class GreedyValue(Policy):
 
     Where labels are independent given the class, what a volunteer tells of an item only falls as others are asked about
     it (submodular). Without costs, greedy therefore reaches at least :math:`1 - 1/e` of the best for one item and a
-    limit on the number of volunteers, and at least half of it with capacities, for any number of questions about an
-    item or one. Nothing is promised for value less cost, or where errors are shared.
+    limit on the number of volunteers. With capacities it reaches at least half of the best if there may be one question
+    about an item or any number, and at least a third with a limit in between, which is one more constraint. Nothing is
+    promised for value less cost, or where errors are shared.
 
     One question about an item at a time, the default, lets its answer decide whether there is another, and keeps what a
     wrongly confident model believes of one item from taking a whole round.

@@ -36,7 +36,9 @@ class OptimalMatching(Policy):
 
     def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
         values = task.first_values()
-        volunteers = np.repeat(np.arange(len(task.volunteers)), np.minimum(task.capacity, task.budget))
+        # Nobody has more places than there are questions for them.
+        most = np.minimum(task.open.sum(axis=0), task.budget)
+        volunteers = np.repeat(np.arange(len(task.volunteers)), np.minimum(task.capacity, most))
         n_pairs = min(task.budget, len(values), len(volunteers))
         if np.prod(_shape(len(values), len(volunteers), n_pairs)) > MOST_NUMBERS:
             raise ParameterError(

@@ -19,12 +19,12 @@ class OldestFirst(Policy):
     """The items that have been there longest first, until they have enough answers, to random volunteers.
 
     An item is there from its first response on; those that nobody has answered come after those that have been, in the
-    graph's order.
+    graph's order. Who is asked is as for `RandomPolicy`.
 
     Parameters
     ----------
     enough
-        Items with so many answers come last.
+        How many answers an item is to have, questions of the round included, before others get more than that.
     """
 
     enough: int = 10
@@ -39,5 +39,6 @@ class OldestFirst(Policy):
         # In reverse, so that the first response is what remains.
         first[responses.item[::-1]] = np.arange(len(responses))[::-1]
         answers = np.bincount(responses.item[responses.label >= 0], minlength=len(first))
-        order = np.lexsort((first[task.items], answers[task.items] >= self.enough))
-        return in_turn(task, order.tolist(), rng.permutation(len(task.volunteers)))
+        wanted = np.maximum(self.enough - answers[task.items], 0)
+        order = np.argsort(first[task.items], kind="stable")
+        return in_turn(task, order.tolist(), rng.permutation(len(task.volunteers)), wanted=wanted)

@@ -15,7 +15,11 @@ __all__ = ["RandomPolicy"]
 
 @dataclass(frozen=True, kw_only=True)
 class RandomPolicy(Policy):
-    """Items in random order, each to a random volunteer: what others are compared with."""
+    """Items in random order, each to a random volunteer: what others are compared with.
+
+    Questions are spread evenly: of those who may be asked, one of those with most capacity left is. Where `available`
+    tells chances to answer, capacity counts by these, so that the likely are asked first.
+    """
 
     name: ClassVar[str] = "random"
 

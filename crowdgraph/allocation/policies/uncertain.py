@@ -16,7 +16,10 @@ __all__ = ["MostUncertain"]
 
 @dataclass(frozen=True, kw_only=True)
 class MostUncertain(Policy):
-    """The items of whose class least is known first, to random volunteers (uncertainty sampling)."""
+    """The items of whose class least is known first, to random volunteers (uncertainty sampling).
+
+    Who is asked is as for `RandomPolicy`.
+    """
 
     name: ClassVar[str] = "most uncertain"
 
