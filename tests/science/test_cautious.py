@@ -1,4 +1,4 @@
-"""How sure models are of real items, and how right: IBCC beside Cautious, without any gold, where the sets are present."""
+"""How sure models are of real items, and how right: IBCC beside Cautious, without gold, where the sets are present."""
 
 import numpy as np
 import pytest
