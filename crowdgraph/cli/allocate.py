@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdgraph.cli.presence import ActiveSince, LikelyWithin, absence_notes, active_since, likely_within
 from crowdgraph.cli.saying import note, say, say_json, shows_progress
 from crowdgraph.cli.source import Source, Votes, parsed_votes, reads_responses
 from crowdgraph.cli.tables import check_file, write_table
@@ -43,6 +44,8 @@ def allocate(
     policy: Annotated[str, typer.Option(help="greedy, matching, uncertain, oldest or random.")] = "greedy",
     model: Annotated[str, typer.Option(help="What tells skill and classes: ibcc, dynibcc, ...")] = "ibcc",
     vote: Votes = None,
+    since: ActiveSince = None,
+    within: LikelyWithin = None,
     out: Annotated[Path | None, typer.Option(help="Write the audit log here: .csv or .parquet.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same questions.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the questions for machines.")] = False,
@@ -52,6 +55,7 @@ def allocate(
     For example:
 
     [bold]crowdgraph allocate responses.csv --gold gold.csv --budget 200 --capacity 5 --out next.csv[/bold]
+    [bold]crowdgraph allocate results/graph.crowd --active-since 2026-03-01 --likely-within 30[/bold]
     [bold]crowdgraph allocate results/graph.crowd --budget 50 --json[/bold]
     """
     import pyarrow as pa
@@ -69,8 +73,13 @@ def allocate(
     one_of("policy", policy, tuple(policies))
     if out is not None:
         check_file(out, (".csv", ".csv.gz", ".parquet"))
-    graph = _fitted(source.read().graph, model, vote, seed)
-    chosen = policies[policy]().assign(graph, budget=budget, capacity=capacity, seed=seed)
+    read = source.read().graph
+    may = capacity if since is None else dict.fromkeys(active_since(read, since), capacity)
+    available = None if within is None else likely_within(read, within)
+    graph = _fitted(read, model, vote, seed)
+    chosen = policies[policy]().assign(graph, budget=budget, capacity=may, available=available, seed=seed)
+    if since is None and within is None:
+        note(absence_notes(graph, chosen))
     log = chosen.to_frame(kind="arrow")
     log = log.append_column("why", pa.array(_reasons(graph, chosen, REASONS[policy]), pa.string()))
     if out is not None:
