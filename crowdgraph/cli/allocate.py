@@ -10,7 +10,7 @@ import typer
 from crowdgraph.cli.presence import ActiveSince, LikelyWithin, absence_notes, active_since, likely_within
 from crowdgraph.cli.saying import note, say, say_json, shows_progress
 from crowdgraph.cli.source import Source, Votes, parsed_votes, reads_responses
-from crowdgraph.cli.tables import check_file, write_table
+from crowdgraph.cli.tables import check_file, check_new, write_table
 
 if TYPE_CHECKING:
     from crowdgraph.allocation import Policy
@@ -48,6 +48,7 @@ def allocate(
     within: LikelyWithin = None,
     out: Annotated[Path | None, typer.Option(help="Write the audit log here: .csv or .parquet.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same questions.", min=0)] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the questions for machines.")] = False,
 ) -> None:
     """Who should be asked about what next? One row for each question, with what it is expected to tell and why.
@@ -73,6 +74,7 @@ def allocate(
     one_of("policy", policy, tuple(policies))
     if out is not None:
         check_file(out, (".csv", ".csv.gz", ".parquet"))
+        check_new(out, force=force)
     read = source.read().graph
     may = capacity if since is None else dict.fromkeys(active_since(read, since), capacity)
     available = None if within is None else likely_within(read, within)

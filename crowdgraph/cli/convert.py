@@ -9,7 +9,7 @@ import typer
 
 from crowdgraph.cli.saying import say
 from crowdgraph.cli.source import Source, reads_responses
-from crowdgraph.cli.tables import check_file, write_table
+from crowdgraph.cli.tables import check_file, check_new, write_table
 
 __all__ = ["convert"]
 
@@ -36,14 +36,10 @@ def convert(
     [bold]crowdgraph convert responses.csv whales.crowd --gold gold.csv[/bold]
     [bold]crowdgraph convert results/graph.crowd whales.graphml[/bold]
     """
-    from crowdgraph.errors import StoreError
-
     ending = check_file(target, ENDINGS)
     if gold_out is not None:
         check_file(gold_out, (".csv", ".csv.gz", ".parquet"))
-    there = [path for path in (target, gold_out) if path is not None and path.exists() and not force]
-    if there:
-        raise StoreError(f"{str(there[0])!r} is there already; name another file, or use force to replace it.")
+    check_new(target, gold_out, force=force)
     graph = source.read().graph
     gold = None if gold_out is None else graph.to_arrow(table="gold")
     if ending == ".crowd":

@@ -95,3 +95,14 @@ def test_who_is_there_cannot_be_told(responses, tmp_path):
     assert "Nobody has answered since 2027-01-01; the last response is of 2026-06-29" in nobody.stderr
     assert "'soon'" in run("allocate", responses, "--active-since", "soon").stderr
     assert "--likely-within -1 must be" in run("allocate", responses, "--likely-within", -1).stderr
+
+
+def test_a_file_is_replaced_only_when_asked(responses, tmp_path):
+    out = tmp_path / "next.csv"
+    out.write_text("mine")
+    refused = run("allocate", responses, "--budget", 3, "--out", out)
+    assert refused.exit_code == 1
+    assert "is there already; name another file, or use --force to replace it" in refused.stderr
+    assert out.read_text() == "mine"
+    assert run("allocate", responses, "--budget", 3, "--out", out, "--force").exit_code == 0
+    assert len(out.read_text().splitlines()) == 4
