@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.analysis.choices import MODELS, fewest_answers, named_model
+from crowdgraph.analysis.choices import MODELS, fewest_answers, named_model, told_votes
 from crowdgraph.analysis.result import Analysis
 from crowdgraph.analysis.run import CannotError, Run
 from crowdgraph.communities.base import Detector
@@ -161,12 +161,7 @@ def _chosen(run: Run, model: Model | str, votes: Mapping[Hashable, Hashable | No
     chosen = named_model(model, graph=graph, votes=votes)
     spoken = chosen.settings().get("votes")
     if votes is None and spoken is not None:
-        told = ", ".join(f"{label} for {'none' if name is None else name}" for label, name in spoken.items())
-        on_gold = int(np.count_nonzero(graph.gold.known[graph.responses.item] & (graph.responses.label >= 0)))
-        run.note(
-            f"Labels are not the classes; by {on_gold:,} answers to {len(graph.gold):,} gold items they are taken to "
-            f"speak so: {told}."
-        )
+        run.note(told_votes(graph, spoken))
     return chosen
 
 

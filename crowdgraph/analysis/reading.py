@@ -12,7 +12,7 @@ from typing import Any
 from crowdgraph.analysis.run import noted
 from crowdgraph.core.columns import FrozenMapping
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ColumnError, InputError, ParameterError, one_of, shown
+from crowdgraph.errors import ColumnError, GoldError, InputError, ParameterError, one_of, shown
 
 __all__ = ["KINDS", "Reading", "read", "saved_in"]
 
@@ -113,14 +113,16 @@ def read(
     notes: list[str] = []
     if kind in (None, "crowd") and saved_in(path) != Path(path):
         path = saved_in(path)
-        notes.append(f"A directory of results: the graph {fspath(path)!r} is read.")
+        notes.append(f"A directory of results: its graph {SAVED!r} is read.")
     named = {role: name for role, name in (columns or {}).items() if name is not None}
     _check_roles(named)
     if kind is not None:
         one_of("kind", kind, KINDS)
     kind = kind or _kind(path, delimiter, encoding)
     with noted(notes):
-        graph, used = getattr(Door(path, gold, named, delimiter, encoding, task, options, notes), kind)()
+        door = Door(path, gold, named, delimiter, encoding, task, options, notes)
+        graph, used = getattr(door, kind)()
+    door.check_gold(graph, used)
     notes += _case_notes(graph)
     return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=tuple(notes))
 
@@ -207,6 +209,23 @@ class Door:
         if (item, label) != (used["item"], used["label"]):
             self.notes.append(f"Gold: the column {item} is taken for the item, {label} for its class.")
         return {used["item"]: table[item], used["label"]: table[label]}
+
+    def check_gold(self, graph: CrowdGraph, used: Mapping[str, str]) -> None:
+        """Raise if a file of gold is of other items; keep a note if it says nothing."""
+        if self.gold is None or len(graph.gold):
+            return
+        if not graph.gold.n_unmatched:
+            self.notes.append(
+                f"The file of gold {Path(self.gold).name!r} names no class of any item, so there is no gold."
+            )
+            return
+        item = (used or OWN)["item"]
+        named = list(self._gold(used or OWN)[item].slice(0, 3).to_pylist())
+        raise GoldError(
+            f"None of the {graph.gold.n_unmatched:,} items in {fspath(self.gold)!r} ({shown(named)}, ...) has a "
+            f"response in {fspath(self.path)!r} ({shown(graph.items.ids[:3].tolist())}, ...). Give the gold of these "
+            "items, with their ids written alike, or none."
+        )
 
     def _gold_table(self, used: Mapping[str, str]) -> Mapping[str, Any]:
         from crowdgraph.io.csv import csv_table

@@ -70,6 +70,7 @@ def analyse(
         out,
         title=title or f"The crowd of {source.responses.name}",
         source=source.record(reading),
+        said=reading.notes,
         force=force,
         as_json=as_json,
     )
