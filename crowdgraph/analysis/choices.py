@@ -12,6 +12,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import one_of, shown
 from crowdgraph.models import (
     IBCC,
+    Cautious,
     DawidSkene,
     DynIBCC,
     GibbsIBCC,
@@ -39,6 +40,7 @@ MODELS: Mapping[str, Model] = FrozenMapping(
             WeightedMajority(),
             MeanScore(),
             WeightedSum(),
+            Cautious(),
         )
     }
 )
@@ -66,7 +68,13 @@ def named_model(
     'ibcc'
     """
     one_of("model", name, tuple(MODELS))
-    model = MODELS[name]
+    return _voting(MODELS[name], graph, votes)
+
+
+def _voting(model: Model, graph: CrowdGraph | None, votes: Mapping[Hashable, Hashable | None] | None) -> Model:
+    """A model, or the one inside of it, with votes where labels are not classes."""
+    if isinstance(model, Cautious):
+        return replace(model, model=_voting(model.model, graph, votes))
     if "votes" not in {setting.name for setting in fields(model)}:
         return model
     if votes is None and graph is not None and not set(graph.labels) <= set(graph.classes):
