@@ -174,11 +174,13 @@ def _network(run: Run, maker: MakeNetwork, name: str, fit: ModelFit | None) -> V
             else f"The model {fit.model!r} has no confusion matrices to compare; use one of "
             f"{', '.join(name for name in MODELS if 'confusion_prior' in MODELS[name].settings())}."
         )
+    crowd = len(run.graph.volunteers)
+    advice = "lower min_responses" if crowd >= FEWEST_VOLUNTEERS else f"the whole crowd is {crowd:,}"
     network = maker(run.graph)
     if len(network) < FEWEST_VOLUNTEERS:
         raise CannotError(
             f"Only {len(network):,} volunteers have {network.params['min_responses']:,} answers or more, and fewer "
-            f"than {FEWEST_VOLUNTEERS} have no communities; lower min_responses."
+            f"than {FEWEST_VOLUNTEERS} have no communities; {advice}."
         )
     if not network.n_edges:
         raise CannotError(f"No two of {len(network):,} volunteers are linked.")

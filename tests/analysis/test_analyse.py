@@ -264,3 +264,12 @@ def test_the_cautious_model_by_name():
     expected = cg.Cautious(model=cg.IBCC(votes=votes)).fit(graph).item_probs
     assert np.allclose(found.graph.item_probs(), expected)
     assert found.graph.fit().params["votes"] == votes
+
+
+def test_fewer_than_three_volunteers_have_no_communities():
+    """No setting helps."""
+    found = analyse(table(["a"] * 12, [f"i{n}" for n in range(12)], ["yes", "no"] * 6))
+    assert found.skipped["pi_similarity"] == (
+        "Only 1 volunteers have 10 answers or more, and fewer than 3 have no communities; the whole crowd is 1."
+    )
+    assert found.skipped["communities"] == found.skipped["pi_similarity"]
