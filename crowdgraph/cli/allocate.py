@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["allocate"]
 
-# What the columns of the table are.
+# The columns of the table on a terminal, and what they are; files and JSON have all.
+SHOWN = ("volunteer", "item", "gain", "chance", "others", "why")
 COLUMNS = (
-    "gain: nats that the answer is expected to tell about the item; learning: about the volunteer; cost: in nats; "
-    "chance: that it is answered; value: what gain and cost (and learning, if it counts) come to; already, others: how "
-    "many are asked about the item before, and who else."
+    "gain: nats (1 nat is 1.44 bits, in which the report counts) that the answer is expected to tell about the item; "
+    "chance: that it is answered; others: who else is asked about the item; why: how certain its class is now, and "
+    "what led to the question."
 )
+# How long the list of others may be on a terminal.
+MOST_SIGNS = 40
 # Why a policy asks a question.
 REASONS = {
     "greedy": "worth most of the questions left",
@@ -51,7 +54,7 @@ def allocate(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the questions for machines.")] = False,
 ) -> None:
-    """Who should be asked about what next? One row for each question, with what it is expected to tell and why.
+    """Who should be asked about what next? A row for each question: what it is expected to tell, in nats, and why.
 
     For example:
 
@@ -90,10 +93,25 @@ def allocate(
         say_json({"policy": chosen.policy, "questions": log.to_pylist()})
     elif out is None:
         say(COLUMNS)
-        say(chosen.to_frame(kind="text"))
+        say(_table(log))
     else:
         say(chosen)
         say(f"Written: {out}", style="bold green")
+
+
+def _table(log: Any) -> str:
+    """The main columns of the log, for reading."""
+    from crowdgraph.core.columns import object_array
+    from crowdgraph.io.columns import native_frame
+
+    columns = {name: log[name].to_numpy() for name in SHOWN}
+    columns["others"] = object_array(map(_cut, columns["others"]))
+    return str(native_frame(columns, kind="text"))
+
+
+def _cut(names: str) -> str:
+    """A list of names that is not too long for a line."""
+    return names if len(names) <= MOST_SIGNS else f"{names[: MOST_SIGNS - 5].rpartition(', ')[0]}, ..."
 
 
 def _reasons(graph: CrowdGraph, chosen: Assignment, reason: str) -> list[str]:

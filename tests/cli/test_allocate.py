@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import crowdgraph as cg
 from crowdgraph.cli import app
+from crowdgraph.cli.allocate import _cut
 
 
 def run(*args):
@@ -106,3 +107,20 @@ def test_a_file_is_replaced_only_when_asked(responses, tmp_path):
     assert out.read_text() == "mine"
     assert run("allocate", responses, "--budget", 3, "--out", out, "--force").exit_code == 0
     assert len(out.read_text().splitlines()) == 4
+
+
+def test_the_table_tells_why(responses):
+    told, header, *rows = run("allocate", responses, "--budget", 12, "--capacity", 3).stdout.splitlines()
+    assert "1 nat is 1.44 bits" in told
+    assert header.split() == ["volunteer", "item", "gain", "chance", "others", "why"]
+    found = json.loads(run("allocate", responses, "--budget", 12, "--capacity", 3, "--json").stdout)["questions"]
+    assert len(rows) == len(found) == 12
+    for row, question in zip(rows, found, strict=True):
+        assert row.startswith(f"{question['volunteer']} ")
+        assert row.endswith(question["why"])
+        assert question["others"] in row
+
+
+def test_long_lists_of_names_are_cut():
+    assert _cut("anna, bert") == "anna, bert"
+    assert _cut(", ".join(f"volunteer-{n}" for n in range(9))) == "volunteer-0, volunteer-1, ..."
