@@ -226,7 +226,11 @@ class Door:
 
         def lines(found: re.Match[str]) -> str:
             mark = self.delimiter or _delimiter(path, self.encoding)
-            begins = _lines(path, mark, self.encoding, [int(row) for row in found[2].split(", ")])
+            try:
+                begins = _lines(path, mark, self.encoding, [int(row) for row in found[2].split(", ")])
+            except (csv.Error, IndexError):
+                # What is told of rows is right, too.
+                return found[0]
             return f"line{found[1]} {', '.join(map(str, begins))}"
 
         told = ROWS.search(message) and _kind(path, self.delimiter, self.encoding) == "csv"

@@ -270,6 +270,9 @@ def test_fewer_than_three_volunteers_have_no_communities():
     """No setting helps."""
     found = analyse(table(["a"] * 12, [f"i{n}" for n in range(12)], ["yes", "no"] * 6))
     assert found.skipped["pi_similarity"] == (
-        "Only 1 volunteers have 10 answers or more, and fewer than 3 have no communities; the whole crowd is 1."
+        "Only 1 volunteers have 10 answers or more, and fewer than 3 have no communities; the whole crowd is 1, and "
+        "three are needed."
     )
     assert found.skipped["communities"] == found.skipped["pi_similarity"]
+    tiny = analyse(table(["a", "b"], ["x", "x"], ["yes", "no"])).skipped["pi_similarity"]
+    assert tiny.endswith("so there is nobody to link; the whole crowd is 2, and three are needed.")
