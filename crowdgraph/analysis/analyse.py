@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.analysis.choices import MODELS, fewest_answers, named_model
+from crowdgraph.analysis.choices import MODELS, fewest_answers, named_model, told_votes
 from crowdgraph.analysis.result import Analysis
 from crowdgraph.analysis.run import CannotError, Run
 from crowdgraph.communities.base import Detector
@@ -23,7 +23,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.settings import check_bool, check_seed, check_whole
 from crowdgraph.dynamics.over_time import MakeNetwork, over_time
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import ParameterError, TooFewError
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.votes import vote_codes
@@ -161,12 +161,7 @@ def _chosen(run: Run, model: Model | str, votes: Mapping[Hashable, Hashable | No
     chosen = named_model(model, graph=graph, votes=votes)
     spoken = chosen.settings().get("votes")
     if votes is None and spoken is not None:
-        told = ", ".join(f"{label} for {'none' if name is None else name}" for label, name in spoken.items())
-        on_gold = int(np.count_nonzero(graph.gold.known[graph.responses.item] & (graph.responses.label >= 0)))
-        run.note(
-            f"Labels are not the classes; by {on_gold:,} answers to {len(graph.gold):,} gold items they are taken to "
-            f"speak so: {told}."
-        )
+        run.note(told_votes(graph, spoken))
     return chosen
 
 
@@ -179,11 +174,18 @@ def _network(run: Run, maker: MakeNetwork, name: str, fit: ModelFit | None) -> V
             else f"The model {fit.model!r} has no confusion matrices to compare; use one of "
             f"{', '.join(name for name in MODELS if 'confusion_prior' in MODELS[name].settings())}."
         )
-    network = maker(run.graph)
+    crowd = len(run.graph.volunteers)
+    advice = (
+        "lower min_responses" if crowd >= FEWEST_VOLUNTEERS else f"the whole crowd is {crowd:,}, and three are needed"
+    )
+    try:
+        network = maker(run.graph)
+    except TooFewError as error:
+        raise CannotError(str(error).replace("lower min_responses", advice)) from error
     if len(network) < FEWEST_VOLUNTEERS:
         raise CannotError(
             f"Only {len(network):,} volunteers have {network.params['min_responses']:,} answers or more, and fewer "
-            f"than {FEWEST_VOLUNTEERS} have no communities; lower min_responses."
+            f"than {FEWEST_VOLUNTEERS} have no communities; {advice}."
         )
     if not network.n_edges:
         raise CannotError(f"No two of {len(network):,} volunteers are linked.")

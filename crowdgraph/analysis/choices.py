@@ -9,9 +9,10 @@ import numpy as np
 
 from crowdgraph.core.columns import FrozenMapping
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import one_of
+from crowdgraph.errors import one_of, shown
 from crowdgraph.models import (
     IBCC,
+    Cautious,
     DawidSkene,
     DynIBCC,
     GibbsIBCC,
@@ -24,7 +25,7 @@ from crowdgraph.models import (
 from crowdgraph.models.base import Answers
 from crowdgraph.models.priors import gold_counts
 
-__all__ = ["MODELS", "fewest_answers", "guessed_votes", "named_model"]
+__all__ = ["MODELS", "fewest_answers", "guessed_votes", "named_model", "told_votes"]
 
 # The models by name, with the settings that suit a crowd of which nothing is known.
 MODELS: Mapping[str, Model] = FrozenMapping(
@@ -39,6 +40,7 @@ MODELS: Mapping[str, Model] = FrozenMapping(
             WeightedMajority(),
             MeanScore(),
             WeightedSum(),
+            Cautious(),
         )
     }
 )
@@ -66,7 +68,13 @@ def named_model(
     'ibcc'
     """
     one_of("model", name, tuple(MODELS))
-    model = MODELS[name]
+    return _voting(MODELS[name], graph, votes)
+
+
+def _voting(model: Model, graph: CrowdGraph | None, votes: Mapping[Hashable, Hashable | None] | None) -> Model:
+    """A model, or the one inside of it, with votes where labels are not classes."""
+    if isinstance(model, Cautious):
+        return replace(model, model=_voting(model.model, graph, votes))
     if "votes" not in {setting.name for setting in fields(model)}:
         return model
     if votes is None and graph is not None and not set(graph.labels) <= set(graph.classes):
@@ -97,6 +105,21 @@ def guessed_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:
         for code, label in enumerate(graph.labels)
     }
     return votes if set(graph.classes) <= set(votes.values()) else None
+
+
+def told_votes(graph: CrowdGraph, votes: Mapping[Hashable, Hashable | None] | None) -> str:
+    """A sentence on which class each label speaks for, as guessed from gold; None stands for a guess that failed."""
+    if votes is None:
+        return (
+            f"The labels {shown(graph.labels)} are not the classes {shown(graph.classes)}, and gold does not tell "
+            "which class each of them speaks for; say it with votes={...}."
+        )
+    told = ", ".join(f"{label} for {'none' if name is None else name}" for label, name in votes.items())
+    on_gold = int(np.count_nonzero(graph.gold.known[graph.responses.item] & (graph.responses.label >= 0)))
+    return (
+        f"Labels are not the classes; by {on_gold:,} answers to {len(graph.gold):,} gold items they are taken to speak "
+        f"so: {told}."
+    )
 
 
 def fewest_answers(graph: CrowdGraph, *, least: int, most_volunteers: int) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,16 @@ from typing import Any
 from crowdgraph.analysis.run import noted
 from crowdgraph.core.columns import FrozenMapping
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ColumnError, InputError, ParameterError, one_of, shown
+from crowdgraph.errors import (
+    ColumnError,
+    GoldError,
+    InputError,
+    MissingValueError,
+    ParameterError,
+    TimeError,
+    one_of,
+    shown,
+)
 
 __all__ = ["KINDS", "Reading", "read", "saved_in"]
 
@@ -42,6 +54,9 @@ DELIMITERS = ",;\t|"
 GLANCE = 2**16
 # The graph in a directory of results.
 SAVED = "graph.crowd"
+# What messages say of rows, and the line by which spreadsheets tell each other the delimiter.
+ROWS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)")
+SEPARATOR = re.compile(r'"?sep=.?"?', re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +105,8 @@ def read(
         ``"csv"``, ``"parquet"``, ``"panoptes"`` or ``"crowd"``; told by the file's name and columns if left out.
     columns
         The names of some of the columns ``"volunteer"``, ``"item"``, ``"label"`` and ``"time"``; others are guessed
-        among usual names, those of crowd-kit (worker, task, label) and Zooniverse among them.
+        among usual names, those of crowd-kit (worker, task, label) and Zooniverse among them. An empty name for the
+        time leaves times out.
     delimiter, encoding
         Of CSV files; the delimiter is guessed from the first line if left out.
     task
@@ -113,16 +129,21 @@ def read(
     notes: list[str] = []
     if kind in (None, "crowd") and saved_in(path) != Path(path):
         path = saved_in(path)
-        notes.append(f"A directory of results: the graph {fspath(path)!r} is read.")
+        notes.append(f"A directory of results: its graph {SAVED!r} is read.")
     named = {role: name for role, name in (columns or {}).items() if name is not None}
     _check_roles(named)
     if kind is not None:
         one_of("kind", kind, KINDS)
     kind = kind or _kind(path, delimiter, encoding)
-    with noted(notes):
-        graph, used = getattr(Door(path, gold, named, delimiter, encoding, task, options, notes), kind)()
-    notes += _case_notes(graph)
-    return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=tuple(notes))
+    door = Door(path, gold, named, delimiter, encoding, task, options, notes)
+    try:
+        with noted(notes):
+            graph, used = getattr(door, kind)()
+    except (TimeError, MissingValueError, GoldError) as error:
+        raise type(error)(door.explained(error, kind)) from error
+    door.check_gold(graph, used)
+    told = [door.with_lines(sentence, path) if kind == "csv" else sentence for sentence in notes]
+    return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=(*told, *_case_notes(graph)))
 
 
 def saved_in(path: str | PathLike[str]) -> Path:
@@ -151,18 +172,26 @@ class Door:
         mark = self.delimiter or _delimiter(self.path, self.encoding)
         header = _header(self.path, mark, self.encoding)
         if not header:
-            # The reader knows better what is wrong with the file.
+            # The reader knows better what is wrong with the file, if there is anything in it.
             csv_table(self.path, text=None, delimiter=mark, encoding=self.encoding)
+            raise InputError(
+                f"{fspath(self.path)!r} is empty; give a CSV file with a header and a row for each response."
+            )
         used = _guessed(header, self.named, self.notes, self.path)
         text = [used[role] for role in ("volunteer", "item", "label")]
-        return self._built(csv_table(self.path, text=text, delimiter=mark, encoding=self.encoding), used)
+        table = csv_table(self.path, text=text, delimiter=mark, encoding=self.encoding)
+        if not table.num_rows:
+            raise InputError(
+                f"{fspath(self.path)!r} has a header and no rows; give a file with a row for each response."
+            )
+        return self._built(table.select(self._kept(table.column_names)), used)
 
     def parquet(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         """The graph of Parquet files, and the columns used."""
         from crowdgraph.io.parquet import parquet_columns
 
-        table = parquet_columns(self.path)
-        return self._built(table, _guessed(list(table), self.named, self.notes, self.path))
+        used = _guessed(list(parquet_columns(self.path)), self.named, self.notes, self.path)
+        return self._built(parquet_columns(self.path, columns=self._kept(list(parquet_columns(self.path)))), used)
 
     def panoptes(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         """The graph of a Zooniverse export."""
@@ -183,6 +212,33 @@ class Door:
         if self.gold is None and classes is None:
             return graph, {}
         return graph.with_gold(graph.gold if self.gold is None else self._gold(OWN), classes=classes), {}
+
+    def explained(self, error: InputError, kind: str) -> str:
+        """What an error says of rows, in lines of the file, and the way around times that cannot be read."""
+        path = self.gold if isinstance(error, GoldError) else self.path
+        told = str(error)
+        if isinstance(error, GoldError) or kind == "csv":
+            told = self.with_lines(told, path)
+        return f"{told} Or leave the times out: columns={{'time': ''}}." if isinstance(error, TimeError) else told
+
+    def with_lines(self, message: str, path: Any) -> str:
+        """A message with lines of a CSV file, of which the header is the first, in the place of rows from 0 on."""
+
+        def lines(found: re.Match[str]) -> str:
+            mark = self.delimiter or _delimiter(path, self.encoding)
+            try:
+                begins = _lines(path, mark, self.encoding, [int(row) for row in found[2].split(", ")])
+            except (csv.Error, IndexError):
+                # What is told of rows is right, too.
+                return found[0]
+            return f"line{found[1]} {', '.join(map(str, begins))}"
+
+        told = ROWS.search(message) and _kind(path, self.delimiter, self.encoding) == "csv"
+        return ROWS.sub(lines, message) if told else message
+
+    def _kept(self, header: list[str]) -> list[str]:
+        """The columns to read: a column that is called time would be taken for it."""
+        return [name for name in header if name != "time" or self.named.get("time") != ""]
 
     def _built(self, table: Any, used: Mapping[str, str]) -> tuple[CrowdGraph, Mapping[str, str]]:
         options: dict[str, Any] = {**used, **self.options}
@@ -208,6 +264,23 @@ class Door:
             self.notes.append(f"Gold: the column {item} is taken for the item, {label} for its class.")
         return {used["item"]: table[item], used["label"]: table[label]}
 
+    def check_gold(self, graph: CrowdGraph, used: Mapping[str, str]) -> None:
+        """Raise if a file of gold is of other items; keep a note if it says nothing."""
+        if self.gold is None or len(graph.gold):
+            return
+        if not graph.gold.n_unmatched:
+            self.notes.append(
+                f"The file of gold {Path(self.gold).name!r} names no class of any item, so there is no gold."
+            )
+            return
+        item = (used or OWN)["item"]
+        named = list(self._gold(used or OWN)[item].slice(0, 3).to_pylist())
+        raise GoldError(
+            f"None of the {graph.gold.n_unmatched:,} items in {fspath(self.gold)!r} ({shown(named)}, ...) has a "
+            f"response in {fspath(self.path)!r} ({shown(graph.items.ids[:3].tolist())}, ...). Give the gold of these "
+            "items, with their ids written alike, or none."
+        )
+
     def _gold_table(self, used: Mapping[str, str]) -> Mapping[str, Any]:
         from crowdgraph.io.csv import csv_table
         from crowdgraph.io.parquet import parquet_columns
@@ -224,7 +297,7 @@ class Door:
 
 def _guessed(header: list[str], named: Mapping[str, str], notes: list[str], path: Any) -> dict[str, str]:
     """The column of each role: as named, or guessed from usual names."""
-    absent = [name for name in named.values() if name not in header]
+    absent = [name for role, name in named.items() if name not in header and (role, name) != ("time", "")]
     if absent:
         raise ColumnError(f"{fspath(path)!r} has no column {absent[0]!r}; it has {shown(header, most=12)}.")
     used = dict(named)
@@ -232,11 +305,14 @@ def _guessed(header: list[str], named: Mapping[str, str], notes: list[str], path
         found = None if role in used else _found([name for name in header if name not in used.values()], words)
         if found is not None:
             used[role] = found
+    if named.get("time") == "":
+        del used["time"]
     lacking = [role for role in ("volunteer", "item", "label") if role not in used]
     if lacking:
+        headless = "" if used else " If these are a response, add a header line above, such as: volunteer,item,label"
         raise ColumnError(
             f"No column of {fspath(path)!r} looks like the {lacking[0]}; it has {shown(header, most=12)}. Name it with "
-            f"{lacking[0]}='COLUMN'."
+            f"{lacking[0]}='COLUMN'.{headless}"
         )
     guessed = [f"{name} for the {role}" for role, name in used.items() if role not in named and role != name]
     if guessed:
@@ -322,11 +398,33 @@ def _first_line(path: Any, encoding: str) -> str:
 
     try:
         with pa.input_stream(fspath(path), compression="detect") as stream:
-            text = stream.read(GLANCE).decode(encoding, errors="replace")
+            start = stream.read(GLANCE)
+            text = start.decode(encoding, errors="replace")
     except (OSError, LookupError, pa.ArrowException):
         return ""
+    if "\0" in text and _is_utf16(start):
+        raise InputError(f"{fspath(path)!r} is text in UTF-16, as spreadsheets save it; use encoding='utf-16'.")
     if "\0" in text:
         raise InputError(
             f"{fspath(path)!r} is not a text file; give a CSV file, Parquet (.parquet) or a saved graph (.crowd)."
         )
-    return next((line for line in text.lstrip("\ufeff").splitlines() if line.strip()), "")
+    first = next((line for line in text.lstrip("\ufeff").splitlines() if line.strip()), "")
+    if SEPARATOR.fullmatch(first.strip()):
+        raise InputError(
+            f"{fspath(path)!r} begins with the line {first.strip()!r}, which only spreadsheets know; delete that line."
+        )
+    return first
+
+
+def _is_utf16(start: bytes) -> bool:
+    """Whether a file begins with the mark of UTF-16, or every other byte is null, as in plain words."""
+    few = start[:100]
+    return few[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or not (any(few[1::2]) and any(few[::2]))
+
+
+def _lines(path: Any, delimiter: str, encoding: str, rows: list[int]) -> list[int]:
+    """The lines of a CSV file on which some of its rows begin; rows count from 0 after the header."""
+    from crowdgraph.io.csv import csv_lines
+
+    begins = [line for line, _ in islice(csv_lines(path, delimiter=delimiter, encoding=encoding), max(rows) + 2)]
+    return [begins[row + 1] for row in rows]

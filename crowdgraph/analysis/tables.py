@@ -57,10 +57,23 @@ def communities_table(graph: CrowdGraph) -> Any:
     for name in ("communities", "task communities"):
         found = graph.annotations.get(name)
         if isinstance(found, Communities):
-            table = found.describe(kind="arrow")
+            table = _without_nan(found.describe(kind="arrow"))
             kind = "alike" if name == "communities" else "same items"
             parts.append(table.add_column(0, "kind", pa.array([kind] * len(table), pa.string())))
     return pa.concat_tables(parts, promote_options="permissive") if parts else None
+
+
+def _without_nan(table: Any) -> Any:
+    """A table in which numbers that are not known are null, which files leave empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, name in enumerate(table.column_names):
+        column = table[name]
+        if pa.types.is_floating(column.type):
+            known = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+            table = table.set_column(place, name, known)
+    return table
 
 
 def confusion_table(track: ConfusionTrack) -> Any:

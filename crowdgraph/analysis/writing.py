@@ -21,6 +21,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError, StoreError, shown
+from crowdgraph.io.files import reason
 
 __all__ = ["RECORD", "check_target", "whole_folder", "write_results"]
 
@@ -121,9 +122,9 @@ def whole_folder(directory: str | PathLike[str], *, force: bool = False) -> Iter
         yield part
         _replace(part, target)
     except OSError as error:
-        why = error.strerror or str(error)
+        why, advice = reason(error)
         raise StoreError(
-            f"The results could not be written to {fspath(directory)!r}: {why}. None were kept."
+            f"The results could not be written to {fspath(directory)!r}: {why}. None were kept{advice}."
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdgraph.cli.presence import ActiveSince, LikelyWithin, absence_notes, active_since, likely_within
 from crowdgraph.cli.saying import note, say, say_json, shows_progress
 from crowdgraph.cli.source import Source, Votes, parsed_votes, reads_responses
-from crowdgraph.cli.tables import check_file, write_table
+from crowdgraph.cli.tables import check_file, check_new, write_table
 
 if TYPE_CHECKING:
     from crowdgraph.allocation import Policy
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["allocate"]
 
-# What the columns of the table are.
+# The columns of the table on a terminal, and what they are; files and JSON have all.
+SHOWN = ("volunteer", "item", "gain", "chance", "others", "why")
 COLUMNS = (
-    "gain: nats that the answer is expected to tell about the item; learning: about the volunteer; cost: in nats; "
-    "chance: that it is answered; value: what gain and cost (and learning, if it counts) come to; already, others: how "
-    "many are asked about the item before, and who else."
+    "gain: nats (1 nat is 1.44 bits, in which the report counts) that the answer is expected to tell about the item; "
+    "chance: that it is answered; others: who else is asked about the item; why: how certain its class is now, and "
+    "what led to the question."
 )
+# How long the list of others may be on a terminal.
+MOST_SIGNS = 40
 # Why a policy asks a question.
 REASONS = {
     "greedy": "worth most of the questions left",
@@ -43,15 +47,19 @@ def allocate(
     policy: Annotated[str, typer.Option(help="greedy, matching, uncertain, oldest or random.")] = "greedy",
     model: Annotated[str, typer.Option(help="What tells skill and classes: ibcc, dynibcc, ...")] = "ibcc",
     vote: Votes = None,
+    since: ActiveSince = None,
+    within: LikelyWithin = None,
     out: Annotated[Path | None, typer.Option(help="Write the audit log here: .csv or .parquet.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same questions.", min=0)] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the questions for machines.")] = False,
 ) -> None:
-    """Who should be asked about what next? One row for each question, with what it is expected to tell and why.
+    """Who should be asked about what next? A row for each question: what it is expected to tell, in nats, and why.
 
     For example:
 
     [bold]crowdgraph allocate responses.csv --gold gold.csv --budget 200 --capacity 5 --out next.csv[/bold]
+    [bold]crowdgraph allocate results/graph.crowd --active-since 2026-03-01 --likely-within 30[/bold]
     [bold]crowdgraph allocate results/graph.crowd --budget 50 --json[/bold]
     """
     import pyarrow as pa
@@ -69,8 +77,14 @@ def allocate(
     one_of("policy", policy, tuple(policies))
     if out is not None:
         check_file(out, (".csv", ".csv.gz", ".parquet"))
-    graph = _fitted(source.read().graph, model, vote, seed)
-    chosen = policies[policy]().assign(graph, budget=budget, capacity=capacity, seed=seed)
+        check_new(out, force=force)
+    read = source.read().graph
+    may = capacity if since is None else dict.fromkeys(active_since(read, since), capacity)
+    available = None if within is None else likely_within(read, within)
+    graph = _fitted(read, model, vote, seed)
+    chosen = policies[policy]().assign(graph, budget=budget, capacity=may, available=available, seed=seed)
+    if since is None and within is None:
+        note(absence_notes(graph, chosen))
     log = chosen.to_frame(kind="arrow")
     log = log.append_column("why", pa.array(_reasons(graph, chosen, REASONS[policy]), pa.string()))
     if out is not None:
@@ -79,10 +93,25 @@ def allocate(
         say_json({"policy": chosen.policy, "questions": log.to_pylist()})
     elif out is None:
         say(COLUMNS)
-        say(chosen.to_frame(kind="text"))
+        say(_table(log))
     else:
         say(chosen)
         say(f"Written: {out}", style="bold green")
+
+
+def _table(log: Any) -> str:
+    """The main columns of the log, for reading."""
+    from crowdgraph.core.columns import object_array
+    from crowdgraph.io.columns import native_frame
+
+    columns = {name: log[name].to_numpy() for name in SHOWN}
+    columns["others"] = object_array(map(_cut, columns["others"]))
+    return str(native_frame(columns, kind="text"))
+
+
+def _cut(names: str) -> str:
+    """A list of names that is not too long for a line."""
+    return names if len(names) <= MOST_SIGNS else f"{names[: MOST_SIGNS - 5].rpartition(', ')[0]}, ..."
 
 
 def _reasons(graph: CrowdGraph, chosen: Assignment, reason: str) -> list[str]:

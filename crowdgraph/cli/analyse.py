@@ -21,7 +21,7 @@ def analyse(
     out: Annotated[Path | None, typer.Option(help="Where to write the results; beside you if left out.")] = None,
     model: Annotated[
         str,
-        typer.Option(help="dynibcc, ibcc, gibbs_ibcc, dawid_skene, majority_vote, weighted_majority, ... "),
+        typer.Option(help="dynibcc, ibcc, cautious, gibbs_ibcc, dawid_skene, majority_vote, weighted_majority, ... "),
     ] = "dynibcc",
     vote: Votes = None,
     snapshots: Annotated[int, typer.Option(help="At how many times to look for communities.", min=0)] = 4,
@@ -70,6 +70,7 @@ def analyse(
         out,
         title=title or f"The crowd of {source.responses.name}",
         source=source.record(reading),
+        said=reading.notes,
         force=force,
         as_json=as_json,
     )

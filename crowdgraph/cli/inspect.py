@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from crowdgraph.cli.options import as_options
-from crowdgraph.cli.saying import say, say_json, shows_progress
+from crowdgraph.cli.saying import note, say, say_json, shows_progress
 from crowdgraph.cli.source import Source, reads_responses
 
 __all__ = ["inspect"]
@@ -29,9 +29,12 @@ def inspect(
     [bold]crowdgraph inspect responses.csv[/bold]
     [bold]crowdgraph inspect responses.csv --gold gold.csv --json[/bold]
     """
+    from crowdgraph.analysis.choices import guessed_votes, told_votes
     from crowdgraph.core.findings import Findings
 
     graph = source.read().graph
+    if not set(graph.labels) <= set(graph.classes):
+        note([told_votes(graph, guessed_votes(graph))])
     found = graph.diagnose(progress=shows_progress())
     told = tuple(replace(finding, advice=as_options(finding.advice)) for finding in found)
     findings = Findings(told, examined=found.examined)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +19,23 @@ __all__ = ["typed_command", "written"]
 
 
 def written(
-    analysis: Analysis, out: Path, *, title: str, source: Mapping[str, Any], force: bool, as_json: bool
+    analysis: Analysis,
+    out: Path,
+    *,
+    title: str,
+    source: Mapping[str, Any],
+    said: tuple[str, ...] = (),
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Write the results, and say what was found and where it is."""
+    """Write the results, and say what was found and where it is; notes that were said already are written, too."""
     from crowdgraph.analysis.result import by_reason
     from crowdgraph.analysis.writing import write_results
 
-    write_results(analysis, out, title=title, command=typed_command(), source=source, force=force)
+    whole = replace(analysis, notes=(*said, *analysis.notes))
+    write_results(whole, out, title=title, command=typed_command(), source=source, force=force)
     if as_json:
-        say_json(_summary(analysis, out))
+        say_json(_summary(whole, out))
         return
     note(analysis.notes)
     say(analysis.graph)

@@ -10,11 +10,17 @@ import typer
 from crowdgraph.cli.results import typed_command
 from crowdgraph.cli.saying import say
 from crowdgraph.cli.tables import write_table
+from crowdgraph.errors import ParameterError
 
 __all__ = ["simulate"]
 
 
+# What a look-alike has of its own, so that these options would change nothing.
+OWN = ("volunteers", "items", "responses", "gold", "communities")
+
+
 def simulate(
+    ctx: typer.Context,
     out: Annotated[Path, typer.Argument(help="The directory to write into.")],
     *,
     volunteers: Annotated[int, typer.Option(help="How many volunteers.", min=1)] = 100,
@@ -24,7 +30,7 @@ def simulate(
     drift: Annotated[str, typer.Option(help="How volunteers change: none, ramp, step, visit or learning.")] = "none",
     communities: Annotated[int, typer.Option(help="Into how many task communities they fall.", min=1)] = 1,
     galaxy_zoo: Annotated[
-        bool, typer.Option("--galaxy-zoo", help="The look-alike of Galaxy Zoo Supernovae; sizes are its own.")
+        bool, typer.Option("--galaxy-zoo", help="The look-alike of Galaxy Zoo Supernovae; sizes and gold are its own.")
     ] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same crowd.", min=0)] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier crowd.")] = False,
@@ -45,6 +51,7 @@ def simulate(
 
     kind = cast("Any", drift)
     if galaxy_zoo:
+        _check_own(ctx)
         graph, truth = galaxy_zoo_supernovae(drift=kind, seed=seed)
     else:
         graph, truth = crowd(
@@ -64,3 +71,12 @@ def simulate(
         write_record(folder, {"command": typed_command(), "seed": seed, "versions": versions()})
     say(graph)
     say(f"Written: {out}", style="bold green")
+
+
+def _check_own(ctx: typer.Context) -> None:
+    """Raise if options were given that a look-alike cannot follow."""
+    given = [name for name in OWN if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
+    if given:
+        raise ParameterError(
+            f"--{given[0]} does not go with --galaxy-zoo, whose sizes, gold and communities are its own; leave one out."
+        )

@@ -61,6 +61,7 @@ class Source:
     item: Annotated[str | None, typer.Option(help="Column of the item.", rich_help_panel=READING)] = None
     label: Annotated[str | None, typer.Option(help="Column of the label.", rich_help_panel=READING)] = None
     time: Annotated[str | None, typer.Option(help="Column of the time.", rich_help_panel=READING)] = None
+    no_time: Annotated[bool, typer.Option("--no-time", help="Leave times out.", rich_help_panel=READING)] = False
     delimiter: Annotated[
         str | None, typer.Option(help="What stands between fields; guessed if left out.", rich_help_panel=READING)
     ] = None
@@ -80,7 +81,11 @@ class Source:
         """Read the responses, and say what was guessed."""
         from crowdgraph.analysis.reading import read
 
+        if self.no_time and self.time is not None:
+            raise ParameterError(f"--no-time leaves times out, and --time {self.time} names them; give one of both.")
         named = {role: getattr(self, role) for role in ("volunteer", "item", "label", "time")}
+        if self.no_time:
+            named["time"] = ""
         options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing}
         for name in ("workflow", "classes"):
             if getattr(self, name):

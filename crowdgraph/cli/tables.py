@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdgraph.errors import ParameterError, StoreError
 
-__all__ = ["check_file", "write_table"]
+__all__ = ["check_file", "check_new", "write_table"]
 
 
 def check_file(path: Path, endings: tuple[str, ...]) -> str:
@@ -23,6 +23,13 @@ def check_file(path: Path, endings: tuple[str, ...]) -> str:
     if not path.parent.is_dir():
         raise StoreError(f"There is no directory {str(path.parent)!r}; make it first.")
     return ending
+
+
+def check_new(*paths: Path | None, force: bool) -> None:
+    """Raise if one of the files to write is there already, unless it may be replaced; None is no file."""
+    there = [path for path in paths if path is not None and path.exists()]
+    if there and not force:
+        raise StoreError(f"{str(there[0])!r} is there already; name another file, or use force to replace it.")
 
 
 def write_table(table: Any, path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import codecs
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import TextIOWrapper
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,10 @@ from crowdgraph.errors import ColumnError, InputError, ParameterError
 from crowdgraph.io.columns import check_names, id_columns
 from crowdgraph.io.files import is_file
 
-__all__ = ["read_csv"]
+__all__ = ["csv_lines", "csv_table", "read_csv"]
+
+# How compressed files begin.
+GZIP = b"\x1f\x8b"
 
 
 def read_csv(
@@ -82,12 +88,33 @@ def csv_table(
         raise InputError(f"{_shown(path)} {_not_a_file(path)}; give the path of a CSV file.")
     if len(delimiter) != 1 or not delimiter.isascii():
         raise ParameterError(f"delimiter={delimiter!r} must be a single ASCII character, such as ',' or ';'.")
+    _check_encoding(encoding)
     try:
         names = _header(path, delimiter, encoding)
         chosen = names if text is None else text(names) if callable(text) else text
         return _read(path, [name for name in chosen if name in names], delimiter, encoding)
     except (OSError, UnicodeDecodeError, LookupError, pa.ArrowException) as error:
-        raise InputError(f"{_shown(path)} {_why(error, encoding)}") from error
+        raise InputError(f"{_shown(path)} {_why(error, path, delimiter, encoding)}") from error
+
+
+def csv_lines(path: str | PathLike[str], *, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file as they stand there, the header among them, each with the line on which it begins."""
+    with pa.input_stream(fspath(path), compression="detect") as stream:
+        reader = csv.reader(TextIOWrapper(stream, encoding=encoding, errors="replace", newline=""), delimiter=delimiter)
+        before = 0
+        for row in reader:
+            if row:
+                yield before + 1, row
+            before = reader.line_num
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        codecs.lookup(encoding)
+    except LookupError as error:
+        raise InputError(
+            f"encoding={encoding!r} is not a known encoding; use one such as 'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
+        ) from error
 
 
 def _shown(path: Any) -> str:
@@ -101,13 +128,17 @@ def _not_a_file(path: Any) -> str:
         return "is not a file"
 
 
-def _why(error: Exception, encoding: str) -> str:
+def _why(error: Exception, path: str | PathLike[str], delimiter: str, encoding: str) -> str:
     """What is wrong with a file that cannot be read, and what to do."""
     told = str(error)
     if isinstance(error, PermissionError):
         return "may not be read by you; ask its owner, or copy it to a place of your own."
     if "Empty CSV" in told:
         return "is empty; give a CSV file with a header and a row for each response."
+    if "inflate failed" in told and not _is_packed(path):
+        return "is not compressed, though its name says so; rename it without .gz."
+    if "columns, got" in told and (odd := _odd_line(path, delimiter, encoding)):
+        return odd
     if "Truncated" in told or "Unexpected end" in told:
         return "is cut short; copy or download it again."
     # Files that are no text at all would fill the message with signs that terminals obey.
@@ -115,6 +146,25 @@ def _why(error: Exception, encoding: str) -> str:
     return (
         f"cannot be read as a CSV file in {encoding}; it may be of another kind, cut short, or need "
         f"encoding='latin-1': {clean}."
+    )
+
+
+def _is_packed(path: str | PathLike[str]) -> bool:
+    with Path(path).open("rb") as file:
+        return file.read(len(GZIP)) == GZIP
+
+
+def _odd_line(path: str | PathLike[str], delimiter: str, encoding: str) -> str:
+    """Where a file has a row of another length than its header, and what to do; nothing where it is not found."""
+    rows = csv_lines(path, delimiter=delimiter, encoding=encoding)
+    try:
+        expected = len(next(rows)[1])
+        line, got = next((line, len(row)) for line, row in rows if len(row) != expected)
+    except (StopIteration, csv.Error):
+        return ""
+    return (
+        f"has a row that does not fit its header. Expected {expected} columns, got {got} in line {line}; mend that "
+        f"line, or quote fields that hold the delimiter {delimiter!r}."
     )
 
 

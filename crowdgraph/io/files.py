@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -13,7 +14,10 @@ from typing import Any
 
 from crowdgraph.errors import StoreError
 
-__all__ = ["is_file", "replacing"]
+__all__ = ["is_file", "reason", "replacing"]
+
+# Errors for want of space: a full disk, a used-up quota, a file larger than may be.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def is_file(path: Any) -> bool:
@@ -22,6 +26,16 @@ def is_file(path: Any) -> bool:
         return Path(path).is_file()
     except (OSError, TypeError, ValueError):
         return False
+
+
+def reason(error: OSError) -> tuple[str, str]:
+    """Why something could not be written, without the names of files in the making, and what to do about it."""
+    first: BaseException = error
+    while isinstance(first, StoreError) and first.__cause__ is not None:
+        first = first.__cause__
+    number = getattr(first, "errno", None)
+    advice = "; free some space, or write elsewhere" if number in FULL else ""
+    return (os.strerror(number) if number else str(first).rstrip(".")), advice
 
 
 @contextmanager
@@ -43,6 +57,9 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
             part.chmod(stat.S_IMODE(target.stat().st_mode))
         part.replace(target)
     except OSError as error:
-        raise StoreError(f"{fspath(path)!r} could not be written: {error}. What was there is unchanged.") from error
+        why, advice = reason(error)
+        raise StoreError(
+            f"{fspath(path)!r} could not be written: {why}. What was there is unchanged{advice}."
+        ) from error
     finally:
         part.unlink(missing_ok=True)

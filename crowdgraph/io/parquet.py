@@ -57,7 +57,10 @@ def parquet_columns(source: Source, *, columns: Iterable[str] | None = None) -> 
         metadata = [pq.read_metadata(path) for path in paths]
         schemas = [footer.schema.to_arrow_schema() for footer in metadata]
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{_named(paths)} cannot be read as Parquet: {error}.") from error
+        raise InputError(
+            f"{_named(paths)} cannot be read as Parquet: {str(error).rstrip('.')}. Copy or download it again; if it is "
+            "of another kind, let its name say so, such as .csv."
+        ) from error
     found = schemas[0].names
     for path, schema in zip(paths, schemas, strict=True):
         if set(schema.names) != set(found):

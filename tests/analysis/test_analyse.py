@@ -201,6 +201,7 @@ def test_votes_are_guessed_from_gold():
     graph = table([f"v{n}" for n in range(20)], ["x"] * 10 + ["y"] * 10, said, gold={"x": "yes", "y": "no"})
     assert guessed_votes(graph) == {"likely": "yes", "unlikely": "no", "unsure": None}
     assert named_model("ibcc", graph=graph).votes["likely"] == "yes"
+    assert named_model("cautious", graph=graph).model.votes["likely"] == "yes"
     found = analyse(graph)
     assert any("likely for yes, unlikely for no, unsure for none" in note for note in found.notes)
     assert any("by 20 answers to 2 gold items" in note for note in found.notes)
@@ -213,6 +214,7 @@ def test_labels_that_tell_nothing_leave_the_prior_to_gold():
     graph = table(list("abcd"), list("xyxy"), ["u", "u", "w", "w"], gold={"x": "yes", "y": "no"})
     assert guessed_votes(graph) is None
     assert named_model("ibcc", graph=graph).confusion_prior == "gold"
+    assert named_model("cautious", graph=graph).model.confusion_prior == "gold"
     assert "model" not in analyse(graph).skipped
 
 
@@ -251,3 +253,26 @@ def test_an_analysis_cannot_be_changed(analysis):
     assert replace(analysis, notes=["x"]).notes == ("x",)
     with pytest.raises(TypeError):
         analysis.skipped["model"] = "x"
+
+
+def test_the_cautious_model_by_name():
+    """Votes reach the model inside of it, and every step is done with it."""
+    graph = crowd(labels=("u", "v"))
+    votes = {"u": "no", "v": "yes"}
+    found = analyse(graph, model="cautious", votes=votes, snapshots=2)
+    assert found.skipped == {}
+    expected = cg.Cautious(model=cg.IBCC(votes=votes)).fit(graph).item_probs
+    assert np.allclose(found.graph.item_probs(), expected)
+    assert found.graph.fit().params["votes"] == votes
+
+
+def test_fewer_than_three_volunteers_have_no_communities():
+    """No setting helps."""
+    found = analyse(table(["a"] * 12, [f"i{n}" for n in range(12)], ["yes", "no"] * 6))
+    assert found.skipped["pi_similarity"] == (
+        "Only 1 volunteers have 10 answers or more, and fewer than 3 have no communities; the whole crowd is 1, and "
+        "three are needed."
+    )
+    assert found.skipped["communities"] == found.skipped["pi_similarity"]
+    tiny = analyse(table(["a", "b"], ["x", "x"], ["yes", "no"])).skipped["pi_similarity"]
+    assert tiny.endswith("so there is nobody to link; the whole crowd is 2, and three are needed.")

@@ -14,7 +14,7 @@ import pytest
 
 import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
-from crowdgraph.analysis.tables import confusion_table
+from crowdgraph.analysis.tables import communities_table, confusion_table
 from crowdgraph.analysis.writing import check_target, whole_folder
 from crowdgraph.errors import ParameterError, StoreError
 
@@ -220,3 +220,19 @@ def test_bad_input(analysis, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_results(strange, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_known_of_those_in_no_community_is_empty():
+    graph = cg.simulate.crowd(n_volunteers=4, n_responses=100, seed=0).graph
+    groups = cg.Communities(
+        ids=graph.volunteers.ids,
+        method="by hand",
+        modularity=0.1,
+        participation=[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]],
+    )
+    found = communities_table(graph.annotate(groups, name="communities"))
+    last = found.to_pylist()[-1]
+    assert last["community"] == -1
+    assert last["share"] is None
+    assert last["mixed"] is None
+    assert found["share"][0].as_py() == pytest.approx(2 / 3, abs=1e-3)

@@ -53,6 +53,76 @@ def test_bad_files(tmp_path, command, name, content, words):
     assert [entry.name for entry in tmp_path.iterdir()] == ["in"]
 
 
+TIMED = "volunteer,item,label,time\n" + "".join(f"v{n % 7},i{n * 31 % 50},{n % 2},2026-03-01\n" for n in range(90))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("utf16.csv", GOOD.encode("utf-16"), "is text in UTF-16, as spreadsheets save it; use --encoding utf-16"),
+        ("le.csv", GOOD.encode("utf-16-le"), "use --encoding utf-16"),
+        ("plain.csv.gz", GOOD.encode(), "is not compressed, though its name says so; rename it without .gz"),
+        ("long.csv", (GOOD + "\nv1,i1,1,1\n").encode(), "Expected 3 columns, got 4 in line 93; mend that line"),
+        ("date.csv", TIMED.replace("2026-03-01", "13/02/2026").encode(), "in line 2; expected ISO times"),
+        ("date.csv", TIMED.replace("2026-03-01", "13/02/2026").encode(), "Or leave the times out: --no-time."),
+        ("late.csv", (TIMED + "\nv1,i1,1,soon\n").encode(), "'soon' in line 93"),
+        ("gap.csv", (GOOD + "v1,,1\nv1,i2,\n").encode(), "item in lines 92; label in lines 93. Mend the table"),
+        ("headless.csv", GOOD.split("\n", 1)[1].encode(), "add a header line above, such as: volunteer,item,label"),
+        ("blank.csv", b"\n\n\n", "blank.csv' is empty; give a CSV file with a header"),
+        (
+            "header.csv",
+            GOOD[: GOOD.index("\n") + 1].encode(),
+            "header.csv' has a header and no rows; give a file with a row",
+        ),
+        ("excel.csv", b"sep=,\n" + GOOD.encode(), "begins with the line 'sep=,', which only spreadsheets know; delete"),
+        ("bytes.parquet", bytes(range(256)) * 40, ". Copy or download it again; if it is of another kind"),
+    ],
+)
+def test_what_to_do_about_bad_files(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
+    done = run("inspect", path)
+    is_one_sentence(done, words)
+    assert ".." not in done.stderr.replace("...", "")
+
+
+def test_advice_that_helps(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_bytes(GOOD.encode("utf-16"))
+    assert run("inspect", path, "--encoding", "utf-16").exit_code == 0
+    is_one_sentence(
+        run("inspect", path, "--encoding", "klingon"), "--encoding klingon is not a known encoding; use one"
+    )
+    path.write_text(TIMED.replace("2026-03-01", "13/02/2026"))
+    for option in (("--no-time",), ("--time", "")):
+        assert run("convert", path, tmp_path / "o.csv", *option, "--force").exit_code == 0
+        assert (tmp_path / "o.csv").read_text().startswith('"volunteer","item","label"\n')
+    is_one_sentence(run("inspect", path, "--no-time", "--time", "time"), "give one of both")
+    gold = tmp_path / "g.csv"
+    gold.write_text("item,label\ni1,1\n,1\n")
+    is_one_sentence(run("inspect", path, "--no-time", "--gold", gold), "names no item in lines 3")
+
+
+def test_rows_that_are_left_out_are_told_by_their_lines(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text(GOOD + "v1,i2,\n")
+    assert "1 of 91 rows are left out: null label in lines 92." in run("inspect", path, "--missing", "drop").stderr
+
+
+def test_parquet_without_times(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text(TIMED)
+    assert run("convert", path, tmp_path / "r.parquet").exit_code == 0
+    assert run("convert", tmp_path / "r.parquet", tmp_path / "o.csv", "--no-time").exit_code == 0
+    assert "time" not in (tmp_path / "o.csv").read_text()
+
+
+def test_simulated_crowds_speak_of_options(tmp_path):
+    done = run("simulate", tmp_path / "x", "--volunteers", 2, "--items", 2, "--responses", 100)
+    is_one_sentence(done, "--responses 100 cannot be shared among 2 volunteers")
+    assert "n_" not in done.stderr.replace(str(tmp_path), "")
+
+
 def test_a_missing_file(tmp_path):
     is_one_sentence(run("inspect", tmp_path / "nothing.csv"), "There is no file")
     path = tmp_path / "r.csv"
@@ -113,7 +183,9 @@ def test_a_disk_that_fills_up_leaves_nothing(tmp_path):
     )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("Error: ")
-    assert "File too large" in done.stderr
+    assert "could not be written to" in done.stderr
+    assert "File too large. None were kept; free some space, or write elsewhere." in done.stderr
+    assert ".part" not in done.stderr
     assert "Traceback" not in done.stderr
     assert [entry.name for entry in tmp_path.iterdir()] == ["r.csv"]
 

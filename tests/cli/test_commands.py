@@ -189,6 +189,17 @@ def test_evaluate(crowd):
     assert "give a file of items and their classes with --gold" in refused.stderr
 
 
+def test_the_cautious_model_is_known(crowd, tmp_path):
+    source = (crowd / "responses.csv", "--gold", crowd / "gold.csv")
+    done = run("evaluate", *source, "--model", "cautious", "--folds", 2, "--json")
+    assert done.exit_code == 0, done.output
+    assert list(json.loads(done.stdout)["models"]) == ["cautious"]
+    options = ("--model", "cautious", "--snapshots", 0, "--min-responses", 5, "--out", tmp_path / "out")
+    assert run("analyse", *source, *options).exit_code == 0
+    assert "Cautious(" in json.loads((tmp_path / "out" / "run.json").read_text())["parameters"]["model"]
+    assert "cautious" in run("analyse", "--help").output
+
+
 def test_allocate(crowd, analysed, tmp_path):
     options = ("--gold", crowd / "gold.csv", "--budget", 5)
     found = json.loads(run("allocate", crowd / "responses.csv", *options, "--json").stdout)
