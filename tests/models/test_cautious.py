@@ -89,7 +89,7 @@ def test_class_probabilities_are_sums_over_difficulties_and_draws(seed, n_classe
     assert_allclose(fit.item_probs, summed_out(graph, fit, groups, shares, chances), atol=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10_000))
 def test_nothing_more_probable_lies_near_what_is_learned(seed):
     rng = np.random.default_rng(seed)
@@ -107,7 +107,7 @@ def test_nothing_more_probable_lies_near_what_is_learned(seed):
         strength=STRENGTH,
     )
     state, heights = step.start(), []
-    for _ in range(3_000):
+    while len(heights) < 2 or heights[-1] > heights[-2] + 1e-13:
         taken = step(state)
         heights.append(taken.objective)
         state = taken.state
