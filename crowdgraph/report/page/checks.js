@@ -56,9 +56,13 @@ function calibrationPanel(found) {
         "Nothing to compare with: give gold for some items, and a model that has confusion matrices. cg.evaluation.cross_validate hides gold by turns and compares models.",
       ),
     );
-  const how = found.without_gold
-    ? "The model was given the gold and repeats it, so this is what the answers alone say of those items. The volunteers’ skill was still learned with gold, so it is somewhat kind; cg.evaluation.cross_validate is stricter."
-    : "The model did not follow this gold, so it is a fair test.";
+  if (found.missing) return panel(title, missing(found.missing));
+  const kind =
+    "The model was given the gold and repeats it, so this is what the answers alone say of those items. The volunteers’ skill was still learned with gold, so it is somewhat kind; cg.evaluation.cross_validate is stricter.";
+  const hidden =
+    "The model repeats gold that it is given, so it was fitted three more times, each with a third of the gold hidden, and is judged by what it said of the hidden items.";
+  const fair = "The model did not follow this gold, so it is a fair test.";
+  const how = found.hidden ? hidden : found.without_gold ? kind : fair;
   const points = range(found.stated.length).filter((bin) => found.items[bin]);
   const most = Math.max(...found.items);
   const drawn = chart(
