@@ -51,7 +51,7 @@ def _picture(parts: Parts, name: str, network: VolunteerNetwork) -> dict[str, An
         "x": numbers(places[:, 0]),
         "y": numbers(places[:, 1]),
         "size": numbers(_sizes(drawn), 3),
-        "noun": None if found is None else "community" if found is parts.communities else "task community",
+        "noun": None if found is None else "community" if own is None else "task community",
         "community": assigned.tolist(),
         "participation": pairs(shares),
         "links": [] if links is None else np.stack([links.left[kept], links.right[kept]], axis=1).ravel().tolist(),

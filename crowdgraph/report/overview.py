@@ -113,7 +113,7 @@ def _sentences(parts: Parts, doubt: str | None) -> Iterator[str]:
         yield _about_skill(parts, parts.snapshot, doubt)
     if parts.communities is not None:
         yield _about_communities(parts.communities)
-    if tasks is not None and tasks is not parts.communities:
+    if tasks is not None:
         yield _about_tasks(tasks)
     if track is not None and len(track) and track.n_communities.max() > 1:
         yield f"Communities over time: {track_sentence(track)}."

@@ -240,9 +240,20 @@ def test_task_communities_are_known_by_name_or_volunteers(graph):
         assert parts.task_communities is tasks
         assert parts.communities is alike
     only = Parts(bare.annotate(tasks, name="groups"))
-    assert only.communities is only.task_communities is tasks
-    assert payload(only.graph)["networks"]["pictures"][0]["noun"] == "community"
+    assert (only.communities, only.task_communities) == (None, tasks)
     assert Parts(bare.annotate(alike, name="alike")).task_communities is None
+
+
+def test_task_communities_are_never_told_as_those_of_behaviour(graph):
+    bare = graph.first(len(graph.responses)).annotate(graph.network("task_cooccurrence"))
+    told = payload(bare.annotate(graph.annotations["task communities"], name="task communities"))
+    assert told["networks"]["pictures"][0]["noun"] == "task community"
+    assert "missing" in told["communities"]
+    assert "community" not in told["volunteers"]
+    assert "communities" not in [one["name"] for one in told["overview"]["cards"]]
+    words = [one["words"] for one in told["overview"]["sentences"]]
+    assert sum("task communities with" in sentence for sentence in words) == 1
+    assert not any(sentence.startswith("There are") for sentence in words)
 
 
 def test_more_task_communities_than_others_have_colours():
