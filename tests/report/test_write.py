@@ -247,6 +247,13 @@ def test_every_event_has_words(name):
     assert ("community 3" in words) == (name in ("split", "merged", "moved"))
 
 
+def test_events_tell_the_sizes_and_who_moved():
+    split = CommunityEvent(1, "split", 1, 0, before=0, after=79, volunteers=46)
+    assert event_words(split) == "community 1 (79 volunteers) splits off community 0, from which 46 came"
+    merged = CommunityEvent(2, "merged", 2, 0, before=1, after=0, volunteers=1)
+    assert event_words(merged) == "community 2 (1 volunteer) merges into community 0, to which 1 went"
+
+
 # Which labels are right
 
 
