@@ -155,7 +155,8 @@ def predictive_check(graph: CrowdGraph, track: ConfusionTrack, item_probs: Array
     """What the model expects of the answers: how often each label is given, and how often two agree about an item.
 
     Volunteers answer independently once the class is known, the model says. Where two agree more often than it
-    expects, something else makes items easy or hard, or volunteers err together.
+    expects, something else makes items easy or hard, or volunteers err together. Every item with two answers counts
+    the same: by pairs, a few items with very many answers would decide alone.
     """
     responses, n_items = graph.responses, len(graph.items)
     given = np.flatnonzero(responses.label >= 0)
@@ -174,12 +175,13 @@ def predictive_check(graph: CrowdGraph, track: ConfusionTrack, item_probs: Array
     cells = np.bincount(item.astype(np.int64) * len(graph.labels) + label, minlength=n_items * len(graph.labels))
     counts = cells.reshape(n_items, -1)
     n_pairs = counts.sum(axis=1) * (counts.sum(axis=1) - 1.0)
+    several = n_pairs > 0
     return {
         "labels": texts(graph.labels),
         "observed": numbers(counts.sum(axis=0) / len(given)),
         "expected": numbers(expected / len(given)),
-        "agreement": _share((counts * (counts - 1.0)).sum(), n_pairs.sum()),
-        "expected_agreement": _share(agreeing.sum(), n_pairs.sum()),
+        "agreement": _share(((counts * (counts - 1.0)).sum(axis=1)[several] / n_pairs[several]).sum(), several.sum()),
+        "expected_agreement": _share((agreeing[several] / n_pairs[several]).sum(), several.sum()),
     }
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from importlib import import_module
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -197,20 +198,28 @@ def test_predictive_check_is_what_draws_give():
     fit = cg.IBCC().fit(graph)
     found = predictive_check(graph, fit.confusion, fit.item_probs)
     mean, responses = fit.confusion.latest().mean, graph.responses
-    expected, pairs, agree, seen = np.zeros(2), 0, 0.0, 0
+    expected, agree, seen = np.zeros(2), [], []
     for i in range(len(graph.items)):
         rows = np.flatnonzero(responses.item == i)
         chance = mean[responses.volunteer[rows]]
         expected += np.einsum("j,rjl->l", fit.item_probs[i], chance)
-        for a in range(len(rows)):
-            for b in range(len(rows)):
-                if a != b:
-                    pairs += 1
-                    agree += fit.item_probs[i] @ (chance[a] * chance[b]).sum(axis=1)
-                    seen += responses.label[rows[a]] == responses.label[rows[b]]
+        pairs = list(combinations(range(len(rows)), 2))
+        if pairs:
+            agree.append(np.mean([fit.item_probs[i] @ (chance[a] * chance[b]).sum(axis=1) for a, b in pairs]))
+            seen.append(np.mean([responses.label[rows[a]] == responses.label[rows[b]] for a, b in pairs]))
     np.testing.assert_allclose(found["expected"], expected / len(responses), atol=5e-5)
-    assert found["expected_agreement"] == pytest.approx(agree / pairs, abs=5e-5)
-    assert found["agreement"] == pytest.approx(seen / pairs, abs=5e-5)
+    assert found["expected_agreement"] == pytest.approx(np.mean(agree), abs=5e-5)
+    assert found["agreement"] == pytest.approx(np.mean(seen), abs=5e-5)
+
+
+def test_one_item_does_not_decide_how_volunteers_agree():
+    # About one item 40 volunteers disagree, about nine others two agree: nearly all pairs are about the first.
+    rows = [(who, 0, who % 2) for who in range(40)] + [(who, item, 1) for item in range(1, 10) for who in (0, 1)]
+    who, what, said = zip(*rows, strict=True)
+    graph = cg.CrowdGraph.from_responses({"volunteer": who, "item": what, "label": said}, classes=[0, 1])
+    fit = cg.IBCC().fit(graph)
+    found = predictive_check(graph, fit.confusion, fit.item_probs)
+    assert found["agreement"] == pytest.approx((9 + 380 / 780) / 10, abs=5e-5)
 
 
 def test_calibration_says_when_the_model_was_given_the_gold(graph, told):

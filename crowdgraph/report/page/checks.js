@@ -156,7 +156,7 @@ function predictivePanel(found) {
         ? "More than expected: some items are easy or hard for everybody, or volunteers err together."
         : "Less than expected: the model takes volunteers for more alike than they are.";
   const pairs = known(found.agreement)
-    ? `Two answers about an item agree in ${(100 * found.agreement).toFixed(1)}% of all pairs; volunteers who answer independently would in ${(100 * found.expected_agreement).toFixed(1)}%. ${verdict}`
+    ? `Two answers about the same item agree in ${(100 * found.agreement).toFixed(1)}% of cases, on average over items. If volunteers answered independently of each other given the item’s class, as the model says, they would in ${(100 * found.expected_agreement).toFixed(1)}%. ${verdict} (The data doctor’s agreement by chance is another: that of volunteers who do not look at the item.)`
     : "No item has two answers.";
   return panel(title, el("p", {}, pairs), drawn, note("Told of the same answers that the model has seen."));
 }
