@@ -25,6 +25,8 @@ def community_rows(parts: Parts) -> dict[str, Any]:
         return {
             "missing": "Communities are found in a network: graph = graph.annotate(cg.BayesianNMF().detect(network))."
         }
+    if len(found) == 1:
+        return {"missing": "No groups were found: the volunteers are one crowd."}
     known = _confusion(parts, found)
     rows = found.describe(known, kind="arrow").to_pylist()
     told = (found, parts.task_communities)
@@ -46,6 +48,8 @@ def communities_over_time(parts: Parts) -> dict[str, Any]:
             "missing": "To follow communities through time: "
             "graph = graph.annotate(cg.dynamics.over_time(graph, counts=[...]))."
         }
+    if track.n_communities.max() == 1:
+        return {"missing": "No groups were found at any time: the volunteers are one crowd."}
     times = short_times(track.clock, track.times)
     return {
         "method": track.method,

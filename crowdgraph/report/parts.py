@@ -59,6 +59,11 @@ class Parts:
         return alike[-1] if alike else None
 
     @property
+    def groups(self) -> Communities | None:
+        """The same, if there are several: one community is the whole crowd, and nobody's group."""
+        return self.communities if self.communities is not None and len(self.communities) > 1 else None
+
+    @property
     def task_communities(self) -> Communities | None:
         """The communities of those who work on the same items."""
         found = [found for name, found in self.all_of(Communities).items() if self._of_tasks(name, found)]

@@ -346,13 +346,36 @@ def test_bare_confusion_without_a_fit(graph):
 
 def test_communities_of_some_volunteers(columns):
     graph = cg.CrowdGraph.from_responses(columns)
-    some = cg.Communities(ids=["bert"], participation=[[1.0]], modularity=0.0, method="by hand")
+    some = cg.Communities(ids=["bert", "cleo"], participation=np.eye(2), modularity=0.0, method="by hand")
     network = cg.VolunteerNetwork(ids=["anna", "bert"], weights=np.zeros((2, 2)), method="by hand")
     told = payload(graph.annotate(some, name="groups").annotate(network))
-    assert by_id(told["volunteers"], "community", ["anna", "bert", "cleo"]) == [-1, 0, -1]
+    assert by_id(told["volunteers"], "community", ["anna", "bert", "cleo"]) == [-1, 0, 1]
     assert told["networks"]["pictures"][0]["community"] == [-1, 0]
     assert told["networks"]["pictures"][0]["title"] == "The network by hand"
     assert told["networks"]["pictures"][0]["links"] == []
+
+
+def test_one_crowd_has_no_groups(graph):
+    bare = graph.first(len(graph.responses)).annotate(graph.network("task_cooccurrence"))
+    ids, made = graph.volunteers.ids, {"modularity": 0.0, "method": "by hand"}
+    whole = cg.Communities(ids=ids, participation=np.ones((60, 1)), **made)
+    track = cg.CommunityTrack(
+        ids=ids, times=graph.responses.time[-1:], counts=[2_400], snapshots=[whole], clock=graph.responses.clock,
+        method="by hand",
+    )  # fmt: skip
+    tasks = bare.network("task_cooccurrence").ids
+    tasks = cg.Communities(ids=tasks, participation=np.ones((len(tasks), 1)), **made)
+    told = payload(bare.annotate(tasks, name="task communities").annotate(whole, name="groups").annotate(track))
+    assert "one crowd" in told["communities"]["missing"]
+    assert "one crowd" in told["track"]["missing"]
+    assert "community" not in told["volunteers"]
+    assert told["networks"]["pictures"][0]["noun"] is None
+
+
+def test_settings_are_told_in_words(columns):
+    run = {"notes": ["One is.", "Two are."], "classes": None, "labels": ["no", "yes"], "sizes": [1, 2]}
+    told = payload(cg.CrowdGraph.from_responses(columns), run=run)["making"]["run"]
+    assert told == [["notes", "One is. Two are."], ["classes", "\u2013"], ["labels", "no, yes"], ["sizes", "[1, 2]"]]
 
 
 def test_soft_gold_is_told_as_probabilities(columns):
