@@ -24,7 +24,7 @@ def written(
     from crowdgraph.analysis.result import by_reason
     from crowdgraph.analysis.writing import write_results
 
-    write_results(analysis, out, title=title, command=typed_command(), source=source, force=force)
+    write_results(analysis, out, title=title, command=typed_command(), source=source, words=as_options, force=force)
     if as_json:
         say_json(_summary(analysis, out))
         return

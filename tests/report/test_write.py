@@ -326,6 +326,26 @@ def test_a_bare_graph_says_what_to_do(tmp_path, columns):
     assert told["making"]["run"] is None
 
 
+def test_sections_say_why_they_were_skipped(graph, columns):
+    skipped = {"model": "No model.", "pi_similarity": "No links.", "communities": "No groups."}
+    told = payload(cg.CrowdGraph.from_responses(columns), run={"skipped": skipped})
+    why = {"items": "model", "volunteers": "model", "networks": "pi_similarity", "track": "communities"}
+    for section, step in {**why, "communities": "communities", "checks": "model"}.items():
+        assert told[section]["missing"] == f"This was skipped. {skipped[step]}"
+    # What is there is told, whatever else was skipped.
+    told = payload(graph, run={"skipped": skipped})
+    assert not any(
+        "missing" in told[section] for section in ("items", "volunteers", "networks", "communities", "track")
+    )
+
+
+def test_advice_in_other_words(columns):
+    told = payload(cg.CrowdGraph.from_responses(columns), words=lambda text: f"[{text}]" if text else text)
+    assert told["items"]["missing"].startswith("[What the items are")
+    assert all(one["what"][0] == "[" for one in told["doctor"]["findings"])
+    assert any("[" in one["words"] for one in told["overview"]["sentences"] if one["section"] == "doctor")
+
+
 def test_no_responses_at_all(tmp_path, columns):
     report.write(cg.CrowdGraph.from_responses(columns).first(0), tmp_path / "page.html")
     assert read(tmp_path / "page.html")["items"]["responses"] == [0, 0, 0]
@@ -420,6 +440,8 @@ def test_many_classes_leave_fewer_rows(monkeypatch, graph):
         ({"path": 5}, "path=5 must name a file"),
         ({"title": 5}, "title=5 must be text"),
         ({"run": [1]}, r"run=\[1\] must be a mapping"),
+        ({"run": {"skipped": "model"}}, r"run\['skipped'\]='model' must be a mapping from steps to reasons"),
+        ({"words": "short"}, "words='short' must be a function"),
         ({"progress": "yes"}, "progress='yes' must be True or False"),
     ],
 )

@@ -53,12 +53,12 @@ function calibrationPanel(found) {
     return panel(
       title,
       missing(
-        "Nothing to compare with: give gold for some items, and a model that has confusion matrices. cg.evaluation.cross_validate hides gold by turns and compares models.",
+        "Nothing to compare with: give gold for some items. With it, crowdgraph evaluate (in Python cg.evaluation.cross_validate) hides gold by turns and compares models.",
       ),
     );
   if (found.missing) return panel(title, missing(found.missing));
   const kind =
-    "The model was given the gold and repeats it, so this is what the answers alone say of those items. The volunteers’ skill was still learned with gold, so it is somewhat kind; cg.evaluation.cross_validate is stricter.";
+    "The model was given the gold and repeats it, so this is what the answers alone say of those items. The volunteers’ skill was still learned with gold, so it is somewhat kind; crowdgraph evaluate, in Python cg.evaluation.cross_validate, is stricter.";
   const hidden =
     "The model repeats gold that it is given, so it was fitted three more times, each with a third of the gold hidden, and is judged by what it said of the hidden items.";
   const fair = "The model did not follow this gold, so it is a fair test.";
@@ -123,7 +123,7 @@ function predictivePanel(found) {
   if (!found)
     return panel(
       title,
-      missing("This needs a model with confusion matrices: graph = graph.annotate(cg.IBCC().fit(graph))."),
+      missing(data.volunteers.missing || "There are no answers."),
     );
   const drawn = chart("Observed and expected share of each label", 44 * found.labels.length + 24, (picture, width) => {
     const left = Math.min(10 + 7 * Math.max(...found.labels.map((label) => label.length)), width * 0.35);
@@ -167,7 +167,8 @@ function evidencePanel(found) {
     return panel(
       title,
       missing(
-        "Communities found by cg.BayesianNMF().detect(network) are compared with networks of the same making without communities.",
+        data.communities.missing ||
+          "Communities found by cg.BayesianNMF().detect(network) are compared with networks of the same making without communities.",
       ),
     );
   const verdict = found.structured ? "There are communities." : "There is no evidence for communities.";
