@@ -7,7 +7,7 @@ import os
 import platform
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike, fspath
@@ -40,6 +40,7 @@ def write_results(
     title: str | None = None,
     command: str | None = None,
     source: Mapping[str, Any] | None = None,
+    words: Callable[[str], str] | None = None,
     force: bool = False,
 ) -> Path:
     """Write an analysis into a new directory: all files, or none if something goes wrong.
@@ -65,6 +66,8 @@ def write_results(
         The command that repeats the run, for the record.
     source
         What was read, and how, for the record.
+    words
+        Puts advice, which speaks of calls in Python, in the words of those who read the report.
     force
         Whether to replace a directory of earlier results; one that holds anything else is never replaced.
 
@@ -81,7 +84,7 @@ def write_results(
         _write_network(analysis.graph, folder)
         draw(analysis.graph, folder / "figures")
         analysis.graph.save(folder / "graph.crowd")
-        _write_report(analysis, folder / "report.html", title, record)
+        _write_report(analysis, folder / "report.html", title, record, words)
         write_record(folder, record)
     return Path(directory)
 
@@ -193,13 +196,22 @@ def _write_network(graph: CrowdGraph, folder: Path) -> None:
         network.save(folder / "network.graphml", communities=graph.annotations.get("task communities"))  # type: ignore[arg-type]
 
 
-def _write_report(analysis: Analysis, path: Path, title: str | None, record: Mapping[str, Any]) -> None:
+def _write_report(
+    analysis: Analysis,
+    path: Path,
+    title: str | None,
+    record: Mapping[str, Any],
+    words: Callable[[str], str] | None,
+) -> None:
     from crowdgraph.report import write
 
-    told = {name: value for name, value in record.items() if name not in ("command", "findings", "versions") and value}
+    told = {name: value for name, value in record.items() if name not in ("command", "findings", "versions")}
     if record["command"]:
         told["commands"] = [record["command"]]
-    write(analysis.graph, path, title=title, run=told)
+    if words is not None:
+        told["notes"] = [words(note) for note in analysis.notes]
+        told["skipped"] = {step: words(reason) for step, reason in analysis.skipped.items()}
+    write(analysis.graph, path, title=title, run={name: value for name, value in told.items() if value}, words=words)
 
 
 def _record(analysis: Analysis, command: str | None, source: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -30,6 +30,9 @@ WORDS: tuple[tuple[str, str], ...] = (
     (r"\bGive a time column\b", "Name a column with --time"),
     (r"(?:\bcg|\bcrowdgraph)\.evaluation\.cross_validate\b(?:\([^()]*\))?", "crowdgraph evaluate"),
     (r"\bcg\.allocation\b", "crowdgraph allocate"),
+    (r"\bgraph = graph\.annotate\(cg\.DynIBCC\(\)\.fit\(graph\)\)", "--model dynibcc"),
+    (r"\bgraph = graph\.annotate\(cg\.IBCC\(\)\.fit\(graph\)\)", "--model ibcc"),
+    (r"\bgraph = graph\.annotate\(cg\.dynamics\.over_time\([^()]*\)\)", "--snapshots 4"),
     # What no option does.
     (r"leave them out(?: with|:) graph\.(?:subgraph|window)\([^()]*\)", "leave their rows out of the file"),
     (r"graph\.subgraph\([^()]*\)\.diagnose\(\)", "each as a file of its own"),

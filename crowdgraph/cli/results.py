@@ -33,7 +33,7 @@ def written(
     from crowdgraph.analysis.writing import write_results
 
     whole = replace(analysis, notes=(*said, *analysis.notes))
-    write_results(whole, out, title=title, command=typed_command(), source=source, force=force)
+    write_results(whole, out, title=title, command=typed_command(), source=source, words=as_options, force=force)
     if as_json:
         say_json(_summary(whole, out))
         return

@@ -47,7 +47,8 @@ def behaviour(confusion: ArrayLike, *, classes: Iterable[Hashable], labels: Iter
     2. All classes are undecided: "guesses" if the rows are as close as that. Otherwise, where classes are labels,
        "little better than guessing" if the right label is the most frequent one for every class, and "worse than
        guessing" if it is for none; else "close to guessing".
-    3. Classes are labels, and the favourite of each is the right one: "nearly always right" or "mostly right".
+    3. Classes are labels, and the favourite of each is the right one, as often for all of them: "nearly always right"
+       or "mostly right".
     4. Class by class, those answered in the same way together; after "contrary" where classes are labels and all of
        them are taken for others.
 
@@ -66,7 +67,7 @@ def behaviour(confusion: ArrayLike, *, classes: Iterable[Hashable], labels: Iter
     >>> behaviour([[0.88, 0.08, 0.04], [0.10, 0.46, 0.44]], **names)
     'nearly always says -1 to not supernova, 1 or 3 to supernova'
     >>> behaviour([[0.7, 0.3], [0.1, 0.9]], classes=["cat", "dog"], labels=["cat", "dog"])
-    'mostly right'
+    'nearly always right about dog, mostly right about cat'
     """
     classes, labels = value_tuple(classes, what="classes"), value_tuple(labels, what="labels")
     rows = probability_array("confusion", confusion, shape=(len(classes), len(labels)))
@@ -78,8 +79,9 @@ def behaviour(confusion: ArrayLike, *, classes: Iterable[Hashable], labels: Iter
         return "guesses" if alike else _close_to_guessing(rows, right)
     if len({habit.labels for habit in habits}) == 1:
         return f"says {_said(habits[0], labels)} to {'nearly everything' if always else 'most things'}"
-    if all(habit.labels == (code,) for habit, code in zip(habits, right, strict=True)):
-        return "nearly always right" if always else "mostly right"
+    equally = len({habit.often for habit in habits}) == 1
+    if equally and all(habit.labels == (code,) for habit, code in zip(habits, right, strict=True)):
+        return f"{habits[0].often} right"
     told = _class_by_class(habits, right, classes=classes, labels=labels)
     return f"contrary: {told}" if _are_contrary(habits, right) else told
 

@@ -251,7 +251,9 @@ class Findings(Sealed, Sequence[Finding]):
 
 
 def _moved_in(text: str) -> str:
-    return fill(text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT, break_long_words=False)
+    return fill(
+        text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _safe_list(column: Array) -> list[Any]:

@@ -22,14 +22,20 @@ MOST_SEARCHED = 1_000_000
 
 def headline(graph: CrowdGraph) -> str:
     """The sizes in one line."""
-    parts = [counted("volunteers", graph.volunteers.n_responses), counted("items", graph.items.n_responses)]
-    return ", ".join([*parts, f"{len(graph.responses):,} responses"])
+    parts = [counted("volunteer", graph.volunteers.n_responses), counted("item", graph.items.n_responses)]
+    return ", ".join([*parts, f"{len(graph.responses):,} {plural('response', len(graph.responses))}"])
 
 
 def counted(name: str, n_responses: Array) -> str:
     """How many nodes there are and, in a view, how many of them have responses."""
     active = np.count_nonzero(n_responses)
-    return f"{len(n_responses):,} {name}" + (f" ({active:,} active)" if active < len(n_responses) else "")
+    nodes = f"{len(n_responses):,} {plural(name, len(n_responses))}"
+    return nodes + (f" ({active:,} active)" if active < len(n_responses) else "")
+
+
+def plural(noun: str, n: int) -> str:
+    """The noun for so many."""
+    return noun if n == 1 else f"{noun}s"
 
 
 def text_story(graph: CrowdGraph) -> str:

@@ -33,8 +33,8 @@ def _spread(n_answers: Array) -> Finding:
         name="coverage",
         severity="info",
         what=(
-            f"Items were answered by a median of {np.median(answered):,g} volunteers, from {answered.min():,} to "
-            f"{answered.max():,}."
+            f"Items were answered by {answered.min():,} to {counted(int(answered.max()), 'volunteer')}, with a median "
+            f"of {np.median(answered):,g}."
         ),
         subject="item",
         numbers={

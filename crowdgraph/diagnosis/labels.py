@@ -32,17 +32,17 @@ def find_labels(graph: CrowdGraph) -> list[Finding]:
 
 
 def _one_label(graph: CrowdGraph, counts: Array) -> Finding:
-    label = graph.labels[int(counts.argmax())]
+    label, n_answers = graph.labels[int(counts.argmax())], int(counts.sum())
     return Finding(
         topic="labels",
         name="one label",
         severity="warning",
-        what=f"All {counted(int(counts.sum()), 'answer')} say {label}.",
+        what=f"All {n_answers:,} answers say {label}." if n_answers > 1 else f"The only answer says {label}.",
         why="Where nobody ever says anything else, nothing can be learned about items or volunteers.",
         advice="Check which column holds the labels, and whether the file was filtered by label.",
         subject="label",
         ids=id_array([label]),
-        numbers={"answers": int(counts.sum())},
+        numbers={"answers": n_answers},
     )
 
 

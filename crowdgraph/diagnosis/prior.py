@@ -6,7 +6,6 @@ import numpy as np
 
 from crowdgraph.core.findings import Finding
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.diagnosis.answers import first_answers
 from crowdgraph.diagnosis.words import counted, percent
 from crowdgraph.models.priors import USUAL
 
@@ -18,13 +17,17 @@ MANY = 0.25
 
 def find_prior(graph: CrowdGraph) -> list[Finding]:
     """Volunteers with fewer answers than the usual prior of the models weighs."""
-    n_given = np.bincount(first_answers(graph).volunteer, minlength=len(graph.volunteers))
+    # Repeated answers as well: the models count them.
+    given = graph.responses.label >= 0
+    n_given = np.bincount(graph.responses.volunteer[given], minlength=len(graph.volunteers))
     right, wrong = USUAL
     weight = len(graph.classes) * (right + wrong * (len(graph.labels) - 1))
     ruled = np.flatnonzero((n_given > 0) & (n_given < weight))
     if not len(ruled):
         return []
     n_active = int(np.count_nonzero(n_given))
+    on_gold = graph.gold.known[graph.responses.item[given]].any()
+    learned = "confusion_prior='gold'" if on_gold else "learn_prior=True"
     share, of_answers = len(ruled) / n_active, float(n_given[ruled].sum() / n_given.sum())
     finding = Finding(
         topic="prior",
@@ -37,7 +40,7 @@ def find_prior(graph: CrowdGraph) -> list[Finding]:
         why="Their confusion matrices say more about the prior than about them.",
         advice=(
             "Look at intervals, not at means; leave them out of networks with min_responses=...; choose the prior with "
-            "care, or learn it with IBCC(confusion_prior='gold')."
+            f"care, or learn it with IBCC({learned})."
         ),
         ids=graph.volunteers.ids[ruled],
         evidence={"answers": n_given[ruled]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from crowdgraph.core.columns import Array
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning
+from crowdgraph.evaluation.cross_validation import cross_validate
 from crowdgraph.evaluation.curves import calibration_error, reliability
 from crowdgraph.report.groups import evidence
 from crowdgraph.report.parts import SETTLED, Parts, numbers, texts
@@ -19,6 +22,10 @@ __all__ = ["answers_alone", "model_checks", "predictive_check"]
 N_BINS = 10
 # A line of more points than these looks the same.
 MOST_POINTS = 500
+# In how many turns gold is hidden for a fair test, up to how many responses: each turn is a fit of its own.
+FOLDS = 3
+MOST_RESPONSES = 200_000
+HOW_ELSE = "crowdgraph evaluate, or cg.evaluation.cross_validate, hides gold by turns and tells."
 
 
 def model_checks(parts: Parts) -> dict[str, Any]:
@@ -74,15 +81,19 @@ def _calibration(parts: Parts) -> dict[str, Any] | None:
         return None
     probs, truth = fit.item_probs[certain], gold.codes[certain]
     # A model that was given the gold repeats it.
-    repeats = bool(np.allclose(probs, gold.probs[certain], atol=1e-6))
-    if repeats:
-        if fit.confusion is None:
-            return None
-        probs = answers_alone(parts.graph, fit.confusion, fit.class_probs)[certain]
+    if not np.allclose(probs, gold.probs[certain], atol=1e-6):
+        return {"without_gold": False, "hidden": False, **_against(truth, probs)}
+    if fit.confusion is not None and fit.confusion.inference == "static":
+        alone = answers_alone(parts.graph, fit.confusion, fit.class_probs)
+        return {"without_gold": True, "hidden": False, **_against(truth, alone[certain])}
+    return _while_hidden(fit)
+
+
+def _against(truth: Array, probs: Array) -> dict[str, Any]:
+    """Class probabilities, of shape (N, J), against the classes that are true."""
     stated, observed, n_items = reliability(truth, probs, n_bins=N_BINS)
     right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1) >= SETTLED
     return {
-        "without_gold": repeats,
         "stated": numbers(stated),
         "observed": numbers(observed),
         "items": n_items.tolist(),
@@ -93,19 +104,46 @@ def _calibration(parts: Parts) -> dict[str, Any] | None:
     }
 
 
+def _while_hidden(fit: ModelFit) -> dict[str, Any]:
+    """What the model says of gold items while their gold is hidden, against gold; or why that was not worked out.
+
+    The matrices of changing volunteers have followed the gold from answer to answer, and it cannot be taken out of
+    them again; so the model is fitted anew, from nothing.
+    """
+    if fit.origin is None:
+        why = "The model repeats the gold, and a graph that was loaded no longer knows its model."
+        return _not_measured(f"{why} {HOW_ELSE}")
+    graph, model = fit.origin.graph, fit.origin.model
+    if len(graph.responses) > MOST_RESPONSES:
+        why = f"The model repeats the gold; with over {MOST_RESPONSES:,} responses new fits take long."
+        return _not_measured(f"{why} {HOW_ELSE}")
+    with warnings.catch_warnings():
+        # The fit itself has told what there is to warn of.
+        warnings.simplefilter("ignore", CrowdGraphWarning)
+        try:
+            found = cross_validate(graph, model, folds=FOLDS, seed=0)  # type: ignore[arg-type]
+        except CrowdGraphError as error:
+            return _not_measured(f"The model repeats the gold, and hiding it does not work here. {error}")
+    answered = graph.items.n_responses[graph.items.codes(found.items.tolist())] > 0
+    return {"without_gold": True, "hidden": True, **_against(found.truth[answered], found.item_probs[0][answered])}
+
+
+def _not_measured(why: str) -> dict[str, Any]:
+    return {"missing": f"How right the model is was not measured. {why}"}
+
+
 def answers_alone(graph: CrowdGraph, track: ConfusionTrack, class_probs: Array) -> Array:
     """What the answers about each item tell of its class, its own gold left out, of shape (N, J).
 
-    The confusion matrices have counted the answers about items with gold; from static ones each of these answers is
-    taken out again. What the gold of an item did to other items stays.
+    The confusion matrices, which do not change, have counted the answers about items with gold; each of these answers
+    is taken out again. What the gold of an item did to other items stays.
     """
-    responses, static = graph.responses, track.inference == "static"
+    responses, concentration = graph.responses, track.initial
     given = np.flatnonzero(responses.label >= 0)
-    item, label, rows = responses.item[given], responses.label[given], _rows(graph, track)[given]
-    concentration = track.initial if static else track.concentration
+    item, label, rows = responses.item[given], responses.label[given], responses.volunteer[given]
     log_odds = np.tile(np.log(np.maximum(class_probs, 1e-300)), (len(graph.items), 1))
     for j in range(len(track.classes)):
-        counted = static & (graph.gold.codes[item] == j)
+        counted = graph.gold.codes[item] == j
         own = np.maximum(concentration[rows, j, label] - counted, 1e-9)
         total = np.maximum(concentration[:, j].sum(axis=1)[rows] - counted, own)
         log_odds[:, j] += np.bincount(item, np.log(own / total), minlength=len(graph.items))
@@ -117,7 +155,8 @@ def predictive_check(graph: CrowdGraph, track: ConfusionTrack, item_probs: Array
     """What the model expects of the answers: how often each label is given, and how often two agree about an item.
 
     Volunteers answer independently once the class is known, the model says. Where two agree more often than it
-    expects, something else makes items easy or hard, or volunteers err together.
+    expects, something else makes items easy or hard, or volunteers err together. Every item with two answers counts
+    the same: by pairs, a few items with very many answers would decide alone.
     """
     responses, n_items = graph.responses, len(graph.items)
     given = np.flatnonzero(responses.label >= 0)
@@ -136,12 +175,13 @@ def predictive_check(graph: CrowdGraph, track: ConfusionTrack, item_probs: Array
     cells = np.bincount(item.astype(np.int64) * len(graph.labels) + label, minlength=n_items * len(graph.labels))
     counts = cells.reshape(n_items, -1)
     n_pairs = counts.sum(axis=1) * (counts.sum(axis=1) - 1.0)
+    several = n_pairs > 0
     return {
         "labels": texts(graph.labels),
         "observed": numbers(counts.sum(axis=0) / len(given)),
         "expected": numbers(expected / len(given)),
-        "agreement": _share((counts * (counts - 1.0)).sum(), n_pairs.sum()),
-        "expected_agreement": _share(agreeing.sum(), n_pairs.sum()),
+        "agreement": _share(((counts * (counts - 1.0)).sum(axis=1)[several] / n_pairs[several]).sum(), several.sum()),
+        "expected_agreement": _share((agreeing[several] / n_pairs[several]).sum(), several.sum()),
     }
 
 

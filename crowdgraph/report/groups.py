@@ -25,6 +25,8 @@ def community_rows(parts: Parts) -> dict[str, Any]:
         return {
             "missing": "Communities are found in a network: graph = graph.annotate(cg.BayesianNMF().detect(network))."
         }
+    if len(found) == 1:
+        return {"missing": "No groups were found: the volunteers are one crowd."}
     known = _confusion(parts, found)
     rows = found.describe(known, kind="arrow").to_pylist()
     told = (found, parts.task_communities)
@@ -46,6 +48,8 @@ def communities_over_time(parts: Parts) -> dict[str, Any]:
             "missing": "To follow communities through time: "
             "graph = graph.annotate(cg.dynamics.over_time(graph, counts=[...]))."
         }
+    if track.n_communities.max() == 1:
+        return {"missing": "No groups were found at any time: the volunteers are one crowd."}
     times = short_times(track.clock, track.times)
     return {
         "method": track.method,
@@ -88,16 +92,16 @@ def ribbons(before: Array, after: Array) -> list[list[int]]:
 def event_words(event: CommunityEvent) -> str:
     """What happened to a community, in words."""
     who, other = f"community {event.community}", f"community {event.other}"
-    people = counted(event.volunteers, "volunteer")
+    people, n = counted(event.volunteers, "volunteer"), event.volunteers
     return {
         "born": f"{who} appears with {people}",
-        "split": f"{who} splits off {other} with {people}",
+        "split": f"{who} ({counted(event.after, 'volunteer')}) splits off {other}, from which {n:,} came",
         "returned": f"{who} returns with {people}",
         "ended": f"{who} ends; it had {people}",
-        "merged": f"{who} merges into {other} with {people}",
+        "merged": f"{who} ({counted(event.before, 'volunteer')}) merges into {other}, to which {n:,} went",
         "grew": f"{who} grows from {event.before:,} to {event.after:,}",
         "shrank": f"{who} shrinks from {event.before:,} to {event.after:,}",
-        "moved": f"{people} {'moves' if event.volunteers == 1 else 'move'} from {who} to {other}",
+        "moved": f"{people} {'moves' if n == 1 else 'move'} from {who} to {other}",
     }[event.event]
 
 

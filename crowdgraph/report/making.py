@@ -42,7 +42,12 @@ def told(value: Any) -> Any:
     """A setting as text, or as pairs of names and settings."""
     if isinstance(value, Mapping):
         return [[str(name), told(part)] for name, part in value.items()]
-    plain = isinstance(value, str | int | float | np.generic) or value is None
+    if value is None:
+        return "\u2013"
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        # Sentences follow each other, names are parted.
+        value = (" " if all(part.endswith(".") for part in value) else ", ").join(value)
+    plain = isinstance(value, str | int | float | np.generic)
     text = without_directories(str(value) if plain else repr(value))
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} ..."
 

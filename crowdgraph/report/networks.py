@@ -39,7 +39,7 @@ def _picture(parts: Parts, name: str, network: VolunteerNetwork) -> dict[str, An
     links = strongest_links(drawn, NEIGHBOURS) if len(drawn) else None
     places = _in_a_square(volunteer_places(drawn, links, "auto", SEED)) if links is not None else np.zeros((0, 2))
     own = parts.task_communities if network.method == TASKS else None
-    found = parts.communities if own is None else own
+    found = parts.groups if own is None else own if len(own) > 1 else None
     assigned, shares = membership(found, drawn.ids.tolist())
     kept = slice(MOST_LINKS)
     n_links = 0 if links is None else min(len(links.left), MOST_LINKS)
@@ -51,7 +51,7 @@ def _picture(parts: Parts, name: str, network: VolunteerNetwork) -> dict[str, An
         "x": numbers(places[:, 0]),
         "y": numbers(places[:, 1]),
         "size": numbers(_sizes(drawn), 3),
-        "noun": None if found is None else "community" if found is parts.communities else "task community",
+        "noun": None if found is None else "community" if own is None else "task community",
         "community": assigned.tolist(),
         "participation": pairs(shares),
         "links": [] if links is None else np.stack([links.left[kept], links.right[kept]], axis=1).ravel().tolist(),

@@ -25,6 +25,8 @@ MOST_CLASSES = 5
 MOST_FINDINGS = 3
 # Below this kappa the answers hardly agree.
 LEAST_KAPPA = 0.1
+# Of so many gold items that a model is sure of, it can be told whether it is rightly so.
+ENOUGH_GOLD = 30
 # Communities are shades rather than groups if starts agree by less, or their members are more mixed (1: in all alike).
 LEAST_AGREEMENT = 0.8
 MOST_MIXED = 0.5
@@ -42,12 +44,13 @@ def overview(parts: Parts, findings: Sequence[Finding], calibration: Mapping[str
     calibration
         How the fit stands against gold, as the checks tell it.
     """
-    doubt = _doubt(parts.graph, findings)
+    against_gold = None if calibration is None or "missing" in calibration else calibration
+    doubt = _doubt(parts.graph, findings, against_gold)
     return {
         "headline": headline(parts.graph),
         "cards": [{"name": name, "value": value, "note": note} for name, value, note in _cards(parts, doubt)],
         "sentences": [
-            *([] if calibration is None else [{"words": _about_gold(calibration), "section": "checks"}]),
+            *([] if against_gold is None else [{"words": _about_gold(against_gold), "section": "checks"}]),
             *({"words": words, "section": None} for words in _sentences(parts, doubt)),
             *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
         ],
@@ -55,8 +58,11 @@ def overview(parts: Parts, findings: Sequence[Finding], calibration: Mapping[str
     }
 
 
-def _doubt(graph: CrowdGraph, findings: Sequence[Finding]) -> str | None:
-    """Why a model's certainty tells little; None if the answers agree well enough."""
+def _doubt(graph: CrowdGraph, findings: Sequence[Finding], against_gold: Mapping[str, Any] | None) -> str | None:
+    """Why a model's certainty tells little; None if gold shows that it tells, or answers agree well enough."""
+    if against_gold is not None and against_gold["sure"] >= ENOUGH_GOLD:
+        share = against_gold["sure_accuracy"]
+        return None if share >= SETTLED else f"only {share:.0%} of the gold items that it is sure of are right"
     answered = graph.items.n_responses[graph.items.n_responses > 0]
     if len(answered) and np.median(answered) < 2:
         return "most items have one answer: no agreement to tell by"
@@ -104,10 +110,10 @@ def _sentences(parts: Parts, doubt: str | None) -> Iterator[str]:
     if parts.fit is not None and len(graph.items):
         yield _about_items(parts.fit, graph.gold.known, doubt)
     if parts.snapshot is not None and len(graph.volunteers):
-        yield _about_skill(parts, parts.snapshot)
+        yield _about_skill(parts, parts.snapshot, doubt)
     if parts.communities is not None:
         yield _about_communities(parts.communities)
-    if tasks is not None and tasks is not parts.communities:
+    if tasks is not None:
         yield _about_tasks(tasks)
     if track is not None and len(track) and track.n_communities.max() > 1:
         yield f"Communities over time: {track_sentence(track)}."
@@ -125,7 +131,11 @@ def _span(graph: CrowdGraph) -> str:
 def _about_gold(found: Mapping[str, Any]) -> str:
     n_items = counted(sum(found["items"]), "item")
     words = f"Against gold the most probable class is right for {found['accuracy']:.1%} of {n_items}"
-    kind = " That is somewhat kind, since skills were learned with this gold." if found["without_gold"] else ""
+    if found["hidden"]:
+        words += ", each judged while its gold was hidden"
+    kind = ""
+    if found["without_gold"] and not found["hidden"]:
+        kind = " That is somewhat kind, since skills were learned with this gold."
     if not found["sure"]:
         return f"{words}; of none is the model at least {SETTLED:.0%} sure.{kind}"
     sure = f"of the {found['sure']:,} that the model is at least {SETTLED:.0%} sure of"
@@ -148,7 +158,9 @@ def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
     return f"{words} No class is {SETTLED:.0%} probable yet for {counted(n_open, 'item')}."
 
 
-def _about_skill(parts: Parts, snapshot: ConfusionSnapshot) -> str:
+def _about_skill(parts: Parts, snapshot: ConfusionSnapshot, doubt: str | None) -> str:
+    if doubt is not None:
+        return f"How good the volunteers are is hardly known, and what is told of it is mostly the prior: {doubt}."
     accuracy = snapshot.accuracy(parts.class_probs, correct=parts.right[0])
     low, middle, high = np.quantile(accuracy, [0.1, 0.5, 0.9])
     return (

@@ -54,9 +54,14 @@ class Parts:
 
     @property
     def communities(self) -> Communities | None:
-        """The communities that give volunteers their colours: those of who behaves alike, if there are any."""
+        """The communities that give volunteers their colours: those of who behaves alike."""
         alike = [found for name, found in self.all_of(Communities).items() if not self._of_tasks(name, found)]
-        return alike[-1] if alike else self.latest(Communities)
+        return alike[-1] if alike else None
+
+    @property
+    def groups(self) -> Communities | None:
+        """The same, if there are several: one community is the whole crowd, and nobody's group."""
+        return self.communities if self.communities is not None and len(self.communities) > 1 else None
 
     @property
     def task_communities(self) -> Communities | None:

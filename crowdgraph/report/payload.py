@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from crowdgraph.core.findings import Finding, Findings
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.plot.palette import colours
@@ -21,9 +23,24 @@ __all__ = ["payload"]
 
 # Of a finding that concerns many, so many are named.
 MOST_NAMED = 20
+# The steps of a run without which a section has nothing to tell; the first that was skipped says why.
+STEPS = {
+    "items": ("model",),
+    "volunteers": ("model", "pi_similarity"),
+    "networks": ("pi_similarity",),
+    "communities": ("communities",),
+    "track": ("communities over time", "communities"),
+    "checks": ("model",),
+}
 
 
-def payload(graph: CrowdGraph, *, run: Mapping[str, Any] | None = None, progress: bool = False) -> dict[str, Any]:
+def payload(
+    graph: CrowdGraph,
+    *,
+    run: Mapping[str, Any] | None = None,
+    words: Callable[[str], str] | None = None,
+    progress: bool = False,
+) -> dict[str, Any]:
     """What the page tells, section by section; sections that something is missing for say so under ``missing``."""
     parts = Parts(graph)
     told: dict[str, Any] = {
@@ -41,10 +58,10 @@ def payload(graph: CrowdGraph, *, run: Mapping[str, Any] | None = None, progress
         "checks": model_checks,
     }
     with progress_bar("Report", shown=progress, total=len(sections) + 1, unit="sections") as bar:
-        findings = graph.diagnose()
+        findings = graph.diagnose() if words is None else _put(graph.diagnose(), words)
         bar.update()
         for name, section in sections.items():
-            told[name] = section(parts)
+            told[name] = _explained(section(parts), _why_skipped(name, run), words)
             bar.update()
     told["doctor"] = findings.to_dict(most_ids=MOST_NAMED)
     return {
@@ -52,6 +69,29 @@ def payload(graph: CrowdGraph, *, run: Mapping[str, Any] | None = None, progress
         "overview": overview(parts, findings, told["checks"].get("calibration")),
         "making": making(parts, run),
     }
+
+
+def _why_skipped(section: str, run: Mapping[str, Any] | None) -> str | None:
+    """Why the run left out what a section tells of."""
+    skipped = (run or {}).get("skipped", {})
+    return next((skipped[step] for step in STEPS.get(section, ()) if step in skipped), None)
+
+
+def _explained(section: dict[str, Any], why: str | None, words: Callable[[str], str] | None) -> dict[str, Any]:
+    """A section that, where something is missing, says why the run skipped it, or else how to get it."""
+    if "missing" not in section:
+        return section
+    how = section["missing"] if words is None else words(section["missing"])
+    return {**section, "missing": how if why is None else f"This was skipped. {why}"}
+
+
+def _put(findings: Findings, words: Callable[[str], str]) -> Findings:
+    """The findings in other words."""
+
+    def put(finding: Finding) -> Finding:
+        return replace(finding, what=words(finding.what), why=words(finding.why), advice=words(finding.advice))
+
+    return Findings(tuple(map(put, findings)), examined=findings.examined)
 
 
 def _community_colours(parts: Parts) -> list[str]:

@@ -34,7 +34,7 @@ def volunteer_rows(parts: Parts) -> dict[str, Any]:
         "total": len(graph.volunteers),
         "id": texts(graph.volunteers.ids[chosen]),
         "responses": graph.volunteers.n_responses[chosen].tolist(),
-        **_belonging(parts.communities, graph.volunteers.ids[chosen]),
+        **_belonging(parts.groups, graph.volunteers.ids[chosen]),
     }
     if snapshot is None:
         missing = "How volunteers answer is not known yet: graph = graph.annotate(cg.IBCC().fit(graph))."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -46,6 +46,7 @@ def write(
     *,
     title: str | None = None,
     run: Mapping[str, Any] | None = None,
+    words: Callable[[str], str] | None = None,
     progress: bool = False,
 ) -> None:
     """Write what is known of a crowd as a page: one HTML file that needs no network and can be sent by e-mail.
@@ -65,7 +66,10 @@ def write(
         The page's title.
     run
         How the results were made, for the page's last section: names and values such as versions, settings, seeds and
-        timings, which may be nested; under ``"commands"`` those that repeat the run.
+        timings, which may be nested; under ``"commands"`` those that repeat the run, and under ``"skipped"`` a mapping
+        from steps of `crowdgraph.analysis` that were left out to the reasons, which the sections tell.
+    words
+        Puts advice, which speaks of calls in Python, in the words of those who did not call them.
     progress
         Whether to show a progress bar.
 
@@ -82,10 +86,10 @@ def write(
     ...     "<title>My crowd</title>" in page.read_text()
     True
     """
-    _check(graph, path, title, run)
+    _check(graph, path, title, run, words)
     check_bool("progress", progress)
     with replacing(path) as part:
-        told = payload(graph, run=run, progress=progress)
+        told = payload(graph, run=run, words=words, progress=progress)
         part.write_text(page("What is known of a crowd" if title is None else title, told), encoding="utf-8")
 
 
@@ -107,7 +111,7 @@ def page(title: str, told: Mapping[str, Any]) -> str:
     return re.sub(r"\{\{ (\w+) \}\}", lambda place: filled[place[1]], _source("index.html"))
 
 
-def _check(graph: object, path: object, title: object, run: object) -> None:
+def _check(graph: object, path: object, title: object, run: object, words: object) -> None:
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"A report is written of a CrowdGraph; got a {type(graph).__name__}.")
     if not isinstance(path, str | PathLike):
@@ -116,6 +120,10 @@ def _check(graph: object, path: object, title: object, run: object) -> None:
         raise ParameterError(f"title={title!r} must be text.")
     if run is not None and not isinstance(run, Mapping):
         raise ParameterError(f"run={run!r} must be a mapping from names to values, such as {{'seed': 0}}.")
+    if isinstance(run, Mapping) and not isinstance(run.get("skipped", {}), Mapping):
+        raise ParameterError(f"run['skipped']={run['skipped']!r} must be a mapping from steps to reasons.")
+    if words is not None and not callable(words):
+        raise ParameterError(f"words={words!r} must be a function from text to text, such as str.strip.")
 
 
 def _source(name: str) -> str:

@@ -3,6 +3,7 @@
 import csv
 import errno
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
 from crowdgraph.analysis.tables import communities_table, confusion_table
 from crowdgraph.analysis.writing import check_target, whole_folder
+from crowdgraph.cli.options import as_options
 from crowdgraph.errors import ParameterError, StoreError
 
 WRITING = "crowdgraph.analysis.writing"
@@ -116,6 +118,22 @@ def test_a_network_of_tasks_where_nothing_else_is_known(tmp_path):
     graph = cg.simulate.crowd(n_volunteers=6, n_items=40, n_responses=120, seed=0).graph
     write_results(analyse(graph, model="majority_vote", detector=cg.Leiden()), tmp_path / "out")
     assert len(nx.read_graphml(tmp_path / "out" / "network.graphml")) > 2
+
+
+def test_a_page_speaks_as_its_reader_does(tmp_path):
+    graph = cg.simulate.crowd(n_volunteers=4, n_items=30, n_responses=60, gold=0.0, seed=0).graph
+    found = analyse(graph, model="majority_vote", min_responses=50)
+    page = write_results(found, tmp_path / "results", words=as_options) / "report.html"
+    text = page.read_text(encoding="utf-8")
+    told = json.loads(re.search(r'type="application/json">(.*?)</script>', text, flags=re.DOTALL)[1])
+    assert told["volunteers"]["missing"] == f"This was skipped. {found.skipped['pi_similarity']}"
+    advice = [one["advice"] for one in told["doctor"]["findings"] if one["name"] == "ruled by the prior"]
+    assert "leave them out of networks with --min-responses;" in advice[0]
+    shown, reason = dict(dict(told["making"]["run"])["skipped"]), found.skipped["task_cooccurrence"]
+    assert shown["task_cooccurrence"] == as_options(reason) != reason
+    missing = [section["missing"] for section in told.values() if isinstance(section, dict) and "missing" in section]
+    assert missing
+    assert not [words for words in missing if "graph." in words]
 
 
 def test_votes_tell_what_is_right(tmp_path):

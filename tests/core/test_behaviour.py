@@ -43,7 +43,8 @@ def test_the_groups_of_the_paper():
     [
         ([[0.95, 0.05], [0.05, 0.95]], "nearly always right"),
         ([[0.8, 0.2], [0.2, 0.8]], "nearly always right"),
-        ([[0.95, 0.05], [0.3, 0.7]], "mostly right"),
+        ([[0.75, 0.25], [0.3, 0.7]], "mostly right"),
+        ([[0.99, 0.01], [0.3, 0.7]], "nearly always right about cat, mostly right about dog"),
         ([[0.1, 0.9], [0.75, 0.25]], 'contrary: nearly always says "dog" to cat, mostly "cat" to dog'),
         ([[0.9, 0.1], [0.5, 0.5]], "nearly always right about cat, undecided about dog"),
         ([[0.9, 0.1], [0.9, 0.1]], 'says "cat" to nearly everything'),

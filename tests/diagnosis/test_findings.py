@@ -38,6 +38,21 @@ def test_the_worst_come_first(three):
     assert isinstance(three[:1], Findings)
 
 
+def test_options_are_not_broken_at_hyphens():
+    words = repr(finding(advice=f"{'word ' * 13}with --min-responses and more words that follow."))
+    assert "--min-responses" in words
+
+
+def test_one_answer_is_one():
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ["anna"], "item": ["x"], "label": ["yes"]}, classes=["no", "yes"]
+    )
+    told = [one.what for one in diagnose(graph)]
+    assert "The only answer says yes." in told
+    assert "Items were answered by 1 to 1 volunteer, with a median of 1." in told
+    assert repr(graph).startswith("CrowdGraph: 1 volunteer, 1 item, 1 response\n")
+
+
 def test_access_by_topic_name_and_severity(three):
     assert len(three.of("bots")) == 2
     assert three.of("constant answers")[0].why == "It tells nothing."

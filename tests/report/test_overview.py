@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report.pages import annotated
+from report.pages import VOTES, annotated
 
 import crowdgraph as cg
 from crowdgraph.core.findings import Finding
@@ -54,6 +54,8 @@ def test_only_all_items_are_a_hundred_percent(n_sure, shown):
 
 
 def test_settled_items_need_agreement(graph):
+    graph = graph.with_gold(None)
+    graph = graph.annotate(cg.IBCC(votes=VOTES).fit(graph))
     told = card(graph, "settled items")
     assert "no agreement" in [found.name for found in graph.diagnose()]
     assert (told["value"], told["note"]) == ("\u2013", "too little agreement to tell")
@@ -73,7 +75,32 @@ def test_settled_items_need_agreement(graph):
     ],
 )
 def test_little_agreement_is_doubted(findings, doubted):
-    assert (_doubt(crowd(), findings) is not None) == doubted
+    assert (_doubt(crowd(), findings, None) is not None) == doubted
+
+
+@pytest.mark.parametrize(
+    ("n_sure", "share", "doubt"),
+    [
+        (30, 0.9, None),
+        (30, 0.89, "only 89% of the gold items that it is sure of are right"),
+        (29, 1.0, "too little agreement to tell"),
+        (0, None, "too little agreement to tell"),
+    ],
+)
+def test_enough_gold_decides_before_agreement(n_sure, share, doubt):
+    little = [finding("no agreement", "warning", kappa=0.05)]
+    assert _doubt(crowd(), little, {"sure": n_sure, "sure_accuracy": share}) == doubt
+
+
+def test_of_lone_volunteers_nothing_is_known():
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ["anna"] * 6, "item": list("abcdef"), "label": ["yes", "no"] * 3}
+    )
+    words = " ".join(sentences(graph.annotate(cg.IBCC().fit(graph))))
+    assert (
+        "How good the volunteers are is hardly known, and what is told of it is mostly the prior: most items" in words
+    )
+    assert "are expected to be right" not in words
 
 
 def test_the_overview_begins_with_gold():
@@ -91,8 +118,50 @@ def test_the_overview_begins_with_gold():
     assert sentences(crowd(), "checks") == []
 
 
+def test_changing_volunteers_are_judged_while_gold_is_hidden():
+    # Volunteers who guess: whoever is right more often than half of the time has seen the gold.
+    rng = np.random.default_rng(0)
+    who, what = np.divmod(np.arange(4_000), 200)
+    said = np.array(["no", "yes"])[rng.integers(2, size=4_000)]
+    truth = {int(item): str(name) for item, name in enumerate(np.array(["no", "yes"])[rng.integers(2, size=200)])}
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": who, "item": what, "label": said, "time": rng.permutation(4_000)}, gold=truth
+    )
+    graph = graph.annotate(cg.DynIBCC().fit(graph))
+    found = payload(graph)["checks"]["calibration"]
+    assert (found["without_gold"], found["hidden"]) == (True, True)
+    assert sum(found["items"]) == 200
+    assert 0.4 < found["accuracy"] < 0.6
+    first = payload(graph)["overview"]["sentences"][0]["words"]
+    assert f"right for {found['accuracy']:.1%} of 200 items, each judged while its gold was hidden" in first
+    assert "kind" not in first
+
+
+@pytest.mark.parametrize("why", ["loaded", "large", "little gold"])
+def test_what_was_not_measured_is_not_told(why, graph, monkeypatch):
+    fit = graph.fit("dynibcc")
+    if why == "loaded":
+        fit = replace(fit, origin=None)
+    if why == "large":
+        monkeypatch.setattr("crowdgraph.report.checks.MOST_RESPONSES", 2_399)
+    if why == "little gold":
+        graph = graph.with_gold({item: graph.gold[item] for item in list(graph.gold)[:2]}, classes=graph.classes)
+        fit = cg.DynIBCC(votes=VOTES).fit(graph)
+    told = payload(graph.annotate(fit, name="judged"))
+    assert list(told["checks"]["calibration"]) == ["missing"]
+    words = {
+        "loaded": "a graph that was loaded",
+        "large": "over 2,399 responses",
+        "little gold": "Gold covers the class",
+    }
+    assert words[why] in told["checks"]["calibration"]["missing"]
+    # It needs gold of all classes as well.
+    assert ("crowdgraph evaluate" in told["checks"]["calibration"]["missing"]) == (why != "little gold")
+    assert not any("Against gold" in sentence["words"] for sentence in told["overview"]["sentences"])
+
+
 def test_a_model_that_is_sure_of_nothing_says_so():
-    found = {"items": [3], "accuracy": 0.5, "sure": 0, "sure_accuracy": None, "without_gold": False}
+    found = {"items": [3], "accuracy": 0.5, "sure": 0, "sure_accuracy": None, "without_gold": False, "hidden": False}
     assert _about_gold(found).endswith("of 3 items; of none is the model at least 90% sure.")
 
 
@@ -171,9 +240,20 @@ def test_task_communities_are_known_by_name_or_volunteers(graph):
         assert parts.task_communities is tasks
         assert parts.communities is alike
     only = Parts(bare.annotate(tasks, name="groups"))
-    assert only.communities is only.task_communities is tasks
-    assert payload(only.graph)["networks"]["pictures"][0]["noun"] == "community"
+    assert (only.communities, only.task_communities) == (None, tasks)
     assert Parts(bare.annotate(alike, name="alike")).task_communities is None
+
+
+def test_task_communities_are_never_told_as_those_of_behaviour(graph):
+    bare = graph.first(len(graph.responses)).annotate(graph.network("task_cooccurrence"))
+    told = payload(bare.annotate(graph.annotations["task communities"], name="task communities"))
+    assert told["networks"]["pictures"][0]["noun"] == "task community"
+    assert "missing" in told["communities"]
+    assert "community" not in told["volunteers"]
+    assert "communities" not in [one["name"] for one in told["overview"]["cards"]]
+    words = [one["words"] for one in told["overview"]["sentences"]]
+    assert sum("task communities with" in sentence for sentence in words) == 1
+    assert not any(sentence.startswith("There are") for sentence in words)
 
 
 def test_more_task_communities_than_others_have_colours():

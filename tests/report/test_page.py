@@ -307,6 +307,10 @@ def test_print_leaves_out_what_is_pressed(page):
     page.emulate_media(media="print")
     assert not page.locator("nav").is_visible()
     assert page.locator("#overview .cards").is_visible()
+    assert page.locator("#communities .group").first.is_visible()
+    assert not page.locator("#communities .group > button").first.is_visible()
+    after = "[...document.querySelectorAll('h2, h3, h4')].map((heading) => getComputedStyle(heading).breakAfter)"
+    assert set(page.evaluate(after)) == {"avoid"}
     page.emulate_media(media="screen")
 
 

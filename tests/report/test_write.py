@@ -3,6 +3,7 @@
 import json
 import re
 from importlib import import_module
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -197,20 +198,28 @@ def test_predictive_check_is_what_draws_give():
     fit = cg.IBCC().fit(graph)
     found = predictive_check(graph, fit.confusion, fit.item_probs)
     mean, responses = fit.confusion.latest().mean, graph.responses
-    expected, pairs, agree, seen = np.zeros(2), 0, 0.0, 0
+    expected, agree, seen = np.zeros(2), [], []
     for i in range(len(graph.items)):
         rows = np.flatnonzero(responses.item == i)
         chance = mean[responses.volunteer[rows]]
         expected += np.einsum("j,rjl->l", fit.item_probs[i], chance)
-        for a in range(len(rows)):
-            for b in range(len(rows)):
-                if a != b:
-                    pairs += 1
-                    agree += fit.item_probs[i] @ (chance[a] * chance[b]).sum(axis=1)
-                    seen += responses.label[rows[a]] == responses.label[rows[b]]
+        pairs = list(combinations(range(len(rows)), 2))
+        if pairs:
+            agree.append(np.mean([fit.item_probs[i] @ (chance[a] * chance[b]).sum(axis=1) for a, b in pairs]))
+            seen.append(np.mean([responses.label[rows[a]] == responses.label[rows[b]] for a, b in pairs]))
     np.testing.assert_allclose(found["expected"], expected / len(responses), atol=5e-5)
-    assert found["expected_agreement"] == pytest.approx(agree / pairs, abs=5e-5)
-    assert found["agreement"] == pytest.approx(seen / pairs, abs=5e-5)
+    assert found["expected_agreement"] == pytest.approx(np.mean(agree), abs=5e-5)
+    assert found["agreement"] == pytest.approx(np.mean(seen), abs=5e-5)
+
+
+def test_one_item_does_not_decide_how_volunteers_agree():
+    # About one item 40 volunteers disagree, about nine others two agree: nearly all pairs are about the first.
+    rows = [(who, 0, who % 2) for who in range(40)] + [(who, item, 1) for item in range(1, 10) for who in (0, 1)]
+    who, what, said = zip(*rows, strict=True)
+    graph = cg.CrowdGraph.from_responses({"volunteer": who, "item": what, "label": said}, classes=[0, 1])
+    fit = cg.IBCC().fit(graph)
+    found = predictive_check(graph, fit.confusion, fit.item_probs)
+    assert found["agreement"] == pytest.approx((9 + 380 / 780) / 10, abs=5e-5)
 
 
 def test_calibration_says_when_the_model_was_given_the_gold(graph, told):
@@ -245,6 +254,13 @@ def test_every_event_has_words(name):
     words = event_words(CommunityEvent(1, name, 2, 3, 10, 20, 1))
     assert "community 2" in words
     assert ("community 3" in words) == (name in ("split", "merged", "moved"))
+
+
+def test_events_tell_the_sizes_and_who_moved():
+    split = CommunityEvent(1, "split", 1, 0, before=0, after=79, volunteers=46)
+    assert event_words(split) == "community 1 (79 volunteers) splits off community 0, from which 46 came"
+    merged = CommunityEvent(2, "merged", 2, 0, before=1, after=0, volunteers=1)
+    assert event_words(merged) == "community 2 (1 volunteer) merges into community 0, to which 1 went"
 
 
 # Which labels are right
@@ -310,6 +326,26 @@ def test_a_bare_graph_says_what_to_do(tmp_path, columns):
     assert told["making"]["run"] is None
 
 
+def test_sections_say_why_they_were_skipped(graph, columns):
+    skipped = {"model": "No model.", "pi_similarity": "No links.", "communities": "No groups."}
+    told = payload(cg.CrowdGraph.from_responses(columns), run={"skipped": skipped})
+    why = {"items": "model", "volunteers": "model", "networks": "pi_similarity", "track": "communities"}
+    for section, step in {**why, "communities": "communities", "checks": "model"}.items():
+        assert told[section]["missing"] == f"This was skipped. {skipped[step]}"
+    # What is there is told, whatever else was skipped.
+    told = payload(graph, run={"skipped": skipped})
+    assert not any(
+        "missing" in told[section] for section in ("items", "volunteers", "networks", "communities", "track")
+    )
+
+
+def test_advice_in_other_words(columns):
+    told = payload(cg.CrowdGraph.from_responses(columns), words=lambda text: f"[{text}]" if text else text)
+    assert told["items"]["missing"].startswith("[What the items are")
+    assert all(one["what"][0] == "[" for one in told["doctor"]["findings"])
+    assert any("[" in one["words"] for one in told["overview"]["sentences"] if one["section"] == "doctor")
+
+
 def test_no_responses_at_all(tmp_path, columns):
     report.write(cg.CrowdGraph.from_responses(columns).first(0), tmp_path / "page.html")
     assert read(tmp_path / "page.html")["items"]["responses"] == [0, 0, 0]
@@ -330,13 +366,36 @@ def test_bare_confusion_without_a_fit(graph):
 
 def test_communities_of_some_volunteers(columns):
     graph = cg.CrowdGraph.from_responses(columns)
-    some = cg.Communities(ids=["bert"], participation=[[1.0]], modularity=0.0, method="by hand")
+    some = cg.Communities(ids=["bert", "cleo"], participation=np.eye(2), modularity=0.0, method="by hand")
     network = cg.VolunteerNetwork(ids=["anna", "bert"], weights=np.zeros((2, 2)), method="by hand")
     told = payload(graph.annotate(some, name="groups").annotate(network))
-    assert by_id(told["volunteers"], "community", ["anna", "bert", "cleo"]) == [-1, 0, -1]
+    assert by_id(told["volunteers"], "community", ["anna", "bert", "cleo"]) == [-1, 0, 1]
     assert told["networks"]["pictures"][0]["community"] == [-1, 0]
     assert told["networks"]["pictures"][0]["title"] == "The network by hand"
     assert told["networks"]["pictures"][0]["links"] == []
+
+
+def test_one_crowd_has_no_groups(graph):
+    bare = graph.first(len(graph.responses)).annotate(graph.network("task_cooccurrence"))
+    ids, made = graph.volunteers.ids, {"modularity": 0.0, "method": "by hand"}
+    whole = cg.Communities(ids=ids, participation=np.ones((60, 1)), **made)
+    track = cg.CommunityTrack(
+        ids=ids, times=graph.responses.time[-1:], counts=[2_400], snapshots=[whole], clock=graph.responses.clock,
+        method="by hand",
+    )  # fmt: skip
+    tasks = bare.network("task_cooccurrence").ids
+    tasks = cg.Communities(ids=tasks, participation=np.ones((len(tasks), 1)), **made)
+    told = payload(bare.annotate(tasks, name="task communities").annotate(whole, name="groups").annotate(track))
+    assert "one crowd" in told["communities"]["missing"]
+    assert "one crowd" in told["track"]["missing"]
+    assert "community" not in told["volunteers"]
+    assert told["networks"]["pictures"][0]["noun"] is None
+
+
+def test_settings_are_told_in_words(columns):
+    run = {"notes": ["One is.", "Two are."], "classes": None, "labels": ["no", "yes"], "sizes": [1, 2]}
+    told = payload(cg.CrowdGraph.from_responses(columns), run=run)["making"]["run"]
+    assert told == [["notes", "One is. Two are."], ["classes", "\u2013"], ["labels", "no, yes"], ["sizes", "[1, 2]"]]
 
 
 def test_soft_gold_is_told_as_probabilities(columns):
@@ -381,6 +440,8 @@ def test_many_classes_leave_fewer_rows(monkeypatch, graph):
         ({"path": 5}, "path=5 must name a file"),
         ({"title": 5}, "title=5 must be text"),
         ({"run": [1]}, r"run=\[1\] must be a mapping"),
+        ({"run": {"skipped": "model"}}, r"run\['skipped'\]='model' must be a mapping from steps to reasons"),
+        ({"words": "short"}, "words='short' must be a function"),
         ({"progress": "yes"}, "progress='yes' must be True or False"),
     ],
 )

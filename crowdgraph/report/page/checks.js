@@ -53,12 +53,16 @@ function calibrationPanel(found) {
     return panel(
       title,
       missing(
-        "Nothing to compare with: give gold for some items, and a model that has confusion matrices. cg.evaluation.cross_validate hides gold by turns and compares models.",
+        "Nothing to compare with: give gold for some items. With it, crowdgraph evaluate (in Python cg.evaluation.cross_validate) hides gold by turns and compares models.",
       ),
     );
-  const how = found.without_gold
-    ? "The model was given the gold and repeats it, so this is what the answers alone say of those items. The volunteers’ skill was still learned with gold, so it is somewhat kind; cg.evaluation.cross_validate is stricter."
-    : "The model did not follow this gold, so it is a fair test.";
+  if (found.missing) return panel(title, missing(found.missing));
+  const kind =
+    "The model was given the gold and repeats it, so this is what the answers alone say of those items. The volunteers’ skill was still learned with gold, so it is somewhat kind; crowdgraph evaluate, in Python cg.evaluation.cross_validate, is stricter.";
+  const hidden =
+    "The model repeats gold that it is given, so it was fitted three more times, each with a third of the gold hidden, and is judged by what it said of the hidden items.";
+  const fair = "The model did not follow this gold, so it is a fair test.";
+  const how = found.hidden ? hidden : found.without_gold ? kind : fair;
   const points = range(found.stated.length).filter((bin) => found.items[bin]);
   const most = Math.max(...found.items);
   const drawn = chart(
@@ -119,7 +123,7 @@ function predictivePanel(found) {
   if (!found)
     return panel(
       title,
-      missing("This needs a model with confusion matrices: graph = graph.annotate(cg.IBCC().fit(graph))."),
+      missing(data.volunteers.missing || "There are no answers."),
     );
   const drawn = chart("Observed and expected share of each label", 44 * found.labels.length + 24, (picture, width) => {
     const left = Math.min(10 + 7 * Math.max(...found.labels.map((label) => label.length)), width * 0.35);
@@ -152,7 +156,7 @@ function predictivePanel(found) {
         ? "More than expected: some items are easy or hard for everybody, or volunteers err together."
         : "Less than expected: the model takes volunteers for more alike than they are.";
   const pairs = known(found.agreement)
-    ? `Two answers about an item agree in ${(100 * found.agreement).toFixed(1)}% of all pairs; volunteers who answer independently would in ${(100 * found.expected_agreement).toFixed(1)}%. ${verdict}`
+    ? `Two answers about the same item agree in ${(100 * found.agreement).toFixed(1)}% of cases, on average over items. If volunteers answered independently of each other given the item’s class, as the model says, they would in ${(100 * found.expected_agreement).toFixed(1)}%. ${verdict} (The data doctor’s agreement by chance is another: that of volunteers who do not look at the item.)`
     : "No item has two answers.";
   return panel(title, el("p", {}, pairs), drawn, note("Told of the same answers that the model has seen."));
 }
@@ -163,7 +167,8 @@ function evidencePanel(found) {
     return panel(
       title,
       missing(
-        "Communities found by cg.BayesianNMF().detect(network) are compared with networks of the same making without communities.",
+        data.communities.missing ||
+          "Communities found by cg.BayesianNMF().detect(network) are compared with networks of the same making without communities.",
       ),
     );
   const verdict = found.structured ? "There are communities." : "There is no evidence for communities.";

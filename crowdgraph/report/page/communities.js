@@ -17,7 +17,7 @@ function drawCommunities() {
     if (found.others.length)
       body.append(note(`The graph also carries the communities ${found.others.join(", ")}; shown are the latest.`));
     if (!found.mean)
-      body.append(missing("How the members answer is not known: graph = graph.annotate(cg.IBCC().fit(graph))."));
+      body.append(missing(data.volunteers.missing));
     const shown = shownCommunities();
     if (shown.length < found.rows.length)
       body.append(note(`Shown are the ${MOST_COMMUNITIES} largest of ${whole(found.rows.length)} communities.`));
