@@ -83,7 +83,8 @@ def _calibration(parts: Parts) -> dict[str, Any] | None:
     # A model that was given the gold repeats it.
     if not np.allclose(probs, gold.probs[certain], atol=1e-6):
         return {"without_gold": False, "hidden": False, **_against(truth, probs)}
-    if fit.confusion is not None and fit.confusion.inference == "static":
+    # Answers alone do not tell what a model says that knows of difficulties, too.
+    if fit.confusion is not None and fit.confusion.inference == "static" and "difficulties" not in fit.diagnostics:
         alone = answers_alone(parts.graph, fit.confusion, fit.class_probs)
         return {"without_gold": True, "hidden": False, **_against(truth, alone[certain])}
     return _while_hidden(fit)

@@ -118,7 +118,8 @@ def test_the_overview_begins_with_gold():
     assert sentences(crowd(), "checks") == []
 
 
-def test_changing_volunteers_are_judged_while_gold_is_hidden():
+@pytest.mark.parametrize("model", [cg.DynIBCC(), cg.Cautious()], ids=lambda model: model.name)
+def test_models_that_are_no_products_are_judged_while_gold_is_hidden(model):
     # Volunteers who guess: whoever is right more often than half of the time has seen the gold.
     rng = np.random.default_rng(0)
     who, what = np.divmod(np.arange(4_000), 200)
@@ -127,7 +128,7 @@ def test_changing_volunteers_are_judged_while_gold_is_hidden():
     graph = cg.CrowdGraph.from_responses(
         {"volunteer": who, "item": what, "label": said, "time": rng.permutation(4_000)}, gold=truth
     )
-    graph = graph.annotate(cg.DynIBCC().fit(graph))
+    graph = graph.annotate(model.fit(graph))
     found = payload(graph)["checks"]["calibration"]
     assert (found["without_gold"], found["hidden"]) == (True, True)
     assert sum(found["items"]) == 200
