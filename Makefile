@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Python compiles modules when they are first imported, which takes less time than all of them at once.
+# Python compiles modules when they are first imported, which takes less time than all of them at once; and keeps them, also
+# where the environment says that it should not, since every process would compile them again.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo pictures paper test lint unit docs bench check-science clean
