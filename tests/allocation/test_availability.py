@@ -40,7 +40,6 @@ def as_visits(sets):
 
 
 @given(st.data(), st.integers(0, 12), st.sampled_from([0.5, 3.0, 20.0, np.inf]))
-@settings(max_examples=60)
 def test_records_are_those_of_a_loop(data, back, half_life):
     sets = drawn_visits(data.draw)
     active, absent = as_visits(sets).record(back, half_life)

@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -42,7 +42,6 @@ def enumerated(probs, confusion):
 
 
 @given(cases())
-@settings(max_examples=60)
 def test_gain_is_that_of_all_labels(case):
     found = coalition_gain(*case)
     assert found.error == 0
@@ -77,7 +76,6 @@ def enumerated_together(probs, confusion, community, chance):
 
 
 @given(cases(), st.lists(st.integers(-1, 1), min_size=4, max_size=4), st.tuples(*[st.sampled_from([0, 0.3, 1])] * 2))
-@settings(max_examples=80)
 def test_shared_errors_are_those_of_all_labels(case, community, chance):
     probs, confusion = case
     sharing = Sharing(np.array(community[: len(confusion)], dtype=np.int64), np.array(chance))
@@ -128,7 +126,6 @@ def test_those_who_err_together_tell_less():
 
 
 @given(cases(most=6), st.sampled_from([2, 3, 8, 30]))
-@settings(max_examples=60)
 def test_the_error_is_a_bound(case, most_states):
     exact, found = coalition_gain(*case), coalition_gain(*case, most_states=most_states)
     assert exact.error == 0
@@ -147,7 +144,6 @@ def test_many_volunteers_are_within_a_small_error():
 
 
 @given(cases(most=5))
-@settings(max_examples=40)
 def test_one_volunteer_more(case):
     probs, confusion = case
     if not len(confusion):
@@ -167,7 +163,6 @@ def test_one_volunteer_more(case):
 
 
 @given(cases(most=4))
-@settings(max_examples=40)
 def test_gains_rise_and_are_submodular(case):
     """With labels that are independent given the class: the more were asked, the less one more tells."""
     probs, confusion = case

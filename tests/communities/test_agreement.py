@@ -6,7 +6,7 @@ from math import log2
 import igraph
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -74,7 +74,6 @@ def covers(draw):
 
 
 @given(assignments())
-@settings(max_examples=100, deadline=None)
 def test_hard_measures_are_igraphs_and_those_of_pairs(case):
     left, right = case
     found = agreement(left, right)
@@ -93,7 +92,6 @@ def test_hard_measures_are_igraphs_and_those_of_pairs(case):
 
 
 @given(covers())
-@settings(max_examples=150, deadline=None)
 def test_the_overlapping_measure_is_its_definition(case):
     left, right = case
     found = agreement(left, right).overlapping_nmi
@@ -105,7 +103,6 @@ def test_the_overlapping_measure_is_its_definition(case):
 
 
 @given(covers(), st.randoms(use_true_random=False))
-@settings(max_examples=50, deadline=None)
 def test_numbers_and_order_do_not_matter(case, random):
     left, right = case
     volunteers = random.sample(range(len(left)), len(left))

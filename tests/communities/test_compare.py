@@ -33,7 +33,6 @@ def network(weights, ids=None):
 
 
 @given(st.integers(0, 2**32), st.integers(2, 60), st.integers(1, 6), st.integers(1, 6))
-@settings(max_examples=40, deadline=None)
 def test_measures_are_scikit_learns(seed, n, n_left, n_right):
     rng = np.random.default_rng(seed)
     left, right = rng.integers(n_left, size=n), rng.integers(n_right, size=n)

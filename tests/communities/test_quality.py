@@ -28,7 +28,6 @@ def cases(draw):
 
 
 @given(cases())
-@settings(max_examples=60, deadline=None)
 def test_modularity_and_coverage_are_those_of_networkx_and_igraph(case):
     network, assignment, _ = case
     graph, groups = network.to_networkx(), [set(np.flatnonzero(assignment == k)) for k in np.unique(assignment)]
@@ -44,7 +43,6 @@ def test_modularity_and_coverage_are_those_of_networkx_and_igraph(case):
 
 
 @given(cases())
-@settings(max_examples=150, deadline=None)
 def test_conductance_is_networkxs(case):
     network, assignment, _ = case
     graph, found = network.to_networkx(), quality.conductance(network, assignment)
@@ -58,7 +56,6 @@ def test_conductance_is_networkxs(case):
 
 
 @given(cases())
-@settings(max_examples=40, deadline=None)
 def test_soft_modularity_is_the_mean_over_drawn_memberships_of_pairs(case):
     """Two ends that draw their communities by participation are in the same one with probability u'u."""
     network, _, rng = case

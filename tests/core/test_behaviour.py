@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdgraph.core.behaviour import behaviour
@@ -107,7 +107,6 @@ def test_neither_right_nor_wrong_where_classes_are_not_labels():
 
 
 @given(matrices())
-@settings(max_examples=150, deadline=None)
 def test_there_are_words_for_everybody(case):
     rows, classes, labels = case
     told = behaviour(rows, classes=classes, labels=labels)
@@ -118,7 +117,6 @@ def test_there_are_words_for_everybody(case):
 
 
 @given(matrices(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
 def test_permuting_labels_changes_at_most_the_order_of_words(case, random):
     rows, classes, labels = case
     order = random.sample(range(len(labels)), len(labels))
@@ -130,7 +128,6 @@ def test_permuting_labels_changes_at_most_the_order_of_words(case, random):
 
 
 @given(matrices())
-@settings(max_examples=100, deadline=None)
 def test_renaming_changes_the_names_only(case):
     rows, classes, labels = case
     renamed = behaviour(
@@ -142,7 +139,6 @@ def test_renaming_changes_the_names_only(case):
 
 
 @given(matrices())
-@settings(max_examples=100, deadline=None)
 def test_what_is_said_to_everything_is_said_often(case):
     rows, classes, labels = case
     told = behaviour(rows, classes=classes, labels=labels)

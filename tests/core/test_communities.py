@@ -39,7 +39,6 @@ def communities(draw):
 
 
 @given(communities())
-@settings(max_examples=60, deadline=None)
 def test_readouts_are_what_their_definitions_say(groups):
     shares, n = groups.participation, len(groups.ids)
     for v in range(n):
@@ -59,7 +58,6 @@ def test_readouts_are_what_their_definitions_say(groups):
 
 
 @given(communities(), st.sampled_from([0.1, 0.25, 0.5, 1.0]))
-@settings(max_examples=60, deadline=None)
 def test_a_cover_holds_the_assigned_and_all_above_the_threshold(groups, threshold):
     cover = groups.cover(threshold=threshold)
     assert len(cover) == len(groups)
@@ -83,7 +81,6 @@ def test_the_order_is_by_size_then_participation_then_first_member():
 
 
 @given(communities(), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
 def test_the_order_does_not_depend_on_how_communities_are_numbered(groups, random):
     shuffled = random.sample(range(len(groups)), len(groups))
     sizes = groups.sizes[groups.order]

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
@@ -161,7 +161,6 @@ def test_an_empty_track():
     assert len(checked(empty._repr_html_()).rows) == 1
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(alphabet="<>&\"'ab\n", max_size=6), min_size=1, max_size=4), st.floats())
 def test_tables_show_any_text(words, number):
     columns = {"<w>": words, "n": [number] * len(words)}

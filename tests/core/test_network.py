@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from networkx import connected_components
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,7 +14,6 @@ from crowdgraph.errors import IdError, ParameterError, ResultError, UnknownIdErr
 
 
 @given(st.integers(0, 2**32), st.integers(1, 15), st.booleans())
-@settings(max_examples=40, deadline=None)
 def test_components_are_networkxs(seed, n, sparse):
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.12), 1)
@@ -45,7 +44,6 @@ def drawn(rng, n, share):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 14), st.integers(1, 9), st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
 def test_rewired_links_keep_both_numbers_and_stay_apart(seed, n_left, n_right, share):
     rng = np.random.default_rng(seed)
     left, right = np.nonzero(rng.random((n_left, n_right)) < share)
@@ -55,7 +53,6 @@ def test_rewired_links_keep_both_numbers_and_stay_apart(seed, n_left, n_right, s
 
 
 @given(st.integers(0, 2**32), st.integers(2, 14), st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
 def test_rewired_pairs_keep_everybodys_number(seed, n, share):
     rng = np.random.default_rng(seed)
     left, right = np.nonzero(np.triu(rng.random((n, n)) < share, 1))

@@ -30,7 +30,6 @@ def test_upper_tail_is_that_of_the_binomial(successes, trials, chance):
     assert_allclose(upper_tail(successes, trials, chance), expected, atol=1e-12)
 
 
-@settings(max_examples=50)
 @given(answered_graphs())
 def test_agreement_is_that_of_all_pairs(graph):
     answers = first_answers(graph)
@@ -122,7 +121,6 @@ def test_the_most_active_are_compared_as_far_as_affordable(monkeypatch, most):
     assert found.tolist() == sorted(ordered[:n_expected])
 
 
-@settings(max_examples=50)
 @given(answered_graphs())
 def test_parts_are_those_of_networkx(graph):
     links = nx.Graph([(("v", one.volunteer), ("i", one.item)) for one in graph.responses])
@@ -141,7 +139,6 @@ def test_parts_are_those_of_networkx(graph):
     )
 
 
-@settings(max_examples=50)
 @given(st.integers(0, 10**6))
 def test_repeats_are_those_of_a_loop(seed):
     rng = np.random.default_rng(seed)

@@ -46,7 +46,6 @@ def likeness(old, new):
 
 
 @given(sightings())
-@settings(max_examples=60)
 def test_no_other_matching_is_better(case):
     before, after = case
     found = match(before, after)

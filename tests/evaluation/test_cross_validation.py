@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
@@ -99,7 +99,6 @@ def test_probabilities_are_those_of_models_fitted_to_the_rest():
     assert [graph.classes[code] for code in found.truth] == [graph.gold[item] for item in found.items.tolist()]
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=4).filter(lambda sizes: sum(map(bool, sizes)) > 1), st.data())
 def test_folds_have_even_shares_of_every_class(sizes, data):
     truth = np.repeat(np.arange(len(sizes)), sizes)

@@ -8,7 +8,7 @@ import igraph
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import random_array
@@ -63,7 +63,6 @@ def test_networkx_reads_what_was_written(network, communities, tmp_path, suffix)
 @given(
     st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\ufffe\uffff", min_codepoint=32)), unique=True)
 )
-@settings(max_examples=40, deadline=None)
 def test_any_text_survives(tmp_path_factory, names):
     path = tmp_path_factory.mktemp("made")
     network = cg.VolunteerNetwork(ids=names, weights=np.ones((len(names),) * 2) - np.eye(len(names)), method="all")

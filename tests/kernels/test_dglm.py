@@ -112,7 +112,6 @@ def largest(found, expected):
 
 
 @pytest.mark.parametrize("mixed", [True, False])
-@settings(max_examples=50)
 @given(sequences())
 def test_states_are_those_of_the_joint_gaussian(mixed, sequence):
     for label in range(sequence[1].shape[2]):
@@ -124,7 +123,6 @@ def test_states_are_those_of_the_joint_gaussian(mixed, sequence):
             assert largest(compiled_states(label, *sequence, stage=stage, mixed=mixed), exact[stage]) < 1e-10
 
 
-@settings(max_examples=50)
 @given(sequences())
 def test_the_corrected_recursion_is_the_joint_gaussian(sequence):
     sequence = seen_by(0, *sequence)
@@ -187,7 +185,6 @@ def test_erratum_2_only_the_next_answer_would_be_heard():
 # Static IBCC is the case without noise.
 
 
-@settings(max_examples=40)
 @given(seeds, sizes, st.integers(2, 4), truths, st.booleans())
 def test_without_noise_every_step_has_the_static_counts(seed, n_classes, n_labels, kind, mixed):
     rng = np.random.default_rng(seed)
@@ -207,7 +204,6 @@ def test_without_noise_every_step_has_the_static_counts(seed, n_classes, n_label
 # The two scans.
 
 
-@settings(max_examples=40)
 @given(
     seeds,
     st.lists(st.integers(0, 25), min_size=1, max_size=6),
@@ -257,7 +253,6 @@ def test_a_busy_volunteer_is_split_by_label(monkeypatch, mixed):
         assert np.allclose(found[stage], tensor(probs, noise_scale=1.5, stage=stage), rtol=1e-10, atol=0)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.integers(0, 50) | st.integers(0, 2000), max_size=30), st.integers(1, 5), st.integers(1, 9))
 def test_every_step_is_scanned_once(counts, n_labels, n_threads):
     counts = np.array(counts, dtype=np.int64)
@@ -380,7 +375,6 @@ def is_positive(values):
     return bool(np.isfinite(values).all() and (values > 0).all())
 
 
-@settings(max_examples=40)
 @given(extremes())
 def test_extremes_stay_positive_and_finite(crowd):
     steps, prior, probs, noise_scale = crowd
@@ -393,7 +387,6 @@ def test_extremes_stay_positive_and_finite(crowd):
             assert is_positive(tensor)
 
 
-@settings(max_examples=50)
 @given(extremes())
 def test_covariances_of_extremes_are_positive(crowd):
     steps, prior, probs, noise_scale = crowd
@@ -471,7 +464,6 @@ def written_out(steps, concentration, class_logs, probs, fixed):
     return logs, found, (math.fsum(left_out), math.fsum(expected))
 
 
-@settings(max_examples=40)
 @given(seeds, st.integers(1, 20), st.integers(1, 120), sizes, st.integers(2, 4), st.integers(1, 3))
 def test_readers_are_the_one_written_out(seed, n_items, n_steps, n_classes, n_labels, n_threads):
     steps, gathered, concentration, class_logs, probs, fixed = reading(seed, n_items, n_steps, n_classes, n_labels)

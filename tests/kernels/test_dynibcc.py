@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernels.test_dglm import random_crowd
 
@@ -39,7 +39,6 @@ def made(steps, prior, probs, *, compiled=True, stage="smoothed"):
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
 def test_shuffling_keeps_every_step_with_its_volunteer(counts, seed):
     starts = torch.tensor(np.concatenate([[0], np.cumsum(counts)]))
     order = shuffled(starts, seed=seed)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
@@ -73,7 +73,6 @@ def both(responses, n_classes):
     )
 
 
-@settings(max_examples=40)
 @given(
     st.integers(0, 10**6),
     st.integers(1, 40),

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.dglm import Sequence, joint_weighted
@@ -47,7 +47,6 @@ def shares(shape, rng):
 
 
 @given(answered_graphs(), st.integers(0, 100))
-@settings(max_examples=40, deadline=None)
 def test_without_noise_every_step_is_static_ibcc(graph, seed):
     """Hard and soft gold, and items whose class is not known."""
     assume(len(graph.labels) > 1)

@@ -29,7 +29,6 @@ def random_prior(graph, seed):
     return rng.gamma(2, 1, (len(graph.classes), len(graph.labels))) + 0.1, rng.gamma(2, 1, len(graph.classes)) + 0.1
 
 
-@settings(max_examples=60)
 @given(answered_graphs(soft=False), st.integers(0, 1000), st.booleans())
 def test_bound_stays_below_the_evidence_and_never_falls(graph, seed, accelerate):
     confusion_prior, class_prior = random_prior(graph, seed)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import gammaln
@@ -51,7 +51,6 @@ def test_known_parameters_are_found(spread, n_answers):
 
 
 @given(st.integers(0, 2**32), st.integers(2, 40), st.integers(2, 5), st.sampled_from([0.3, 2.0, 15.0]))
-@settings(max_examples=60, deadline=None)
 def test_the_likelihood_is_flat_at_the_optimum_and_lower_around_it(seed, n_people, n_labels, spread):
     rng = np.random.default_rng(seed)
     alpha = spread * rng.dirichlet(np.ones(n_labels))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import issparse
@@ -34,7 +34,6 @@ def graph():
 
 
 @given(st.integers(0, 2**32), st.integers(1, 12), st.integers(1, 4), st.integers(1, 5), st.sampled_from(DISTANCES))
-@settings(max_examples=40, deadline=None)
 def test_similarities_are_as_defined(seed, n_volunteers, n_classes, n_labels, distance):
     rng = np.random.default_rng(seed)
     confusion = rng.dirichlet(np.full(n_labels, 0.3), (n_volunteers, n_classes))
@@ -225,7 +224,6 @@ def test_networks_drawn_are_made_the_same_way(graph, distance, neighbours):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 9), st.integers(1, 4), st.booleans())
-@settings(max_examples=40, deadline=None)
 def test_everybody_keeps_the_number_of_answers(seed, n_volunteers, n_labels, forgetful):
     rng = np.random.default_rng(seed)
     shape = (n_volunteers, 2, n_labels)

@@ -4,7 +4,7 @@ import datetime as dt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -49,7 +49,6 @@ rows = st.lists(
 
 
 @given(rows, st.sampled_from([None, 3.0, 40.0]), st.sampled_from([None, (1.0, 9.0), (0.5, 0.5)]))
-@settings(max_examples=60, deadline=None)
 def test_weights_are_as_defined(rows, half_life, prior):
     graph = made(rows)
     network = cg.networks.task_cooccurrence(graph, min_responses=1, half_life=half_life, prior=prior)
@@ -114,7 +113,6 @@ def test_a_half_life_without_a_unit():
 
 
 @given(rows, st.integers(0, 2**32), st.sampled_from([None, 3.0]), st.sampled_from([None, (1.0, 9.0)]))
-@settings(max_examples=60, deadline=None)
 def test_rewired_meetings_keep_what_everybody_and_every_item_has(rows, seed, half_life, prior):
     network = cg.networks.task_cooccurrence(made(rows), min_responses=1, half_life=half_life, prior=prior)
     null = network.null(seed=seed)
@@ -134,7 +132,6 @@ def test_rewired_meetings_keep_what_everybody_and_every_item_has(rows, seed, hal
 
 
 @given(rows, st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
 def test_redrawn_items_count_as_often_as_they_are_drawn(rows, seed):
     graph = made(rows)
     network = cg.networks.task_cooccurrence(graph, min_responses=1)

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from report.pages import GOOD, HOSTILE, VOTES, annotated, hostile
 
@@ -240,7 +240,6 @@ def test_no_gold_no_calibration(graph):
 
 
 @given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), min_size=1, max_size=30))
-@settings(max_examples=40, deadline=None)
 def test_ribbons_count_pairs(pairs):
     before, after = np.array(pairs).T
     found = {(source, target): n for source, target, n in ribbons(before, after)}
@@ -292,7 +291,6 @@ def test_hostile_ids_are_data(tmp_path):
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=60, deadline=None)
 def test_any_text_survives(text):
     written = page(text, {"text": text, "braces": "{{ script }}"})
     found = re.search(r'<script id="data" type="application/json">(.*?)</script>', written, flags=re.DOTALL)
