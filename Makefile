@@ -54,7 +54,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/installed-dev
-	$(BIN)/pytest -n auto -m "not science"
+	$(BIN)/pytest -n auto --dist worksteal -m "not science"
 
 docs: $(VENV)/installed-dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
