@@ -23,7 +23,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.settings import check_bool, check_seed, check_whole
 from crowdgraph.dynamics.over_time import MakeNetwork, over_time
-from crowdgraph.errors import ParameterError, TooFewError
+from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.votes import vote_codes
@@ -175,17 +175,13 @@ def _network(run: Run, maker: MakeNetwork, name: str, fit: ModelFit | None) -> V
             f"{', '.join(name for name in MODELS if 'confusion_prior' in MODELS[name].settings())}."
         )
     crowd = len(run.graph.volunteers)
-    advice = (
-        "lower min_responses" if crowd >= FEWEST_VOLUNTEERS else f"the whole crowd is {crowd:,}, and three are needed"
-    )
-    try:
-        network = maker(run.graph)
-    except TooFewError as error:
-        raise CannotError(str(error).replace("lower min_responses", advice)) from error
+    if crowd < FEWEST_VOLUNTEERS:
+        raise CannotError(f"Communities need {FEWEST_VOLUNTEERS} volunteers or more; the whole crowd is {crowd:,}.")
+    network = maker(run.graph)
     if len(network) < FEWEST_VOLUNTEERS:
         raise CannotError(
-            f"Only {len(network):,} volunteers have {network.params['min_responses']:,} answers or more, and fewer "
-            f"than {FEWEST_VOLUNTEERS} have no communities; {advice}."
+            f"Only {len(network):,} of {crowd:,} volunteers have {network.params['min_responses']:,} answers or more, "
+            f"and fewer than {FEWEST_VOLUNTEERS} have no communities; lower min_responses."
         )
     if not network.n_edges:
         raise CannotError(f"No two of {len(network):,} volunteers are linked.")

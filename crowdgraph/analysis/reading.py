@@ -190,8 +190,9 @@ class Door:
         """The graph of Parquet files, and the columns used."""
         from crowdgraph.io.parquet import parquet_columns
 
-        used = _guessed(list(parquet_columns(self.path)), self.named, self.notes, self.path)
-        return self._built(parquet_columns(self.path, columns=self._kept(list(parquet_columns(self.path)))), used)
+        header = list(parquet_columns(self.path))
+        used = _guessed(header, self.named, self.notes, self.path)
+        return self._built(parquet_columns(self.path, columns=self._kept(header)), used)
 
     def panoptes(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         """The graph of a Zooniverse export."""

@@ -12,7 +12,7 @@ from crowdgraph.core.network import Origin
 from crowdgraph.core.result import ByVolunteer
 from crowdgraph.core.rewiring import rewired
 
-__all__ = ["Meetings"]
+__all__ = ["Meetings", "times_drawn"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,12 +64,18 @@ class Meetings(ByVolunteer, Origin):
         from scipy.sparse import csr_array
 
         met = self._of(volunteers)
-        known = np.unique(met.indices)
-        times = np.zeros(met.shape[1])
-        times[known] = rng.multinomial(len(known), np.full(len(known), 1 / max(len(known), 1)))
+        times = times_drawn(met.indices, met.shape[1], rng)
         drawn = csr_array((met.data * np.sqrt(times[met.indices]), met.indices, met.indptr), shape=met.shape)
         drawn.eliminate_zeros()
         return replace(self, ids=volunteers, met=drawn)
 
     def _of(self, volunteers: Array) -> Any:
         return self.met[self.table.codes(volunteers)]
+
+
+def times_drawn(items: Array, n_items: int, rng: np.random.Generator) -> Array:
+    """How often each of all items, of shape (N,), is drawn if as many of those that were met are, with replacement."""
+    known = np.unique(items)
+    times = np.zeros(n_items)
+    times[known] = rng.multinomial(len(known), np.full(len(known), 1 / max(len(known), 1)))
+    return times

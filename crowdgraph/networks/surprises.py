@@ -10,6 +10,7 @@ import numpy as np
 from crowdgraph.core.columns import Array
 from crowdgraph.core.network import Origin
 from crowdgraph.core.result import ByVolunteer
+from crowdgraph.networks.meetings import times_drawn
 
 __all__ = ["Surprises"]
 
@@ -81,9 +82,7 @@ class Surprises(ByVolunteer, Origin):
     def redrawn(self, volunteers: Array, rng: np.random.Generator) -> Surprises:
         """The items drawn anew with replacement: one that is drawn twice counts twice, one that is not, nothing."""
         some = self._of(volunteers)
-        known = np.unique(some.item)
-        times = np.zeros(self.n_items)
-        times[known] = rng.multinomial(len(known), np.full(len(known), 1 / max(len(known), 1)))
+        times = times_drawn(some.item, self.n_items, rng)
         return replace(some, surprise=some.surprise * np.sqrt(times[some.item])[:, None])
 
     def _of(self, volunteers: Array) -> Surprises:

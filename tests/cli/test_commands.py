@@ -131,7 +131,7 @@ def test_results_are_replaced_only_when_asked(analysed, crowd, tmp_path):
 
 def test_guessed_columns_and_skipped_steps_are_said(tmp_path):
     path = tmp_path / "answers.tsv"
-    path.write_text("worker\ttask\tanswer\nanna\tx\tyes\nbert\tx\tno\nbert\ty\tno\n")
+    path.write_text("worker\ttask\tanswer\nanna\tx\tyes\nbert\tx\tno\ncleo\ty\tno\n")
     done = run("analyse", path, "--out", tmp_path / "out")
     assert done.exit_code == 0
     assert "worker for the volunteer, task for the item, answer for the label" in done.stderr
