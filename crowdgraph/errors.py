@@ -39,6 +39,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any, Literal
 
 __all__ = [
     "AlignmentError",
@@ -53,10 +54,13 @@ __all__ = [
     "ForgettingWarning",
     "GoldError",
     "GoldWarning",
+    "Hint",
     "IdError",
     "InfeasibleError",
     "InputError",
+    "Interface",
     "LabelError",
+    "Message",
     "MissingPackageError",
     "MissingValueError",
     "NoTimesWarning",
@@ -71,12 +75,105 @@ __all__ = [
 ]
 
 
-class CrowdGraphError(Exception):
-    """The root of everything crowdgraph raises."""
+Interface = Literal["python", "cli"]
+
+
+class Message(str):
+    """Text for Python users that also knows its wording for users of the command line.
+
+    It is a plain string in Python's words wherever a string is expected; `wording` gives the other form, and adding
+    text keeps both.
+
+    Parameters
+    ----------
+    python
+        The text as Python users read it.
+    cli
+        The text as users of the command line read it; the same if left out.
+
+    Examples
+    --------
+    >>> message = Message("Use missing='drop'", cli="Use --missing drop") + " to leave these rows out."
+    >>> message
+    "Use missing='drop' to leave these rows out."
+    >>> message.wording("cli")
+    'Use --missing drop to leave these rows out.'
+    """
+
+    cli: str
+
+    def __new__(cls, python: str, *, cli: str | None = None) -> Message:
+        """Return the text; without `cli`, that of a message is kept."""
+        message = super().__new__(cls, python)
+        message.cli = wording(python, "cli") if cli is None else cli
+        return message
+
+    def wording(self, interface: Interface) -> str:
+        """Return the text for one of the interfaces, as a plain string."""
+        return self.cli if interface == "cli" else str.__str__(self)
+
+    def __add__(self, other: str) -> Message:
+        return Message(f"{self}{other}", cli=self.cli + wording(other, "cli"))
+
+    def __radd__(self, other: str) -> Message:
+        return Message(f"{other}{self}", cli=wording(other, "cli") + self.cli)
+
+
+class Hint(Message):
+    """What to do about a problem: a sentence for Python users and one for users of the command line.
+
+    Errors, warnings and findings carry hints; whoever shows them chooses the interface.
+
+    Examples
+    --------
+    >>> error = TooFewError("No volunteer has 50 answers.",
+    ...                     hint=Hint("Lower min_responses.", cli="Lower --min-responses."))
+    >>> str(error)
+    'No volunteer has 50 answers. Lower min_responses.'
+    >>> error.message.wording("cli")
+    'No volunteer has 50 answers. Lower --min-responses.'
+    """
+
+
+def wording(text: str, interface: Interface) -> str:
+    """Return a text in the words of an interface; a plain string reads the same everywhere."""
+    return text.wording(interface) if isinstance(text, Message) else text
+
+
+class _WithMessage(Exception):  # noqa: N818 - warnings are derived from it, too
+    """An error or warning with a message for either interface.
+
+    Parameters
+    ----------
+    text
+        What was wrong, what was got and what was expected.
+    hint
+        What to do about it.
+    parameter
+        The argument with which the text begins, as ``name=value``; the command line shows it as an option.
+    """
+
+    message: Message
+
+    def __init__(self, text: str = "", *more: Any, hint: str | None = None, parameter: str | None = None) -> None:
+        super().__init__(text, *more)
+        message = Message(text)
+        if parameter is not None and message.startswith(f"{parameter}="):
+            message = Message(message, cli=_option(parameter) + message.cli.removeprefix(parameter))
+        self.message = message if hint is None else message + " " + hint
 
     def __str__(self) -> str:
         # KeyError would show the repr of its message.
-        return str(self.args[0]) if self.args else ""
+        return str(self.message)
+
+
+def _option(parameter: str) -> str:
+    """Return the option of the command line that sets a parameter."""
+    return f"--{parameter.removeprefix('n_').replace('_', '-')}"
+
+
+class CrowdGraphError(_WithMessage):
+    """The root of everything crowdgraph raises."""
 
 
 class InputError(CrowdGraphError, ValueError):
@@ -151,7 +248,7 @@ class MissingPackageError(CrowdGraphError, ImportError):
     """An optional package is needed."""
 
 
-class CrowdGraphWarning(UserWarning):
+class CrowdGraphWarning(_WithMessage, UserWarning):
     """The root of everything crowdgraph warns about."""
 
 
@@ -201,13 +298,14 @@ def one_of(name: str, value: object, allowed: Sequence[str]) -> None:
     """Raise unless `value` is one of the allowed words."""
     if value not in allowed:
         raise ParameterError(
-            f"{name}={value!r} is not a choice; use one of {shown(allowed, most=20)}.{suggestion(value, allowed)}"
+            f"{name}={value!r} is not a choice; use one of {shown(allowed, most=20)}.{suggestion(value, allowed)}",
+            parameter=name,
         )
 
 
-def warn(message: str, category: type[CrowdGraphWarning]) -> None:
+def warn(text: str, category: type[CrowdGraphWarning], *, hint: str | None = None) -> None:
     """Warn, pointing at the line outside crowdgraph that led here."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "crowdgraph":
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(category(text, hint=hint), stacklevel=level)

@@ -71,7 +71,7 @@ def test_names_and_docstrings(name):
 
 def test_every_error_is_in_the_drawn_tree():
     drawn = cg.errors.__doc__
-    for name in cg.errors.__all__:
+    for name in sorted(set(cg.errors.__all__) - {"Hint", "Interface", "Message"}):
         error = getattr(cg.errors, name)
         assert issubclass(error, cg.errors.CrowdGraphError | cg.errors.CrowdGraphWarning)
         assert name in drawn

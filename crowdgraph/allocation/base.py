@@ -29,7 +29,7 @@ from crowdgraph.core.columns import Array
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import check_same_ids
-from crowdgraph.core.settings import check_seed, check_whole
+from crowdgraph.core.settings import check_integer, check_seed
 from crowdgraph.errors import ParameterError, ResultError
 
 __all__ = ["Pair", "Policy", "Round"]
@@ -131,7 +131,7 @@ class Policy(ABC):
             For policies that draw: the same seed gives the same assignment.
         """
         beliefs = believed(graph, fit)
-        check_whole("budget", budget, least=0)
+        check_integer("budget", budget, minimum=0)
         check_seed(seed)
         if not isinstance(worth, Worth):
             raise ParameterError(f"worth= takes a Worth; got a {type(worth).__name__}.")

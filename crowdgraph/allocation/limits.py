@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import InfeasibleError, ParameterError, shown
 
@@ -66,10 +66,10 @@ def capacities(graph: CrowdGraph, people: Array, *, capacity: Count, load: Count
 
 def _counts(graph: CrowdGraph, count: Count, name: str) -> Array:
     if not isinstance(count, Mapping):
-        check_whole(name, count, least=0)
+        check_integer(name, count, minimum=0)
         return np.full(len(graph.volunteers), int(count))
     for one in count.values():
-        check_whole(name, one, least=0)
+        check_integer(name, one, minimum=0)
     given = np.zeros(len(graph.volunteers), dtype=np.int64)
     given[graph.volunteers.table.codes(list(count))] = list(count.values())
     return given

@@ -24,7 +24,7 @@ from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_seed, check_whole
+from crowdgraph.core.settings import check_integer, check_seed
 from crowdgraph.core.tables import ResponseTable
 from crowdgraph.errors import GoldError, InfeasibleError, ParameterError
 from crowdgraph.evaluation.curves import calibration_error
@@ -213,10 +213,10 @@ class Pace:
     capacity: int | None
 
     def __post_init__(self) -> None:
-        check_whole("budget", self.budget, least=0)
-        check_whole("update_every", self.update_every)
+        check_integer("budget", self.budget, minimum=0)
+        check_integer("update_every", self.update_every)
         if self.capacity is not None:
-            check_whole("capacity", self.capacity)
+            check_integer("capacity", self.capacity)
 
     def most(self, n_volunteers: int) -> int:
         """How many questions a volunteer may be asked until the next update."""

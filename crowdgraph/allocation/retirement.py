@@ -15,7 +15,7 @@ from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.result import probability_array
-from crowdgraph.core.settings import check_seed, check_whole, is_number
+from crowdgraph.core.settings import check_integer, check_seed, is_number
 from crowdgraph.errors import GoldError, ParameterError
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
@@ -174,7 +174,7 @@ def calibrated_retirement(
     True
     """
     _check_settings(graph, model, error, confidence)
-    check_whole("folds", folds, least=2)
+    check_integer("folds", folds, minimum=2)
     check_seed(seed)
     items = _certain_gold(graph, folds)
     ends = update_ends(graph, updates)
@@ -205,7 +205,7 @@ class Paths(NamedTuple):
 
 def update_ends(graph: CrowdGraph, updates: int) -> list[int]:
     """After how many responses each update comes, so that each brings as many answers, or one more or less."""
-    check_whole("updates", updates)
+    check_integer("updates", updates)
     answered = np.flatnonzero(graph.responses.label >= 0)
     if len(answered) < updates:
         raise ParameterError(

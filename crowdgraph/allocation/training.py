@@ -14,7 +14,7 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 from crowdgraph.core.training import TrainingPlan
 
 __all__ = ["training_candidates"]
@@ -67,7 +67,7 @@ def training_candidates(
     >>> training_candidates(graph)
     TrainingPlan(30 volunteers would gain, 30 of them have teachers; at most 0.314 nats more for each label)
     """
-    check_whole("n_teachers", n_teachers, least=0)
+    check_integer("n_teachers", n_teachers, minimum=0)
     beliefs = believed(graph, fit)
     groups = found_communities(graph, communities, network="pi_similarity")
     told = _told(graph, beliefs, groups)

@@ -17,7 +17,7 @@ from crowdgraph.core.assignment import Assignment
 from crowdgraph.core.columns import Array
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 from crowdgraph.errors import ParameterError
 
 __all__ = ["TotalValue", "cost", "information_gain", "information_gain_bounds", "learning_gain", "total_value"]
@@ -111,7 +111,7 @@ def information_gain_bounds(
     most_states
         How many posteriors are kept apart; more are slower and nearer.
     """
-    check_whole("most_states", most_states, least=2)
+    check_integer("most_states", most_states, minimum=2)
     worth = Worth(shared_errors=shared_errors, specialisation=specialisation)
     members, place = _members(graph, coalition), _place(graph, item)
     view = outlook(graph, believed(graph, fit), worth, volunteers=members, items=place)

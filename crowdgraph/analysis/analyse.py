@@ -21,7 +21,7 @@ from crowdgraph.core.findings import Findings
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.settings import check_bool, check_seed, check_whole
+from crowdgraph.core.settings import check_bool, check_integer, check_seed
 from crowdgraph.dynamics.over_time import MakeNetwork, over_time
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Model
@@ -141,9 +141,9 @@ def _check(
         raise ParameterError(f"model= takes a model, or the name of one, such as 'ibcc'; got {model!r}.")
     if not isinstance(detector, Detector):
         raise ParameterError(f"detector= takes a detector, such as BayesianNMF(); got {detector!r}.")
-    check_whole("snapshots", snapshots, least=0)
-    check_whole("min_responses", min_responses)
-    check_whole("most_volunteers", most_volunteers, least=FEWEST_VOLUNTEERS)
+    check_integer("snapshots", snapshots, minimum=0)
+    check_integer("min_responses", min_responses)
+    check_integer("most_volunteers", most_volunteers, minimum=FEWEST_VOLUNTEERS)
     check_seed(seed)
     check_bool("progress", progress)
 

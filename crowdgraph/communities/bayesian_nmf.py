@@ -19,7 +19,7 @@ from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
+from crowdgraph.core.settings import check_bool, check_integer, check_positive, is_number
 from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError
 
 __all__ = ["BayesianNMF"]
@@ -106,11 +106,11 @@ class BayesianNMF(Detector):
     def __post_init__(self) -> None:
         object.__setattr__(self, "device", str(self.device))
         if self.max_communities is not None:
-            check_whole("max_communities", self.max_communities)
+            check_integer("max_communities", self.max_communities)
         for name in ("shape", "rate", "tol"):
             check_positive(name, getattr(self, name))
         for name in ("restarts", "max_iter"):
-            check_whole(name, getattr(self, name))
+            check_integer(name, getattr(self, name))
         for name in ("symmetric", "published"):
             check_bool(name, getattr(self, name))
         if self.shape < 1:
@@ -119,7 +119,7 @@ class BayesianNMF(Detector):
             value = getattr(self, name)
             if value != "auto" and not (is_number(value) and 0 < value < np.inf):
                 raise ParameterError(f"{name}={value!r} must be a number above zero, or 'auto'.")
-        check_whole("nulls", self.nulls, least=0)
+        check_integer("nulls", self.nulls, minimum=0)
         if self.nulls in (1, 2):
             raise ParameterError(f"nulls={self.nulls!r} are too few to compare with; give 3 or more, or 0 for none.")
         if self.published and self.symmetric:

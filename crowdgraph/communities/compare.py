@@ -14,7 +14,7 @@ from crowdgraph.core.columns import Array, Sealed, sealed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.settings import check_seed, check_whole
+from crowdgraph.core.settings import check_integer, check_seed
 from crowdgraph.errors import AlignmentError, ParameterError
 
 __all__ = ["NetworkComparison", "compare_networks"]
@@ -120,7 +120,7 @@ def compare_networks(
     >>> print(compare_networks(alike, together, seed=0).verdict)
     shared items tell 1% about behaviour, 3% by chance: no more than chance (p = 0.69)
     """
-    check_whole("n_permutations", n_permutations)
+    check_integer("n_permutations", n_permutations)
     check_seed(seed)
     rng = np.random.default_rng(seed)
     groups = [

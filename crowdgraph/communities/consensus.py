@@ -13,7 +13,7 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_seed, check_whole
+from crowdgraph.core.settings import check_integer, check_seed
 from crowdgraph.errors import ParameterError
 
 __all__ = ["Consensus", "consensus"]
@@ -91,7 +91,7 @@ def consensus(
     >>> sure.stability.mean()
     np.float64(1.0)
     """
-    check_whole("draws", draws)
+    check_integer("draws", draws)
     check_seed(seed)
     rng = np.random.default_rng(seed)
     detector = BayesianNMF() if detector is None else detector

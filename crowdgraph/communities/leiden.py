@@ -10,7 +10,7 @@ import numpy as np
 from crowdgraph.communities.base import Detector, Found
 from crowdgraph.core.draws import drawing
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.settings import check_positive, check_whole
+from crowdgraph.core.settings import check_integer, check_positive
 
 __all__ = ["Leiden"]
 
@@ -45,7 +45,7 @@ class Leiden(Detector):
 
     def __post_init__(self) -> None:
         check_positive("resolution", self.resolution)
-        check_whole("restarts", self.restarts)
+        check_integer("restarts", self.restarts)
 
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:  # noqa: ARG002 - quick
         graph = network.to_igraph()

@@ -5,31 +5,48 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from crowdgraph.core.columns import Array, plain, sealed
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.evidence import Evidence
+from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import (
     ByVolunteer,
     Result,
+    check_ids,
     check_known_ids,
     parameters,
     real_array,
     unique_ids,
 )
 from crowdgraph.core.settings import check_bool, is_number
-from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, ResultError, shown
+from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["COVER_THRESHOLD", "Communities", "covered", "largest_first", "main_community"]
+__all__ = ["COVER_THRESHOLD", "Communities", "Membership", "covered", "largest_first", "main_community"]
 
 # The participation from which on a volunteer is a member, where volunteers may be members of several communities.
 COVER_THRESHOLD = 0.25
+
+
+class Membership(NamedTuple):
+    """To which communities each of V volunteers belongs.
+
+    Attributes
+    ----------
+    assignment
+        The community in which each volunteer participates most, of shape (V,); -1 for those of none.
+    participation
+        How much each volunteer belongs to each community, of shape (V, K); zero for those of none.
+    """
+
+    assignment: Array
+    participation: Array
 
 
 def main_community(participation: Array) -> Array:
@@ -164,12 +181,39 @@ class Communities(ByVolunteer, Result):
         """The community in which each volunteer participates most, of shape (V,); -1 for nobody's."""
         return sealed(main_community(self.participation))
 
+    def on(self, subject: CrowdGraph | VolunteerNetwork) -> Membership:
+        """Return to which communities all volunteers of a graph or a network belong.
+
+        Of a graph, volunteers whom the communities do not know belong to none: their assignment is -1, their
+        participation zero. Of a network, the communities must know all.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses({"volunteer": ["anna", "bert"], "item": [1, 1], "label": ["a", "b"]})
+        >>> groups = Communities(ids=["bert"], participation=[[0.2, 0.8]], modularity=0.0, method="by hand")
+        >>> groups.on(graph).assignment
+        array([-1,  1])
+        """
+        if isinstance(subject, VolunteerNetwork):
+            check_ids(
+                subject.ids,
+                self.table,
+                lacking="The communities lack {} of the network's volunteers",
+                hint="Detect them in this network, or take network.subnetwork(communities.ids).",
+            )
+            codes = self.table.codes(subject.ids)
+            return Membership(self.assignment[codes], self.participation[codes])
+        self.check_fits(subject)
+        codes = subject.volunteers.codes(self.ids)
+        assignment = np.full(len(subject.volunteers), -1)
+        participation = np.zeros((len(subject.volunteers), len(self)))
+        assignment[codes], participation[codes] = self.assignment, self.participation
+        return Membership(assignment, participation)
+
     def assigned(self, graph: CrowdGraph) -> Array:
         """The community of each volunteer of a graph, of shape (V,), as codes; -1 for those of none."""
-        self.check_fits(graph)
-        found = np.full(len(graph.volunteers), -1)
-        found[graph.volunteers.table.codes(self.ids.tolist())] = self.assignment
-        return found
+        return self.on(graph).assignment
 
     @property
     def sizes(self) -> Array:
@@ -295,12 +339,12 @@ class Communities(ByVolunteer, Result):
             raise ParameterError(
                 f"Expected a ConfusionSnapshot, such as fit.confusion.latest(); got a {type(known).__name__}."
             )
-        strangers = [name for name in self.ids[self.assignment >= 0].tolist() if name not in known.table]
-        if strangers:
-            raise AlignmentError(
-                f"The snapshot lacks {len(strangers):,} of the volunteers who belong to communities "
-                f"({shown(strangers, most=3)}). Take it from a fit of the same graph."
-            )
+        check_ids(
+            self.ids[self.assignment >= 0],
+            known.table,
+            lacking="The snapshot lacks {} of the volunteers who belong to communities",
+            hint="Take it from a fit of the same graph.",
+        )
         return known
 
     def describe(self, snapshot: ConfusionSnapshot | None = None, *, kind: str = "pandas") -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 
 import numpy as np
 
+from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.columns import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
 from crowdgraph.core.communities import Communities
@@ -20,9 +21,10 @@ from crowdgraph.core.gold import Gold
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result
+from crowdgraph.core.settings import check_instance, check_integer
 from crowdgraph.core.story import class_sentence, html_story, text_story
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
-from crowdgraph.errors import ColumnError, GoldError, NotAnnotatedError, ParameterError, shown, suggestion
+from crowdgraph.errors import ColumnError, GoldError, Hint, NotAnnotatedError, ParameterError, shown, suggestion
 
 __all__ = ["CrowdGraph"]
 
@@ -30,6 +32,12 @@ Duplicates = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop", "keep"]
 TableName = Literal["responses", "volunteers", "items", "gold"]
 ResultType = TypeVar("ResultType", bound=Result)
+
+FIT_A_MODEL = Hint(
+    "Fit a model with confusion matrices: graph = graph.annotate(IBCC().fit(graph)), or DynIBCC() where volunteers "
+    "change.",
+    cli="Use a model with confusion matrices: --model ibcc, or --model dynibcc where volunteers change.",
+)
 
 
 class CrowdGraph:
@@ -174,6 +182,11 @@ class CrowdGraph:
     def responses(self) -> Responses:
         """The responses in order of time."""
         return Responses(self, self._responses)
+
+    @cached_property
+    def answers(self) -> Answers:
+        """The responses that are answers; items that were shown but not answered are left out."""
+        return Answers(self._responses, n_volunteers=len(self._volunteers), n_items=len(self._items))
 
     # Build
 
@@ -339,31 +352,29 @@ class CrowdGraph:
         Experienced volunteers answered at least `min_per_class` different gold items of each class. Kept are the items
         that at least `min_experienced` of them answered, and all volunteers who answered those items.
         """
-        for name, least in (("min_per_class", min_per_class), ("min_experienced", min_experienced)):
-            if not isinstance(least, int | np.integer) or least < 0:
-                raise ParameterError(f"{name}={least!r} must be a whole number from 0 up.")
+        check_integer("min_per_class", min_per_class, minimum=0)
+        check_integer("min_experienced", min_experienced, minimum=0)
         if (np.bincount(self.gold.codes + 1, minlength=len(self.classes) + 1)[1:] == 0).any() and min_per_class:
             raise ParameterError(
-                f"Experienced volunteers have seen gold items of every class, but {class_sentence(self)}. Add gold, or "
-                "leave out classes that do not occur with graph.with_gold(graph.gold, classes=[...])."
+                f"Experienced volunteers have seen gold items of every class, but {class_sentence(self)}.",
+                hint=Hint(
+                    "Add gold, or leave out classes that do not occur with graph.with_gold(graph.gold, classes=[...]).",
+                    cli="Add gold, or leave out classes that do not occur with --class NAME.",
+                ),
             )
-        responses = self._responses
-        new = ~responses.is_repeat & (responses.label >= 0)
-        true_class = self.gold.codes[responses.item]
-        seen = new & (true_class >= 0)
-        n_classes, n_volunteers = len(self.classes), len(self.volunteers)
-        pairs = responses.volunteer[seen].astype(np.int64) * n_classes + true_class[seen]
+        answers, n_classes, n_volunteers = self.answers.first, len(self.classes), len(self.volunteers)
+        true_class = self.gold.codes[answers.item]
+        on_gold = true_class >= 0
+        pairs = answers.volunteer[on_gold].astype(np.int64) * n_classes + true_class[on_gold]
         examples = np.bincount(pairs, minlength=n_volunteers * n_classes).reshape(n_volunteers, n_classes)
         experienced = np.asarray((examples >= min_per_class).all(axis=1))
-        by_experienced = new & experienced[responses.volunteer]
-        n_experienced: Array = np.bincount(responses.item[by_experienced], minlength=len(self.items))
-        wanted = np.asarray(n_experienced >= min_experienced)
+        wanted = answers.where(experienced[answers.volunteer]).n_by_item >= min_experienced
         if not wanted.any():
             raise ParameterError(
                 f"No item was answered by {min_experienced} volunteers with {min_per_class} gold examples of each "
                 f"class ({np.count_nonzero(experienced):,} volunteers have that many); lower one of the two."
             )
-        return self._induced(wanted[responses.item], {"item": wanted})
+        return self._induced(wanted[self._responses.item], {"item": wanted})
 
     def with_gold(self, gold: Any, *, classes: Iterable[Hashable] | None = None) -> CrowdGraph:
         """The same graph with other gold (as in `from_responses`), or with none at all for ``gold=None``.
@@ -430,6 +441,51 @@ class CrowdGraph:
     def community_track(self, name: str | None = None) -> CommunityTrack:
         """The communities over time carried under a name, or the latest ones."""
         return self._annotation(name, CommunityTrack, lacking="communities over time")
+
+    def resolve_fit(self, fit: ModelFit | str | None = None, *, needs: Literal["confusion"] | None = None) -> ModelFit:
+        """Return the fit that an argument ``fit=`` means, made for this graph's nodes.
+
+        Parameters
+        ----------
+        fit
+            A fit, the name of one that the graph carries, or None for the latest.
+        needs
+            ``"confusion"`` where the fit must have confusion matrices.
+        """
+        try:
+            resolved = self.fit(fit) if fit is None or isinstance(fit, str) else fit
+        except NotAnnotatedError as error:
+            raise NotAnnotatedError(error.message, hint=FIT_A_MODEL) from error
+        check_instance("fit", resolved, ModelFit, expected="a fit or the name of one")
+        resolved.check_nodes(self)
+        if needs == "confusion" and resolved.confusion is None:
+            raise NotAnnotatedError(f"The model {resolved.model!r} has no confusion matrices.", hint=FIT_A_MODEL)
+        return resolved
+
+    def resolve_communities(
+        self, communities: Communities | str | None = None, *, network: str = "pi_similarity"
+    ) -> Communities:
+        """Return the communities that an argument ``communities=`` means, all of them of this graph's volunteers.
+
+        Parameters
+        ----------
+        communities
+            Communities, the name of some that the graph carries, or None for the latest.
+        network
+            The kind of network to detect some in, for the error where there are none.
+        """
+        try:
+            resolved = (
+                self.communities(communities) if communities is None or isinstance(communities, str) else communities
+            )
+        except NotAnnotatedError as error:
+            raise NotAnnotatedError(
+                error.message,
+                hint=f"Find some: graph = graph.annotate(BayesianNMF().detect(networks.{network}(graph))).",
+            ) from error
+        check_instance("communities", resolved, Communities, expected="Communities or the name of some")
+        resolved.check_fits(self)
+        return resolved
 
     def _annotation(self, name: str | None, kind: type[ResultType], *, lacking: str) -> ResultType:
         for key, result in reversed(list(self.annotations.items())):
@@ -556,10 +612,14 @@ class CrowdGraph:
 
     @cached_property
     def _rows_by_volunteer(self) -> Grouping:
+        if self.answers.are_all_responses:
+            return self.answers.by_volunteer
         return grouped(self.responses.volunteer, len(self.volunteers))
 
     @cached_property
     def _rows_by_item(self) -> Grouping:
+        if self.answers.are_all_responses:
+            return self.answers.by_item
         return grouped(self.responses.item, len(self.items))
 
     def _rows_by(self, kind: NodeKind) -> Grouping:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core.columns import Array, FrozenMapping, Sealed, frozen, id_array, same_values
+from crowdgraph.core.frame import Tabular
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import AlignmentError, IdError, ResultError, shown
+from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError, shown
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ByVolunteer", "Result"]
 
 
-class Result(Sealed, ABC):
+class Result(Sealed, Tabular, ABC):
     """A result of a model, network or detector, ready to annotate a graph.
 
     Results are frozen dataclasses that check their arrays on construction.
@@ -105,9 +106,9 @@ def check_same_ids(result: str, ids: Array, table: NodeTable) -> None:
     """Raise unless a result's ids are the graph's, in the graph's order."""
     if same_values(ids, table.ids):
         return
-    strangers = [node_id for node_id in ids.tolist() if node_id not in table]
-    if strangers:
-        why = f"{len(strangers):,} of its {table.kind}s are not in the graph ({shown(strangers, most=3)})"
+    unknown = missing_ids(ids, table)
+    if unknown:
+        why = f"{len(unknown):,} of its {table.kind}s are not in the graph ({shown(unknown, most=3)})"
     elif len(ids) < len(table):
         why = f"it covers {len(ids):,} of the graph's {len(table):,} {table.kind}s"
     else:
@@ -115,14 +116,45 @@ def check_same_ids(result: str, ids: Array, table: NodeTable) -> None:
     raise AlignmentError(f"{result} was made for another graph: {why}. Fit it on this graph, then annotate.")
 
 
+def check_ids(
+    ids: Iterable[Hashable], table: NodeTable, *, lacking: str, hint: str, error: type[CrowdGraphError] = AlignmentError
+) -> None:
+    """Raise unless all ids are in a table.
+
+    Parameters
+    ----------
+    ids
+        The ids that are needed.
+    table
+        The table that should have them.
+    lacking
+        The beginning of the sentence with ``{}`` for how many are lacking, such as ``"The communities lack {} of the
+        network's volunteers"``.
+    hint
+        What to do about it.
+    error
+        The error to raise.
+    """
+    if ids is table.ids:
+        return
+    unknown = missing_ids(ids, table)
+    if unknown:
+        raise error(f"{lacking.format(f'{len(unknown):,}')} ({shown(unknown, most=3)}).", hint=hint)
+
+
+def missing_ids(ids: Iterable[Hashable], table: NodeTable) -> list[Hashable]:
+    """Return the ids that a table does not have."""
+    return [node_id for node_id in (ids.tolist() if isinstance(ids, np.ndarray) else ids) if node_id not in table]
+
+
 def check_known_ids(result: str, ids: Array, table: NodeTable) -> None:
     """Raise unless a result's ids are among the graph's."""
-    strangers = [] if ids is table.ids else [node_id for node_id in ids.tolist() if node_id not in table]
-    if strangers:
-        raise AlignmentError(
-            f"{result} was made for another graph: {len(strangers):,} of its {table.kind}s are not in this one "
-            f"({shown(strangers, most=3)}). Make it from this graph, then annotate."
-        )
+    check_ids(
+        ids,
+        table,
+        lacking=f"{result} was made for another graph: {{}} of its {table.kind}s are not in this one",
+        hint="Make it from this graph, then annotate.",
+    )
 
 
 def check_same_values(result: str, what: str, got: Sequence[Hashable], expected: Sequence[Hashable]) -> None:

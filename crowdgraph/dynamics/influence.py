@@ -15,7 +15,7 @@ from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.influence import leave_out
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_seed, check_whole
+from crowdgraph.core.settings import check_integer, check_seed
 from crowdgraph.dynamics.over_time import Fits, Following, MakeNetwork, check_parts
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Model
@@ -102,7 +102,7 @@ def influence(
     """
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"Influence is that of items in a CrowdGraph; got a {type(graph).__name__}.")
-    check_whole("controls", controls, least=0)
+    check_integer("controls", controls, minimum=0)
     check_seed(seed)
     check_parts(network, model, detector)
     chosen = np.unique(graph.items.codes(list(items)))

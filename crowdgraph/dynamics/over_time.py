@@ -20,7 +20,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_seed, check_whole
+from crowdgraph.core.settings import check_bool, check_integer, check_seed
 from crowdgraph.dynamics.matching import Sighting, match, sighted
 from crowdgraph.errors import ParameterError, TooFewError
 from crowdgraph.models.base import Model
@@ -95,7 +95,7 @@ def over_time(
     """
     for name, value in (("hindsight", hindsight), ("compare_starts", compare_starts)):
         check_bool(name, value)
-    check_whole("restarts", restarts, least=0)
+    check_integer("restarts", restarts, minimum=0)
     check_seed(seed)
     check_parts(network, model, detector)
     views = _views(graph, counts, times)

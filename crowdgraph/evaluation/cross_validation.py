@@ -14,7 +14,7 @@ from crowdgraph.core.columns import Array
 from crowdgraph.core.evaluation import SCORES, CrossValidation, defined_mean
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 from crowdgraph.errors import GoldError, ParameterError, shown
 from crowdgraph.evaluation.curves import (
     FALSE_POSITIVE_RATE,
@@ -95,8 +95,8 @@ def cross_validate(
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"Cross validation is of a CrowdGraph; got a {type(graph).__name__}.")
     named = _named(models)
-    check_whole("folds", folds, least=2)
-    check_whole("n_bins", n_bins)
+    check_integer("folds", folds, minimum=2)
+    check_integer("n_bins", n_bins)
     hidden = _dealt(graph, folds, seed)
     probs = np.zeros((len(named), len(hidden.items), len(graph.classes)))
     seconds = np.zeros((len(named), folds))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from os import PathLike, fspath
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -15,6 +15,7 @@ from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
 from crowdgraph.core.clock import UNITS, Clock, zone_info
 from crowdgraph.core.columns import Array, cell_text, is_null, listed, object_array, plain, sealed
+from crowdgraph.core.frame import Coded, Columns, Timed
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, one_of, shown
 
 __all__ = [
@@ -40,27 +41,6 @@ OWN_IDS, CROWD_KIT_IDS = ("volunteer", "item"), ("worker", "task")
 
 # A column at a door: Arrow data, or a list of Python objects that Arrow might change on the way.
 Column: TypeAlias = "pa.ChunkedArray | list[Any]"
-
-
-class Coded(NamedTuple):
-    """A column as codes into its distinct values; -1 is null."""
-
-    codes: Array
-    values: Array
-
-    def decoded(self) -> Array:
-        """The values themselves, None for null."""
-        if (self.codes >= 0).all():
-            return self.values[self.codes]
-        values = self.values.astype(object)
-        return np.append(values, [None])[self.codes]
-
-
-class Timed(NamedTuple):
-    """A column of times and what they are."""
-
-    times: Array
-    clock: Clock
 
 
 class LazyColumns(Mapping[str, Column]):
@@ -217,7 +197,7 @@ def _object_attribute(values: list[Any]) -> Array:
     return object_array(value if isinstance(value, Hashable) else deepcopy(value) for value in found)
 
 
-def native_frame(columns: Mapping[str, Array | Coded | Timed], *, kind: str) -> Any:
+def native_frame(columns: Columns, *, kind: str) -> Any:
     """A pandas, polars or pyarrow table of the columns, or a text for reading."""
     one_of("kind", kind, KINDS)
     if kind == "text":

@@ -12,7 +12,7 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_positive, check_whole
+from crowdgraph.core.settings import check_bool, check_integer, check_positive
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Answers, Job, Model, Outcome
 from crowdgraph.models.ibcc import IBCC
@@ -84,7 +84,7 @@ class Cautious(Model):
                 f"communities= takes the Communities that a detector finds; got a {type(self.communities).__name__}."
             )
         check_bool("difficulty", self.difficulty)
-        check_whole("max_iter", self.max_iter, least=2)
+        check_integer("max_iter", self.max_iter, minimum=2)
         check_positive("tol", self.tol)
 
     def prepare(self, graph: CrowdGraph) -> None:

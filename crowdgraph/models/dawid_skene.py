@@ -10,7 +10,7 @@ import numpy as np
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
+from crowdgraph.core.settings import check_bool, check_integer, check_positive, is_number
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.tallies import vote_outcome
@@ -63,7 +63,7 @@ class DawidSkene(Model):
 
     def __post_init__(self) -> None:
         check_mapping("votes", self.votes)
-        check_whole("max_iter", self.max_iter, least=2)
+        check_integer("max_iter", self.max_iter, minimum=2)
         check_positive("tol", self.tol)
         check_bool("accelerate", self.accelerate)
         if not is_number(self.smoothing) or not 0 <= self.smoothing <= 1e8:

@@ -13,7 +13,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_positive, check_whole, is_number
+from crowdgraph.core.settings import check_bool, check_integer, check_positive, is_number
 from crowdgraph.errors import ForgettingWarning, InputError, NoTimesWarning, ParameterError, TimeError, one_of, warn
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.ibcc import IBCC
@@ -136,7 +136,7 @@ class DynIBCC(Model):
         if self.repeat_span is not None:
             check_positive("repeat_span", self.repeat_span)
         check_bool("published", self.published)
-        check_whole("max_iter", self.max_iter, least=1)
+        check_integer("max_iter", self.max_iter, minimum=1)
         check_positive("tol", self.tol)
         one_of("dtype", self.dtype, ("float64", "float32"))
 

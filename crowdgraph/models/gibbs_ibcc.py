@@ -14,7 +14,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_positive, check_whole
+from crowdgraph.core.settings import check_integer, check_positive
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.draws import check_memory, let_go, posterior_draws, together
 from crowdgraph.models.priors import (
@@ -102,7 +102,7 @@ class GibbsIBCC(Model):
         check_mapping("votes", self.votes)
         object.__setattr__(self, "class_prior", checked_class_prior(self.class_prior))
         for name, least in (("chains", 1), ("burn_in", 1), ("max_draws", 20), ("stop_for", 1), ("keep_draws", 0)):
-            check_whole(name, getattr(self, name), least=least)
+            check_integer(name, getattr(self, name), minimum=least)
         check_positive("stop_change", self.stop_change)
         check_positive("r_hat", self.r_hat)
 

@@ -14,7 +14,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_positive, check_whole
+from crowdgraph.core.settings import check_bool, check_integer, check_positive
 from crowdgraph.errors import ParameterError, one_of
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.priors import (
@@ -121,8 +121,8 @@ class IBCC(Model):
         check_mapping("votes", self.votes)
         for name in ("learn_prior", "compare_starts", "accelerate"):
             check_bool(name, getattr(self, name))
-        check_whole("restarts", self.restarts, least=0)
-        check_whole("max_iter", self.max_iter, least=2)
+        check_integer("restarts", self.restarts, minimum=0)
+        check_integer("max_iter", self.max_iter, minimum=2)
         check_positive("tol", self.tol)
         one_of("dtype", self.dtype, ("float64", "float32"))
 

@@ -9,7 +9,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 from crowdgraph.errors import NotAnnotatedError, ParameterError
 from crowdgraph.networks.surprises import Surprises
 from crowdgraph.networks.volunteers import experienced, last_answers
@@ -60,7 +60,7 @@ def error_correlation(
     Communities(leiden: 2 of sizes 20, 20; modularity 0.357)
     """
     chosen = experienced(graph, min_responses)
-    check_whole("min_common", min_common)
+    check_integer("min_common", min_common)
     origin = _surprises(graph, *_believed(graph, fit), chosen.codes, min_common=int(min_common))
     return VolunteerNetwork(
         ids=origin.ids,

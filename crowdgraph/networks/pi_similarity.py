@@ -13,7 +13,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 from crowdgraph.errors import NotAnnotatedError, ParameterError, one_of
 from crowdgraph.networks.behaviour import Behaviour
 from crowdgraph.networks.volunteers import experienced
@@ -72,7 +72,7 @@ def pi_similarity(
     one_of("distance", distance, ("bhattacharyya", "hellinger"))
     chosen = experienced(graph, min_responses, at)
     if neighbours is not None:
-        check_whole("neighbours", neighbours)
+        check_integer("neighbours", neighbours)
     track, prior = _believed(graph, fit)
     latest = track.latest() if at is None else track.at(at)
     ids = graph.volunteers.ids[chosen.codes]

@@ -9,7 +9,7 @@ import numpy as np
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 from crowdgraph.errors import ParameterError, TooFewError
 
 __all__ = ["Experienced", "LastAnswers", "experienced", "last_answers"]
@@ -34,7 +34,7 @@ def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None)
     """The volunteers with at least so many answers until a moment."""
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"A network is made from a CrowdGraph; got a {type(graph).__name__}.")
-    check_whole("min_responses", min_responses, least=0)
+    check_integer("min_responses", min_responses, minimum=0)
     responses = graph.responses
     counted = responses.label >= 0
     if at is not None:

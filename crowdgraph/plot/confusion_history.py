@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from crowdgraph.core.columns import Array, value_tuple
 from crowdgraph.core.confusion import ConfusionHistory
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 from crowdgraph.errors import ParameterError, one_of, shown
 from crowdgraph.plot.axes import check_kind, own_axes
 from crowdgraph.plot.over_time import band, counted, horizontal_axis, legend, short_times, thinned, thinned_steps
@@ -93,7 +93,7 @@ def confusion_history(
                 else "the volunteer gave no responses."
             )
         )
-    check_whole("markers", markers, least=0)
+    check_integer("markers", markers, minimum=0)
     one_of("against", against, ("time", "responses"))
     if len(history.labels) == 3 and labels is None:
         ax = _triangle(history, ax=ax, markers=int(markers))

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.settings import check_seed, check_whole
+from crowdgraph.core.settings import check_integer, check_seed
 from crowdgraph.errors import AlignmentError, ParameterError
 from crowdgraph.plot.axes import check_kind, own_axes
 from crowdgraph.plot.layout import Links, strongest_links, volunteer_places
@@ -94,7 +94,7 @@ def network(
     ['0: 20 volunteers', '1: 20 volunteers', '2: 20 volunteers']
     """
     check_kind(network, VolunteerNetwork, "crowdgraph.networks.pi_similarity(graph)")
-    check_whole("neighbours", neighbours)
+    check_integer("neighbours", neighbours)
     check_seed(seed)
     if not len(network):
         raise ParameterError(f"The network {network.method!r} has no volunteers, so there is nothing to draw.")

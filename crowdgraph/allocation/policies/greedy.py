@@ -11,7 +11,7 @@ from crowdgraph.allocation.base import Pair, Policy, Round
 from crowdgraph.allocation.gain import Knowledge
 from crowdgraph.allocation.policies.queue import Queue
 from crowdgraph.core.columns import Array
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 
 __all__ = ["GreedyValue"]
 
@@ -40,7 +40,7 @@ class GreedyValue(Policy):
 
     def __post_init__(self) -> None:
         if self.per_item is not None:
-            check_whole("per_item", self.per_item)
+            check_integer("per_item", self.per_item)
 
     def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
         return Volunteers(task, task.first_values(), per_item=self.per_item).pairs()

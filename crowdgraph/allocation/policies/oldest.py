@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdgraph.allocation.base import Pair, Policy, Round
 from crowdgraph.allocation.policies.in_turn import in_turn
-from crowdgraph.core.settings import check_whole
+from crowdgraph.core.settings import check_integer
 
 __all__ = ["OldestFirst"]
 
@@ -31,7 +31,7 @@ class OldestFirst(Policy):
     name: ClassVar[str] = "oldest first"
 
     def __post_init__(self) -> None:
-        check_whole("enough", self.enough)
+        check_integer("enough", self.enough)
 
     def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:
         responses = task.graph.responses

@@ -1,0 +1,133 @@
+"""Answers: the responses of a graph in which somebody said something."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+
+import numpy as np
+
+from crowdgraph.core.columns import Array, Grouping, Sealed, grouped, sealed
+from crowdgraph.core.tables import ResponseTable
+
+__all__ = ["Answers"]
+
+
+class Answers(Sealed):
+    """The responses that are answers, in order of time; items that were only shown are left out.
+
+    ``graph.answers`` holds all of a graph's. `first`, `last` and `where` give fewer of them. Columns keep the compact
+    types of the graph's codes, so cast them before arithmetic that could overflow.
+
+    Parameters
+    ----------
+    responses
+        The responses of a graph.
+    n_volunteers, n_items
+        How many nodes the graph has.
+    rows
+        Which of the responses are meant, as rising row numbers; all that are answers if left out.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.CrowdGraph.from_responses(
+    ...     {"volunteer": ["anna", "bert", "anna"], "item": ["x", "x", "y"], "label": [1, None, 0]}, missing="keep")
+    >>> len(graph.answers), graph.answers.rows, graph.answers.n_by_item
+    (2, array([0, 2]), array([1, 1]))
+    """
+
+    def __init__(self, responses: ResponseTable, *, n_volunteers: int, n_items: int, rows: Array | None = None) -> None:
+        self._responses = responses
+        self._n_volunteers, self._n_items = n_volunteers, n_items
+        if rows is None:
+            answered = responses.label >= 0
+            # None stays for all responses, whose columns are shared instead of copied.
+            rows = None if answered.all() else np.flatnonzero(answered)
+        self._rows = None if rows is None else sealed(rows)
+
+    def __len__(self) -> int:
+        return len(self._responses) if self._rows is None else len(self._rows)
+
+    @property
+    def are_all_responses(self) -> bool:
+        """Whether every response of the graph is among them."""
+        return self._rows is None
+
+    @cached_property
+    def rows(self) -> Array:
+        """The row of each answer among the graph's responses, of shape (A,), rising."""
+        return sealed(np.arange(len(self))) if self._rows is None else self._rows
+
+    @cached_property
+    def volunteer(self) -> Array:
+        """Codes of the volunteers, of shape (A,)."""
+        return self.of_responses(self._responses.volunteer)
+
+    @cached_property
+    def item(self) -> Array:
+        """Codes of the items, of shape (A,)."""
+        return self.of_responses(self._responses.item)
+
+    @cached_property
+    def label(self) -> Array:
+        """Codes of the labels, of shape (A,)."""
+        return self.of_responses(self._responses.label)
+
+    @cached_property
+    def time(self) -> Array:
+        """Sorted times, of shape (A,)."""
+        return self.of_responses(self._responses.time)
+
+    def of_responses(self, column: Array) -> Array:
+        """Return the answers' part of a column that has a value, or row, for each response; shared if that is all."""
+        return column if self._rows is None else sealed(column[self._rows])
+
+    @cached_property
+    def by_volunteer(self) -> Grouping:
+        """The answers gathered by volunteer: ``answers.by_volunteer.rows(v)`` are positions among the answers."""
+        return grouped(self.volunteer, self._n_volunteers)
+
+    @cached_property
+    def by_item(self) -> Grouping:
+        """The answers gathered by item, as `by_volunteer`."""
+        return grouped(self.item, self._n_items)
+
+    @cached_property
+    def n_by_volunteer(self) -> Array:
+        """How many answers each volunteer gave, of shape (V,)."""
+        return sealed(np.bincount(self.volunteer, minlength=self._n_volunteers))
+
+    @cached_property
+    def n_by_item(self) -> Array:
+        """How many answers each item has, of shape (N,)."""
+        return sealed(np.bincount(self.item, minlength=self._n_items))
+
+    @cached_property
+    def first(self) -> Answers:
+        """The first answer of each volunteer to each item."""
+        return self.where(~self._repeats_neighbour(earlier=True))
+
+    @cached_property
+    def last(self) -> Answers:
+        """The last answer of each volunteer to each item."""
+        return self.where(~self._repeats_neighbour(earlier=False))
+
+    def where(self, mask: Array) -> Answers:
+        """Return the answers for which a mask of shape (A,) holds."""
+        if mask.all():
+            return copy(self)  # not itself, which would hold a reference to itself as its own `first`
+        rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
+        return Answers(self._responses, n_volunteers=self._n_volunteers, n_items=self._n_items, rows=rows)
+
+    def _repeats_neighbour(self, *, earlier: bool) -> Array:
+        """Return which answers have an earlier, or else a later, one of the same volunteer to the same item."""
+        pairs = self.volunteer.astype(np.int64) << 32 | self.item
+        order = np.argsort(pairs, kind="stable")
+        same = pairs[order[1:]] == pairs[order[:-1]]
+        repeats = np.zeros(len(pairs), dtype=bool)
+        repeats[order[1:] if earlier else order[:-1]] = same
+        return repeats
+
+    def __repr__(self) -> str:
+        return f"Answers: {len(self):,} of {len(self._responses):,} responses"

@@ -1,0 +1,59 @@
+"""Messages with hints, in the words of Python and of the command line."""
+
+import copy
+import pickle
+import warnings
+
+import pytest
+
+from crowdgraph import errors
+from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning, GoldWarning, Hint, Message, warn, wording
+
+KINDS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, CrowdGraphError | CrowdGraphWarning)
+]
+HINT = Hint("Lower min_responses.", cli="Lower --min-responses.")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_and_warnings_carry_their_hints(kind):
+    problem = kind("n_items=1 is too few.", hint=HINT, parameter="n_items")
+    for one in (problem, pickle.loads(pickle.dumps(problem)), copy.copy(problem)):  # noqa: S301
+        assert type(one) is kind
+        assert str(one) == one.message == "n_items=1 is too few. Lower min_responses."
+        assert one.message.wording("python") == str(one)
+        assert one.message.wording("cli") == "--items=1 is too few. Lower --min-responses."
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_messages_may_come_without_a_hint(kind):
+    assert (str(kind()), str(kind("Wrong."))) == ("", "Wrong.")
+    assert kind("Wrong.", hint="Mend it.").message.wording("cli") == "Wrong. Mend it."
+
+
+def test_messages_are_text_and_keep_both_forms_when_text_is_added():
+    message = "So: " + HINT + " (And 3 more.)"
+    assert message == "So: Lower min_responses. (And 3 more.)"
+    assert message.wording("cli") == "So: Lower --min-responses. (And 3 more.)"
+    assert (HINT + HINT).cli == "Lower --min-responses.Lower --min-responses."
+    assert Message(HINT).cli == HINT.cli
+    assert type(str(HINT)) is type(f"{HINT}") is str
+    assert pickle.loads(pickle.dumps(HINT)).cli == HINT.cli  # noqa: S301
+    assert wording("plain", "cli") == "plain"
+
+
+def test_an_error_can_go_on_with_the_message_of_another():
+    first = GoldWarning("No gold.", hint=HINT)
+    assert CrowdGraphError(first.message, hint="Stop.").message.cli == "No gold. Lower --min-responses. Stop."
+
+
+def test_warnings_show_the_python_form():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn("Few gold.", GoldWarning, hint=HINT)
+    assert str(caught[0].message) == "Few gold. Lower min_responses."
+    assert caught[0].category is GoldWarning
+    assert caught[0].filename == __file__
+    assert caught[0].message.message.wording("cli") == "Few gold. Lower --min-responses."
