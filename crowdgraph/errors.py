@@ -280,7 +280,7 @@ class ConvergenceWarning(CrowdGraphWarning):
     """A fit stopped before it settled."""
 
 
-def shown(values: Iterable[object], *, most: int = 5) -> str:
+def quote(values: Iterable[object], *, most: int = 5) -> str:
     """The first few values as text, for messages: ``'a', 'b', 'c' and 4 more``."""
     listed = list(values)
     text = ", ".join(repr(value) for value in listed[:most])
@@ -294,11 +294,11 @@ def suggestion(wrong: object, known: Sequence[object]) -> str:
     return f" Did you mean {names[close[0]]!r}?" if close else ""
 
 
-def one_of(name: str, value: object, allowed: Sequence[str]) -> None:
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     """Raise unless `value` is one of the allowed words."""
     if value not in allowed:
         raise ParameterError(
-            f"{name}={value!r} is not a choice; use one of {shown(allowed, most=20)}.{suggestion(value, allowed)}",
+            f"{name}={value!r} is not a choice; use one of {quote(allowed, most=20)}.{suggestion(value, allowed)}",
             parameter=name,
         )
 

@@ -144,7 +144,7 @@ def _retiring(
     graph: CrowdGraph, rule: Retirement, model: Model, ends: list[int], seed: int, *, progress: bool
 ) -> Outcome:
     """What would have come out had a rule retired items."""
-    with progress_bar("counterfactual", shown=progress, total=2 * len(ends), unit="fits") as bar:
+    with progress_bar("counterfactual", visible=progress, total=2 * len(ends), unit="fits") as bar:
         fit, _, _ = _walked(graph, None, model, ends, seed, bar.update)
         other, gone, retired_at = _walked(graph, rule, model, ends, seed, bar.update)
     reason = f"with retirement at {rule.threshold:.8g}"

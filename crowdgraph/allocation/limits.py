@@ -10,7 +10,7 @@ from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import check_integer
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import InfeasibleError, ParameterError, shown
+from crowdgraph.errors import InfeasibleError, ParameterError, quote
 
 __all__ = ["Count", "answered", "capacities", "check_named", "infeasible", "open_items", "some_codes"]
 
@@ -81,12 +81,12 @@ def check_named(ids: Array, may: Array, capacity: Array) -> None:
     kind = ParameterError if may[:, capacity > 0].any() else InfeasibleError
     if full.any():
         raise kind(
-            f"volunteers= names {shown(ids[full].tolist(), most=3)}, who may not be asked more: capacity or load leave "
+            f"volunteers= names {quote(ids[full].tolist(), most=3)}, who may not be asked more: capacity or load leave "
             "nothing. Leave them out, or raise capacity= or load=."
         )
     if idle.any() and len(may):
         raise kind(
-            f"volunteers= names {shown(ids[idle].tolist(), most=3)}, who are not available for any of the items: they "
+            f"volunteers= names {quote(ids[idle].tolist(), most=3)}, who are not available for any of the items: they "
             "have answered them, or available= leaves them out. Leave them out, or name other items."
         )
 

@@ -286,7 +286,7 @@ def _led(
     figures: list[tuple[float, ...]] = []
     settled, spent = Settled(rules.retirement, facts), 0.0
     fit, name = None, rules.policy.name
-    with progress_bar(f"Campaign, {name}", shown=progress, total=pace.budget, unit="responses") as bar:
+    with progress_bar(f"Campaign, {name}", visible=progress, total=pace.budget, unit="responses") as bar:
         asked = source.first(rng)[: pace.budget]
         while asked:
             rows += [(volunteer, item, source.answer(volunteer, item)) for volunteer, item in asked]

@@ -181,7 +181,7 @@ def calibrated_retirement(
     rng = np.random.default_rng(seed)
     part = rng.permutation(np.arange(len(items)) % folds)
     paths = Paths(*np.zeros((2, len(ends), len(items))))
-    with progress_bar("retirement", shown=progress, total=folds * len(ends), unit="fits") as bar:
+    with progress_bar("retirement", visible=progress, total=folds * len(ends), unit="fits") as bar:
         for fold in range(folds):
             here = part == fold
             held = _followed(graph, model, items[here], ends, drawn_seed(rng), bar.update)

@@ -9,7 +9,7 @@ import numpy as np
 from crowdgraph.allocation.beliefs import believed
 from crowdgraph.allocation.gain import Sharing
 from crowdgraph.allocation.groups import found_communities
-from crowdgraph.core.columns import Array, Sealed, frozen
+from crowdgraph.core.columns import Array, Sealed, read_only
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -54,11 +54,11 @@ class SharedErrors(Sealed):
     n_pairs: Array
 
     def __post_init__(self) -> None:
-        chance = frozen(np.asarray(self.chance, dtype=np.float64))
+        chance = read_only(np.asarray(self.chance, dtype=np.float64))
         if chance.shape != (len(self.communities),) or not ((chance >= 0) & (chance <= 1)).all():
             raise ResultError(f"{len(self.communities)} communities need as many chances from 0 to 1; got {chance}.")
         object.__setattr__(self, "chance", chance)
-        object.__setattr__(self, "n_pairs", frozen(self.n_pairs))
+        object.__setattr__(self, "n_pairs", read_only(self.n_pairs))
 
     def sharing(self, graph: CrowdGraph) -> Sharing:
         """Who shares with whom, for the volunteers of a graph."""

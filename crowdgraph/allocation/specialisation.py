@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdgraph.allocation.beliefs import believed, expected
 from crowdgraph.allocation.groups import found_communities
-from crowdgraph.core.columns import Array, Sealed, frozen
+from crowdgraph.core.columns import Array, Sealed, read_only
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -42,7 +42,7 @@ class Specialisation(Sealed):
 
     def __post_init__(self) -> None:
         for name in ("volunteers", "items", "kind", "confusion"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless this is about the volunteers, items, classes and labels of a graph."""

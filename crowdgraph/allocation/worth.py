@@ -16,7 +16,7 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import is_number
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ParameterError, shown
+from crowdgraph.errors import ParameterError, quote
 
 __all__ = ["Amount", "Training", "Worth", "amounts", "training_effect"]
 
@@ -122,7 +122,7 @@ def amounts(amount: Amount, table: NodeTable, name: str) -> Array:
     lacking = table.ids[np.isnan(found)].tolist()
     if lacking:
         raise ParameterError(
-            f"{name}= names {len(amount):,} {table.kind}s and lacks {shown(lacking, most=3)}; give a number for each, "
+            f"{name}= names {len(amount):,} {table.kind}s and lacks {quote(lacking, most=3)}; give a number for each, "
             "or one for all."
         )
     return found

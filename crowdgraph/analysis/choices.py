@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdgraph.core.columns import FrozenMapping
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import one_of, shown
+from crowdgraph.errors import check_choice, quote
 from crowdgraph.models import (
     IBCC,
     Cautious,
@@ -67,7 +67,7 @@ def named_model(
     >>> named_model("ibcc").name
     'ibcc'
     """
-    one_of("model", name, tuple(MODELS))
+    check_choice("model", name, tuple(MODELS))
     return _voting(MODELS[name], graph, votes)
 
 
@@ -111,7 +111,7 @@ def told_votes(graph: CrowdGraph, votes: Mapping[Hashable, Hashable | None] | No
     """A sentence on which class each label speaks for, as guessed from gold; None stands for a guess that failed."""
     if votes is None:
         return (
-            f"The labels {shown(graph.labels)} are not the classes {shown(graph.classes)}, and gold does not tell "
+            f"The labels {quote(graph.labels)} are not the classes {quote(graph.classes)}, and gold does not tell "
             "which class each of them speaks for; say it with votes={...}."
         )
     told = ", ".join(f"{label} for {'none' if name is None else name}" for label, name in votes.items())

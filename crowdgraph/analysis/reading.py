@@ -22,8 +22,8 @@ from crowdgraph.errors import (
     MissingValueError,
     ParameterError,
     TimeError,
-    one_of,
-    shown,
+    check_choice,
+    quote,
 )
 
 __all__ = ["KINDS", "Reading", "read", "saved_in"]
@@ -133,7 +133,7 @@ def read(
     named = {role: name for role, name in (columns or {}).items() if name is not None}
     _check_roles(named)
     if kind is not None:
-        one_of("kind", kind, KINDS)
+        check_choice("kind", kind, KINDS)
     kind = kind or _kind(path, delimiter, encoding)
     door = Door(path, gold, named, delimiter, encoding, task, options, notes)
     try:
@@ -255,7 +255,7 @@ class Door:
         label = _found(header, (used["label"], *GOLD_NAMES, *NAMES["label"]))
         if item is None:
             raise ColumnError(
-                f"{fspath(self.gold)!r} has no column for the item among {shown(header, most=12)}; call it "
+                f"{fspath(self.gold)!r} has no column for the item among {quote(header, most=12)}; call it "
                 f"{used['item']!r}, as in the responses."
             )
         if label is None:
@@ -277,8 +277,8 @@ class Door:
         item = (used or OWN)["item"]
         named = list(self._gold(used or OWN)[item].slice(0, 3).to_pylist())
         raise GoldError(
-            f"None of the {graph.gold.n_unmatched:,} items in {fspath(self.gold)!r} ({shown(named)}, ...) has a "
-            f"response in {fspath(self.path)!r} ({shown(graph.items.ids[:3].tolist())}, ...). Give the gold of these "
+            f"None of the {graph.gold.n_unmatched:,} items in {fspath(self.gold)!r} ({quote(named)}, ...) has a "
+            f"response in {fspath(self.path)!r} ({quote(graph.items.ids[:3].tolist())}, ...). Give the gold of these "
             "items, with their ids written alike, or none."
         )
 
@@ -300,7 +300,7 @@ def _guessed(header: list[str], named: Mapping[str, str], notes: list[str], path
     """The column of each role: as named, or guessed from usual names."""
     absent = [name for role, name in named.items() if name not in header and (role, name) != ("time", "")]
     if absent:
-        raise ColumnError(f"{fspath(path)!r} has no column {absent[0]!r}; it has {shown(header, most=12)}.")
+        raise ColumnError(f"{fspath(path)!r} has no column {absent[0]!r}; it has {quote(header, most=12)}.")
     used = dict(named)
     for role, words in NAMES.items():
         found = None if role in used else _found([name for name in header if name not in used.values()], words)
@@ -312,7 +312,7 @@ def _guessed(header: list[str], named: Mapping[str, str], notes: list[str], path
     if lacking:
         headless = "" if used else " If these are a response, add a header line above, such as: volunteer,item,label"
         raise ColumnError(
-            f"No column of {fspath(path)!r} looks like the {lacking[0]}; it has {shown(header, most=12)}. Name it with "
+            f"No column of {fspath(path)!r} looks like the {lacking[0]}; it has {quote(header, most=12)}. Name it with "
             f"{lacking[0]}='COLUMN'.{headless}"
         )
     guessed = [f"{name} for the {role}" for role, name in used.items() if role not in named and role != name]
@@ -365,7 +365,7 @@ def _is_a_page(path: Path) -> str:
 def _check_roles(named: Mapping[str, str]) -> None:
     strange = [role for role in named if role not in NAMES]
     if strange:
-        raise ParameterError(f"columns= names {shown(strange)}; the columns are {shown(NAMES)}.")
+        raise ParameterError(f"columns= names {quote(strange)}; the columns are {quote(NAMES)}.")
 
 
 def _kind(path: Any, delimiter: Any, encoding: str) -> str:

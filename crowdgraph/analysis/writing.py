@@ -20,7 +20,7 @@ from crowdgraph.analysis.tables import communities_table, confusion_table, items
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ParameterError, StoreError, shown
+from crowdgraph.errors import ParameterError, StoreError, quote
 from crowdgraph.io.files import reason
 
 __all__ = ["RECORD", "check_target", "whole_folder", "write_results"]
@@ -158,7 +158,7 @@ def _check_ours(target: Path, name: str) -> None:
         raise StoreError(f"{name} does not hold results of crowdgraph, so it is not replaced; name another.") from error
     others = sorted(set(_files(target)) - known)
     if others:
-        raise StoreError(f"{name} also holds {shown(others, most=3)}, which would be lost; move them, or name another.")
+        raise StoreError(f"{name} also holds {quote(others, most=3)}, which would be lost; move them, or name another.")
 
 
 def _files(folder: Path) -> list[str]:

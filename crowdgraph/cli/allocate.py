@@ -65,7 +65,7 @@ def allocate(
     import pyarrow as pa
 
     from crowdgraph.allocation import GreedyValue, MostUncertain, OldestFirst, OptimalMatching, RandomPolicy
-    from crowdgraph.errors import one_of
+    from crowdgraph.errors import check_choice
 
     policies: dict[str, type[Policy]] = {
         "greedy": GreedyValue,
@@ -74,7 +74,7 @@ def allocate(
         "oldest": OldestFirst,
         "random": RandomPolicy,
     }
-    one_of("policy", policy, tuple(policies))
+    check_choice("policy", policy, tuple(policies))
     if out is not None:
         check_file(out, (".csv", ".csv.gz", ".parquet"))
         check_new(out, force=force)

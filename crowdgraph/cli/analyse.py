@@ -48,9 +48,9 @@ def analyse(
     from crowdgraph.analysis import analyse as whole_analysis
     from crowdgraph.analysis.choices import MODELS
     from crowdgraph.analysis.writing import check_target
-    from crowdgraph.errors import one_of
+    from crowdgraph.errors import check_choice
 
-    one_of("model", model, tuple(MODELS))
+    check_choice("model", model, tuple(MODELS))
     name = source.responses.name.split(".")[0]
     out = Path(f"{name or 'crowd'}-results") if out is None else out
     check_target(out, force=force)

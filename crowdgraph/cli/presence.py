@@ -45,7 +45,7 @@ def active_since(graph: CrowdGraph, moment: str) -> list[Hashable]:
     _check_times(graph, "--active-since")
     there = np.unique(graph.window(_moment(graph, moment), None).responses.volunteer)
     if not len(there):
-        last = graph.responses.clock.shown(graph.responses.time[-1:])[0]
+        last = graph.responses.clock.to_python(graph.responses.time[-1:])[0]
         raise InfeasibleError(
             f"Nobody has answered since {moment}; the last response is of {last}. Give an earlier --active-since."
         )

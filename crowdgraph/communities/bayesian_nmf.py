@@ -145,7 +145,7 @@ class BayesianNMF(Detector):
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:
         similar = is_similarity(network)
         k = self._most(len(network), FEW if similar else MANY)
-        with progress_bar("Bayesian NMF", shown=progress, unit="starts") as bar:
+        with progress_bar("Bayesian NMF", visible=progress, unit="starts") as bar:
             run = Run(self, k, np.random.default_rng(seed), bar)
             sample = run.sample(network) if similar and not self.published else network
             tuned = run.tuned(sample)

@@ -98,7 +98,7 @@ def consensus(
     reference = detector.detect(network, seed=drawn_seed(rng), progress=progress)
     quick = detector.again(reference)
     found = np.zeros((draws, *reference.participation.shape))
-    with progress_bar("Consensus", shown=progress, total=draws, unit="draws") as bar:
+    with progress_bar("Consensus", visible=progress, total=draws, unit="draws") as bar:
         for place in range(draws):
             drawn = network if network.origin is None else network.redrawn(seed=drawn_seed(rng))
             found[place] = _told(quick.detect(drawn, seed=drawn_seed(rng)), reference)

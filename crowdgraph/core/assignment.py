@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, frozen, id_array, sealed
+from crowdgraph.core.columns import Array, Sealed, id_array, read_only, sealed
 from crowdgraph.core.result import real_array
 from crowdgraph.errors import ResultError
 
@@ -53,7 +53,7 @@ class Assignment(Sealed):
         if len(set(zip(volunteers.tolist(), items.tolist(), strict=True))) < len(volunteers):
             raise ResultError("An assignment asks somebody twice about the same item.")
         for name, value in (("volunteers", volunteers), ("items", items)):
-            object.__setattr__(self, name, frozen(value))
+            object.__setattr__(self, name, read_only(value))
         for name in ("gain", "learning", "cost", "chance"):
             checked = real_array(name, getattr(self, name), shape=(len(volunteers),))
             object.__setattr__(self, name, checked)

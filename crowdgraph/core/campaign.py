@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, frozen
+from crowdgraph.core.columns import Array, Sealed, read_only
 from crowdgraph.errors import ParameterError, ResultError
 
 __all__ = ["FIGURES", "Campaign"]
@@ -58,7 +58,7 @@ class Campaign(Sealed):
     def __post_init__(self) -> None:
         for name in (*FIGURES, "loads", "retired_items"):
             whole = np.int64 if name in {"spent", "n_retired"} else None
-            object.__setattr__(self, name, frozen(np.asarray(getattr(self, name), dtype=whole)))
+            object.__setattr__(self, name, read_only(np.asarray(getattr(self, name), dtype=whole)))
         lengths = {name: len(getattr(self, name)) for name in FIGURES}
         if len(set(lengths.values())) > 1:
             raise ResultError(f"A campaign needs as many figures as updates; got {lengths}.")

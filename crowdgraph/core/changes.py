@@ -68,7 +68,7 @@ class Leg(NamedTuple):
 def confusion_changes(history: ConfusionHistory, *, level: float, min_size: float) -> tuple[ConfusionChange, ...]:
     """The changes of a history, sorted by time; see `ConfusionHistory.changes`."""
     legs, mean = confusion_legs(history, level=level, min_size=min_size), history.mean
-    times = history.clock.shown(history.times[[step for leg in legs for step in (leg.start, leg.stop, leg.half)]])
+    times = history.clock.to_python(history.times[[step for leg in legs for step in (leg.start, leg.stop, leg.half)]])
     return tuple(
         ConfusionChange(
             true_class=history.classes[leg.row],

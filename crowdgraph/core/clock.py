@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, listed
+from crowdgraph.core.columns import Array, to_list
 from crowdgraph.core.settings import is_number
-from crowdgraph.errors import ParameterError, TimeError, one_of
+from crowdgraph.errors import ParameterError, TimeError, check_choice
 
 __all__ = [
     "Clock",
@@ -61,7 +61,7 @@ class Clock:
     zone: str | None = None
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, ("order", "number", "datetime"))
+        check_choice("kind", self.kind, ("order", "number", "datetime"))
         if self.zone is not None:
             if self.kind != "datetime":
                 raise TimeError(f"A zone ({self.zone!r}) belongs to datetimes; these times are of kind {self.kind!r}.")
@@ -94,9 +94,9 @@ class Clock:
         floor, _ = self._floor(moment, times.dtype)
         return np.asarray(ticks(times) <= floor)
 
-    def shown(self, times: Array) -> list[Any]:
+    def to_python(self, times: Array) -> list[Any]:
         """Times as Python values: ints, floats, or datetimes in the graph's zone (NumPy's where they are finer)."""
-        values = listed(times)
+        values = to_list(times)
         if self.zone is None or not all(isinstance(value, dt.datetime) for value in values):
             return values
         zone = zone_info(self.zone)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from crowdgraph.errors import ColumnError, ParameterError, shown
+from crowdgraph.errors import ColumnError, ParameterError, quote
 
 __all__ = [
     "FrozenMapping",
@@ -21,15 +21,15 @@ __all__ = [
     "attributes_equal",
     "cell_text",
     "columns_equal",
-    "frozen",
     "grouped",
     "id_array",
     "is_null",
-    "listed",
     "object_array",
     "plain",
+    "read_only",
     "same_values",
     "sealed",
+    "to_list",
     "value_tuple",
 ]
 
@@ -95,7 +95,7 @@ def seal_all(values: Iterable[Any]) -> None:
             sealed(value)
 
 
-def frozen(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
+def read_only(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
     """A read-only array that nobody else can write to: copied unless it is sealed already."""
     array = np.asarray(values, dtype=dtype)
     owner = array
@@ -111,7 +111,7 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
-def listed(column: Array) -> list[Any]:
+def to_list(column: Array) -> list[Any]:
     """A column as plain Python values of the caller's own; datetimes too fine or too far for Python stay NumPy's."""
     values: list[Any] = column.tolist()
     if column.dtype.kind == "M" and not all(isinstance(value, dt.datetime | None) for value in values):
@@ -152,7 +152,7 @@ def object_array(values: Iterable[Any]) -> Array:
 def id_array(values: Iterable[Hashable]) -> Array:
     """Ids as a read-only column: int64 where all are plain integers, Python objects otherwise."""
     if isinstance(values, np.ndarray) and values.dtype == np.int64:
-        return frozen(values)
+        return read_only(values)
     ids: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
     types = set(map(type, ids))
     if any(issubclass(kind, np.generic) for kind in types - {np.datetime64}):
@@ -160,7 +160,7 @@ def id_array(values: Iterable[Hashable]) -> Array:
     if types == {int} and all(-(2**63) <= value < 2**63 for value in ids):
         return sealed(np.array(ids, dtype=np.int64))
     if isinstance(values, np.ndarray) and values.dtype == object:
-        return frozen(values)
+        return read_only(values)
     return sealed(object_array(ids))
 
 
@@ -172,9 +172,9 @@ def attribute_columns(
     for name, values in attributes.items():
         if not isinstance(name, str) or name in reserved:
             raise ColumnError(
-                f"An attribute of {owner} cannot be called {name!r}; rename it (taken are {shown(reserved, most=10)})."
+                f"An attribute of {owner} cannot be called {name!r}; rename it (taken are {quote(reserved, most=10)})."
             )
-        column = frozen(values)
+        column = read_only(values)
         if column.shape[:1] != (length,):
             raise ColumnError(
                 f"Attribute {name!r} of {owner} has shape {column.shape}; expected {length:,} values, one for each row."
@@ -229,13 +229,13 @@ def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...
     names = tuple(plain(value) for value in values)
     unhashable = [value for value in names if not isinstance(value, Hashable)]
     if unhashable:
-        raise ParameterError(f"{what} must be plain values such as text or numbers; got {shown(unhashable)}.")
+        raise ParameterError(f"{what} must be plain values such as text or numbers; got {quote(unhashable)}.")
     if not names:
         raise ParameterError(f"There are no {what}; a graph needs at least one. Name them with {what}=[...].")
     twice = [text for text, count in Counter(map(str, names)).items() if count > 1]
     if twice or len(set(names)) < len(names):
         raise ParameterError(
-            f"The {what} {shown(names)} repeat {shown(twice) or 'one'}; name each once, all as text or as numbers."
+            f"The {what} {quote(names)} repeat {quote(twice) or 'one'}; name each once, all as text or as numbers."
         )
     return names
 

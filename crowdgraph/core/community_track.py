@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, frozen, sealed
+from crowdgraph.core.columns import Array, read_only, sealed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.lifelines import CommunityEvent, Move, lifelines, moves, stability
 from crowdgraph.core.result import ByVolunteer, Result, check_same_ids, parameters, real_array, unique_ids
@@ -74,8 +74,8 @@ class CommunityTrack(ByVolunteer, Result):
     def __post_init__(self) -> None:
         self._set(
             ids=unique_ids(self.ids, kind="volunteer"),
-            times=frozen(self.times),
-            counts=frozen(self.counts, dtype=np.int64),
+            times=read_only(self.times),
+            counts=read_only(self.counts, dtype=np.int64),
             snapshots=tuple(self.snapshots),
             params=parameters(self.params),
         )

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from crowdgraph.core.changes import ConfusionChange, confusion_changes
 from crowdgraph.core.clock import Clock, Moment, is_finite
-from crowdgraph.core.columns import Array, Sealed, frozen, sealed, value_tuple
+from crowdgraph.core.columns import Array, Sealed, read_only, sealed, value_tuple
 from crowdgraph.core.result import (
     ByVolunteer,
     Result,
@@ -26,7 +26,7 @@ from crowdgraph.core.result import (
     probability_array,
     unique_ids,
 )
-from crowdgraph.errors import AlignmentError, ParameterError, ResultError, one_of, shown
+from crowdgraph.errors import AlignmentError, ParameterError, ResultError, check_choice, quote
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
@@ -137,7 +137,7 @@ def correct_labels(classes: tuple[Hashable, ...], labels: tuple[Hashable, ...], 
     for row, name in enumerate(classes):
         if name not in answers:
             raise ParameterError(
-                f"correct= does not name the class {name!r}; name a label for each of {shown(classes)}."
+                f"correct= does not name the class {name!r}; name a label for each of {quote(classes)}."
             )
         answer = answers[name]
         several = isinstance(answer, Collection) and not isinstance(answer, str | bytes | tuple)
@@ -145,7 +145,7 @@ def correct_labels(classes: tuple[Hashable, ...], labels: tuple[Hashable, ...], 
             if label not in labels:
                 raise ParameterError(
                     f"{label!r} is not a label, so it cannot be the correct answer for class {name!r}; the labels are "
-                    f"{shown(labels)}. Say which labels are correct with correct={{class: label, ...}}."
+                    f"{quote(labels)}. Say which labels are correct with correct={{class: label, ...}}."
                 )
             hits[row, labels.index(label)] = True
     return hits
@@ -225,7 +225,7 @@ class ConfusionHistory(DirichletRows):
     inference: Inference = field(default="smoothed")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "times", frozen(self.times))
+        object.__setattr__(self, "times", read_only(self.times))
         self.clock.check(self.times)
         self._set_rows(self.concentration, lead=(len(self.times),))
         shape = (len(self.classes), len(self.labels))
@@ -334,11 +334,11 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
     inference: Inference = field(default="smoothed")
 
     def __post_init__(self) -> None:
-        one_of("inference", self.inference, ("static", "filtered", "smoothed"))
+        check_choice("inference", self.inference, ("static", "filtered", "smoothed"))
         self._set(
             ids=unique_ids(self.ids, kind="volunteer"),
-            starts=frozen(self.starts),
-            times=frozen(self.times),
+            starts=read_only(self.starts),
+            times=read_only(self.times),
         )
         self.clock.check_kind(self.times)
         self._check_steps()

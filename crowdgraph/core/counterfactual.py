@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, frozen, sealed
+from crowdgraph.core.columns import Array, Sealed, read_only, sealed
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.errors import ResultError
 
@@ -44,7 +44,7 @@ class Counterfactual(Sealed):
 
     def __post_init__(self) -> None:
         for name in ("truth", "retired_at"):
-            column = frozen(getattr(self, name))
+            column = read_only(getattr(self, name))
             if column.shape != (len(self.fit.items),):
                 raise ResultError(f"{name} has shape {column.shape}; expected one value for each item of the fit.")
             object.__setattr__(self, name, column)

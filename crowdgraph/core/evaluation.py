@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array, FrozenMapping, Sealed, frozen, object_array, value_tuple
+from crowdgraph.core.columns import Array, FrozenMapping, Sealed, object_array, read_only, value_tuple
 from crowdgraph.core.result import probability_array, real_array, unique_ids
-from crowdgraph.errors import ParameterError, ResultError, one_of, shown, suggestion
+from crowdgraph.errors import ParameterError, ResultError, check_choice, quote, suggestion
 
 __all__ = ["SCORES", "CrossValidation", "ReliabilityCurve", "RocCurve", "defined_mean", "defined_spread"]
 
@@ -245,17 +245,17 @@ class CrossValidation(Sealed):
         return [score, *(f"{mean:.3f} ± {spread:.3f}" for mean, spread in pairs)]
 
     def _score(self, score: str) -> Array:
-        one_of("score", score, tuple(self.scores))
+        check_choice("score", score, tuple(self.scores))
         return self.scores[score]
 
     def _place(self, model: str) -> int:
-        one_of("model", model, self.models)
+        check_choice("model", model, self.models)
         return self.models.index(model)
 
     def _class_code(self, positive: Hashable) -> int:
         if positive not in self.classes:
             raise ParameterError(
-                f"positive={positive!r} is no class; the classes are {shown(self.classes)}."
+                f"positive={positive!r} is no class; the classes are {quote(self.classes)}."
                 f"{suggestion(positive, self.classes)}"
             )
         return self.classes.index(positive)
@@ -276,7 +276,7 @@ def defined_spread(values: Array, *, axis: int) -> Array:
 
 def _codes(name: str, values: ArrayLike, *, length: int, size: int) -> Array:
     """A read-only column of numbers from 0 up to `size`."""
-    codes = frozen(values, dtype=np.int64)
+    codes = read_only(values, dtype=np.int64)
     if codes.shape != (length,):
         raise ResultError(f"{name} has shape {codes.shape}; expected ({length},), one for each item.")
     if length and not 0 <= codes.min() <= codes.max() < size:
@@ -286,7 +286,7 @@ def _codes(name: str, values: ArrayLike, *, length: int, size: int) -> Array:
 
 def _with_gaps(name: str, values: ArrayLike, *, shape: tuple[int, ...]) -> Array:
     """A read-only float64 array in which NaN stands for what is not defined."""
-    array = frozen(values, dtype=np.float64)
+    array = read_only(values, dtype=np.float64)
     if array.shape != shape:
         raise ResultError(f"{name} has shape {array.shape}; expected {shape}.")
     return array
@@ -294,7 +294,7 @@ def _with_gaps(name: str, values: ArrayLike, *, shape: tuple[int, ...]) -> Array
 
 def _counts(values: ArrayLike, *, shape: tuple[int, ...], total: int) -> Array:
     """How many items are in each bin, all of them for each model."""
-    counts = frozen(values, dtype=np.int64)
+    counts = read_only(values, dtype=np.int64)
     if counts.shape != shape or (counts < 0).any() or (counts.sum(axis=1) != total).any():
         raise ResultError(f"n_items must count the {total:,} items for each model, in shape {shape}; got {counts}.")
     return counts
@@ -304,5 +304,5 @@ def _score_table(scores: Mapping[str, ArrayLike], classes: tuple[Hashable, ...],
     """The scores by name, the AUC of each class after that of all."""
     names = ["auc", *(f"auc({name})" for name in classes), *SCORES[1:]]
     if set(names) != set(scores):
-        raise ResultError(f"The scores are {shown(scores, most=20)}; expected {shown(names, most=20)}.")
+        raise ResultError(f"The scores are {quote(scores, most=20)}; expected {quote(names, most=20)}.")
     return FrozenMapping({name: _with_gaps(name, scores[name], shape=shape) for name in names})

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array, FrozenMapping, Sealed, frozen, id_array, listed, plain
-from crowdgraph.errors import ParameterError, ResultError, one_of, shown, suggestion
+from crowdgraph.core.columns import Array, FrozenMapping, Sealed, id_array, plain, read_only, to_list
+from crowdgraph.errors import ParameterError, ResultError, check_choice, quote, suggestion
 
 __all__ = ["NAMES", "Finding", "Findings", "Severity", "Subject"]
 
@@ -97,10 +97,10 @@ class Finding(Sealed):
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        one_of("severity", self.severity, SEVERITIES)
-        one_of("subject", self.subject, get_args(Subject))
+        check_choice("severity", self.severity, SEVERITIES)
+        check_choice("subject", self.subject, get_args(Subject))
         object.__setattr__(self, "ids", id_array(self.ids))
-        columns = {name: frozen(column) for name, column in self.evidence.items()}
+        columns = {name: read_only(column) for name, column in self.evidence.items()}
         for name, column in columns.items():
             if column.shape != self.ids.shape:
                 raise ResultError(
@@ -134,7 +134,7 @@ class Finding(Sealed):
 
     def _repr_html_(self) -> str:
         what, *others = (escape(sentence) for sentence in self._sentences())
-        some = [str(value) for value in listed(self.ids[:MOST_IDS])]
+        some = [str(value) for value in to_list(self.ids[:MOST_IDS])]
         if some:
             more = f" and {len(self.ids) - MOST_IDS:,} more" if len(self.ids) > MOST_IDS else ""
             others.append(f"<code>{'</code>, <code>'.join(map(escape, some))}</code>{more}")
@@ -194,14 +194,14 @@ class Findings(Sealed, Sequence[Finding]):
         chosen = [finding for finding in self.found if name in (finding.topic, finding.name)]
         if not chosen and name not in known:
             raise ParameterError(
-                f"Nothing called {name!r} was looked for; there are {shown(self.examined, most=20)}."
+                f"Nothing called {name!r} was looked for; there are {quote(self.examined, most=20)}."
                 f"{suggestion(name, known)}"
             )
         return Findings(tuple(chosen), examined=self.examined)
 
     def at_least(self, severity: Severity) -> Findings:
         """The findings that are at least so severe."""
-        one_of("severity", severity, SEVERITIES)
+        check_choice("severity", severity, SEVERITIES)
         least = SEVERITIES.index(severity)
         chosen = [finding for finding in self.found if SEVERITIES.index(finding.severity) >= least]
         return Findings(tuple(chosen), examined=self.examined)
@@ -257,7 +257,7 @@ def _moved_in(text: str) -> str:
 
 
 def _safe_list(column: Array) -> list[Any]:
-    return [_safe(value) for value in listed(column)]
+    return [_safe(value) for value in to_list(column)]
 
 
 def _safe(value: Hashable) -> Any:

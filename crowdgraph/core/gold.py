@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, columns_equal, frozen, same_values, sealed
+from crowdgraph.core.columns import Array, Sealed, columns_equal, read_only, same_values, sealed
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import GoldError, UnknownIdError, shown
+from crowdgraph.errors import GoldError, UnknownIdError, quote
 
 __all__ = ["Gold"]
 
@@ -46,7 +46,7 @@ class Gold(Sealed, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
     n_unmatched: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probs", frozen(self.probs, dtype=np.float64))
+        object.__setattr__(self, "probs", read_only(self.probs, dtype=np.float64))
         expected = (len(self.items_table), len(self.classes))
         if self.probs.shape != expected:
             raise GoldError(f"Gold has shape {self.probs.shape}; expected {expected}, items by classes.")
@@ -114,7 +114,7 @@ class Gold(Sealed, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
         if bad.any():
             item = self.items_table.ids[self.known][bad].tolist()[0]
             raise GoldError(
-                f"Gold probabilities must not be negative and must sum to one over {shown(self.classes)}; "
+                f"Gold probabilities must not be negative and must sum to one over {quote(self.classes)}; "
                 f"{np.count_nonzero(bad):,} items do not, such as {item!r} with {rows[bad][0].tolist()}. "
                 "If they are weights, divide each row by its sum."
             )

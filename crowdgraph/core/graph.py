@@ -24,7 +24,7 @@ from crowdgraph.core.result import Result
 from crowdgraph.core.settings import check_instance, check_integer
 from crowdgraph.core.story import class_sentence, html_story, text_story
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
-from crowdgraph.errors import ColumnError, GoldError, Hint, NotAnnotatedError, ParameterError, shown, suggestion
+from crowdgraph.errors import ColumnError, GoldError, Hint, NotAnnotatedError, ParameterError, quote, suggestion
 
 __all__ = ["CrowdGraph"]
 
@@ -497,7 +497,7 @@ class CrowdGraph:
         carried = tuple(self.annotations)
         if name is not None and name not in carried:
             return NotAnnotatedError(
-                f"There is no annotation {name!r}; this graph carries {shown(carried) or 'none'}."
+                f"There is no annotation {name!r}; this graph carries {quote(carried) or 'none'}."
                 f"{suggestion(name, carried)}"
             )
         where = f"The annotation {name!r} has no" if name is not None else "This graph carries no"

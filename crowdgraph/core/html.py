@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, cell_text, is_null, listed
+from crowdgraph.core.columns import Array, cell_text, is_null, to_list
 from crowdgraph.errors import AlignmentError, NotAnnotatedError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _cell(value: object, side: str) -> str:
 
 def _names(ids: Array) -> list[str]:
     """Ids as text: even numbers are names."""
-    return ["" if is_null(value) else str(value) for value in listed(ids)]
+    return ["" if is_null(value) else str(value) for value in to_list(ids)]
 
 
 def _story(result: object) -> tuple[str, str]:
@@ -137,7 +137,7 @@ def communities_html(communities: Communities) -> str:
     for key, name in DESCRIBED.items():
         if key in described:
             column = described[key][:MOST_ROWS]
-            shown[name] = _names(column) if key in ("community", "centroid") else listed(column)
+            shown[name] = _names(column) if key in ("community", "centroid") else to_list(column)
     return card(*_story(communities), table(shown, caption=_some_of(len(communities))))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, frozen, sealed
+from crowdgraph.core.columns import Array, read_only, sealed
 from crowdgraph.core.result import ByVolunteer, Result, check_known_ids, parameters, real_array, unique_ids
 from crowdgraph.core.rewiring import rewired_pairs
 from crowdgraph.core.settings import check_seed
@@ -298,7 +298,7 @@ def _checked(weights: Any, n_volunteers: int) -> Any:
     from scipy.sparse import csr_array, issparse
 
     matrix: Any = (
-        csr_array(weights, dtype=np.float64, copy=True) if issparse(weights) else frozen(weights, dtype=np.float64)
+        csr_array(weights, dtype=np.float64, copy=True) if issparse(weights) else read_only(weights, dtype=np.float64)
     )
     if matrix.shape != (n_volunteers, n_volunteers):
         raise ResultError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 import numpy as np
 
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, Grouping, listed, plain
+from crowdgraph.core.columns import Array, Grouping, plain, to_list
 from crowdgraph.core.confusion import ConfusionHistory
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import ParameterError
@@ -127,12 +127,12 @@ class Responses:
         """The rows of a table as responses; whole columns are decoded at once, which is much faster than row by row."""
         graph, names = self._graph, tuple(table.attributes)
         labels = (*graph.labels, None)  # code -1, no answer, is the last
-        extra = zip(*map(listed, table.attributes.values()), strict=True) if names else repeat(())
+        extra = zip(*map(to_list, table.attributes.values()), strict=True) if names else repeat(())
         columns = zip(
-            listed(graph.volunteers.ids[table.volunteer]),
-            listed(graph.items.ids[table.item]),
+            to_list(graph.volunteers.ids[table.volunteer]),
+            to_list(graph.items.ids[table.item]),
             (labels[code] for code in table.label.tolist()),
-            table.clock.shown(table.time),
+            table.clock.to_python(table.time),
             extra,
             strict=False,
         )
@@ -144,7 +144,7 @@ class Responses:
     def __repr__(self) -> str:
         if len(self) == 0:
             return "Responses: none"
-        first, last = self.clock.shown(self.time[[0, -1]])
+        first, last = self.clock.to_python(self.time[[0, -1]])
         extra = f"; with {', '.join(self.attributes)}" if self.attributes else ""
         return f"Responses: {len(self):,} from {first} to {last}{extra}"
 
@@ -175,7 +175,7 @@ class Node:
     def attributes(self) -> dict[str, Any]:
         """The node's attributes."""
         place = slice(self.code, self.code + 1)
-        return {name: listed(column[place])[0] for name, column in self._table.attributes.items()}
+        return {name: to_list(column[place])[0] for name, column in self._table.attributes.items()}
 
     def __repr__(self) -> str:
         extra = "".join(f", {name}={value!r}" for name, value in self.attributes.items())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, frozen, value_tuple
+from crowdgraph.core.columns import Array, Sealed, read_only, value_tuple
 from crowdgraph.core.result import unique_ids
 from crowdgraph.errors import ResultError
 
@@ -76,7 +76,7 @@ class PosteriorDraws(Sealed):
 
 def _shaped(name: str, values: Array, shape: tuple[int, ...]) -> Array:
     """A read-only array of the expected shape, in its own precision."""
-    array = frozen(values)
+    array = read_only(values)
     if len(shape) < 2 or array.shape != shape:
         raise ResultError(f"{name} has shape {array.shape}; expected {shape}, the first two for chains and draws.")
     return array

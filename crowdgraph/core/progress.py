@@ -7,8 +7,8 @@ from typing import Any
 __all__ = ["progress_bar"]
 
 
-def progress_bar(name: str, *, shown: bool, total: int | None = None, unit: str = "sweeps") -> Any:
+def progress_bar(name: str, *, visible: bool, total: int | None = None, unit: str = "sweeps") -> Any:
     """A tqdm bar, which shows nothing unless asked."""
     from tqdm.auto import tqdm
 
-    return tqdm(desc=name, total=total, unit=f" {unit}", disable=not shown, leave=False)
+    return tqdm(desc=name, total=total, unit=f" {unit}", disable=not visible, leave=False)

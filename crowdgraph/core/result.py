@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array, FrozenMapping, Sealed, frozen, id_array, same_values
+from crowdgraph.core.columns import Array, FrozenMapping, Sealed, id_array, read_only, same_values
 from crowdgraph.core.frame import Tabular
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError, shown
+from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError, quote
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
@@ -57,7 +57,7 @@ class ByVolunteer:
 def real_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
     """A read-only float64 array of the expected shape (None is any length), all finite."""
     try:
-        array = frozen(values, dtype=np.float64)
+        array = read_only(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ResultError(f"{name} must be an array of numbers: {error}.") from error
     fits = array.ndim == len(shape) and all(want in (None, got) for got, want in zip(array.shape, shape, strict=True))
@@ -108,7 +108,7 @@ def check_same_ids(result: str, ids: Array, table: NodeTable) -> None:
         return
     unknown = missing_ids(ids, table)
     if unknown:
-        why = f"{len(unknown):,} of its {table.kind}s are not in the graph ({shown(unknown, most=3)})"
+        why = f"{len(unknown):,} of its {table.kind}s are not in the graph ({quote(unknown, most=3)})"
     elif len(ids) < len(table):
         why = f"it covers {len(ids):,} of the graph's {len(table):,} {table.kind}s"
     else:
@@ -139,7 +139,7 @@ def check_ids(
         return
     unknown = missing_ids(ids, table)
     if unknown:
-        raise error(f"{lacking.format(f'{len(unknown):,}')} ({shown(unknown, most=3)}).", hint=hint)
+        raise error(f"{lacking.format(f'{len(unknown):,}')} ({quote(unknown, most=3)}).", hint=hint)
 
 
 def missing_ids(ids: Iterable[Hashable], table: NodeTable) -> list[Hashable]:
@@ -161,5 +161,5 @@ def check_same_values(result: str, what: str, got: Sequence[Hashable], expected:
     """Raise unless a result's classes or labels are the graph's, in the graph's order."""
     if not same_values(got, expected):
         raise AlignmentError(
-            f"{result} was made for the {what} {shown(got)}; the graph has {shown(expected)}. Fit it on this graph."
+            f"{result} was made for the {what} {quote(got)}; the graph has {quote(expected)}. Fit it on this graph."
         )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdgraph.errors import ParameterError, one_of
+from crowdgraph.errors import ParameterError, check_choice
 
 __all__ = [
     "Configured",
@@ -150,7 +150,7 @@ def boolean(default: Value) -> Value:
 def choice(default: Value, options: Sequence[str]) -> Value:
     """Declare one of several words; the error suggests the nearest."""
     # A word as default is one of the options, so it needs no exception.
-    return setting(default, lambda name, value: one_of(name, value, options))
+    return setting(default, lambda name, value: check_choice(name, value, options))
 
 
 def instance(default: Value, kind: type, *, expected: str | None = None) -> Value:

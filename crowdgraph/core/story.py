@@ -91,7 +91,7 @@ def time_sentence(graph: CrowdGraph) -> str:
         return "none given: the order of the rows"
     if not len(responses):
         return "no responses"
-    first, last = responses.clock.shown(responses.time[[0, -1]])
+    first, last = responses.clock.to_python(responses.time[[0, -1]])
     zone = f" ({responses.clock.zone})" if responses.clock.zone else ""
     return f"{first} to {last}{zone}"
 

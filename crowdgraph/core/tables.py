@@ -17,11 +17,11 @@ from crowdgraph.core.columns import (
     attribute_columns,
     attributes_equal,
     columns_equal,
-    frozen,
     id_array,
+    read_only,
     sealed,
 )
-from crowdgraph.errors import ColumnError, IdError, UnknownIdError, shown, suggestion
+from crowdgraph.errors import ColumnError, IdError, UnknownIdError, quote, suggestion
 
 __all__ = ["NodeKind", "NodeTable", "ResponseTable"]
 
@@ -72,7 +72,7 @@ class NodeTable(Sealed):
         repeats = not np.diff(np.sort(self.ids)).all() if whole else len(self._code_of) < len(self.ids)
         if repeats:
             again = [node_id for code, node_id in enumerate(self.ids.tolist()) if self._code_of[node_id] != code]
-            raise IdError(f"{len(again):,} {self.kind} ids repeat ({shown(again)}); each node has one id.")
+            raise IdError(f"{len(again):,} {self.kind} ids repeat ({quote(again)}); each node has one id.")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -113,7 +113,7 @@ class NodeTable(Sealed):
             return ""
         kinds = {type(node_id).__name__ for node_id in self.ids[:1000].tolist()}
         if type(wrong).__name__ not in kinds:
-            return f" Ids here are of type {' or '.join(sorted(kinds))}, such as {shown(self.ids[:1].tolist())}."
+            return f" Ids here are of type {' or '.join(sorted(kinds))}, such as {quote(self.ids[:1].tolist())}."
         return suggestion(wrong, self.ids[:10_000].tolist())
 
 
@@ -144,7 +144,7 @@ class ResponseTable(Sealed):
 
     def __post_init__(self) -> None:
         for name in ("volunteer", "item", "label", "time"):
-            column = frozen(getattr(self, name))
+            column = read_only(getattr(self, name))
             if column.shape != np.shape(self.volunteer) or column.ndim != 1:
                 raise ColumnError(
                     f"Column {name!r} has shape {column.shape}; expected ({len(self.volunteer):,},) like the others."

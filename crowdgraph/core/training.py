@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, frozen
+from crowdgraph.core.columns import Array, Sealed, read_only
 from crowdgraph.core.result import real_array, unique_ids
 from crowdgraph.errors import ResultError
 
@@ -54,7 +54,7 @@ class TrainingPlan(Sealed):
         for name in ("information", "gain"):
             checked[name] = real_array(name, getattr(self, name), shape=(len(volunteers),))
         for name in ("community", "better", "n_responses"):
-            checked[name] = frozen(getattr(self, name), dtype=np.int64)
+            checked[name] = read_only(getattr(self, name), dtype=np.int64)
         for name in ("teachers", "common"):
             checked[name] = tuple(map(tuple, getattr(self, name)))
         lengths = {name: len(values) for name, values in checked.items()}

@@ -65,7 +65,7 @@ def diagnose(graph: CrowdGraph, *, progress: bool = False) -> Findings:
         raise ParameterError(f"The doctor looks at a CrowdGraph; got a {type(graph).__name__}.")
     check_bool("progress", progress)
     found: list[Finding] = []
-    with progress_bar("Diagnosis", shown=progress, total=len(CHECKS), unit="checks") as bar:
+    with progress_bar("Diagnosis", visible=progress, total=len(CHECKS), unit="checks") as bar:
         for _, find in CHECKS:
             found += find(graph)
             bar.update()

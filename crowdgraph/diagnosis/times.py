@@ -98,7 +98,7 @@ def _pauses(graph: CrowdGraph) -> list[Finding]:
     if not len(long):
         return []
     longest = int(long[gaps[long].argmax()])
-    start, stop = graph.responses.clock.shown(graph.responses.time[[longest, longest + 1]])
+    start, stop = graph.responses.clock.to_python(graph.responses.time[[longest, longest + 1]])
     rested = float(gaps[long].sum() / duration)
     finding = Finding(
         topic="times",
@@ -124,7 +124,7 @@ def _stray(graph: CrowdGraph) -> list[Finding]:
     if gaps[place] < STRAY * (times[-1] - times[0]) or min(n_early, n_late) > max(HARDLY_ANY * n, 1):
         return []
     early = n_early < n_late
-    first, last = graph.responses.clock.shown(graph.responses.time[[0, place] if early else [place + 1, n - 1]])
+    first, last = graph.responses.clock.to_python(graph.responses.time[[0, place] if early else [place + 1, n - 1]])
     n_stray, empty = min(n_early, n_late), float(gaps[place] / (times[-1] - times[0]))
     finding = Finding(
         topic="times",

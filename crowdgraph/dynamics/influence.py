@@ -118,7 +118,7 @@ def influence(
     batches = [chosen, *(rng.choice(others, len(chosen), replace=False) for _ in range(controls))]
     drawn = drawn_seed(rng)
     tracks = []
-    with progress_bar("Influence", shown=progress, total=len(batches), unit="batches") as bar:
+    with progress_bar("Influence", visible=progress, total=len(batches), unit="batches") as bar:
         for batch in batches:
             tracks.append(_compared(graph, batch, network, model, detector, drawn))
             bar.update()

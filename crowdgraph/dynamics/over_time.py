@@ -102,7 +102,7 @@ def over_time(
     following = Following(graph, network, detector, restarts)
     fits = Fits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
     seeds = np.random.SeedSequence(seed).spawn(len(views))
-    with progress_bar("Communities over time", shown=progress, total=len(views), unit="snapshots") as bar:
+    with progress_bar("Communities over time", visible=progress, total=len(views), unit="snapshots") as bar:
         for view, source in zip(views, seeds, strict=True):
             rng = np.random.default_rng(source)
             if following.is_news(view):

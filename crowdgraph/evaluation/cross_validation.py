@@ -15,7 +15,7 @@ from crowdgraph.core.evaluation import SCORES, CrossValidation, defined_mean
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_integer
-from crowdgraph.errors import GoldError, ParameterError, shown
+from crowdgraph.errors import GoldError, ParameterError, quote
 from crowdgraph.evaluation.curves import (
     FALSE_POSITIVE_RATE,
     calibration_error,
@@ -100,7 +100,7 @@ def cross_validate(
     hidden = _dealt(graph, folds, seed)
     probs = np.zeros((len(named), len(hidden.items), len(graph.classes)))
     seconds = np.zeros((len(named), folds))
-    with progress_bar("cross validation", shown=progress, total=seconds.size, unit="fits") as bar:
+    with progress_bar("cross validation", visible=progress, total=seconds.size, unit="fits") as bar:
         for place, (name, model) in enumerate(named.items()):
             with _told_once(name):
                 probs[place], seconds[place] = _held_out(graph, model, hidden, seed, bar.update)
@@ -137,7 +137,7 @@ def _named(models: Any) -> dict[str, Model]:
     _check_models(named.values())
     strange = [name for name in named if not isinstance(name, str)]
     if strange:
-        raise ParameterError(f"Names of models must be text; got {shown(strange)}.")
+        raise ParameterError(f"Names of models must be text; got {quote(strange)}.")
     return named
 
 

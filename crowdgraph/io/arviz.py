@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, listed, object_array
+from crowdgraph.core.columns import Array, object_array, to_list
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.errors import NotAnnotatedError
 from crowdgraph.io.columns import required
@@ -34,8 +34,8 @@ def fit_to_arviz(fit: ModelFit) -> Any:
             "draw": np.arange(draws.first, draws.first + len(draws)),
             "class": _coordinate(draws.classes),
             LABEL: _coordinate(draws.labels),
-            "item": _coordinate(listed(draws.items)),
-            "volunteer": _coordinate(listed(draws.volunteers)),
+            "item": _coordinate(to_list(draws.items)),
+            "volunteer": _coordinate(to_list(draws.volunteers)),
         },
     )
 

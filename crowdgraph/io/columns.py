@@ -14,9 +14,9 @@ import pyarrow as pa
 from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
 from crowdgraph.core.clock import UNITS, Clock, zone_info
-from crowdgraph.core.columns import Array, cell_text, is_null, listed, object_array, plain, sealed
+from crowdgraph.core.columns import Array, cell_text, is_null, object_array, plain, sealed, to_list
 from crowdgraph.core.frame import Coded, Columns, Timed
-from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, one_of, shown
+from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice, quote
 
 __all__ = [
     "Coded",
@@ -131,10 +131,10 @@ def check_names(names: Sequence[object], *, owner: str = "The table") -> None:
     """Raise unless all columns of a table or file have names, and each its own."""
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
-        raise ColumnError(f"Column names must be text; got {shown(strange)}. Rename the columns.")
+        raise ColumnError(f"Column names must be text; got {quote(strange)}. Rename the columns.")
     doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
-        raise ColumnError(f"{owner} has columns of the same name: {shown(doubled)}. Rename or drop them.")
+        raise ColumnError(f"{owner} has columns of the same name: {quote(doubled)}. Rename or drop them.")
 
 
 def id_columns(names: Collection[str], *, volunteer: str, item: str) -> tuple[str, str]:
@@ -199,7 +199,7 @@ def _object_attribute(values: list[Any]) -> Array:
 
 def native_frame(columns: Columns, *, kind: str) -> Any:
     """A pandas, polars or pyarrow table of the columns, or a text for reading."""
-    one_of("kind", kind, KINDS)
+    check_choice("kind", kind, KINDS)
     if kind == "text":
         return _text_table(columns)
     if kind == "pandas":
@@ -244,9 +244,9 @@ def _text_table(columns: Mapping[str, Array | Coded | Timed]) -> str:
 def _readable(name: str, column: Array | Coded | Timed) -> tuple[list[Any], bool]:
     """The values of a column for reading, and whether they are words: ids are, even if they are numbers."""
     if isinstance(column, Timed):
-        return [str(time) for time in column.clock.shown(column.times)], True
+        return [str(time) for time in column.clock.to_python(column.times)], True
     plain_column = column.decoded() if isinstance(column, Coded) else column
-    values = listed(plain_column)
+    values = to_list(plain_column)
     if isinstance(column, Coded) or name in ID_COLUMNS:
         return [None if is_null(value) else str(value) for value in values], True
     return values, plain_column.dtype.kind not in "iuf"

@@ -21,8 +21,8 @@ from crowdgraph.errors import (
     InputError,
     MissingValueError,
     ParameterError,
-    one_of,
-    shown,
+    check_choice,
+    quote,
     suggestion,
     warn,
 )
@@ -96,12 +96,12 @@ def graph_from_frame(
     Doors that know what their times are say so with `clock`; those that want some rows only say which with the mask
     `chosen`, so that errors name rows of the whole table.
     """
-    one_of("duplicates", duplicates, ("all", "first", "last", "error"))
-    one_of("missing", missing, ("error", "drop", "keep"))
+    check_choice("duplicates", duplicates, ("all", "first", "last", "error"))
+    check_choice("missing", missing, ("error", "drop", "keep"))
     names = {"volunteer": volunteer, "item": item, "label": label, "time": time}
     strange = [f"{role}={name!r}" for role, name in names.items() if not isinstance(name, str)]
     if strange:
-        raise ParameterError(f"Columns are named by text; got {shown(strange)}.")
+        raise ParameterError(f"Columns are named by text; got {quote(strange)}.")
     columns = frame_columns(frame)
     volunteer, item = id_columns(columns, volunteer=volunteer, item=item)
     names |= {"volunteer": volunteer, "item": item}
@@ -141,13 +141,13 @@ def _check_roles(columns: Mapping[str, Column], names: Mapping[str, str]) -> Non
         guess = next((word for word in SYNONYMS.get(role, ()) if word in columns), None)
         hint = f" Did you mean {role}={guess!r}?" if guess else suggestion(name, list(columns))
         raise ColumnError(
-            f"There is no column {name!r} for the {role}; the table has {shown(columns, most=12) or 'no columns'}. "
+            f"There is no column {name!r} for the {role}; the table has {quote(columns, most=12) or 'no columns'}. "
             f"Name the column with {role}='...'.{hint}"
         )
     used = [name for role, name in names.items() if name in columns]
     twice = sorted({name for name in used if used.count(name) > 1})
     if twice:
-        raise ColumnError(f"Column {twice[0]!r} is named for two things; each of {shown(names)} needs its own column.")
+        raise ColumnError(f"Column {twice[0]!r} is named for two things; each of {quote(names)} needs its own column.")
     clash = [name for name in columns if name in names and name not in used]
     if clash:
         raise ColumnError(
@@ -190,7 +190,7 @@ def _without_missing(rows: Rows, null: dict[str, Array], missing: str, chosen: A
     found = {role: np.flatnonzero(mask) for role, mask in null.items() if mask.any()}
     if not found:
         return rows if chosen is None else rows.take(np.flatnonzero(chosen))
-    told = "; ".join(f"{role} in rows {shown(places.tolist())}" for role, places in found.items())
+    told = "; ".join(f"{role} in rows {quote(places.tolist())}" for role, places in found.items())
     if missing != "drop":
         keep = " or missing='keep' for null labels" if missing == "error" and "label" in found else ""
         raise MissingValueError(f"Null {told}. Mend the table, or use missing='drop' to leave these rows out{keep}.")
@@ -273,7 +273,7 @@ def _nodes(kind: NodeKind, coded: Coded, table: Any, id_column: str) -> tuple[No
         if named.attributes:
             raise IdError(
                 f"{len(order):,} {kind}s have responses but no row in the table of {kind}s, such as "
-                f"{shown(ids[:3].tolist())}; add them to it."
+                f"{quote(ids[:3].tolist())}; add them to it."
             )
         ids = object_array([*named.ids.tolist(), *ids.tolist()])
     nodes = named if len(named) and not len(order) else NodeTable(kind, sealed(ids))
@@ -283,11 +283,11 @@ def _nodes(kind: NodeKind, coded: Coded, table: Any, id_column: str) -> tuple[No
 def _node_table(kind: NodeKind, table: Any, id_column: str) -> NodeTable:
     columns = frame_columns(table)
     if id_column not in columns:
-        raise ColumnError(f"The table of {kind}s has no column {id_column!r}; it has {shown(columns)}.")
+        raise ColumnError(f"The table of {kind}s has no column {id_column!r}; it has {quote(columns)}.")
     coded = encode(columns[id_column], what=kind)
     if (coded.codes < 0).any():
         raise MissingValueError(
-            f"The table of {kind}s has null ids in rows {shown(np.flatnonzero(coded.codes < 0).tolist())}."
+            f"The table of {kind}s has null ids in rows {quote(np.flatnonzero(coded.codes < 0).tolist())}."
         )
     attributes = {name: attribute_array(column) for name, column in columns.items() if name != id_column}
     return NodeTable(kind, id_array(coded.decoded()), attributes)
@@ -295,7 +295,7 @@ def _node_table(kind: NodeKind, table: Any, id_column: str) -> NodeTable:
 
 def graph_frame(graph: CrowdGraph, *, table: str, kind: str) -> Any:
     """One of a graph's tables as a frame; see `CrowdGraph.to_pandas`."""
-    one_of("table", table, ("responses", "volunteers", "items", "gold"))
+    check_choice("table", table, ("responses", "volunteers", "items", "gold"))
     return native_frame(graph_columns(graph, table), kind=kind)
 
 

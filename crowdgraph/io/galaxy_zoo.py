@@ -22,7 +22,7 @@ from crowdgraph.errors import (
     MissingValueError,
     ParameterError,
     TimeError,
-    shown,
+    quote,
 )
 from crowdgraph.io.files import is_file
 from crowdgraph.io.frames import graph_from_frame
@@ -134,7 +134,7 @@ def _is_headless(first: list[str]) -> bool:
 
 def _names(first: list[str], path: str | PathLike[str]) -> list[str]:
     """Our names for the columns of the file, in its order."""
-    expected = f"the columns {shown(COLUMNS, most=6)}"
+    expected = f"the columns {quote(COLUMNS, most=6)}"
     if _is_headless(first):
         if len(first) != len(COLUMNS):
             raise ColumnError(
@@ -155,8 +155,8 @@ def _names(first: list[str], path: str | PathLike[str]) -> list[str]:
     absent = [column for column in COLUMNS if column not in names]
     if absent:
         raise ColumnError(
-            f"{fspath(path)!r} is not a table of Galaxy Zoo Supernovae: it lacks {shown(absent, most=6)}; its first "
-            f"row is {shown(first, most=12)}. Expected {expected}, in a header or, without one, in this order. For "
+            f"{fspath(path)!r} is not a table of Galaxy Zoo Supernovae: it lacks {quote(absent, most=6)}; its first "
+            f"row is {quote(first, most=12)}. Expected {expected}, in a header or, without one, in this order. For "
             "other tables use crowdgraph.read_csv."
         )
     return names
@@ -184,7 +184,7 @@ def _check_whole(table: pa.Table) -> None:
     """Raise unless every row says who answered what, with which score and when."""
     needed = [column for column in COLUMNS if not column.startswith("PTF")]
     null = {column: _rows(table[column].is_null()) for column in needed}
-    told = "; ".join(f"{column} in rows {shown(rows.tolist())}" for column, rows in null.items() if len(rows))
+    told = "; ".join(f"{column} in rows {quote(rows.tolist())}" for column, rows in null.items() if len(rows))
     if told:
         raise MissingValueError(f"Null {told}. Mend the file, or drop these rows from it.")
 
@@ -209,7 +209,7 @@ def _scores(column: pa.ChunkedArray) -> pa.ChunkedArray:
     bad = _rows(codes.is_null())
     if len(bad):
         raise LabelError(
-            f"{len(bad):,} scores are not among {shown(SCORES)}, such as {column[int(bad[0])].as_py()!r} in row "
+            f"{len(bad):,} scores are not among {quote(SCORES)}, such as {column[int(bad[0])].as_py()!r} in row "
             f"{bad[0]}. Mend the file, or read it with crowdgraph.read_csv if it has other labels."
         )
     return pa.chunked_array([pa.array(SCORES)]).take(codes)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from crowdgraph.core.columns import Array, is_null
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ColumnError, GoldError, GoldWarning, shown, warn
+from crowdgraph.errors import ColumnError, GoldError, GoldWarning, quote, warn
 from crowdgraph.io.columns import Column, LazyColumns, frame_columns
 from crowdgraph.io.ids import encode, label_codes, natural_order
 
@@ -82,14 +82,14 @@ def _stated(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> S
     columns = frame_columns(gold)
     if item not in columns:
         raise ColumnError(
-            f"The gold table has no column {item!r}; it has {shown(columns)}. Its columns are named as those of the "
+            f"The gold table has no column {item!r}; it has {quote(columns)}. Its columns are named as those of the "
             f"responses: rename the one with the items to {item!r}."
         )
     if label in columns:
         return _from_labels(columns[item], columns[label])
     if len(columns) < 3:
         raise ColumnError(
-            f"The gold table has no column {label!r}; it has {shown(columns)}. Rename the one with the classes to "
+            f"The gold table has no column {label!r}; it has {quote(columns)}. Rename the one with the classes to "
             f"{label!r}, or give a column of probabilities for each class."
         )
     return _from_probabilities(columns, item, names)
@@ -137,7 +137,7 @@ def _from_probabilities(columns: Mapping[str, Column], item: str, names: Sequenc
         probs = np.column_stack([_floats(columns[column]) for column in found])
     except (TypeError, ValueError) as error:
         raise GoldError(
-            f"Without a column of labels, the columns {shown(found)} of the gold table must hold probabilities: "
+            f"Without a column of labels, the columns {quote(found)} of the gold table must hold probabilities: "
             f"{error}."
         ) from error
     stated = np.flatnonzero(~np.isnan(probs).all(axis=1))
@@ -154,7 +154,7 @@ def _item_ids(column: Column) -> list[Hashable]:
     coded = encode(column, what="gold item")
     missing = np.flatnonzero(coded.codes < 0)
     if len(missing):
-        raise GoldError(f"The gold table names no item in rows {shown(missing.tolist())}; name one or drop the rows.")
+        raise GoldError(f"The gold table names no item in rows {quote(missing.tolist())}; name one or drop the rows.")
     return list(coded.decoded().tolist())
 
 
@@ -167,21 +167,21 @@ def _known_classes(
             return labels
         if not set(stated) & set(labels) and set(map(str, stated)) & set(map(str, labels)):
             raise GoldError(
-                f"Gold names the classes {shown(stated)}, the labels are {shown(labels)}: they differ in type. "
+                f"Gold names the classes {quote(stated)}, the labels are {quote(labels)}: they differ in type. "
                 "Convert one of them, or say with classes=[...] what items can be."
             )
         if set(stated) & set(labels) or len(stated) == 1:
             strange = [name for name in stated if name not in labels]
             warn(
-                f"Gold names classes that are no labels ({shown(strange)}), so the classes are those of gold: "
-                f"{shown(stated)}. Say classes=[...] if items can be something else.",
+                f"Gold names classes that are no labels ({quote(strange)}), so the classes are those of gold: "
+                f"{quote(stated)}. Say classes=[...] if items can be something else.",
                 GoldWarning,
             )
         return stated
     strangers = [name for name in stated if name not in classes]
     if strangers:
         raise GoldError(
-            f"Gold names classes that are not among {shown(classes)}: {shown(strangers)}. "
+            f"Gold names classes that are not among {quote(classes)}: {quote(strangers)}. "
             "Add them to classes=[...], or mend the gold."
         )
     return classes
@@ -189,7 +189,7 @@ def _known_classes(
 
 def _warn_unmatched(n_unmatched: int, stated: list[Hashable], items: NodeTable) -> None:
     strangers = [name for name in stated if name not in items]
-    text = f"Gold names {n_unmatched:,} items that nobody answered ({shown(strangers, most=3)})"
+    text = f"Gold names {n_unmatched:,} items that nobody answered ({quote(strangers, most=3)})"
     if len(strangers) < len(stated):
         warn(f"{text}; they are left out.", GoldWarning)
         return

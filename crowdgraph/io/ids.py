@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdgraph.core.columns import Array, is_null, object_array, plain
-from crowdgraph.errors import IdError, InputError, LabelError, shown
+from crowdgraph.errors import IdError, InputError, LabelError, quote
 from crowdgraph.io.columns import Coded, Column
 
 __all__ = ["encode", "first_appearance", "label_codes", "natural_order"]
@@ -139,8 +139,8 @@ def label_codes(
         mixed = {type(found[code]).__name__ for code in strangers} - {type(name).__name__ for name in names}
         hint = f" They are of type {mixed.pop()}, those given are {type(names[0]).__name__}." if mixed and names else ""
         raise error(
-            f"{len(strangers)} {what}s are not among {shown(names)}: {shown(found[code] for code in strangers)} "
-            f"(first in rows {shown(rows)}).{hint} Add them to {what}s=[...], or mend the table."
+            f"{len(strangers)} {what}s are not among {quote(names)}: {quote(found[code] for code in strangers)} "
+            f"(first in rows {quote(rows)}).{hint} Add them to {what}s=[...], or mend the table."
         )
     # The last place of the table serves code -1, so nulls stay -1.
     table = np.full(len(coded.values) + 1, -1, dtype=np.int16 if len(names) < 2**15 else np.int32)

@@ -8,7 +8,7 @@ import igraph
 import numpy as np
 
 from crowdgraph.core.clock import Moment
-from crowdgraph.core.columns import listed
+from crowdgraph.core.columns import to_list
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
@@ -27,12 +27,12 @@ def graph_to_igraph(graph: CrowdGraph, *, at: Moment | None = None) -> igraph.Gr
     made.vs["kind"] = ["volunteer"] * n_volunteers + ["item"] * n_items
     made.vs["id"] = [*graph.volunteers, *graph.items]
     made.es["label"] = [graph.labels[code] if code >= 0 else None for code in until.label.tolist()]
-    made.es["time"] = until.clock.shown(until.time)
+    made.es["time"] = until.clock.to_python(until.time)
     for name, column in until.attributes.items():
-        made.es[name] = listed(column)
+        made.es[name] = to_list(column)
     annotations = node_annotations(graph, at=at)
-    volunteers: dict[str, list[Any]] = {name: listed(column) for name, column in graph.volunteers.attributes.items()}
-    items: dict[str, list[Any]] = {name: listed(column) for name, column in graph.items.attributes.items()}
+    volunteers: dict[str, list[Any]] = {name: to_list(column) for name, column in graph.volunteers.attributes.items()}
+    items: dict[str, list[Any]] = {name: to_list(column) for name, column in graph.items.attributes.items()}
     volunteers |= annotations["volunteer"]
     items |= annotations["item"]
     for name in {**volunteers, **items}:

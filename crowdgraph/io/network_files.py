@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import AlignmentError, IdError, ParameterError, shown
+from crowdgraph.errors import AlignmentError, IdError, ParameterError, quote
 from crowdgraph.io.files import replacing
 
 __all__ = ["check_distinct", "check_xml", "save_network", "volunteer_attributes"]
@@ -34,7 +34,7 @@ def check_distinct(names: list[str]) -> None:
     """Raise if ids have become the same text."""
     if len(set(names)) < len(names):
         twice = sorted(text for text, count in Counter(names).items() if count > 1)
-        raise IdError(f"Ids that differ become the same text in a file: {shown(twice)}. Rename them first.")
+        raise IdError(f"Ids that differ become the same text in a file: {quote(twice)}. Rename them first.")
 
 
 def volunteer_attributes(network: VolunteerNetwork, communities: Communities | None) -> dict[str, list[Any]]:
@@ -51,7 +51,7 @@ def volunteer_attributes(network: VolunteerNetwork, communities: Communities | N
     strangers = [name for name in network.ids.tolist() if name not in communities.table]
     if strangers:
         raise AlignmentError(
-            f"The communities lack {len(strangers):,} of the network's volunteers ({shown(strangers, most=3)}). Detect "
+            f"The communities lack {len(strangers):,} of the network's volunteers ({quote(strangers, most=3)}). Detect "
             "them in this network, or take network.subnetwork(communities.ids)."
         )
     codes = communities.table.codes(network.ids)

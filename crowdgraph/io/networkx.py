@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 
 from crowdgraph.core.clock import Clock, Moment
-from crowdgraph.core.columns import is_null, listed
+from crowdgraph.core.columns import is_null, to_list
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
@@ -45,7 +45,7 @@ def graph_to_networkx(graph: CrowdGraph, *, at: Moment | None = None) -> nx.Mult
     network: nx.MultiGraph = nx.MultiGraph(crowdgraph={"classes": graph.classes, "labels": graph.labels, **about})
     annotations = node_annotations(graph, at=at)
     for kind, nodes in (("volunteer", graph.volunteers), ("item", graph.items)):
-        attributes = {name: listed(column) for name, column in nodes.attributes.items()}
+        attributes = {name: to_list(column) for name, column in nodes.attributes.items()}
         for code, node_id in enumerate(nodes.ids.tolist()):
             own = {name: values[code] for name, values in attributes.items()}
             extra = {name: values[code] for name, values in annotations[kind].items() if values[code] is not None}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
-from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, one_of, shown, warn
+from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, check_choice, quote, warn
 from crowdgraph.io.csv import csv_table
 from crowdgraph.io.frames import graph_from_frame
 
@@ -64,14 +64,14 @@ def read_panoptes(
     gold, classes, labels, duplicates, missing
         As in `CrowdGraph.from_responses`; `gold` may also be the path of a CSV file with columns `item` and `label`.
     """
-    one_of("anonymous", anonymous, ("keep", "drop", "pool"))
-    one_of("malformed", malformed, ("error", "skip"))
+    check_choice("anonymous", anonymous, ("keep", "drop", "pool"))
+    check_choice("malformed", malformed, ("error", "skip"))
     table = csv_table(path, text=None)
     absent = [name for name in NEEDED if name not in table.column_names]
     if absent:
         raise ColumnError(
-            f"This is not a Zooniverse classification export: it lacks {shown(absent)}; it has "
-            f"{shown(table.column_names, most=12)}. For other tables use crowdgraph.read_csv."
+            f"This is not a Zooniverse classification export: it lacks {quote(absent)}; it has "
+            f"{quote(table.column_names, most=12)}. For other tables use crowdgraph.read_csv."
         )
     wanted = _wanted(table, workflow, anonymous)
     answers = _answers(table["annotations"], wanted, task, label, malformed)
@@ -99,7 +99,7 @@ def _wanted(table: pa.Table, workflow: int | str | None, anonymous: str) -> Arra
             raise ColumnError("The export has no column 'workflow_id'; leave out workflow=.")
         found = pc.unique(table["workflow_id"]).to_pylist()
         if str(workflow) not in found:
-            raise InputError(f"No row belongs to workflow {str(workflow)!r}; the export has {shown(found)}.")
+            raise InputError(f"No row belongs to workflow {str(workflow)!r}; the export has {quote(found)}.")
         wanted &= pc.equal(table["workflow_id"], str(workflow)).fill_null(pa.scalar(value=False)).to_numpy()
     if anonymous == "drop":
         wanted &= ~_nameless(table["user_name"]).to_numpy()
@@ -137,9 +137,9 @@ def _answers(
             continue
         answers[row] = None if value is None else _answer(value, label, row)
     if bad:
-        warn(f"{len(bad):,} rows have unreadable annotations and are left out (rows {shown(bad)}).", DroppedRowsWarning)
+        warn(f"{len(bad):,} rows have unreadable annotations and are left out (rows {quote(bad)}).", DroppedRowsWarning)
     if all(answer is None for answer in answers):
-        asked = shown(_tasks(annotations)) or "no tasks"
+        asked = quote(_tasks(annotations)) or "no tasks"
         raise InputError(f"No row answers the task {task!r}; the export asks {asked}.")
     return answers
 

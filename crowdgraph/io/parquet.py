@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ColumnError, InputError, shown
+from crowdgraph.errors import ColumnError, InputError, quote
 from crowdgraph.io.columns import LazyColumns, check_names
 from crowdgraph.io.files import is_file
 
@@ -65,13 +65,13 @@ def parquet_columns(source: Source, *, columns: Iterable[str] | None = None) -> 
     for path, schema in zip(paths, schemas, strict=True):
         if set(schema.names) != set(found):
             raise ColumnError(
-                f"{fspath(path)!r} has the columns {shown(schema.names, most=12)}, the first file has "
-                f"{shown(found, most=12)}; all files need the same."
+                f"{fspath(path)!r} has the columns {quote(schema.names, most=12)}, the first file has "
+                f"{quote(found, most=12)}; all files need the same."
             )
     wanted = found if columns is None else list(columns)
     absent = [name for name in wanted if name not in found]
     if absent:
-        raise ColumnError(f"{_named(paths)} has no column {absent[0]!r}; it has {shown(found, most=12)}.")
+        raise ColumnError(f"{_named(paths)} has no column {absent[0]!r}; it has {quote(found, most=12)}.")
     check_names(wanted, owner=_named(paths))
     text = {name for name in wanted if all(_is_text(schema.field(name).type) for schema in schemas)}
     compact = {name for name in text if all(_is_compact(footer, name) for footer in metadata)}

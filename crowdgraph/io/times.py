@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from crowdgraph.core.clock import UNITS, Clock, iso_datetime
 from crowdgraph.core.columns import Array, is_null, plain
-from crowdgraph.errors import TimeError, shown
+from crowdgraph.errors import TimeError, quote
 from crowdgraph.io.columns import Column, Timed, plain_type
 
 __all__ = ["read_times"]
@@ -27,7 +27,7 @@ def read_times(column: Column, *, clock: Clock | None = None) -> tuple[Timed, Ar
         infinite = np.flatnonzero(np.isinf(times))
         if len(infinite):
             raise TimeError(
-                f"{len(infinite):,} times are infinite (rows {shown(infinite.tolist())}); give finite times."
+                f"{len(infinite):,} times are infinite (rows {quote(infinite.tolist())}); give finite times."
             )
     if times.dtype == "datetime64[ns]" and not (times.view(np.int64) % 1000).any():
         times = times.astype("datetime64[us]")

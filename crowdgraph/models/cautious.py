@@ -109,7 +109,7 @@ class Cautious(Model):
                 "class; use IBCC(), or DynIBCC() where volunteers change."
             )
         step = self._step(job.answers, found, found.confusion)
-        with progress_bar("Cautious", shown=job.progress) as bar, undisturbed():
+        with progress_bar("Cautious", visible=job.progress) as bar, undisturbed():
             path = climb(
                 step,
                 step.start(),

@@ -92,7 +92,7 @@ class DawidSkene(Model):
         step = ExpectationMaximisation(
             tensors.kernels()[0], shape=tensors.shape, probs=probs, fixed=fixed, smoothing=float(self.smoothing)
         )
-        with progress_bar("Dawid-Skene", shown=job.progress) as bar, undisturbed():
+        with progress_bar("Dawid-Skene", visible=job.progress) as bar, undisturbed():
             path = climb(
                 step,
                 step.from_probs(tensors.tensor(guess)),

@@ -14,7 +14,15 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_integer, check_positive, is_number
-from crowdgraph.errors import ForgettingWarning, InputError, NoTimesWarning, ParameterError, TimeError, one_of, warn
+from crowdgraph.errors import (
+    ForgettingWarning,
+    InputError,
+    NoTimesWarning,
+    ParameterError,
+    TimeError,
+    check_choice,
+    warn,
+)
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.ibcc import IBCC
 from crowdgraph.models.priors import (
@@ -131,14 +139,14 @@ class DynIBCC(Model):
             _check_variance("noise_scale", self.noise_scale)
         _check_variance("drift_per_time", self.drift_per_time)
         if self.time_unit is not None:
-            one_of("time_unit", self.time_unit, tuple(SECONDS))
-        one_of("inference", self.inference, ("smoothed", "filtered"))
+            check_choice("time_unit", self.time_unit, tuple(SECONDS))
+        check_choice("inference", self.inference, ("smoothed", "filtered"))
         if self.repeat_span is not None:
             check_positive("repeat_span", self.repeat_span)
         check_bool("published", self.published)
         check_integer("max_iter", self.max_iter, minimum=1)
         check_positive("tol", self.tol)
-        one_of("dtype", self.dtype, ("float64", "float32"))
+        check_choice("dtype", self.dtype, ("float64", "float32"))
 
     def prepare(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep of the first guess and the scan over the steps."""
@@ -176,7 +184,7 @@ class DynIBCC(Model):
                 ForgettingWarning,
             )
         passes = tensors.passes(prior, guess, stage=self.inference, published=self.published)
-        with progress_bar("DynIBCC", shown=job.progress, unit="passes") as bar, undisturbed():
+        with progress_bar("DynIBCC", visible=job.progress, unit="passes") as bar, undisturbed():
             settling = Settling(passes, max_iter=self.max_iter, bar=bar)
             if self.noise_scale == "auto":
                 noise_scale = settling.with_noise(prior=tensors.typical(prior, passes.probs))

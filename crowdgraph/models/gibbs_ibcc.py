@@ -124,7 +124,7 @@ class GibbsIBCC(Model):
         tensors = AnswerTensors(job.answers)
         check_memory(self.keep_draws, self.chains, len(graph.items), tensors.shape)
         chains = self._chains(tensors, prior, job)
-        with progress_bar("Gibbs-IBCC", shown=job.progress, total=self.burn_in + self.max_draws, unit="draws") as bar:
+        with progress_bar("Gibbs-IBCC", visible=job.progress, total=self.burn_in + self.max_draws, unit="draws") as bar:
             nothing = np.zeros(0, dtype=np.int64)
             in_parallel(partial(drawn, chains, self.burn_in, nothing), self.chains)
             bar.update(self.burn_in)

@@ -15,7 +15,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.settings import check_bool, check_integer, check_positive
-from crowdgraph.errors import ParameterError, one_of
+from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.priors import (
     ClassPrior,
@@ -124,7 +124,7 @@ class IBCC(Model):
         check_integer("restarts", self.restarts, minimum=0)
         check_integer("max_iter", self.max_iter, minimum=2)
         check_positive("tol", self.tol)
-        one_of("dtype", self.dtype, ("float64", "float32"))
+        check_choice("dtype", self.dtype, ("float64", "float32"))
 
     def prepare(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep over the responses."""
@@ -211,7 +211,7 @@ class IBCC(Model):
         from crowdgraph.kernels.iterate import climb
         from crowdgraph.kernels.threads import undisturbed
 
-        with progress_bar(f"IBCC from {name}", shown=progress) as bar, undisturbed():
+        with progress_bar(f"IBCC from {name}", visible=progress) as bar, undisturbed():
             return climb(
                 step,
                 state,

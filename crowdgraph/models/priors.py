@@ -12,7 +12,7 @@ from crowdgraph.core.columns import Array, FrozenMapping, same_values
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.errors import AlignmentError, GoldError, ParameterError, shown, suggestion
+from crowdgraph.errors import AlignmentError, GoldError, ParameterError, quote, suggestion
 from crowdgraph.models.base import Answers
 from crowdgraph.models.votes import Votes, vote_codes
 
@@ -115,7 +115,7 @@ def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[
         strangers = [name for name in spec if name is not None and name not in graph.volunteers]
         if strangers:
             raise ParameterError(
-                f"confusion_prior= names {len(strangers):,} volunteers who are not in the graph: {shown(strangers)}."
+                f"confusion_prior= names {len(strangers):,} volunteers who are not in the graph: {quote(strangers)}."
                 f"{suggestion(strangers[0], graph.volunteers.ids[:10_000].tolist())}"
             )
         given = {
@@ -173,8 +173,8 @@ def _class_concentration(graph: CrowdGraph, spec: Any) -> Array:
         strange = [name for name in spec if name not in graph.classes]
         if missing or strange:
             raise ParameterError(
-                f"class_prior= must name the classes {shown(graph.classes)}; it "
-                + (f"misses {shown(missing)}." if missing else f"names {shown(strange)}.")
+                f"class_prior= must name the classes {quote(graph.classes)}; it "
+                + (f"misses {quote(missing)}." if missing else f"names {quote(strange)}.")
             )
         spec = [spec[name] for name in graph.classes]
     values = _numbers("class_prior", 1.0 if spec is None else spec)
@@ -188,7 +188,7 @@ def _check_made_for(prior: CrowdPrior, graph: CrowdGraph) -> None:
         got, expected = getattr(prior, what), getattr(graph, what)
         if not same_values(got, expected):
             raise AlignmentError(
-                f"The prior was made for the {what} {shown(got)}; the graph has {shown(expected)}. Build the graph "
+                f"The prior was made for the {what} {quote(got)}; the graph has {quote(expected)}. Build the graph "
                 f"with {what}={list(got)!r}, if these are the same."
             )
 
@@ -204,7 +204,7 @@ def _numbers(name: str, values: Any) -> Array:
     if not good.all():
         raise ParameterError(
             f"{name} must be made of numbers above zero (pseudo-counts), between {LEAST:g} and {MOST:g}; got "
-            f"{shown(array[~good].ravel().tolist())}."
+            f"{quote(array[~good].ravel().tolist())}."
         )
     return array
 

@@ -9,7 +9,7 @@ import numpy as np
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import is_number
-from crowdgraph.errors import GoldError, ParameterError, shown, suggestion
+from crowdgraph.errors import GoldError, ParameterError, quote, suggestion
 from crowdgraph.models.base import Answers, Outcome
 
 __all__ = ["check_factor", "learned_log_weights", "mean_score_outcome", "vote_outcome"]
@@ -57,7 +57,7 @@ def positive_class(graph: CrowdGraph, scores: Array, positive: Hashable | None) 
     """Which of two classes high scores speak for: the named one, the one the highest label names, or the last."""
     if len(graph.classes) != 2:
         raise ParameterError(
-            f"A mean score tells two classes apart; the graph has {len(graph.classes)}: {shown(graph.classes)}. Use a "
+            f"A mean score tells two classes apart; the graph has {len(graph.classes)}: {quote(graph.classes)}. Use a "
             "model for several classes, such as MajorityVote or IBCC."
         )
     if positive is None:
@@ -65,7 +65,7 @@ def positive_class(graph: CrowdGraph, scores: Array, positive: Hashable | None) 
         positive = top if set(graph.labels) <= set(graph.classes) else graph.classes[-1]
     if positive not in graph.classes:
         raise ParameterError(
-            f"positive={positive!r} is no class; the classes are {shown(graph.classes)}."
+            f"positive={positive!r} is no class; the classes are {quote(graph.classes)}."
             f"{suggestion(positive, graph.classes)}"
         )
     return graph.classes.index(positive)

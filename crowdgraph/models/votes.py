@@ -10,7 +10,7 @@ import numpy as np
 from crowdgraph.core.columns import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.settings import is_number
-from crowdgraph.errors import ParameterError, shown, suggestion
+from crowdgraph.errors import ParameterError, quote, suggestion
 
 __all__ = ["Scores", "Votes", "label_scores", "vote_codes"]
 
@@ -28,7 +28,7 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, or_else: str = "") -> 
         if strange:
             example = ", ".join(f"{label!r}: {graph.classes[0]!r}" for label in graph.labels[:2])
             raise ParameterError(
-                f"The labels {shown(graph.labels)} are not the classes {shown(graph.classes)}, so it must be said "
+                f"The labels {quote(graph.labels)} are not the classes {quote(graph.classes)}, so it must be said "
                 f"which class a label speaks for: votes={{{example}, ...}}, with None for one that speaks for none."
                 f"{or_else}"
             )
@@ -37,7 +37,7 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, or_else: str = "") -> 
     wrong = [target for target in votes.values() if target is not None and target not in graph.classes]
     if wrong:
         raise ParameterError(
-            f"votes= names {shown(dict.fromkeys(wrong))}, which is no class; the classes are {shown(graph.classes)}. "
+            f"votes= names {quote(dict.fromkeys(wrong))}, which is no class; the classes are {quote(graph.classes)}. "
             f"Others are named with classes=[...] when building the graph.{suggestion(wrong[0], graph.classes)}"
         )
     targets = [votes[label] for label in graph.labels]
@@ -51,7 +51,7 @@ def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
         words = [label for label, value in zip(graph.labels, values, strict=True) if not np.isfinite(value)]
         if words:
             raise ParameterError(
-                f"The labels {shown(words)} are no numbers; say what each stands for: "
+                f"The labels {quote(words)} are no numbers; say what each stands for: "
                 f"scores={{{graph.labels[0]!r}: 0.0, ...}}."
             )
         return values
@@ -80,11 +80,11 @@ def _check_labels(name: str, mapping: Mapping[Hashable, object], graph: CrowdGra
     missing = [label for label in graph.labels if label not in mapping]
     if missing:
         raise ParameterError(
-            f"{name}= misses {shown(missing)}; it must name every label: {shown(graph.labels, most=20)}."
+            f"{name}= misses {quote(missing)}; it must name every label: {quote(graph.labels, most=20)}."
         )
     strange = [label for label in mapping if label not in graph.labels]
     if strange:
         raise ParameterError(
-            f"{name}= names {shown(strange)}, which is no label; the labels are {shown(graph.labels, most=20)}."
+            f"{name}= names {quote(strange)}, which is no label; the labels are {quote(graph.labels, most=20)}."
             f"{suggestion(strange[0], graph.labels)}"
         )

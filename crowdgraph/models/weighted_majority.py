@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from crowdgraph.errors import one_of
+from crowdgraph.errors import check_choice
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.tallies import check_factor, learned_log_weights, vote_outcome
 from crowdgraph.models.votes import Votes, check_mapping, vote_codes
@@ -50,7 +50,7 @@ class WeightedMajority(Model):
     def __post_init__(self) -> None:
         check_mapping("votes", self.votes)
         check_factor(self.factor)
-        one_of("output", self.output, ("shares", "winner"))
+        check_choice("output", self.output, ("shares", "winner"))
 
     def _fit(self, job: Job) -> Outcome:
         votes = vote_codes(job.answers.graph, self.votes)

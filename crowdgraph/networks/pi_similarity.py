@@ -14,7 +14,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.settings import check_integer
-from crowdgraph.errors import NotAnnotatedError, ParameterError, one_of
+from crowdgraph.errors import NotAnnotatedError, ParameterError, check_choice
 from crowdgraph.networks.behaviour import Behaviour
 from crowdgraph.networks.volunteers import experienced
 
@@ -69,7 +69,7 @@ def pi_similarity(
     >>> cg.networks.pi_similarity(graph)
     VolunteerNetwork(pi_similarity: 20 volunteers, 190 edges, density 1, 0 isolated)
     """
-    one_of("distance", distance, ("bhattacharyya", "hellinger"))
+    check_choice("distance", distance, ("bhattacharyya", "hellinger"))
     chosen = experienced(graph, min_responses, at)
     if neighbours is not None:
         check_integer("neighbours", neighbours)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from crowdgraph.core.campaign import FIGURES, Campaign
 from crowdgraph.core.columns import Array
-from crowdgraph.errors import ParameterError, one_of
+from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.plot.axes import check_kind, own_axes
 from crowdgraph.plot.palette import colours
 
@@ -45,7 +45,7 @@ def campaign(
     >>> cg.plot.campaign(led).get_ylabel()
     'accuracy'
     """
-    one_of("score", score, tuple(name for name in FIGURES if name not in {"spent", "seconds"}))
+    check_choice("score", score, tuple(name for name in FIGURES if name not in {"spent", "seconds"}))
     given = [campaigns] if isinstance(campaigns, Campaign) else list(campaigns)
     if not given:
         raise ParameterError(

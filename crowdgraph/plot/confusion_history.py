@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from crowdgraph.core.columns import Array, value_tuple
 from crowdgraph.core.confusion import ConfusionHistory
 from crowdgraph.core.settings import check_integer
-from crowdgraph.errors import ParameterError, one_of, shown
+from crowdgraph.errors import ParameterError, check_choice, quote
 from crowdgraph.plot.axes import check_kind, own_axes
 from crowdgraph.plot.over_time import band, counted, horizontal_axis, legend, short_times, thinned, thinned_steps
 from crowdgraph.plot.palette import INK, colours
@@ -94,7 +94,7 @@ def confusion_history(
             )
         )
     check_integer("markers", markers, minimum=0)
-    one_of("against", against, ("time", "responses"))
+    check_choice("against", against, ("time", "responses"))
     if len(history.labels) == 3 and labels is None:
         ax = _triangle(history, ax=ax, markers=int(markers))
     else:
@@ -142,7 +142,7 @@ def _pairs(history: ConfusionHistory, labels: Iterable[Hashable] | None) -> list
         chosen = value_tuple(labels, what="labels")
         unknown = [label for label in chosen if label not in names]
         if unknown:
-            raise ParameterError(f"labels= names {shown(unknown)}; choose from the labels {shown(names, most=20)}.")
+            raise ParameterError(f"labels= names {quote(unknown)}; choose from the labels {quote(names, most=20)}.")
         return list(product(rows, [names.index(label) for label in chosen]))
     if len(names) == 2:
         return [(row, 1) for row in rows]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from crowdgraph.core.columns import Array
 from crowdgraph.core.draws import drawing
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ParameterError, one_of
+from crowdgraph.errors import ParameterError, check_choice
 
 __all__ = ["Links", "strongest_links", "volunteer_places"]
 
@@ -71,7 +71,7 @@ def volunteer_places(network: VolunteerNetwork, links: Links, layout: Any, seed:
     """Where the volunteers stand, of shape (V, 2); `layout` is as for `crowdgraph.plot.network`."""
     if not isinstance(layout, str):
         return _given(layout, len(network))
-    one_of("layout", layout, ("auto", "force", "spectral"))
+    check_choice("layout", layout, ("auto", "force", "spectral"))
     linked = np.flatnonzero(network.degree > 0)
     if layout == "auto":
         layout = "spectral" if network.density > DENSE else "force"

@@ -10,7 +10,7 @@ from matplotlib.patheffects import withStroke
 
 from crowdgraph.core.columns import Array
 from crowdgraph.core.community_track import CommunityTrack
-from crowdgraph.errors import one_of
+from crowdgraph.errors import check_choice
 from crowdgraph.plot.axes import own_axes
 from crowdgraph.plot.of_communities import SMALL, check_track, uncovered
 from crowdgraph.plot.over_time import time_axis
@@ -53,7 +53,7 @@ def modularity(
     ['1', '2']
     """
     check_track(track)
-    one_of("against", against, ("responses", "time"))
+    check_choice("against", against, ("responses", "time"))
     ax = own_axes(ax)
     x = track.counts if against == "responses" else track.times
     ax.plot(x, track.modularity, color=HUES[0], linewidth=1.6, marker="o", markersize=5)

@@ -19,7 +19,7 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.fit import ModelFit
-from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, shown
+from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, quote
 from crowdgraph.plot.axes import check_kind
 from crowdgraph.plot.confusion_history import CORNERS
 from crowdgraph.plot.over_time import counted, short_times
@@ -108,7 +108,7 @@ def chosen_communities(n_communities: int, numbers: Iterable[int] | None, *, mos
     chosen = list(value_tuple(numbers, what="numbers"))
     wrong = [k for k in chosen if not isinstance(k, int | np.integer) or not 0 <= k < n_communities]
     if wrong:
-        raise ParameterError(f"numbers= names {shown(wrong)}; the communities are numbered 0 to {n_communities - 1}.")
+        raise ParameterError(f"numbers= names {quote(wrong)}; the communities are numbered 0 to {n_communities - 1}.")
     return chosen  # type: ignore[return-value]
 
 
@@ -238,7 +238,7 @@ def check_three_labels(confusion: ConfusionSnapshot, *, instead: str) -> None:
     if len(confusion.labels) != 3:
         raise ParameterError(
             f"A triangle shows three labels; these confusion matrices have {len(confusion.labels)} "
-            f"({shown(confusion.labels)}). Draw them with {instead}."
+            f"({quote(confusion.labels)}). Draw them with {instead}."
         )
 
 

@@ -61,7 +61,7 @@ def horizontal_axis(ax: Axes, clock: Clock, against: str) -> None:
 def short_times(clock: Clock, times: Array) -> list[str]:
     """Times as short texts that differ where the times do: dates, dates and hours within two days, or numbers."""
     if clock.kind == "datetime":
-        values = clock.shown(times.astype("datetime64[us]"))
+        values = clock.to_python(times.astype("datetime64[us]"))
         texts = [value.isoformat() if isinstance(value, dt.datetime) else str(value) for value in values]
         within = len(times) > 0 and times[0] < times[-1] <= times[0] + TWO_DAYS
         return [f"{text[5:10]} {text[11:16]}" if within else text[:10] for text in texts]

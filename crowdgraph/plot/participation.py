@@ -14,7 +14,7 @@ from matplotlib.patheffects import withStroke
 
 from crowdgraph.core.columns import Array
 from crowdgraph.core.community_track import CommunityTrack
-from crowdgraph.errors import ParameterError, UnknownIdError, shown, suggestion
+from crowdgraph.errors import ParameterError, UnknownIdError, quote, suggestion
 from crowdgraph.plot.axes import own_axes
 from crowdgraph.plot.of_communities import (
     DIGIT,
@@ -104,13 +104,13 @@ def _chosen(track: CommunityTrack, volunteers: Iterable[Hashable]) -> list[Hasha
     unknown = [volunteer for volunteer in chosen if volunteer not in track.table]
     if unknown:
         raise UnknownIdError(
-            f"There is no volunteer {shown(unknown)} in this track of {counted(len(track.ids), 'volunteer')}; see "
+            f"There is no volunteer {quote(unknown)} in this track of {counted(len(track.ids), 'volunteer')}; see "
             f"track.ids.{suggestion(unknown[0], track.ids.tolist())}"
         )
     never = [one for one in chosen if not track.participation(one).any()]
     if never:
         raise ParameterError(
-            f"{counted(len(never), 'volunteer')} of those named without a community at any snapshot: {shown(never)}. "
+            f"{counted(len(never), 'volunteer')} of those named without a community at any snapshot: {quote(never)}. "
             "Leave them out of volunteers=."
         )
     return chosen

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from crowdgraph.core.confusion import ConfusionHistory, ConfusionTrack, Correct
-from crowdgraph.errors import ParameterError, one_of, shown
+from crowdgraph.errors import ParameterError, check_choice, quote
 from crowdgraph.plot.axes import check_kind, own_axes
 from crowdgraph.plot.over_time import band, counted, horizontal_axis, legend, thinned, thinned_steps
 from crowdgraph.plot.palette import colours
@@ -65,7 +65,7 @@ def skill_over_time(
     ['anna, 4 responses', 'bert, 3 responses']
     """
     check_kind(track, ConfusionTrack, "fit.confusion, of a fit of DynIBCC")
-    one_of("against", against, ("time", "responses"))
+    check_choice("against", against, ("time", "responses"))
     histories = _chosen(track, volunteers)
     drawn = [thinned(history) for history in histories]
     shares = [history.accuracy(class_probs, correct=correct) for history in drawn]
@@ -105,6 +105,6 @@ def _chosen(track: ConfusionTrack, volunteers: Iterable[Hashable] | None) -> lis
     if silent:
         raise ParameterError(
             f"{counted(len(silent), 'volunteer')} of those named without responses, and so without a history: "
-            f"{shown(silent)}. Leave them out of volunteers=."
+            f"{quote(silent)}. Leave them out of volunteers=."
         )
     return histories

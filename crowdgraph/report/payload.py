@@ -57,7 +57,7 @@ def payload(
         "track": communities_over_time,
         "checks": model_checks,
     }
-    with progress_bar("Report", shown=progress, total=len(sections) + 1, unit="sections") as bar:
+    with progress_bar("Report", visible=progress, total=len(sections) + 1, unit="sections") as bar:
         findings = graph.diagnose() if words is None else _put(graph.diagnose(), words)
         bar.update()
         for name, section in sections.items():

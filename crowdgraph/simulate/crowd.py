@@ -14,7 +14,7 @@ from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
 from crowdgraph.core.tables import NodeTable, ResponseTable
-from crowdgraph.errors import ParameterError, one_of
+from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.simulate.drift import Drift, check_drift, drawn_course
 from crowdgraph.simulate.groups import Group, checked_groups
 
@@ -178,7 +178,7 @@ def crowd(
     )
     check_drift(drift, drift_at)
     if stays is not None:
-        one_of("stays", stays, get_args(Stays))
+        check_choice("stays", stays, get_args(Stays))
     rng = np.random.default_rng(seed)
     shares = np.full(shape[0], 1 / shape[0]) if class_probs is None else class_probs
     true_class = rng.choice(shape[0], n_items, p=probability_array("class_probs", shares, shape=(shape[0],)))

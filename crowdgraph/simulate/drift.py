@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from crowdgraph.core.columns import Array
-from crowdgraph.errors import ParameterError, one_of
+from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.simulate.groups import Group, drawn_confusion
 
 __all__ = ["Course", "Drift", "check_drift", "drawn_course"]
@@ -55,7 +55,7 @@ class Course(NamedTuple):
 
 def check_drift(drift: Drift, drift_at: float | None) -> None:
     """Raise unless there is such a drift and it can come at such a moment."""
-    one_of("drift", drift, get_args(Drift))
+    check_choice("drift", drift, get_args(Drift))
     if drift_at is None:
         return
     if drift != "step":

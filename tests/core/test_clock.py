@@ -57,7 +57,7 @@ def test_naive_moments_are_read_in_the_graphs_zone():
     assert clock.count_until(times, dt.datetime(2026, 7, 1, 12, 1, tzinfo=AMSTERDAM)) == 1
     assert clock.count_until(times, "2026-07-01T10:00:00.000001+00:00") == 1
     assert clock.count_until(times, np.datetime64("2026-07-01T10:01")) == 1
-    assert clock.shown(times) == [dt.datetime(2026, 7, 1, 12, tzinfo=AMSTERDAM)]
+    assert clock.to_python(times) == [dt.datetime(2026, 7, 1, 12, tzinfo=AMSTERDAM)]
 
 
 def test_nanoseconds_of_pandas_and_of_strings_count():
@@ -66,7 +66,7 @@ def test_nanoseconds_of_pandas_and_of_strings_count():
     assert clock.count_until(times, pd.Timestamp("2026-03-01T00:00:00.000000003")) == 1
     assert clock.count_until(times, "2026-03-01T00:00:00.000000002") == 0
     assert clock.count_until(times, "2026-03-01T00:00:00.000000003") == 1
-    assert clock.shown(times) == list(times)
+    assert clock.to_python(times) == list(times)
 
 
 def test_dates_begin_at_midnight():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdgraph.core.columns import columns_equal, frozen, grouped, id_array, sealed, value_tuple
+from crowdgraph.core.columns import columns_equal, grouped, id_array, read_only, sealed, value_tuple
 from crowdgraph.errors import ParameterError
 
 
@@ -18,10 +18,10 @@ def test_grouping_gathers_rows_in_order(codes, n_groups):
 
 def test_frozen_copies_what_others_can_write():
     mine = np.arange(3)
-    column = frozen(mine)
+    column = read_only(mine)
     mine[0] = 99
     assert column.tolist() == [0, 1, 2]
-    view = frozen(mine[:2])
+    view = read_only(mine[:2])
     mine[1] = 99
     assert view.tolist() == [99, 1]
     with pytest.raises(ValueError, match="read-only"):
@@ -30,8 +30,8 @@ def test_frozen_copies_what_others_can_write():
 
 def test_sealed_columns_are_not_copied():
     column = sealed(np.arange(3))
-    assert frozen(column) is column
-    assert np.shares_memory(frozen(column[1:]), column)
+    assert read_only(column) is column
+    assert np.shares_memory(read_only(column[1:]), column)
 
 
 def test_ids_keep_their_kind():

@@ -92,7 +92,7 @@ def test_histories_are_the_track_at_their_moments(graph, told):
         name = told["volunteers"]["id"][row]
         first = next(iter(graph.volunteers[name].responses)).time
         for place in (0, 20, 39):
-            if graph.responses.clock.shown(moments[place : place + 1])[0] < first:
+            if graph.responses.clock.to_python(moments[place : place + 1])[0] < first:
                 assert history["mean"][row][place] is history["accuracy"][row][place] is None
             else:
                 matrix = track.of(name).at(moments[place])
