@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, id_array, read_only, sealed
-from crowdgraph.core.result import real_array
+from crowdgraph.core.columns import Array, Sealed, id_array, object_array, read_only, sealed
+from crowdgraph.core.result import Columns, Tabular, real_array
 from crowdgraph.errors import ResultError
 
 __all__ = ["Assignment"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Assignment(Sealed):
+class Assignment(Sealed, Tabular):
     """Pairs of volunteers and items, in the order in which they were decided: who is asked about what, and why.
 
     Attributes
@@ -88,14 +87,16 @@ class Assignment(Sealed):
             seen[item] = before[-1] + 1
         return sealed(np.array(before, dtype=np.int64))
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """The audit log: a row for each question, in the order of decisions.
-
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.results import assignment_frame
-
-        return assignment_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """The audit log: a row for each question, in the order of decisions."""
+        names = ("gain", "learning", "cost", "chance", "value", "already")
+        return {
+            "volunteer": self.volunteers,
+            "item": self.items,
+            **{name: getattr(self, name) for name in names},
+            "others": object_array([", ".join(map(str, others)) for others in self.others]),
+            "policy": object_array([self.policy] * len(self)),
+        }
 
     def __repr__(self) -> str:
         people, things = len(set(self.volunteers.tolist())), len(set(self.items.tolist()))

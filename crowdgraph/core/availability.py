@@ -6,12 +6,12 @@ import datetime as dt
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from crowdgraph.core.columns import Array, Sealed
-from crowdgraph.core.result import real_array, unique_ids
+from crowdgraph.core.communities import main_community
+from crowdgraph.core.result import Columns, Tabular, real_array, unique_ids
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ResultError
 
@@ -19,7 +19,7 @@ __all__ = ["Availability"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Availability(Sealed):
+class Availability(Sealed, Tabular):
     """Who is likely to be there within a horizon, and to take and finish which items.
 
     Attributes
@@ -121,14 +121,15 @@ class Availability(Sealed):
         people, things = (np.arange(len(table)) if ids is None else table.codes(ids) for table, ids in asked)
         return people, things
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each volunteer, the most likely first: `active`, `finishes` and the main task community.
-
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.results import availability_frame
-
-        return availability_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """One row for each volunteer, the most likely first: `active`, `finishes` and the main task community."""
+        order = np.argsort(-self.active, kind="stable")
+        return {
+            "volunteer": self.volunteers[order],
+            "active": self.active[order],
+            "finishes": self.finishes[order],
+            "community": main_community(self.participation)[order],
+        }
 
     def __repr__(self) -> str:
         groups = self.participation.shape[1]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, read_only
+from crowdgraph.core.columns import Array, Sealed, object_array, read_only
+from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import ParameterError, ResultError
 
 __all__ = ["FIGURES", "Campaign"]
@@ -17,7 +17,7 @@ FIGURES = ("spent", "accuracy", "log_loss", "calibration", "cost", "n_retired", 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Campaign(Sealed):
+class Campaign(Sealed, Tabular):
     """What was known after each update of a campaign, beside the truth.
 
     Attributes
@@ -82,11 +82,12 @@ class Campaign(Sealed):
         first = int(below[-1]) + 1 if len(below) else 0
         return float(self.spent[first]) if first < len(self.spent) else float("inf")
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each update; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
-        from crowdgraph.io.results import campaign_frame
-
-        return campaign_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """One row for each update."""
+        return {
+            "policy": object_array([self.policy] * len(self.spent)),
+            **{name: getattr(self, name) for name in FIGURES},
+        }
 
     def __repr__(self) -> str:
         if not len(self.spent):

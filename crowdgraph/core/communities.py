@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, plain, sealed
+from crowdgraph.core.behaviour import behaviour
+from crowdgraph.core.columns import Array, object_array, plain, sealed
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import (
     ByVolunteer,
+    Columns,
     Result,
     check_ids,
     check_known_ids,
     parameters,
     real_array,
+    to_frame,
     unique_ids,
 )
 from crowdgraph.core.settings import check_bool, is_number
@@ -32,6 +35,8 @@ __all__ = ["COVER_THRESHOLD", "Communities", "Membership", "covered", "largest_f
 
 # The participation from which on a volunteer is a member, where volunteers may be members of several communities.
 COVER_THRESHOLD = 0.25
+# Volunteers with fewer responses than this are counted apart: their behaviour is hardly known.
+FEW_RESPONSES = 10
 
 
 class Membership(NamedTuple):
@@ -383,19 +388,41 @@ class Communities(ByVolunteer, Result):
                 1           1  0.333            1.1      0  cleo      says "cat" to nearly everything
                -1           1                     0                   belongs to none
         """
-        from crowdgraph.io.results import described_communities
-
         known = None if snapshot is None and self.confusion is None else self._known_confusion(snapshot)
-        return described_communities(self, known, kind=kind)
+        return to_frame(self._description(known), kind=kind)
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each volunteer: the community of assignment (-1 for none), and the participation in each.
+    def _description(self, confusion: ConfusionSnapshot | None) -> dict[str, Array]:
+        """Return the columns of `describe`."""
+        numbers = [*range(len(self)), *([-1] if self.unassigned else [])]
+        n_rows = len(numbers)
+        members = [np.flatnonzero(self.assignment == k) for k in numbers]
+        columns: dict[str, Array] = {
+            "community": np.array(numbers, dtype=np.int64),
+            "volunteers": np.array([len(codes) for codes in members], dtype=np.int64),
+            "share": np.append(self.sizes / max(self.sizes.sum(), 1), np.nan)[:n_rows].round(3),
+            "participation": np.append(self.participation.sum(axis=0), 0.0)[:n_rows].round(1),
+            "mixed": np.array([self.entropy[codes].mean() if len(codes) else np.nan for codes in members]).round(2),
+            "centroid": object_array([*self.centroids, None][:n_rows]),
+        }
+        if self.support is not None:
+            support = [self.support[codes] for codes in members]
+            columns["responses"] = np.array([part.sum() for part in support]).round().astype(np.int64)
+            columns["median_responses"] = np.array([np.median(part) if len(part) else np.nan for part in support])
+            columns["few_responses"] = np.array([(part < FEW_RESPONSES).sum() for part in support], dtype=np.int64)
+        if confusion is not None:
+            columns["behaviour"] = object_array([*self._behaviours(confusion), "belongs to none"][:n_rows])
+        return columns
 
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.results import communities_frame
+    def _behaviours(self, confusion: ConfusionSnapshot) -> list[str]:
+        """Return how each community answers, in words."""
+        names = {"classes": confusion.classes, "labels": confusion.labels}
+        means = self.mean_confusion(confusion, by_responses=self.support is not None)
+        return ["nothing is known of it" if np.isnan(mean).any() else behaviour(mean, **names) for mean in means]
 
-        return communities_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """One row for each volunteer: the community of assignment (-1 for none), and the participation in each."""
+        shares = {f"participation[{k}]": self.participation[:, k] for k in range(len(self))}
+        return {"volunteer": self.ids, "community": self.assignment, **shares}
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless all volunteers of the communities are the graph's."""

@@ -10,10 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, read_only, sealed
+from crowdgraph.core.columns import Array, object_array, read_only, sealed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.lifelines import CommunityEvent, Move, lifelines, moves, stability
-from crowdgraph.core.result import ByVolunteer, Result, check_same_ids, parameters, real_array, unique_ids
+from crowdgraph.core.result import (
+    ByVolunteer,
+    Coded,
+    Columns,
+    Result,
+    Timed,
+    check_same_ids,
+    parameters,
+    real_array,
+    to_frame,
+    unique_ids,
+)
 from crowdgraph.core.settings import is_number
 from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError, UnknownIdError
 
@@ -210,9 +221,19 @@ class CommunityTrack(ByVolunteer, Result):
 
     def lifelines_to_frame(self, *, kind: str = "pandas") -> Any:
         """The table of `lifelines`; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
-        from crowdgraph.io.results import lifelines_frame
-
-        return lifelines_frame(self, kind=kind)
+        numbers = {
+            name: np.array([getattr(event, name) for event in self.events], dtype=np.int64)
+            for name in ("snapshot", "community", "other", "before", "after", "volunteers")
+        }
+        snapshot = numbers.pop("snapshot")
+        confidence = np.full((len(self), self.width), np.nan) if self.confidence is None else self.confidence
+        columns = {
+            **self._when(snapshot),
+            "event": object_array(event.event for event in self.events),
+            **numbers,
+            "confidence": confidence[snapshot, numbers["community"]],
+        }
+        return to_frame(columns, kind=kind)
 
     def moves(self, *, min_change: float = 0.5) -> tuple[Move, ...]:
         """Volunteers who changed communities, and with it at least `min_change` of their participation."""
@@ -236,18 +257,33 @@ class CommunityTrack(ByVolunteer, Result):
         kind
             ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
-        from crowdgraph.io.results import movers_frame
+        moves = self.moves(min_change=min_change)
+        snapshot, volunteer, source, target = (
+            np.array([move[part] for move in moves], dtype=np.int64) for part in range(4)
+        )
+        columns = {
+            "volunteer": Coded(volunteer, self.ids),
+            **self._when(snapshot),
+            "from": source,
+            "to": target,
+            "change": np.array([move.change for move in moves], dtype=np.float64),
+        }
+        return to_frame(columns, kind=kind)
 
-        return movers_frame(self, min_change=min_change, kind=kind)
+    def _columns(self) -> Columns:
+        """One row for each snapshot, volunteer and community: the participation."""
+        snapshot, volunteer = np.nonzero(self.assignment >= 0)
+        rows = np.repeat(np.arange(len(snapshot)), self.width)
+        return {
+            **self._when(snapshot[rows]),
+            "volunteer": Coded(volunteer[rows], self.ids),
+            "community": np.tile(np.arange(self.width), len(snapshot)),
+            "participation": self.participations[snapshot, volunteer].ravel(),
+        }
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each snapshot, volunteer and community: the participation.
-
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.results import track_frame
-
-        return track_frame(self, kind=kind)
+    def _when(self, snapshot: Array) -> dict[str, Array | Timed]:
+        """Return the columns that say when snapshots were taken."""
+        return {"time": Timed(self.times[snapshot], self.clock), "count": self.counts[snapshot]}
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless the track was made for the graph's volunteers."""

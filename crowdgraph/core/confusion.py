@@ -14,16 +14,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.changes import ConfusionChange, confusion_changes
+from crowdgraph.core.changes import ConfusionChange, Leg, confusion_changes, confusion_legs
 from crowdgraph.core.clock import Clock, Moment, is_finite
-from crowdgraph.core.columns import Array, Sealed, read_only, sealed, value_tuple
+from crowdgraph.core.columns import Array, Sealed, id_array, read_only, sealed, value_tuple
 from crowdgraph.core.result import (
     ByVolunteer,
+    Coded,
+    Columns,
     Result,
+    Tabular,
+    Timed,
     check_same_ids,
     check_same_values,
     positive_array,
     probability_array,
+    to_frame,
     unique_ids,
 )
 from crowdgraph.errors import AlignmentError, ParameterError, ResultError, check_choice, quote
@@ -37,7 +42,7 @@ Inference = Literal["static", "filtered", "smoothed"]
 Correct = Mapping[Hashable, Hashable | Collection[Hashable]]
 
 
-class DirichletRows(Sealed):
+class DirichletRows(Sealed, Tabular):
     """Read-outs shared by everything that holds Dirichlet concentrations of shape (..., J, L)."""
 
     concentration: Array
@@ -95,15 +100,27 @@ class DirichletRows(Sealed):
         low, high = (np.asarray(betaincinv(weight * mean, weight * (1 - mean), tail)) for tail in tails)
         return sealed(low), sealed(high)
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each volunteer, step, class and label: the mean and the concentration.
+    def _columns(self) -> Columns:
+        """One row for each volunteer, step, class and label: the mean and the concentration."""
+        concentration = self._held()
+        mean = concentration / concentration.sum(axis=-1, keepdims=True)
+        n_classes, n_labels = concentration.shape[-2:]
+        n_steps, cells = concentration[..., 0, 0].size, n_classes * n_labels
+        return {
+            **self._step_columns(cells),
+            "class": Coded(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(self.classes)),
+            "label": Coded(np.tile(np.arange(n_labels), n_steps * n_classes), id_array(self.labels)),
+            "mean": mean.ravel(),
+            "concentration": concentration.ravel(),
+        }
 
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading. Where there is one volunteer or
-        one step only, there is no column for it; a static track has one step for each volunteer, without a time.
-        """
-        from crowdgraph.io.results import confusion_frame
+    def _held(self) -> Array:
+        """Return the concentrations of the table; those of a static track hold from the start."""
+        return self.concentration
 
-        return confusion_frame(self, kind=kind)
+    def _step_columns(self, cells: int) -> Columns:  # noqa: ARG002 - for those that override it
+        """Return the columns that say whose matrix it is and when, each value repeated for the cells of a matrix."""
+        return {}
 
     def _right(self, correct: Correct | None) -> Array:
         """The expected share of correct labels for items of each class, of shape (..., J)."""
@@ -191,6 +208,9 @@ class ConfusionSnapshot(DirichletRows, ByVolunteer):
         code = self.table.code(volunteer)
         return ConfusionMatrix(concentration=self.concentration[code], classes=self.classes, labels=self.labels)
 
+    def _step_columns(self, cells: int) -> Columns:
+        return {"volunteer": Coded(np.repeat(np.arange(len(self)), cells), self.ids)}
+
     def __repr__(self) -> str:
         return f"ConfusionSnapshot({len(self):,} volunteers, {len(self.classes)} classes x {len(self.labels)} labels)"
 
@@ -233,6 +253,12 @@ class ConfusionHistory(DirichletRows):
 
     def __len__(self) -> int:
         return len(self.times)
+
+    def _held(self) -> Array:
+        return self.initial if self.inference == "static" else self.concentration
+
+    def _step_columns(self, cells: int) -> Columns:
+        return {} if self.inference == "static" else {"time": Timed(np.repeat(self.times, cells), self.clock)}
 
     def at(self, moment: Moment) -> ConfusionMatrix:
         """What we now believe about the volunteer at a moment: the state after the last response until then."""
@@ -417,9 +443,37 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
 
         `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
-        from crowdgraph.io.results import changes_frame
+        return to_frame(self._change_columns(level, min_size), kind=kind)
 
-        return changes_frame(self, level=level, min_size=min_size, kind=kind)
+    def _change_columns(self, level: float, min_size: float) -> Columns:
+        legs = [
+            (code, leg)
+            for code, volunteer in enumerate(self.ids.tolist())
+            for leg in confusion_legs(self.of(volunteer), level=level, min_size=min_size)
+        ]
+        legs.sort(key=lambda owned: -abs(owned[1].size))
+        owner = np.array([code for code, _ in legs], dtype=np.int64)
+        codes = {name: np.array([getattr(leg, name) for _, leg in legs], dtype=np.int64) for name in Leg._fields[:5]}
+        steps = {"start": "start", "stop": "stop", "time": "half"}
+        return {
+            "volunteer": Coded(owner, self.ids),
+            "class": Coded(codes["row"], id_array(self.classes)),
+            "label": Coded(codes["column"], id_array(self.labels)),
+            **{name: Timed(self.times[self.starts[owner] + codes[step]], self.clock) for name, step in steps.items()},
+            "size": np.array([leg.size for _, leg in legs]),
+        }
+
+    def _held(self) -> Array:
+        return self.initial if self.inference == "static" else self.concentration
+
+    def _step_columns(self, cells: int) -> Columns:
+        if self.inference == "static":
+            return {"volunteer": Coded(np.repeat(np.arange(len(self)), cells), self.ids)}
+        owner = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        return {
+            "volunteer": Coded(np.repeat(owner, cells), self.ids),
+            "time": Timed(np.repeat(self.times, cells), self.clock),
+        }
 
     def check_fits(self, graph: CrowdGraph) -> None:
         """Raise unless the track was made for the graph's volunteers, classes, labels and responses."""

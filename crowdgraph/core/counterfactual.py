@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from crowdgraph.core.columns import Array, Sealed, read_only, sealed
 from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.influence import compared_columns
+from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import ResultError
 
 __all__ = ["Counterfactual"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Counterfactual(Sealed):
+class Counterfactual(Sealed, Tabular):
     """What a model concludes, and what it would have concluded had some responses never been given.
 
     Attributes
@@ -74,14 +75,9 @@ class Counterfactual(Sealed):
         right = [fit.item_probs[scored].argmax(axis=1) == self.truth[scored] for fit in (self.fit, self.other)]
         return float(right[0].mean()), float(right[1].mean())
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each item, those that change most first.
-
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.results import counterfactual_frame
-
-        return counterfactual_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """One row for each item, those that change most first."""
+        return compared_columns(self.fit, self.item_change, instead=self.other, retired_at=self.retired_at)
 
     def __repr__(self) -> str:
         n_retired, n_scored = len(self.retired), np.count_nonzero(self.truth >= 0)

@@ -10,13 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core.columns import Array, FrozenMapping, Sealed, object_array, read_only, value_tuple
-from crowdgraph.core.result import probability_array, real_array, unique_ids
+from crowdgraph.core.result import Columns, Tabular, probability_array, real_array, to_frame, unique_ids
 from crowdgraph.errors import ParameterError, ResultError, check_choice, quote, suggestion
 
 __all__ = ["SCORES", "CrossValidation", "ReliabilityCurve", "RocCurve", "defined_mean", "defined_spread"]
 
 # What is told of every model; the AUC of each class comes on top of these.
 SCORES = ("auc", "accuracy", "log_loss", "brier", "calibration_error", "seconds")
+
+
+def _array_columns(curve: NamedTuple) -> Columns:
+    """Return the arrays of a curve by name, a row for each point."""
+    return {name: column for name, column in curve._asdict().items() if isinstance(column, np.ndarray)}
 
 
 class RocCurve(NamedTuple):
@@ -34,9 +39,7 @@ class RocCurve(NamedTuple):
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each point; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
-        from crowdgraph.io.results import curve_frame
-
-        return curve_frame(self, kind=kind)
+        return to_frame(_array_columns(self), kind=kind)
 
 
 class ReliabilityCurve(NamedTuple):
@@ -52,13 +55,11 @@ class ReliabilityCurve(NamedTuple):
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
         """One row for each bin; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
-        from crowdgraph.io.results import curve_frame
-
-        return curve_frame(self, kind=kind)
+        return to_frame(_array_columns(self), kind=kind)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CrossValidation(Sealed):
+class CrossValidation(Sealed, Tabular):
     """How well models tell the class of items whose gold was hidden from them.
 
     `crowdgraph.evaluation.cross_validate` makes one. Print it for a table.
@@ -209,17 +210,12 @@ class CrossValidation(Sealed):
         error = float(self.mean("calibration_error")[place])
         return ReliabilityCurve(self.stated[place, full], self.observed[place, full], self.n_items[place, full], error)
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each model: the mean of every score over folds, and its standard deviation as ``spread of``.
-
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.columns import native_frame
-
+    def _columns(self) -> Columns:
+        """One row for each model: the mean of every score over folds, and its standard deviation as ``spread of``."""
         columns = {"model": object_array(self.models)}
         for score in self.scores:
             columns |= {score: self.mean(score), f"spread of {score}": self.spread(score)}
-        return native_frame(columns, kind=kind)
+        return columns
 
     def __repr__(self) -> str:
         unanswered = f" ({self.n_unanswered:,} of them unanswered)" if self.n_unanswered else ""

@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array, FrozenMapping, Sealed, id_array, plain, read_only, to_list
+from crowdgraph.core.columns import Array, FrozenMapping, Sealed, id_array, object_array, plain, read_only, to_list
+from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import ParameterError, ResultError, check_choice, quote, suggestion
 
 __all__ = ["NAMES", "Finding", "Findings", "Severity", "Subject"]
@@ -53,7 +54,7 @@ MOST_IDS = 10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Finding(Sealed):
+class Finding(Sealed, Tabular):
     """One thing that the data doctor found.
 
     Attributes
@@ -110,11 +111,9 @@ class Finding(Sealed):
         numbers = {name: plain(number) for name, number in self.numbers.items()}
         object.__setattr__(self, "numbers", FrozenMapping(numbers))
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """A row for each id with its evidence; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"`` or ``"text"``."""
-        from crowdgraph.io.results import evidence_frame
-
-        return evidence_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """A row for each id with its evidence."""
+        return {self.subject: self.ids, **{name: np.asarray(column) for name, column in self.evidence.items()}}
 
     def to_dict(self, *, most_ids: int | None = None) -> dict[str, Any]:
         """The finding in values that JSON knows; `n_ids` tells how many ids there are if only `most_ids` are given."""
@@ -150,7 +149,7 @@ class Finding(Sealed):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Findings(Sealed, Sequence[Finding]):
+class Findings(Sealed, Tabular, Sequence[Finding]):
     """All findings of the data doctor, the worst first; those equally bad stay in their order.
 
     Parameters
@@ -220,11 +219,11 @@ class Findings(Sealed, Sequence[Finding]):
             return Findings(self.found[place], examined=self.examined)
         return self.found[place]
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """A row for each finding, in words; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"`` or ``"text"``."""
-        from crowdgraph.io.results import findings_frame
-
-        return findings_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """A row for each finding, in words."""
+        words = ("severity", "topic", "name", "what", "why", "advice", "subject")
+        columns = {word: object_array(getattr(finding, word) for finding in self.found) for word in words}
+        return {**columns, "n_ids": np.array([len(finding.ids) for finding in self.found], dtype=np.int64)}
 
     def to_dict(self, *, most_ids: int | None = None) -> dict[str, Any]:
         """The findings in values that JSON knows; at most `most_ids` ids of each."""

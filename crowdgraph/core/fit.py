@@ -16,6 +16,8 @@ from crowdgraph.core.influence import Influence, without
 from crowdgraph.core.posterior_draws import PosteriorDraws
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import (
+    Coded,
+    Columns,
     Result,
     check_same_ids,
     check_same_values,
@@ -23,6 +25,7 @@ from crowdgraph.core.result import (
     positive_array,
     probability_array,
     real_array,
+    to_frame,
     unique_ids,
 )
 from crowdgraph.core.tables import NodeTable
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
 __all__ = ["ModelFit", "Origin"]
+
+# The largest number of pairs of volunteers and items in a table of predictions.
+MAX_PAIRS = 10_000_000
 
 
 class Refits(Protocol):
@@ -175,11 +181,37 @@ class ModelFit(Result):
         kind
             ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
-        from crowdgraph.io.results import predicted_frame
-
         graph = self._origin().graph if graph is None else graph
         self.check_fits(graph)
-        return predicted_frame(self, graph, volunteers=volunteers, items=items, kind=kind)
+        return to_frame(self._predictions(graph, volunteers, items), kind=kind)
+
+    def _predictions(
+        self, graph: CrowdGraph, volunteers: Iterable[Hashable] | None, items: Iterable[Hashable] | None
+    ) -> Columns:
+        """Return a row for each unanswered pair: the most probable label, and the probability of each."""
+        track, answers, n_items = self._tracked(), graph.answers, len(graph.items)
+        who = np.arange(len(graph.volunteers)) if volunteers is None else graph.volunteers.codes(volunteers)
+        what = np.arange(n_items) if items is None else graph.items.codes(items)
+        if len(who) * len(what) > MAX_PAIRS:
+            raise ParameterError(
+                f"{len(who):,} volunteers and {len(what):,} items make {len(who) * len(what):,} pairs; choose at "
+                f"most {MAX_PAIRS:,} with volunteers=[...] and items=[...]."
+            )
+        is_wanted = (np.zeros(len(graph.volunteers), dtype=bool), np.zeros(n_items, dtype=bool))
+        is_wanted[0][who], is_wanted[1][what] = True, True
+        answered = answers.where(is_wanted[0][answers.volunteer] & is_wanted[1][answers.item])
+        answered_pairs = answered.volunteer.astype(np.int64) * n_items + answered.item
+        pairs = np.setdiff1d((who[:, None] * n_items + what).ravel(), answered_pairs)
+        volunteer, item = pairs // n_items, pairs % n_items
+        mean, probs = track.latest().mean, np.zeros((len(pairs), len(track.labels)))
+        for code in range(len(self.classes)):
+            probs += self.item_probs[item, code, None] * mean[volunteer, code]
+        return {
+            "volunteer": Coded(volunteer, graph.volunteers.ids),
+            "item": Coded(item, graph.items.ids),
+            "label": Coded(probs.argmax(axis=1), id_array(track.labels)),
+            **{f"p({name})": probs[:, k] for k, name in enumerate(track.labels)},
+        }
 
     def as_prior(self, strength: float = 1.0) -> CrowdPrior:
         """Today's posterior as tomorrow's prior.
@@ -230,14 +262,11 @@ class ModelFit(Result):
             without=origin.model.refit(rest, start=self, seed=origin.seed),
         )
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each item: its most probable class and the probability of every class.
-
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.results import fit_frame
-
-        return fit_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """One row for each item: its most probable class and the probability of every class."""
+        best = Coded(self.item_probs.argmax(axis=1), id_array(self.classes))
+        probs = {f"p({name})": self.item_probs[:, code] for code, name in enumerate(self.classes)}
+        return {"item": self.items, "class": best, **probs}
 
     def volunteers_to_frame(self, *, level: float = 0.9, correct: Correct | None = None, kind: str = "pandas") -> Any:
         """One row for each volunteer, the best first: the expected share of right labels, and its interval.
@@ -252,9 +281,19 @@ class ModelFit(Result):
         kind
             ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
-        from crowdgraph.io.results import volunteers_frame
-
-        return volunteers_frame(self, level=level, correct=self._correct() if correct is None else correct, kind=kind)
+        track = self._tracked()
+        snapshot, correct = track.latest(), self._correct() if correct is None else correct
+        accuracy = snapshot.accuracy(self.class_probs, correct=correct)
+        low, high = snapshot.accuracy_interval(level, class_probs=self.class_probs, correct=correct)
+        columns = {
+            "volunteer": track.ids,
+            "accuracy": accuracy,
+            "low": low,
+            "high": high,
+            "weight": snapshot.concentration.sum(axis=(1, 2)),
+        }
+        order = np.argsort(-accuracy, kind="stable")
+        return to_frame({name: column[order] for name, column in columns.items()}, kind=kind)
 
     def to_arviz(self) -> Any:
         """What was drawn from the posterior for ArviZ: a tree of xarray datasets with named dimensions.

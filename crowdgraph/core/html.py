@@ -130,9 +130,7 @@ def _first_of(n: int, what: str) -> str:
 
 def communities_html(communities: Communities) -> str:
     """Communities: their story, and a row for each with its size, who is most central and what it does in words."""
-    from crowdgraph.io.results import described_columns
-
-    described = described_columns(communities, _confusion(communities))
+    described = communities._description(_confusion(communities))
     shown: dict[str, list[Any]] = {}
     for key, name in DESCRIBED.items():
         if key in described:

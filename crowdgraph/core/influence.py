@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array, Sealed, sealed
+from crowdgraph.core.columns import Array, Sealed, id_array, sealed
+from crowdgraph.core.result import Coded, Columns, Tabular, Timed
 from crowdgraph.errors import NotAnnotatedError, ParameterError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["Influence", "leave_out", "without"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Influence(Sealed):
+class Influence(Sealed, Tabular):
     """The difference between a fit and the one that would be found without some responses.
 
     Attributes
@@ -68,14 +69,9 @@ class Influence(Sealed):
         differs = self.fit.item_probs.argmax(axis=1) != self.without.item_probs.argmax(axis=1)
         return list(self.fit.items[differs].tolist())
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each item, those that change most first.
-
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.results import influence_frame
-
-        return influence_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """One row for each item, those that change most first."""
+        return compared_columns(self.fit, self.item_change, without=self.without)
 
     def __repr__(self) -> str:
         parts = [
@@ -112,3 +108,20 @@ def leave_out(graph: CrowdGraph, gone: Array, *, forgotten: ArrayLike = ()) -> C
     known = np.ones(len(graph.items), dtype=bool)
     known[np.asarray(forgotten, dtype=np.int64)] = False
     return graph._with(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(known))
+
+
+def compared_columns(fit: ModelFit, change: Array, *, retired_at: Array | None = None, **other: ModelFit) -> Columns:
+    """Return a row for each item, those that change most first, to compare a fit with another one.
+
+    The columns are the most probable class in both, the other under its name, and the change of every class's
+    probability.
+    """
+    order = np.argsort(-np.abs(change).max(axis=1), kind="stable")
+    names = id_array(fit.classes)
+    fits = {"class": fit, **other}
+    columns: dict[str, Array | Coded | Timed] = {
+        "item": fit.items[order],
+        **{name: Coded(one.item_probs[order].argmax(axis=1), names) for name, one in fits.items()},
+        **{f"change of p({name})": change[order, code] for code, name in enumerate(fit.classes)},
+    }
+    return columns if retired_at is None else {**columns, "retired_at": retired_at[order]}

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdgraph.core.columns import Array, read_only, sealed
-from crowdgraph.core.result import ByVolunteer, Result, check_known_ids, parameters, real_array, unique_ids
+from crowdgraph.core.result import (
+    ByVolunteer,
+    Coded,
+    Columns,
+    Result,
+    check_known_ids,
+    parameters,
+    real_array,
+    unique_ids,
+)
 from crowdgraph.core.rewiring import rewired_pairs
 from crowdgraph.core.settings import check_seed
 from crowdgraph.errors import ParameterError, ResultError
@@ -235,14 +244,10 @@ class VolunteerNetwork(ByVolunteer, Result):
 
         save_network(self, path, communities=communities)
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each linked pair: volunteer, neighbour, weight.
-
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.results import network_frame
-
-        return network_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """One row for each linked pair: volunteer, neighbour, weight."""
+        left, right, weights = self.edges()
+        return {"volunteer": Coded(left, self.ids), "neighbour": Coded(right, self.ids), "weight": weights}
 
     def edges(self) -> tuple[Array, Array, Array]:
         """Each linked pair once: codes of both ends (the smaller first) and the weight."""

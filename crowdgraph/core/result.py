@@ -6,23 +6,73 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdgraph.core.clock import Clock
 from crowdgraph.core.columns import Array, FrozenMapping, Sealed, id_array, read_only, same_values
-from crowdgraph.core.frame import Tabular
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError, quote
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["ByVolunteer", "Result"]
+__all__ = ["ByVolunteer", "Coded", "Columns", "Result", "Tabular", "Timed", "to_frame"]
 
 
-class Result(Sealed, Tabular, ABC):
+class Coded(NamedTuple):
+    """A column as codes into its distinct values; -1 is null."""
+
+    codes: Array
+    values: Array
+
+    def decoded(self) -> Array:
+        """Return the values themselves, None for null."""
+        if (self.codes >= 0).all():
+            return self.values[self.codes]
+        values = self.values.astype(object)
+        return np.append(values, [None])[self.codes]
+
+
+class Timed(NamedTuple):
+    """A column of times and what they are."""
+
+    times: Array
+    clock: Clock
+
+
+# The columns of a table by name, all of one length.
+Columns: TypeAlias = Mapping[str, Array | Coded | Timed]
+
+
+class Tabular(ABC):
+    """What can become a table: it says its columns, and `to_frame` does the rest."""
+
+    @abstractmethod
+    def _columns(self) -> Columns:
+        """Return the columns of the table by name."""
+
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """Return a table.
+
+        Parameters
+        ----------
+        kind
+            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+        """
+        return to_frame(self._columns(), kind=kind)
+
+
+def to_frame(columns: Columns, *, kind: str) -> Any:
+    """Return columns as a pandas, polars or pyarrow table, or as text for reading."""
+    from crowdgraph.io.columns import native_frame
+
+    return native_frame(columns, kind=kind)
+
+
+class Result(Sealed, Tabular):
     """A result of a model, network or detector, ready to annotate a graph.
 
     Results are frozen dataclasses that check their arrays on construction.

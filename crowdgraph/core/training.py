@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, read_only
-from crowdgraph.core.result import real_array, unique_ids
+from crowdgraph.core.columns import Array, Sealed, object_array, read_only
+from crowdgraph.core.result import Columns, Tabular, real_array, unique_ids
 from crowdgraph.errors import ResultError
 
 __all__ = ["TrainingPlan"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TrainingPlan(Sealed):
+class TrainingPlan(Sealed, Tabular):
     """Volunteers who would gain from training, those who would gain most first, and from whom they could learn.
 
     Attributes
@@ -68,14 +68,15 @@ class TrainingPlan(Sealed):
     def __len__(self) -> int:
         return len(self.volunteers)
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each volunteer; teachers, and how many items they have in common, as text.
-
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.results import training_frame
-
-        return training_frame(self, kind=kind)
+    def _columns(self) -> Columns:
+        """One row for each volunteer; teachers, and how many items they have in common, as text."""
+        numbers = ("community", "information", "better", "gain", "n_responses")
+        lists = ("teachers", "common")
+        return {
+            "volunteer": self.volunteers,
+            **{name: getattr(self, name) for name in numbers},
+            **{name: object_array(", ".join(map(str, row)) for row in getattr(self, name)) for name in lists},
+        }
 
     def __repr__(self) -> str:
         taught = sum(map(bool, self.teachers))

@@ -15,7 +15,7 @@ from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
 from crowdgraph.core.clock import UNITS, Clock, zone_info
 from crowdgraph.core.columns import Array, cell_text, is_null, object_array, plain, sealed, to_list
-from crowdgraph.core.frame import Coded, Columns, Timed
+from crowdgraph.core.result import Coded, Columns, Timed
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice, quote
 
 __all__ = [

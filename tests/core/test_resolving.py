@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import crowdgraph as cg
-from crowdgraph.core.frame import Coded, Tabular
-from crowdgraph.core.result import check_ids
+from crowdgraph.core.result import Coded, Tabular, check_ids
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError
 
 
