@@ -37,9 +37,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Literal
 
 __all__ = [
     "AlignmentError",
@@ -140,6 +141,26 @@ def wording(text: str, interface: Interface) -> str:
     return text.wording(interface) if isinstance(text, Message) else text
 
 
+def argument(name: str, value: object, *, option: str | None = None) -> Message:
+    """Return how an argument was given, to begin a message with: ``folds=9``, or ``--folds 9`` on the command line.
+
+    Parameters
+    ----------
+    name, value
+        The argument.
+    option
+        The name of the option, if it is not that of the argument.
+
+    Examples
+    --------
+    >>> message = argument("n_items", 0) + " must be a whole number from 1 up."
+    >>> message.wording("cli")
+    '--items 0 must be a whole number from 1 up.'
+    """
+    option = name.removeprefix("n_").replace("_", "-") if option is None else option
+    return Message(f"{name}={value!r}", cli=f"--{option} {value}")
+
+
 class _WithMessage(Exception):  # noqa: N818 - warnings are derived from it, too
     """An error or warning with a message for either interface.
 
@@ -149,27 +170,17 @@ class _WithMessage(Exception):  # noqa: N818 - warnings are derived from it, too
         What was wrong, what was got and what was expected.
     hint
         What to do about it.
-    parameter
-        The argument with which the text begins, as ``name=value``; the command line shows it as an option.
     """
 
     message: Message
 
-    def __init__(self, text: str = "", *more: Any, hint: str | None = None, parameter: str | None = None) -> None:
-        super().__init__(text, *more)
-        message = Message(text)
-        if parameter is not None and message.startswith(f"{parameter}="):
-            message = Message(message, cli=_option(parameter) + message.cli.removeprefix(parameter))
-        self.message = message if hint is None else message + " " + hint
+    def __init__(self, text: str = "", *, hint: str | None = None) -> None:
+        super().__init__(text)
+        self.message = Message(text) if hint is None else Message(text) + " " + hint
 
     def __str__(self) -> str:
         # KeyError would show the repr of its message.
         return str(self.message)
-
-
-def _option(parameter: str) -> str:
-    """Return the option of the command line that sets a parameter."""
-    return f"--{parameter.removeprefix('n_').replace('_', '-')}"
 
 
 class CrowdGraphError(_WithMessage):
@@ -294,12 +305,12 @@ def suggestion(wrong: object, known: Sequence[object]) -> str:
     return f" Did you mean {names[close[0]]!r}?" if close else ""
 
 
-def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Raise unless `value` is one of the allowed words."""
+def check_choice(name: str, value: object, allowed: Sequence[str], *, option: str | None = None) -> None:
+    """Raise unless `value` is one of the allowed words; `option` is as for `argument`."""
     if value not in allowed:
         raise ParameterError(
-            f"{name}={value!r} is not a choice; use one of {quote(allowed, most=20)}.{suggestion(value, allowed)}",
-            parameter=name,
+            argument(name, value, option=option)
+            + f" is not a choice; use one of {quote(allowed, most=20)}.{suggestion(value, allowed)}"
         )
 
 
@@ -309,3 +320,21 @@ def warn(text: str, category: type[CrowdGraphWarning], *, hint: str | None = Non
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "crowdgraph":
         level, frame = level + 1, frame.f_back
     warnings.warn(category(text, hint=hint), stacklevel=level)
+
+
+@contextmanager
+def collect_warnings(messages: list[str]) -> Iterator[None]:
+    """Add what crowdgraph warns of to a list, each kind once; the warnings of others are passed on."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CrowdGraphWarning)
+        yield
+    by_line: dict[tuple[str, int], list[Message]] = {}
+    for warning in caught:
+        if isinstance(warning.message, CrowdGraphWarning):
+            by_line.setdefault((warning.filename, warning.lineno), []).append(warning.message.message)
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    for first, *others in by_line.values():
+        message = first + f" (And {len(others):,} more like this.)" if others else first
+        if message not in messages:
+            messages.append(message)

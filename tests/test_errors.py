@@ -7,7 +7,19 @@ import warnings
 import pytest
 
 from crowdgraph import errors
-from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning, GoldWarning, Hint, Message, warn, wording
+from crowdgraph.errors import (
+    CrowdGraphError,
+    CrowdGraphWarning,
+    GoldWarning,
+    Hint,
+    Message,
+    ParameterError,
+    argument,
+    check_choice,
+    collect_warnings,
+    warn,
+    wording,
+)
 
 KINDS = [
     kind
@@ -19,12 +31,12 @@ HINT = Hint("Lower min_responses.", cli="Lower --min-responses.")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_errors_and_warnings_carry_their_hints(kind):
-    problem = kind("n_items=1 is too few.", hint=HINT, parameter="n_items")
+    problem = kind(argument("n_items", 1) + " is too few.", hint=HINT)
     for one in (problem, pickle.loads(pickle.dumps(problem)), copy.copy(problem)):  # noqa: S301
         assert type(one) is kind
         assert str(one) == one.message == "n_items=1 is too few. Lower min_responses."
         assert one.message.wording("python") == str(one)
-        assert one.message.wording("cli") == "--items=1 is too few. Lower --min-responses."
+        assert one.message.wording("cli") == "--items 1 is too few. Lower --min-responses."
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -44,6 +56,14 @@ def test_messages_are_text_and_keep_both_forms_when_text_is_added():
     assert wording("plain", "cli") == "plain"
 
 
+def test_options_may_have_other_names_than_arguments():
+    with pytest.raises(ParameterError, match="kind='csw' is not a choice") as raised:
+        check_choice("kind", "csw", ("csv", "parquet"), option="format")
+    assert raised.value.message.cli.startswith(
+        "--format csw is not a choice; use one of 'csv', 'parquet'. Did you mean"
+    )
+
+
 def test_an_error_can_go_on_with_the_message_of_another():
     first = GoldWarning("No gold.", hint=HINT)
     assert CrowdGraphError(first.message, hint="Stop.").message.cli == "No gold. Lower --min-responses. Stop."
@@ -57,3 +77,12 @@ def test_warnings_show_the_python_form():
     assert caught[0].category is GoldWarning
     assert caught[0].filename == __file__
     assert caught[0].message.message.wording("cli") == "Few gold. Lower --min-responses."
+
+
+def test_collected_warnings_keep_both_forms():
+    messages = []
+    with collect_warnings(messages):
+        for _ in range(3):
+            warn("Few gold.", GoldWarning, hint=HINT)
+    assert messages == ["Few gold. Lower min_responses. (And 2 more like this.)"]
+    assert wording(messages[0], "cli") == "Few gold. Lower --min-responses. (And 2 more like this.)"

@@ -12,7 +12,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from crowdgraph.analysis.run import noted
 from crowdgraph.core.columns import FrozenMapping
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import (
@@ -23,6 +22,7 @@ from crowdgraph.errors import (
     ParameterError,
     TimeError,
     check_choice,
+    collect_warnings,
     quote,
 )
 
@@ -137,7 +137,7 @@ def read(
     kind = kind or _kind(path, delimiter, encoding)
     door = Door(path, gold, named, delimiter, encoding, task, options, notes)
     try:
-        with noted(notes):
+        with collect_warnings(notes):
             graph, used = getattr(door, kind)()
     except (TimeError, MissingValueError, GoldError) as error:
         raise type(error)(door.explained(error, kind)) from error

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Result
-from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning
+from crowdgraph.errors import CrowdGraphError, collect_warnings
 
-__all__ = ["CannotError", "Run", "noted"]
+__all__ = ["CannotError", "Run"]
 
 Made = TypeVar("Made")
 
@@ -35,10 +33,10 @@ class Run:
         """What a step makes; None, and a reason, where it cannot be made."""
         start = time.perf_counter()
         try:
-            with noted(self.notes):
+            with collect_warnings(self.notes):
                 return make()
         except CrowdGraphError as error:
-            self.skipped[name] = str(error)
+            self.skipped[name] = error.message
             return None
         finally:
             self.timings[name] = round(time.perf_counter() - start, 3)
@@ -52,21 +50,3 @@ class Run:
         """Keep a sentence, once."""
         if sentence not in self.notes:
             self.notes.append(sentence)
-
-
-@contextmanager
-def noted(notes: list[str]) -> Iterator[None]:
-    """Keep what crowdgraph warns of as sentences, each kind once; the warnings of others are passed on."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", CrowdGraphWarning)
-        yield
-    told: dict[tuple[str, int], list[str]] = {}
-    for warning in caught:
-        if issubclass(warning.category, CrowdGraphWarning):
-            told.setdefault((warning.filename, warning.lineno), []).append(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    for first, *others in told.values():
-        sentence = f"{first} (And {len(others):,} more like this.)" if others else first
-        if sentence not in notes:
-            notes.append(sentence)

@@ -123,15 +123,15 @@ def _reasons(graph: CrowdGraph, chosen: Assignment, reason: str) -> list[str]:
 def _fitted(graph: CrowdGraph, model: str, vote: list[str] | None, seed: int) -> CrowdGraph:
     """The graph with the fit that it carries, or a new one."""
     from crowdgraph.analysis.choices import named_model
-    from crowdgraph.analysis.run import noted
     from crowdgraph.core.fit import ModelFit
+    from crowdgraph.errors import collect_warnings
 
     if any(isinstance(result, ModelFit) for result in graph.annotations.values()):
         note(["The fit that the saved graph carries is used."])
         return graph
     votes: Any = parsed_votes(vote, graph.labels, graph.classes)
     notes: list[str] = []
-    with noted(notes):
+    with collect_warnings(notes):
         fit = named_model(model, graph=graph, votes=votes).fit(graph, seed=seed, progress=shows_progress())
     note(notes)
     return graph.annotate(fit)

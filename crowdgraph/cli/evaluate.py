@@ -43,7 +43,7 @@ def evaluate(
     [bold]crowdgraph evaluate responses.csv --gold gold.csv --model ibcc --model dawid_skene --json[/bold]
     """
     from crowdgraph.analysis.choices import named_model
-    from crowdgraph.analysis.run import noted
+    from crowdgraph.errors import collect_warnings
     from crowdgraph.evaluation import cross_validate
 
     graph = source.read().graph
@@ -54,7 +54,7 @@ def evaluate(
     votes = parsed_votes(vote, graph.labels, graph.classes)
     models = {name: named_model(name, graph=graph, votes=votes) for name in names}
     notes: list[str] = []
-    with noted(notes):
+    with collect_warnings(notes):
         found = cross_validate(graph, models, folds=folds, seed=seed, progress=shows_progress())
     note(notes)
     if as_json:

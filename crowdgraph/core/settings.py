@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdgraph.errors import ParameterError, check_choice
+from crowdgraph.errors import ParameterError, argument, check_choice
 
 __all__ = [
     "Configured",
@@ -56,7 +56,7 @@ def is_integer(value: object) -> bool:
 def check_number(name: str, value: Any, *, valid: Callable[[Any], bool], expected: str) -> None:
     """Raise unless a setting is a number that is valid; `expected` completes the sentence "must ..."."""
     if not is_number(value) or not valid(value):
-        raise ParameterError(f"{name}={value!r} must {expected}.", parameter=name)
+        raise ParameterError(argument(name, value) + f" must {expected}.")
 
 
 def check_positive(name: str, value: object) -> None:
@@ -77,20 +77,20 @@ def check_fraction(name: str, value: object) -> None:
 def check_integer(name: str, value: Any, *, minimum: int = 1) -> None:
     """Raise unless a setting is a whole number of at least `minimum`."""
     if not is_integer(value) or value < minimum:
-        raise ParameterError(f"{name}={value!r} must be a whole number from {minimum} up.", parameter=name)
+        raise ParameterError(argument(name, value) + f" must be a whole number from {minimum} up.")
 
 
 def check_bool(name: str, value: object) -> None:
     """Raise unless a setting is True or False."""
     if not isinstance(value, bool):
-        raise ParameterError(f"{name}={value!r} must be True or False.", parameter=name)
+        raise ParameterError(argument(name, value) + " must be True or False.")
 
 
 def check_seed(seed: Any) -> None:
     """Raise unless a seed is a whole number or None."""
     if seed is not None and (not is_integer(seed) or seed < 0):
         raise ParameterError(
-            f"seed={seed!r} must be a whole number from 0 up, or None to draw anew each time.", parameter="seed"
+            argument("seed", seed) + " must be a whole number from 0 up, or None to draw anew each time."
         )
 
 

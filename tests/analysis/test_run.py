@@ -4,8 +4,8 @@ import warnings
 
 import pytest
 
-from crowdgraph.analysis.run import CannotError, Run, noted
-from crowdgraph.errors import ConvergenceWarning, GoldWarning
+from crowdgraph.analysis.run import CannotError, Run
+from crowdgraph.errors import ConvergenceWarning, GoldWarning, collect_warnings
 
 
 def test_a_step_that_cannot_be_done(graph):
@@ -26,7 +26,7 @@ def test_other_errors_are_not_hidden(graph):
 
 def test_warnings_of_one_kind_are_told_once():
     notes = []
-    with noted(notes):
+    with collect_warnings(notes):
         for number in range(3):
             warnings.warn(f"not settled after {number}", ConvergenceWarning, stacklevel=1)
         warnings.warn("gold for nobody", GoldWarning, stacklevel=1)
@@ -35,7 +35,7 @@ def test_warnings_of_one_kind_are_told_once():
 
 def test_warnings_of_others_are_passed_on():
     notes = []
-    with pytest.warns(DeprecationWarning, match="old"), noted(notes):
+    with pytest.warns(DeprecationWarning, match="old"), collect_warnings(notes):
         warnings.warn("old", DeprecationWarning, stacklevel=1)
     assert notes == []
 

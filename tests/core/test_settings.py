@@ -84,4 +84,4 @@ def test_wrong_settings_are_named(wrong, words):
 def test_settings_are_options_on_the_command_line():
     with pytest.raises(ParameterError) as raised:
         Settings(max_iter=1)
-    assert raised.value.message.wording("cli") == "--max-iter=1 must be a whole number from 2 up."
+    assert raised.value.message.wording("cli") == "--max-iter 1 must be a whole number from 2 up."
