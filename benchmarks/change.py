@@ -17,8 +17,8 @@ from side_by_side import measure
 import crowdgraph as cg
 from crowdgraph.kernels.dglm import TensorScan
 from crowdgraph.kernels.dynibcc import Passes, TensorReader
-from crowdgraph.models.priors import crowd_prior
-from crowdgraph.models.steps import StepTensors
+from crowdgraph.models._priors import crowd_prior
+from crowdgraph.models._tensors import StepTensors
 
 FIT = """
 import sys; sys.path.insert(0, {folder!r})

@@ -23,7 +23,7 @@ import torch
 from scipy.sparse import csr_array
 
 import crowdgraph as cg
-from crowdgraph.communities.factors import Factoriser
+from crowdgraph.communities._factoriser import Factoriser
 from crowdgraph.communities.quality import modularity
 from crowdgraph.kernels.nmf import Prior
 

@@ -18,10 +18,10 @@ from scipy.special import digamma
 from side_by_side import measure
 
 import crowdgraph as cg
+from crowdgraph.kernels._runtime import undisturbed
 from crowdgraph.kernels.ibcc import VariationalBayes
-from crowdgraph.kernels.threads import undisturbed
+from crowdgraph.models._tensors import AnswerTensors
 from crowdgraph.models.base import Answers
-from crowdgraph.models.tensors import AnswerTensors
 
 FIT = """
 import sys; sys.path.insert(0, {folder!r})

@@ -26,21 +26,18 @@ if TYPE_CHECKING:
     )
     from crowdgraph.communities.bayesian_nmf import BayesianNMF
     from crowdgraph.communities.leiden import Leiden
-    from crowdgraph.core.changes import ConfusionChange
     from crowdgraph.core.clock import Clock
-    from crowdgraph.core.communities import Communities
+    from crowdgraph.core.communities import Communities, Evidence
     from crowdgraph.core.community_track import CommunityTrack
     from crowdgraph.core.confusion import ConfusionHistory, ConfusionMatrix, ConfusionSnapshot, ConfusionTrack
-    from crowdgraph.core.evaluation import CrossValidation
-    from crowdgraph.core.evidence import Evidence
-    from crowdgraph.core.findings import Finding, Findings
-    from crowdgraph.core.fit import ModelFit
+    from crowdgraph.core.confusion_changes import ConfusionChange
+    from crowdgraph.core.fit import Influence, ModelFit, PosteriorDraws
     from crowdgraph.core.gold import Gold
     from crowdgraph.core.graph import CrowdGraph
-    from crowdgraph.core.influence import Influence
     from crowdgraph.core.network import VolunteerNetwork
-    from crowdgraph.core.posterior_draws import PosteriorDraws
     from crowdgraph.core.prior import CrowdPrior
+    from crowdgraph.diagnosis.findings import Finding, Findings
+    from crowdgraph.evaluation.cross_validation import CrossValidation
     from crowdgraph.io.csv import read_csv
     from crowdgraph.io.galaxy_zoo import read_galaxy_zoo_supernovae
     from crowdgraph.io.panoptes import read_panoptes
@@ -117,31 +114,31 @@ _HOMES = {
     "Clock": "crowdgraph.core.clock",
     "Communities": "crowdgraph.core.communities",
     "CommunityTrack": "crowdgraph.core.community_track",
-    "ConfusionChange": "crowdgraph.core.changes",
+    "ConfusionChange": "crowdgraph.core.confusion_changes",
     "ConfusionHistory": "crowdgraph.core.confusion",
     "ConfusionMatrix": "crowdgraph.core.confusion",
     "ConfusionSnapshot": "crowdgraph.core.confusion",
     "ConfusionTrack": "crowdgraph.core.confusion",
-    "CrossValidation": "crowdgraph.core.evaluation",
+    "CrossValidation": "crowdgraph.evaluation.cross_validation",
     "CrowdGraph": "crowdgraph.core.graph",
     "CrowdPrior": "crowdgraph.core.prior",
     "DawidSkene": "crowdgraph.models.dawid_skene",
     "DynIBCC": "crowdgraph.models.dynibcc",
-    "Evidence": "crowdgraph.core.evidence",
-    "Finding": "crowdgraph.core.findings",
-    "Findings": "crowdgraph.core.findings",
+    "Evidence": "crowdgraph.core.communities",
+    "Finding": "crowdgraph.diagnosis.findings",
+    "Findings": "crowdgraph.diagnosis.findings",
     "GibbsIBCC": "crowdgraph.models.gibbs_ibcc",
     "Gold": "crowdgraph.core.gold",
     "IBCC": "crowdgraph.models.ibcc",
-    "Influence": "crowdgraph.core.influence",
+    "Influence": "crowdgraph.core.fit",
     "Leiden": "crowdgraph.communities.leiden",
-    "MajorityVote": "crowdgraph.models.majority_vote",
-    "MeanScore": "crowdgraph.models.mean_score",
+    "MajorityVote": "crowdgraph.models.voting",
+    "MeanScore": "crowdgraph.models.voting",
     "ModelFit": "crowdgraph.core.fit",
-    "PosteriorDraws": "crowdgraph.core.posterior_draws",
+    "PosteriorDraws": "crowdgraph.core.fit",
     "VolunteerNetwork": "crowdgraph.core.network",
-    "WeightedMajority": "crowdgraph.models.weighted_majority",
-    "WeightedSum": "crowdgraph.models.weighted_sum",
+    "WeightedMajority": "crowdgraph.models.voting",
+    "WeightedSum": "crowdgraph.models.voting",
     "load": "crowdgraph.io.store",
     "read_csv": "crowdgraph.io.csv",
     "read_galaxy_zoo_supernovae": "crowdgraph.io.galaxy_zoo",

@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import ArrayLike
 
 from crowdgraph.communities.base import Detector
-from crowdgraph.core.columns import Array, object_array
+from crowdgraph.core._arrays import Array, object_array
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Model
-from crowdgraph.models.majority_vote import MajorityVote
+from crowdgraph.models.voting import MajorityVote
 from crowdgraph.simulate.crowd import Group, SimulatedCrowd, crowd
 
 __all__ = ["ExactPosterior", "check_detector", "check_model", "exact_posterior"]

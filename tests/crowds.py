@@ -3,7 +3,7 @@
 import numpy as np
 
 import crowdgraph as cg
-from crowdgraph.networks.behaviour import Behaviour
+from crowdgraph.networks.pi_similarity import Behaviour
 
 CLASSES, LABELS = ("not supernova", "supernova"), (-1, 1, 3)
 # Rows: the two classes; columns: the three labels.

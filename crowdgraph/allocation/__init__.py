@@ -1,9 +1,11 @@
 """Who should do what next: the value of asking volunteers about items, and policies that decide by it."""
 
-from crowdgraph.allocation import replay, value
-from crowdgraph.allocation.availability import availability
-from crowdgraph.allocation.base import Policy
-from crowdgraph.allocation.counterfactual import counterfactual
+from crowdgraph.allocation import campaign as replay
+from crowdgraph.allocation import value
+from crowdgraph.allocation.availability import Availability, availability
+from crowdgraph.allocation.campaign import Campaign
+from crowdgraph.allocation.counterfactual import Counterfactual, counterfactual
+from crowdgraph.allocation.objective import Training, Worth
 from crowdgraph.allocation.policies import (
     CommunitiesFirst,
     GreedyValue,
@@ -12,16 +14,11 @@ from crowdgraph.allocation.policies import (
     OptimalMatching,
     RandomPolicy,
 )
+from crowdgraph.allocation.policy import Assignment, Policy
 from crowdgraph.allocation.retirement import Promise, Retirement, calibrated_retirement
 from crowdgraph.allocation.shared_errors import SharedErrors, shared_errors
 from crowdgraph.allocation.specialisation import Specialisation, specialisation
-from crowdgraph.allocation.training import training_candidates
-from crowdgraph.allocation.worth import Training, Worth
-from crowdgraph.core.assignment import Assignment
-from crowdgraph.core.availability import Availability
-from crowdgraph.core.campaign import Campaign
-from crowdgraph.core.counterfactual import Counterfactual
-from crowdgraph.core.training import TrainingPlan
+from crowdgraph.allocation.training import TrainingPlan, training_candidates
 
 __all__ = [
     "Assignment",

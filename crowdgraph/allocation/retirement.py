@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from crowdgraph.core.columns import Array
-from crowdgraph.core.draws import drawn_seed
+from crowdgraph.core._arrays import Array
+from crowdgraph.core._parameters import check_integer, check_seed, drawn_seed, is_number, progress_bar
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.progress import progress_bar
 from crowdgraph.core.result import probability_array
-from crowdgraph.core.settings import check_integer, check_seed, is_number
 from crowdgraph.errors import GoldError, ParameterError
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdgraph.allocation.beliefs import believed
-from crowdgraph.allocation.gain import Sharing
-from crowdgraph.allocation.groups import found_communities
-from crowdgraph.core.columns import Array, Sealed, read_only
+from crowdgraph.allocation._beliefs import believed, found_communities
+from crowdgraph.allocation._information_gain import Sharing
+from crowdgraph.core._arrays import Array, Sealed, read_only
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph

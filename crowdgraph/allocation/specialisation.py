@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdgraph.allocation.beliefs import believed, expected
-from crowdgraph.allocation.groups import found_communities
-from crowdgraph.core.columns import Array, Sealed, read_only
+from crowdgraph.allocation._beliefs import believed, expected, found_communities
+from crowdgraph.core._arrays import Array, Sealed, read_only
+from crowdgraph.core._parameters import check_positive
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import check_same_ids
-from crowdgraph.core.settings import check_positive
 from crowdgraph.errors import AlignmentError
 
 __all__ = ["Specialisation", "specialisation"]

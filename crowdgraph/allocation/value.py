@@ -7,17 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdgraph.allocation.beliefs import believed
-from crowdgraph.allocation.gain import MOST_STATES, Gain, coalition_gain
-from crowdgraph.allocation.outlook import Outlook, outlook
+from crowdgraph.allocation._beliefs import believed
+from crowdgraph.allocation._information_gain import MOST_STATES, Gain, coalition_gain
+from crowdgraph.allocation.objective import Amount, Outlook, Training, Worth, outlook
+from crowdgraph.allocation.policy import Assignment
 from crowdgraph.allocation.shared_errors import SharedErrors
 from crowdgraph.allocation.specialisation import Specialisation
-from crowdgraph.allocation.worth import Amount, Training, Worth
-from crowdgraph.core.assignment import Assignment
-from crowdgraph.core.columns import Array
+from crowdgraph.core._arrays import Array
+from crowdgraph.core._parameters import check_integer
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.settings import check_integer
 from crowdgraph.errors import ParameterError
 
 __all__ = ["TotalValue", "cost", "information_gain", "information_gain_bounds", "learning_gain", "total_value"]

@@ -2,35 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import replace
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdgraph.analysis.choices import MODELS, fewest_answers, named_model, told_votes
-from crowdgraph.analysis.result import Analysis
-from crowdgraph.analysis.run import CannotError, Run
+from crowdgraph.analysis.defaults import MODELS, fewest_answers, named_model, told_votes
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
+from crowdgraph.core._arrays import FrozenMapping, Sealed, object_array
+from crowdgraph.core._parameters import check_bool, check_integer, check_seed, drawn_seed
 from crowdgraph.core.communities import Communities, largest_first
 from crowdgraph.core.community_track import CommunityTrack
-from crowdgraph.core.draws import drawn_seed
-from crowdgraph.core.findings import Findings
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.settings import check_bool, check_integer, check_seed
+from crowdgraph.core.result import Result
+from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.dynamics.over_time import MakeNetwork, over_time
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import CrowdGraphError, ParameterError, collect_warnings
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
-from crowdgraph.models.votes import vote_codes
+from crowdgraph.models.voting import vote_codes
 from crowdgraph.networks.pi_similarity import pi_similarity
 from crowdgraph.networks.task_cooccurrence import task_cooccurrence
 
-__all__ = ["analyse"]
+__all__ = ["Analysis", "CannotError", "Run", "analyse", "by_reason"]
+
+Made = TypeVar("Made")
+
+
+class CannotError(CrowdGraphError):
+    """Why a step cannot be done."""
+
+
+@dataclass
+class Run:
+    """The graph as far as it is annotated, and how the steps went."""
+
+    graph: CrowdGraph
+    skipped: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def step(self, name: str, make: Callable[[], Made]) -> Made | None:
+        """What a step makes; None, and a reason, where it cannot be made."""
+        start = time.perf_counter()
+        try:
+            with collect_warnings(self.notes):
+                return make()
+        except CrowdGraphError as error:
+            self.skipped[name] = error.message
+            return None
+        finally:
+            self.timings[name] = round(time.perf_counter() - start, 3)
+
+    def annotate(self, result: Result | None, *, name: str | None = None) -> None:
+        """Let the graph carry a result, if there is one."""
+        if result is not None:
+            self.graph = self.graph.annotate(result, name=name)
+
+    def note(self, sentence: str) -> None:
+        """Keep a sentence, once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Analysis(Sealed):
+    """What `analyse` found.
+
+    Attributes
+    ----------
+    graph
+        The graph, annotated with the fit, networks, communities and communities over time, as far as they were made.
+    findings
+        What the data doctor says of the data.
+    skipped
+        The steps that could not be done, each with the reason.
+    notes
+        What was decided without being asked, and what the steps warned of, in sentences.
+    timings
+        How many seconds each step took.
+    parameters
+        The settings with which the same graph gives the same analysis.
+    """
+
+    graph: CrowdGraph
+    findings: Findings
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("skipped", "timings", "parameters"):
+            object.__setattr__(self, name, FrozenMapping(getattr(self, name)))
+        object.__setattr__(self, "notes", tuple(self.notes))
+
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """One row for each step: how long it took, and why it was skipped; `kind` is pandas, polars or arrow."""
+        from crowdgraph.io._columns import native_frame
+
+        columns = {
+            "step": object_array(self.timings),
+            "seconds": object_array(map(float, self.timings.values())),
+            "skipped": object_array(self.skipped.get(step, "") for step in self.timings),
+        }
+        return native_frame(columns, kind=kind)
+
+    def __repr__(self) -> str:
+        done = [step for step in self.timings if step not in self.skipped]
+        lines = [f"Analysis in {sum(self.timings.values()):.1f} s: {', '.join(done)}"]
+        lines += [f"  skipped {steps}: {reason}" for reason, steps in by_reason(self.skipped).items()]
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+
+def by_reason(skipped: Mapping[str, str]) -> dict[str, str]:
+    """The steps that were skipped for each reason.
+
+    Examples
+    --------
+    >>> by_reason({"pi_similarity": "Too few.", "communities": "Too few."})
+    {'Too few.': 'pi_similarity, communities'}
+    """
+    steps: dict[str, str] = {}
+    for step, reason in skipped.items():
+        steps[reason] = f"{steps[reason]}, {step}" if reason in steps else step
+    return steps
+
 
 # Communities of fewer volunteers mean nothing.
 FEWEST_VOLUNTEERS = 3

@@ -7,15 +7,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from crowdgraph.cli._output import as_options, fail
 from crowdgraph.cli.allocate import allocate
-from crowdgraph.cli.analyse import analyse
-from crowdgraph.cli.convert import convert
-from crowdgraph.cli.demo import demo
+from crowdgraph.cli.analyse import analyse, demo
+from crowdgraph.cli.data import convert, inspect, simulate
 from crowdgraph.cli.evaluate import evaluate
-from crowdgraph.cli.inspect import inspect
-from crowdgraph.cli.options import as_options
-from crowdgraph.cli.saying import fail
-from crowdgraph.cli.simulate import simulate
 from crowdgraph.errors import CrowdGraphError
 
 __all__ = ["app", "main"]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdgraph.cli.saying import note, say, say_json, shows_progress
-from crowdgraph.cli.source import Source, Votes, parsed_votes, reads_responses
+from crowdgraph.cli._options import Source, Votes, parsed_votes, reads_responses
+from crowdgraph.cli._output import note, say, say_json, shows_progress
 from crowdgraph.errors import GoldError
 
 if TYPE_CHECKING:
-    from crowdgraph.core.evaluation import CrossValidation
+    from crowdgraph.evaluation.cross_validation import CrossValidation
 
 __all__ = ["evaluate"]
 
@@ -42,7 +42,7 @@ def evaluate(
     [bold]crowdgraph evaluate responses.csv --gold gold.csv[/bold]
     [bold]crowdgraph evaluate responses.csv --gold gold.csv --model ibcc --model dawid_skene --json[/bold]
     """
-    from crowdgraph.analysis.choices import named_model
+    from crowdgraph.analysis.defaults import named_model
     from crowdgraph.errors import collect_warnings
     from crowdgraph.evaluation import cross_validate
 

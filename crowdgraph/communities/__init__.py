@@ -4,9 +4,9 @@ from crowdgraph.communities import quality
 from crowdgraph.communities.agreement import Agreement, agreement
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
-from crowdgraph.communities.compare import NetworkComparison, compare_networks
 from crowdgraph.communities.consensus import Consensus, consensus
 from crowdgraph.communities.leiden import Leiden
+from crowdgraph.communities.network_comparison import NetworkComparison, compare_networks
 
 __all__ = [
     "Agreement",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core._arrays import Array
 from crowdgraph.core.communities import COVER_THRESHOLD, Communities, covered, main_community
 from crowdgraph.errors import AlignmentError, ParameterError
 

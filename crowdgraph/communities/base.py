@@ -11,11 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from crowdgraph.communities.quality import modularity, soft_modularity
-from crowdgraph.core.columns import Array
-from crowdgraph.core.communities import Communities, largest_first, main_community
-from crowdgraph.core.evidence import Evidence
+from crowdgraph.core._arrays import Array
+from crowdgraph.core._parameters import check_seed
+from crowdgraph.core.communities import Communities, Evidence, largest_first, main_community
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.settings import check_seed
 from crowdgraph.errors import ParameterError
 
 __all__ = ["Detector", "Found"]

@@ -10,16 +10,13 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from crowdgraph.communities._nmf_weights import Searched, is_similarity, searched
 from crowdgraph.communities.base import Detector, Found
 from crowdgraph.communities.quality import modularity_of
-from crowdgraph.communities.searched import Searched, is_similarity, searched
-from crowdgraph.core.columns import Array
-from crowdgraph.core.communities import Communities, main_community
-from crowdgraph.core.draws import drawn_seed
-from crowdgraph.core.evidence import Evidence
+from crowdgraph.core._arrays import Array
+from crowdgraph.core._parameters import check_bool, check_integer, check_positive, drawn_seed, is_number, progress_bar
+from crowdgraph.core.communities import Communities, Evidence, main_community
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_integer, check_positive, is_number
 from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError
 
 __all__ = ["BayesianNMF"]
@@ -272,7 +269,7 @@ class Run:
         """What some starts find in the weights."""
         import torch
 
-        from crowdgraph.communities.factors import Factoriser
+        from crowdgraph.communities._factoriser import Factoriser
         from crowdgraph.kernels.nmf import Prior
 
         detector = self.detector

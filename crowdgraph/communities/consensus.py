@@ -8,12 +8,10 @@ import numpy as np
 
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
-from crowdgraph.core.columns import Array, Sealed, sealed
+from crowdgraph.core._arrays import Array, Sealed, sealed
+from crowdgraph.core._parameters import check_integer, check_seed, drawn_seed, progress_bar
 from crowdgraph.core.communities import Communities
-from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_integer, check_seed
 from crowdgraph.errors import ParameterError
 
 __all__ = ["Consensus", "consensus"]

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from crowdgraph.communities.base import Detector, Found
-from crowdgraph.core.draws import drawing
+from crowdgraph.core._parameters import check_integer, check_positive, drawing
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.settings import check_integer, check_positive
 
 __all__ = ["Leiden"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core._arrays import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import AlignmentError, ParameterError

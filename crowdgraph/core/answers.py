@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Grouping, Sealed, grouped, sealed
+from crowdgraph.core._arrays import Array, Grouping, Sealed, grouped, sealed
 from crowdgraph.core.tables import ResponseTable
 
 __all__ = ["Answers"]

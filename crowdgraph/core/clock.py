@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, to_list
-from crowdgraph.core.settings import is_number
+from crowdgraph.core._arrays import Array, to_list
+from crowdgraph.core._parameters import is_number
 from crowdgraph.errors import ParameterError, TimeError, check_choice
 
 __all__ = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crowdgraph.core.behaviour import behaviour
-from crowdgraph.core.columns import Array, object_array, plain, sealed
+from crowdgraph.core._arrays import Array, Sealed, object_array, plain, sealed
+from crowdgraph.core._parameters import check_bool, is_number
+from crowdgraph.core._text import behaviour
 from crowdgraph.core.confusion import ConfusionSnapshot
-from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import (
     ByVolunteer,
@@ -25,13 +25,65 @@ from crowdgraph.core.result import (
     to_frame,
     unique_ids,
 )
-from crowdgraph.core.settings import check_bool, is_number
 from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["COVER_THRESHOLD", "Communities", "Membership", "covered", "largest_first", "main_community"]
+__all__ = ["COVER_THRESHOLD", "Communities", "Evidence", "Membership", "covered", "largest_first", "main_community"]
+
+# Modularities that differ by less than a few times this are taken for the same.
+LEAST_SPREAD = 0.005
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence(Sealed):
+    """Whether a network has communities: restarts then agree, and modularity is more than chance gives.
+
+    Attributes
+    ----------
+    agreement
+        How well the communities of several starts agree, as the mean adjusted Rand index of all pairs: 1 if they are
+        the same, about 0 by chance; NaN of a single start.
+    modularity
+        The modularity of the communities, in the weights that were searched.
+    null_modularity
+        The same in networks of the same making without communities, of shape (B,).
+    structured
+        The verdict: whether there are communities.
+    """
+
+    agreement: float
+    modularity: float
+    null_modularity: Array
+    structured: bool
+
+    def __post_init__(self) -> None:
+        null = real_array("null_modularity", self.null_modularity, shape=(None,))
+        object.__setattr__(self, "null_modularity", null)
+
+    @property
+    def p_value(self) -> float:
+        """How probable so high a modularity is without communities, if those drawn are a sample of a normal one.
+
+        By Student's distribution of one more draw; their spread is taken for 0.005 if it is less. NaN of fewer than
+        three.
+        """
+        from scipy.special import stdtr
+
+        null = self.null_modularity
+        if len(null) < 3:
+            return float("nan")
+        spread = max(float(null.std(ddof=1)), LEAST_SPREAD) * np.sqrt(1 + 1 / len(null))
+        return float(stdtr(len(null) - 1, (null.mean() - self.modularity) / spread))
+
+    def __repr__(self) -> str:
+        verdict = "communities" if self.structured else "no communities"
+        agreement = "one start" if np.isnan(self.agreement) else f"restarts agree by {self.agreement:.2f}"
+        null = self.null_modularity
+        chance = f", without communities {null.min():.3f} to {null.max():.3f}" if len(null) else ""
+        return f"Evidence({verdict}: {agreement}; modularity {self.modularity:.3f}{chance})"
+
 
 # The participation from which on a volunteer is a member, where volunteers may be members of several communities.
 COVER_THRESHOLD = 0.25
@@ -438,6 +490,6 @@ class Communities(ByVolunteer, Result):
         return f"Communities({self.method}: {found}{left_out}; modularity {self.modularity:.3f}{doubt})"
 
     def _repr_html_(self) -> str:
-        from crowdgraph.core.html import communities_html
+        from crowdgraph.core._text import communities_html
 
         return communities_html(self)

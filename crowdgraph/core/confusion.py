@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core.changes import ConfusionChange, Leg, confusion_changes, confusion_legs
+from crowdgraph.core._arrays import Array, Sealed, id_array, read_only, sealed, value_tuple
 from crowdgraph.core.clock import Clock, Moment, is_finite
-from crowdgraph.core.columns import Array, Sealed, id_array, read_only, sealed, value_tuple
+from crowdgraph.core.confusion_changes import ConfusionChange, Leg, confusion_changes, confusion_legs
 from crowdgraph.core.result import (
     ByVolunteer,
     Coded,

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, columns_equal, read_only, same_values, sealed
+from crowdgraph.core._arrays import Array, Sealed, columns_equal, read_only, same_values, sealed
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import GoldError, UnknownIdError, quote
 

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 import numpy as np
 
+from crowdgraph.core._arrays import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
+from crowdgraph.core._parameters import check_instance, check_integer
+from crowdgraph.core._text import class_sentence, html_story, text_story
 from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Moment
-from crowdgraph.core.columns import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.findings import Findings
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result
-from crowdgraph.core.settings import check_instance, check_integer
-from crowdgraph.core.story import class_sentence, html_story, text_story
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import ColumnError, GoldError, Hint, NotAnnotatedError, ParameterError, quote, suggestion
+
+if TYPE_CHECKING:
+    from crowdgraph.diagnosis.findings import Findings
 
 __all__ = ["CrowdGraph"]
 
@@ -381,7 +383,7 @@ class CrowdGraph:
 
         Annotations are left out, since they may have seen the old gold.
         """
-        from crowdgraph.io.gold import read_gold
+        from crowdgraph.io._gold import read_gold
 
         names = None if self.classes == self.labels else self.classes
         if classes is not None:
@@ -541,7 +543,7 @@ class CrowdGraph:
 
     def to_igraph(self, *, at: Moment | None = None) -> Any:
         """An undirected `igraph.Graph` with vertex attributes `kind` and `id`, responses as edges; as `to_networkx`."""
-        from crowdgraph.io.igraph import graph_to_igraph
+        from crowdgraph.io.networkx import graph_to_igraph
 
         return graph_to_igraph(self, at=at)
 
@@ -580,7 +582,7 @@ class CrowdGraph:
 
     def to_torch(self, *, device: Any = None) -> Any:
         """The columns as tensors: `volunteer`, `item`, `label` (int64 codes), `time`, and `gold` (float64)."""
-        from crowdgraph.io.torch import graph_to_torch
+        from crowdgraph.io.tensors import graph_to_torch
 
         return graph_to_torch(self, device=device)
 

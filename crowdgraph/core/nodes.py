@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from crowdgraph.core._arrays import Array, Grouping, plain, to_list
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, Grouping, plain, to_list
 from crowdgraph.core.confusion import ConfusionHistory
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import ParameterError

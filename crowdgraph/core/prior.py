@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, Sealed, value_tuple
+from crowdgraph.core._arrays import Array, Sealed, value_tuple
 from crowdgraph.core.result import ByVolunteer, positive_array, unique_ids
 
 __all__ = ["CrowdPrior"]

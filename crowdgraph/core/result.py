@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdgraph.core._arrays import Array, FrozenMapping, Sealed, id_array, read_only, same_values
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, FrozenMapping, Sealed, id_array, read_only, same_values
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError, quote
 
@@ -67,7 +67,7 @@ class Tabular(ABC):
 
 def to_frame(columns: Columns, *, kind: str) -> Any:
     """Return columns as a pandas, polars or pyarrow table, or as text for reading."""
-    from crowdgraph.io.columns import native_frame
+    from crowdgraph.io._columns import native_frame
 
     return native_frame(columns, kind=kind)
 

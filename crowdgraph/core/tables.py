@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import (
+from crowdgraph.core._arrays import (
     Array,
     FrozenMapping,
     Sealed,
@@ -21,6 +20,7 @@ from crowdgraph.core.columns import (
     read_only,
     sealed,
 )
+from crowdgraph.core.clock import Clock
 from crowdgraph.errors import ColumnError, IdError, UnknownIdError, quote, suggestion
 
 __all__ = ["NodeKind", "NodeTable", "ResponseTable"]

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crowdgraph.core.findings import Finding, Findings
+from crowdgraph.core._parameters import check_bool, progress_bar
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool
-from crowdgraph.diagnosis.activity import find_activity
-from crowdgraph.diagnosis.anonymous import find_anonymous
-from crowdgraph.diagnosis.constant import find_constant
-from crowdgraph.diagnosis.copied import find_copied
-from crowdgraph.diagnosis.counts import find_counts
-from crowdgraph.diagnosis.coverage import find_coverage
-from crowdgraph.diagnosis.duplicates import find_duplicates
-from crowdgraph.diagnosis.fast import find_fast
-from crowdgraph.diagnosis.gold import find_gold
-from crowdgraph.diagnosis.labels import find_labels
-from crowdgraph.diagnosis.parts import find_parts
-from crowdgraph.diagnosis.prior import find_prior
-from crowdgraph.diagnosis.switching import find_switching
-from crowdgraph.diagnosis.times import find_times
+from crowdgraph.diagnosis.bots import find_constant, find_copied, find_fast
+from crowdgraph.diagnosis.findings import Finding, Findings
+from crowdgraph.diagnosis.labels import find_gold, find_labels, find_switching
+from crowdgraph.diagnosis.responses import find_counts, find_coverage, find_duplicates, find_times
+from crowdgraph.diagnosis.volunteers import find_activity, find_anonymous, find_parts, find_prior
 from crowdgraph.errors import ParameterError
 
 __all__ = ["CHECKS", "diagnose"]

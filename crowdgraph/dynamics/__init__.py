@@ -1,6 +1,6 @@
 """Communities over time: the same ones followed from snapshot to snapshot, and what becomes of them."""
 
-from crowdgraph.core.lifelines import CommunityEvent
+from crowdgraph.core.community_track import CommunityEvent
 from crowdgraph.dynamics.influence import StructureInfluence, influence
 from crowdgraph.dynamics.matching import Matching, Sighting, match, sighted
 from crowdgraph.dynamics.over_time import over_time

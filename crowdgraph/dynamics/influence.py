@@ -9,13 +9,11 @@ import numpy as np
 
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
-from crowdgraph.core.columns import Array, Sealed, sealed
+from crowdgraph.core._arrays import Array, Sealed, sealed
+from crowdgraph.core._parameters import check_integer, check_seed, drawn_seed, progress_bar
 from crowdgraph.core.community_track import CommunityTrack
-from crowdgraph.core.draws import drawn_seed
+from crowdgraph.core.fit import leave_out
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.influence import leave_out
-from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_integer, check_seed
 from crowdgraph.dynamics.over_time import Fits, Following, MakeNetwork, check_parts
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Model

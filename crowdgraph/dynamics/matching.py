@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, sealed
+from crowdgraph.core._arrays import Array, sealed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.tables import NodeTable
 

@@ -10,17 +10,15 @@ import numpy as np
 
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
+from crowdgraph.core._arrays import Array
+from crowdgraph.core._parameters import check_bool, check_integer, check_seed, drawn_seed, progress_bar
 from crowdgraph.core.clock import Moment
-from crowdgraph.core.columns import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.draws import drawn_seed
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_integer, check_seed
 from crowdgraph.dynamics.matching import Sighting, match, sighted
 from crowdgraph.errors import ParameterError, TooFewError
 from crowdgraph.models.base import Model

@@ -15,8 +15,8 @@ import pyarrow.csv as pa_csv
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, ParameterError
-from crowdgraph.io.columns import check_names, id_columns
-from crowdgraph.io.files import is_file
+from crowdgraph.io._columns import check_names, id_columns
+from crowdgraph.io._files import is_file
 
 __all__ = ["csv_lines", "csv_table", "read_csv"]
 

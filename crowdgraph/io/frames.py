@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from crowdgraph.core._arrays import Array, id_array, object_array, sealed, value_tuple
 from crowdgraph.core.clock import Clock, is_sorted
-from crowdgraph.core.columns import Array, id_array, object_array, sealed, value_tuple
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.result import Coded, Timed
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import (
     ColumnError,
@@ -26,10 +27,10 @@ from crowdgraph.errors import (
     suggestion,
     warn,
 )
-from crowdgraph.io.columns import Coded, Column, Timed, attribute_array, frame_columns, id_columns, native_frame
-from crowdgraph.io.gold import read_gold
-from crowdgraph.io.ids import encode, first_appearance, label_codes
-from crowdgraph.io.times import read_times
+from crowdgraph.io._columns import Column, attribute_array, frame_columns, id_columns, native_frame
+from crowdgraph.io._gold import read_gold
+from crowdgraph.io._ids import encode, first_appearance, label_codes
+from crowdgraph.io._times import read_times
 
 __all__ = [
     "graph_frame",

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core._arrays import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import (
     ColumnError,
@@ -24,7 +24,7 @@ from crowdgraph.errors import (
     TimeError,
     quote,
 )
-from crowdgraph.io.files import is_file
+from crowdgraph.io._files import is_file
 from crowdgraph.io.frames import graph_from_frame
 
 __all__ = ["read_galaxy_zoo_supernovae"]

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Hashable, Iterable
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from typing import Any, TypeVar
+from xml.sax.saxutils import escape, quoteattr
 
+import igraph
 import networkx as nx
 import numpy as np
 
+from crowdgraph.core._arrays import is_null, to_list
 from crowdgraph.core.clock import Clock, Moment
-from crowdgraph.core.columns import is_null, to_list
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError
-from crowdgraph.io.columns import Column
-from crowdgraph.io.files import replacing
+from crowdgraph.errors import AlignmentError, ColumnError, IdError, InputError, NotAnnotatedError, ParameterError, quote
+from crowdgraph.io._columns import Column
+from crowdgraph.io._files import replacing
 from crowdgraph.io.frames import graph_from_frame
-from crowdgraph.io.network_files import check_distinct, check_xml, volunteer_attributes
 
 __all__ = [
+    "check_distinct",
+    "check_xml",
     "graph_from_networkx",
+    "graph_to_igraph",
     "graph_to_networkx",
+    "network_to_igraph",
     "network_to_networkx",
     "node_annotations",
+    "save_network",
+    "volunteer_attributes",
     "write_gexf",
     "write_graphml",
 ]
@@ -200,15 +209,15 @@ def network_to_networkx(network: VolunteerNetwork, *, communities: Communities |
 
 def write_graphml(graph: CrowdGraph, path: str | PathLike[str], *, at: Moment | None = None) -> None:
     """Write a GraphML file."""
-    _write(graph, path, at, nx.write_graphml)
+    _write_file(graph, path, at, nx.write_graphml)
 
 
 def write_gexf(graph: CrowdGraph, path: str | PathLike[str], *, at: Moment | None = None) -> None:
     """Write a GEXF file."""
-    _write(graph, path, at, nx.write_gexf)
+    _write_file(graph, path, at, nx.write_gexf)
 
 
-def _write(graph: CrowdGraph, path: str | PathLike[str], at: Moment | None, writer: Callable[..., None]) -> None:
+def _write_file(graph: CrowdGraph, path: str | PathLike[str], at: Moment | None, writer: Callable[..., None]) -> None:
     with replacing(path) as part:
         writer(flat_network(graph, at=at), fspath(part))
 
@@ -274,3 +283,144 @@ def _one_type_each(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             types.setdefault(name, set()).add(type(value))
     mixed = {name for name, kinds in types.items() if len(kinds) > 1}
     return [{name: str(value) if name in mixed else value for name, value in data.items()} for data in rows]
+
+
+def graph_to_igraph(graph: CrowdGraph, *, at: Moment | None = None) -> igraph.Graph:
+    """Volunteers, then items as vertices, responses as edges; see `CrowdGraph.to_igraph`."""
+    n_volunteers, n_items = len(graph.volunteers), len(graph.items)
+    until = graph_until(graph, at).responses
+    ends = np.column_stack([until.volunteer, until.item + n_volunteers])
+    made = igraph.Graph(n=n_volunteers + n_items, edges=ends, directed=False)
+    made.vs["kind"] = ["volunteer"] * n_volunteers + ["item"] * n_items
+    made.vs["id"] = [*graph.volunteers, *graph.items]
+    made.es["label"] = [graph.labels[code] if code >= 0 else None for code in until.label.tolist()]
+    made.es["time"] = until.clock.to_python(until.time)
+    for name, column in until.attributes.items():
+        made.es[name] = to_list(column)
+    annotations = node_annotations(graph, at=at)
+    volunteers: dict[str, list[Any]] = {name: to_list(column) for name, column in graph.volunteers.attributes.items()}
+    items: dict[str, list[Any]] = {name: to_list(column) for name, column in graph.items.attributes.items()}
+    volunteers |= annotations["volunteer"]
+    items |= annotations["item"]
+    for name in {**volunteers, **items}:
+        made.vs[name] = [*volunteers.get(name, [None] * n_volunteers), *items.get(name, [None] * n_items)]
+    made["classes"], made["labels"] = graph.classes, graph.labels
+    return made
+
+
+def network_to_igraph(network: VolunteerNetwork, *, communities: Communities | None = None) -> igraph.Graph:
+    """Volunteer ids as vertex attribute `id`, weights on the edges; see `VolunteerNetwork.to_igraph`."""
+    left, right, weights = network.edges()
+    made = igraph.Graph(n=len(network), edges=np.column_stack([left, right]), directed=False)
+    made.vs["id"] = network.ids.tolist()
+    for name, values in volunteer_attributes(network, communities).items():
+        made.vs[name] = values
+    made.es["weight"] = weights.tolist()
+    made["method"] = network.method
+    return made
+
+
+# Characters that XML has no way to write.
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What both formats call a value's type.
+TYPES = {str: "string", int: "long", float: "double"}
+
+
+def check_xml(value: object) -> None:
+    """Raise if a value is text that XML files cannot carry."""
+    if isinstance(value, str) and NOT_XML.search(value):
+        raise IdError(f"{value!r} holds a character that XML files cannot carry; rename it, or use graph.save(path).")
+
+
+def check_distinct(names: list[str]) -> None:
+    """Raise if ids have become the same text."""
+    if len(set(names)) < len(names):
+        twice = sorted(text for text, count in Counter(names).items() if count > 1)
+        raise IdError(f"Ids that differ become the same text in a file: {quote(twice)}. Rename them first.")
+
+
+def volunteer_attributes(network: VolunteerNetwork, communities: Communities | None) -> dict[str, list[Any]]:
+    """What is known of each volunteer, by name: plain numbers in the network's order."""
+    found: dict[str, list[Any]] = {"strength": network.strength.tolist()}
+    if network.support is not None:
+        found["support"] = network.support.tolist()
+    if communities is None:
+        return found
+    if not isinstance(communities, Communities):
+        raise ParameterError(
+            f"communities= takes Communities, found by a detector; got a {type(communities).__name__}."
+        )
+    strangers = [name for name in network.ids.tolist() if name not in communities.table]
+    if strangers:
+        raise AlignmentError(
+            f"The communities lack {len(strangers):,} of the network's volunteers ({quote(strangers, most=3)}). Detect "
+            "them in this network, or take network.subnetwork(communities.ids)."
+        )
+    codes = communities.table.codes(network.ids)
+    found["community"] = communities.assignment[codes].tolist()
+    shares = communities.participation[codes]
+    return found | {f"participation_{k}": shares[:, k].tolist() for k in range(len(communities))}
+
+
+def save_network(
+    network: VolunteerNetwork, path: str | PathLike[str], *, communities: Communities | None = None
+) -> None:
+    """Write GraphML or GEXF; see `VolunteerNetwork.save`."""
+    kinds = {".graphml": _graphml, ".gexf": _gexf}
+    suffix = next((suffix for suffix in kinds if fspath(path).lower().endswith(suffix)), None)
+    if suffix is None:
+        raise ParameterError(f"{fspath(path)!r} must end in .graphml or .gexf, which says what to write.")
+    names = [str(name) for name in network.ids.tolist()]
+    check_distinct(names)
+    for text in (*names, network.method):
+        check_xml(text)
+    attributes = {"label": names, **volunteer_attributes(network, communities)}
+    with replacing(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+        file.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+        file.writelines(kinds[suffix](network, names, attributes))
+
+
+def _graphml(network: VolunteerNetwork, names: list[str], attributes: Mapping[str, list[Any]]) -> Iterator[str]:
+    yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    for name, values in attributes.items():
+        yield f'<key id="{name}" for="node" attr.name="{name}" attr.type="{_type(values)}"/>\n'
+    yield '<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n'
+    yield '<key id="method" for="graph" attr.name="method" attr.type="string"/>\n'
+    yield f'<graph edgedefault="undirected">\n<data key="method">{_text(network.method)}</data>\n'
+    columns = [[f'<data key="{name}">{_text(value)}</data>' for value in column] for name, column in attributes.items()]
+    quoted = [quoteattr(name) for name in names]
+    for name, *about in zip(quoted, *columns, strict=True):
+        yield f"<node id={name}>{''.join(about)}</node>\n"
+    for left, right, weight in zip(*map(np.ndarray.tolist, network.edges()), strict=True):
+        yield f'<edge source={quoted[left]} target={quoted[right]}><data key="weight">{weight}</data></edge>\n'
+    yield "</graph>\n</graphml>\n"
+
+
+def _gexf(network: VolunteerNetwork, names: list[str], attributes: Mapping[str, list[Any]]) -> Iterator[str]:
+    # The version that both networkx and all Gephis read.
+    yield '<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2">\n'
+    yield f"<meta><description>{_text(network.method)}</description></meta>\n"
+    yield '<graph defaultedgetype="undirected" mode="static">\n<attributes class="node" mode="static">\n'
+    # A node's label is part of the format.
+    own = {name: values for name, values in attributes.items() if name != "label"}
+    for name, values in own.items():
+        yield f'<attribute id="{name}" title="{name}" type="{_type(values)}"/>\n'
+    yield "</attributes>\n<nodes>\n"
+    columns = [[f'<attvalue for="{name}" value="{value}"/>' for value in column] for name, column in own.items()]
+    quoted = [quoteattr(name) for name in names]
+    for name, *about in zip(quoted, *columns, strict=True):
+        yield f"<node id={name} label={name}><attvalues>{''.join(about)}</attvalues></node>\n"
+    yield "</nodes>\n<edges>\n"
+    edges = zip(*map(np.ndarray.tolist, network.edges()), strict=True)
+    for number, (left, right, weight) in enumerate(edges):
+        yield f'<edge id="{number}" source={quoted[left]} target={quoted[right]} weight="{weight}"/>\n'
+    yield "</edges>\n</graph>\n</gexf>\n"
+
+
+def _type(values: list[Any]) -> str:
+    return TYPES[type(values[0])] if values else "string"
+
+
+def _text(value: object) -> str:
+    # A bare carriage return would be read as a line feed.
+    return escape(str(value), {"\r": "&#13;"})

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core._arrays import Array
 from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
 from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, check_choice, quote, warn
 from crowdgraph.io.csv import csv_table

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, quote
-from crowdgraph.io.columns import LazyColumns, check_names
-from crowdgraph.io.files import is_file
+from crowdgraph.io._columns import LazyColumns, check_names
+from crowdgraph.io._files import is_file
 
 __all__ = ["read_parquet"]
 

@@ -21,22 +21,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from crowdgraph.core._arrays import Array, is_null, object_array, same_values
 from crowdgraph.core.clock import Clock, zone_info
-from crowdgraph.core.columns import Array, is_null, object_array, same_values
-from crowdgraph.core.communities import Communities
+from crowdgraph.core.communities import Communities, Evidence
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
-from crowdgraph.core.evidence import Evidence
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import ModelFit, PosteriorDraws
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.posterior_draws import PosteriorDraws
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
-from crowdgraph.io.columns import attribute_array
-from crowdgraph.io.files import is_file, replacing
+from crowdgraph.io._columns import attribute_array
+from crowdgraph.io._files import is_file, replacing
 
 __all__ = ["load", "save"]
 

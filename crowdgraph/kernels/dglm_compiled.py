@@ -24,9 +24,9 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from crowdgraph.kernels._runtime import announced, edges, in_parallel
 from crowdgraph.kernels.dglm import Stage, Steps, prior_states
-from crowdgraph.kernels.dglm_mixed import scan_mixed
-from crowdgraph.kernels.threads import announced, edges, in_parallel
+from crowdgraph.kernels.dglm_published import scan_mixed
 
 __all__ = ["CompiledScan", "Room", "filter_weighted", "prepare", "smooth_weighted"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from crowdgraph.kernels.iterate import Step, climb
+from crowdgraph.kernels.fixed_point import Step, climb
 
 __all__ = [
     "best_concentration",

@@ -13,10 +13,10 @@ from numba import njit
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
+from crowdgraph.kernels._runtime import announced, edges, in_parallel
 from crowdgraph.kernels.dglm import Scan, Stage, Steps
 from crowdgraph.kernels.dirichlet import expected_log, log_normaliser
 from crowdgraph.kernels.special import digamma_and_log_gamma
-from crowdgraph.kernels.threads import announced, edges, in_parallel
 
 __all__ = ["CompiledReader", "Gathered", "Passes", "Reader", "TensorReader"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from crowdgraph.kernels.threads import announced
+from crowdgraph.kernels._runtime import announced
 
 __all__ = ["Chain", "Draws", "ready"]
 

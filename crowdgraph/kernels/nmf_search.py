@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crowdgraph.kernels.iterate import Path, Step, climb
+from crowdgraph.kernels.fixed_point import Path, Step, climb
 
 __all__ = ["Search", "search", "seeded"]
 

@@ -12,13 +12,21 @@ Tables have the shape (K, L, J), volunteers by labels by classes, so that what a
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numba import njit
 from torch import Tensor
 
-__all__ = ["ItemResponses", "Sweep", "Sweeper", "TensorSweep", "counted"]
+from crowdgraph.kernels._runtime import announced, edges, in_parallel
+from crowdgraph.kernels.special import digamma_and_log_gamma
+
+__all__ = ["CompiledSweep", "ItemResponses", "Sweep", "Sweeper", "TensorSweep", "compiled_expectations", "counted"]
 
 
 class ItemResponses(NamedTuple):
@@ -100,3 +108,203 @@ def _csr(places: Tensor, values: Tensor, size: tuple[int, ...]) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse")
         return torch.sparse_coo_tensor(places, values, size, check_invariants=False).coalesce().to_sparse_csr()
+
+
+# Items that pass through the three steps together.
+ITEMS_PER_BLOCK = 16
+# What the threads' own tables may take together, in bytes.
+MOST_BYTES = 2**29
+# Fewer responses than this are not worth a second thread.
+LEAST_RESPONSES = 20_000
+
+
+class CompiledSweep:
+    """The sweep on CPUs, fused; see `crowdgraph.kernels.sweep.Sweeper`."""
+
+    def __init__(self, responses: ItemResponses, *, n_classes: int) -> None:
+        codes = responses.codes.numpy()
+        self._shape = (responses.n_volunteers, responses.n_labels, n_classes)
+        self._starts = responses.starts.numpy()
+        # Unsigned, so that compiled code need not ask whether a place counts from the end.
+        self._codes = codes.view(f"u{codes.itemsize}")
+        n_rows = responses.n_volunteers * responses.n_labels
+        self._totals = np.bincount(codes, minlength=n_rows).astype(np.float64)
+        width = 2 * (n_classes - 1)
+        most = min(MOST_BYTES // max(8 * n_rows * width, 1), len(codes) // LEAST_RESPONSES)
+        shares = edges(len(codes), at_most=most)
+        self._edges = np.searchsorted(self._starts, shares)
+        self._edges[-1] = len(self._starts) - 1
+        self._tables = np.empty((len(shares) - 1, n_rows, width))
+        ready(n_classes, self._codes.dtype)
+
+    def __call__(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Sweep:
+        """Sweep once; see `Sweeper`."""
+        n_classes = self._shape[-1]
+        flat, first_logs = logs.reshape(-1, n_classes).numpy(), class_logs.numpy()
+        sums = np.zeros((len(self._tables), n_classes))
+        sweep = sweep_for(n_classes)
+
+        def stretch(part: int) -> tuple[float, float]:
+            return sweep(
+                self._edges[part],
+                self._edges[part + 1],
+                self._starts,
+                self._codes,
+                flat,
+                first_logs,
+                fixed.numpy(),
+                probs.numpy(),
+                self._tables[part],
+                sums[part],
+            )
+
+        evidence, changes = zip(*in_parallel(stretch, len(self._tables)), strict=True)
+        counts = np.empty_like(flat)
+        rows = edges(len(flat), at_most=len(self._tables))
+        in_parallel(
+            lambda part: _collect(rows[part], rows[part + 1], self._tables, self._totals, counts), len(rows) - 1
+        )
+        base = float((self._totals * flat[:, 0]).sum()) + len(probs) * float(first_logs[0])
+        return Sweep(
+            torch.from_numpy(counts).reshape(self._shape),
+            torch.from_numpy(sums.sum(0)),
+            base + math.fsum(evidence),
+            max(changes),
+        )
+
+
+def compiled_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
+    r"""Expected logarithms of Dirichlets of shape (K, L, J) over axis 1, and their part of the bound.
+
+    The second value is
+    :math:`\sum_{kj} \ln B(\alpha_{kj}) - \sum_{kjl} (\alpha_{kjl} - \alpha_{0,kjl}) E[\ln \pi_{kjl}]`.
+    """
+    logs = torch.empty(alpha.shape, dtype=alpha.dtype)
+    own, shared, out = alpha.numpy(), prior.numpy(), logs.numpy()
+    rows = edges(len(own), at_most=alpha.numel() // LEAST_RESPONSES)
+    parts = in_parallel(lambda part: _expectations(rows[part], rows[part + 1], own, shared, out), len(rows) - 1)
+    return logs, math.fsum(parts)
+
+
+@cache
+def ready(n_classes: int, code_type: np.dtype[Any]) -> None:
+    """Compile the kernels for a number of classes, or load them from the disk, by a sweep over one response."""
+    cube = np.ones((1, 1, 1))
+    starts, codes = np.array([0, 1]), np.zeros(1, dtype=code_type)
+    tables = np.zeros((1, 1, 2 * (n_classes - 1)))
+    logs, probs = np.zeros((1, n_classes)), np.full((1, n_classes), 1 / n_classes)
+    with announced(f"the sweep over responses for {n_classes} classes"):
+        sweep_for(n_classes)(
+            0, 1, starts, codes, logs, logs[0], np.zeros(1, dtype=bool), probs, tables[0], logs[0].copy()
+        )
+        _collect(0, 1, tables, np.ones(1), probs)
+        _expectations(0, 1, cube, cube, cube.copy())
+
+
+@cache
+def sweep_for(n_classes: int) -> Callable[..., tuple[float, float]]:
+    """The compiled sweep for a number of classes; known when compiling, it lets short loops be unrolled."""
+    rest = n_classes - 1
+
+    @njit(cache=True, nogil=True, error_model="numpy")
+    def sweep(
+        first_item: int,
+        last_item: int,
+        starts: Any,
+        codes: Any,
+        logs: Any,
+        class_logs: Any,
+        fixed: Any,
+        probs: Any,
+        table: Any,
+        sums: Any,
+    ) -> tuple[float, float]:
+        for row in range(len(table)):
+            for j in range(rest):
+                table[row, j] = logs[row, j + 1] - logs[row, 0]
+                table[row, rest + j] = 0.0
+        weights = np.empty((ITEMS_PER_BLOCK, n_classes))
+        # Sums of its own: threads that write to neighbouring places hold each other up.
+        own_sums = np.zeros(n_classes)
+        evidence, change = 0.0, 0.0
+        for first in range(first_item, last_item, ITEMS_PER_BLOCK):
+            n_items = min(ITEMS_PER_BLOCK, last_item - first)
+            for place in range(n_items):
+                item = first + place
+                weights[place, 0] = 0.0
+                for j in range(rest):
+                    weights[place, j + 1] = class_logs[j + 1] - class_logs[0]
+                for response in range(starts[item], starts[item + 1]):
+                    row = codes[response]
+                    for j in range(rest):
+                        weights[place, j + 1] += table[row, j]
+            for place in range(n_items):
+                item = first + place
+                if fixed[item]:
+                    for j in range(n_classes):
+                        evidence += probs[item, j] * weights[place, j]
+                        weights[place, j] = probs[item, j]
+                        own_sums[j] += probs[item, j]
+                    continue
+                peak = 0.0
+                for j in range(rest):
+                    peak = max(peak, weights[place, j + 1])
+                norm = 0.0
+                for j in range(n_classes):
+                    weights[place, j] = math.exp(weights[place, j] - peak)
+                    norm += weights[place, j]
+                evidence += peak + math.log(norm)
+                for j in range(n_classes):
+                    prob = weights[place, j] / norm
+                    change = max(change, abs(prob - probs[item, j]))
+                    probs[item, j] = prob
+                    weights[place, j] = prob
+                    own_sums[j] += prob
+            for place in range(n_items):
+                item = first + place
+                for response in range(starts[item], starts[item + 1]):
+                    row = codes[response]
+                    for j in range(rest):
+                        table[row, rest + j] += weights[place, j + 1]
+        sums[:] = own_sums
+        return evidence, change
+
+    return sweep
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _collect(first: int, last: int, tables: Any, totals: Any, counts: Any) -> None:
+    """Add the threads' counts; those of the first class are what the others leave."""
+    n_parts, _, width = tables.shape
+    rest = width // 2
+    for row in range(first, last):
+        left = totals[row]
+        for j in range(rest):
+            count = 0.0
+            for part in range(n_parts):
+                count += tables[part, row, rest + j]
+            counts[row, j + 1] = count
+            left -= count
+        counts[row, 0] = max(left, 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _expectations(first: int, last: int, alpha: Any, prior: Any, logs: Any) -> float:
+    """The expected logarithms of some volunteers' Dirichlets, and their part of the bound."""
+    _, n_labels, n_classes = alpha.shape
+    shared = len(prior) == 1
+    bound = 0.0
+    for k in range(first, last):
+        own = 0 if shared else k
+        for j in range(n_classes):
+            total = 0.0
+            for label in range(n_labels):
+                total += alpha[k, label, j]
+            total_digamma, total_log_gamma = digamma_and_log_gamma(total)
+            bound -= total_log_gamma
+            for label in range(n_labels):
+                digamma, log_gamma = digamma_and_log_gamma(alpha[k, label, j])
+                log = digamma - total_digamma
+                logs[k, label, j] = log
+                bound += log_gamma - (alpha[k, label, j] - prior[own, label, j]) * log
+    return bound

@@ -6,10 +6,7 @@ from crowdgraph.models.dawid_skene import DawidSkene
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.gibbs_ibcc import GibbsIBCC
 from crowdgraph.models.ibcc import IBCC
-from crowdgraph.models.majority_vote import MajorityVote
-from crowdgraph.models.mean_score import MeanScore
-from crowdgraph.models.weighted_majority import WeightedMajority
-from crowdgraph.models.weighted_sum import WeightedSum
+from crowdgraph.models.voting import MajorityVote, MeanScore, WeightedMajority, WeightedSum
 
 __all__ = [
     "IBCC",

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crowdgraph.core.columns import Array, grouped
+from crowdgraph.core._arrays import Array, grouped
+from crowdgraph.core._parameters import check_seed
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.fit import ModelFit, Origin
+from crowdgraph.core.fit import ModelFit, Origin, PosteriorDraws
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.posterior_draws import PosteriorDraws
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.core.settings import check_seed
 from crowdgraph.errors import (
     CollapsedFitWarning,
     ConvergenceWarning,

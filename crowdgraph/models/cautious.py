@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core._arrays import Array
+from crowdgraph.core._parameters import check_bool, check_integer, check_positive, progress_bar
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_integer, check_positive
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Answers, Job, Model, Outcome
 from crowdgraph.models.ibcc import IBCC
 
 if TYPE_CHECKING:
-    from crowdgraph.kernels.caution import Caution
+    from crowdgraph.kernels.cautious import Caution
 
 __all__ = ["Cautious"]
 
@@ -99,8 +98,8 @@ class Cautious(Model):
         return told if votes is None else {**told, "votes": votes}
 
     def _fit(self, job: Job) -> Outcome:
-        from crowdgraph.kernels.iterate import climb
-        from crowdgraph.kernels.threads import undisturbed
+        from crowdgraph.kernels._runtime import undisturbed
+        from crowdgraph.kernels.fixed_point import climb
 
         found = self.model._fit(job)
         if found.confusion is None:
@@ -143,7 +142,7 @@ class Cautious(Model):
         """The map to climb by."""
         import torch
 
-        from crowdgraph.kernels.caution import Caution, cells
+        from crowdgraph.kernels.cautious import Caution, cells
 
         graph = answers.graph
         where = _places(answers, self.communities)

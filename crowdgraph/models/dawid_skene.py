@@ -7,14 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from crowdgraph.core._parameters import check_bool, check_integer, check_positive, is_number, progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_integer, check_positive, is_number
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Job, Model, Outcome
-from crowdgraph.models.tallies import vote_outcome
-from crowdgraph.models.votes import Votes, check_mapping, vote_codes
+from crowdgraph.models.voting import Votes, check_mapping, vote_codes, vote_outcome
 
 __all__ = ["DawidSkene"]
 
@@ -71,15 +69,15 @@ class DawidSkene(Model):
 
     def prepare(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep over the responses."""
-        from crowdgraph.models.tensors import prepare_sweep
+        from crowdgraph.models._tensors import prepare_sweep
 
         prepare_sweep(graph)
 
     def _fit(self, job: Job) -> Outcome:
-        from crowdgraph.kernels.dawid_skene import ExpectationMaximisation
-        from crowdgraph.kernels.iterate import climb
-        from crowdgraph.kernels.threads import undisturbed
-        from crowdgraph.models.tensors import AnswerTensors
+        from crowdgraph.kernels._runtime import undisturbed
+        from crowdgraph.kernels.fixed_point import climb
+        from crowdgraph.kernels.ibcc import ExpectationMaximisation
+        from crowdgraph.models._tensors import AnswerTensors
 
         answers, graph = job.answers, job.answers.graph
         if job.start is None:

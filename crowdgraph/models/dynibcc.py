@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from crowdgraph.core._arrays import Array, sealed
+from crowdgraph.core._parameters import check_bool, check_integer, check_positive, is_number, progress_bar
 from crowdgraph.core.clock import UNITS
-from crowdgraph.core.columns import Array, sealed
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_integer, check_positive, is_number
 from crowdgraph.errors import (
     ForgettingWarning,
     InputError,
@@ -23,9 +22,7 @@ from crowdgraph.errors import (
     check_choice,
     warn,
 )
-from crowdgraph.models.base import Job, Model, Outcome
-from crowdgraph.models.ibcc import IBCC
-from crowdgraph.models.priors import (
+from crowdgraph.models._priors import (
     ClassPrior,
     ConfusionPrior,
     checked_class_prior,
@@ -33,7 +30,9 @@ from crowdgraph.models.priors import (
     crowd_prior,
     own_confusion,
 )
-from crowdgraph.models.votes import Votes, check_mapping
+from crowdgraph.models.base import Job, Model, Outcome
+from crowdgraph.models.ibcc import IBCC
+from crowdgraph.models.voting import Votes, check_mapping
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -150,15 +149,14 @@ class DynIBCC(Model):
 
     def prepare(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep of the first guess and the scan over the steps."""
-        from crowdgraph.models.steps import prepare_scan
-        from crowdgraph.models.tensors import prepare_sweep
+        from crowdgraph.models._tensors import prepare_scan, prepare_sweep
 
         prepare_sweep(graph)
         prepare_scan(graph, published=self.published)
 
     def _fit(self, job: Job) -> Outcome:
-        from crowdgraph.kernels.threads import undisturbed
-        from crowdgraph.models.steps import StepTensors
+        from crowdgraph.kernels._runtime import undisturbed
+        from crowdgraph.models._tensors import StepTensors
 
         graph = job.answers.graph
         if len(graph.labels) < 2:

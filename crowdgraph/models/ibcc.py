@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core._arrays import Array
+from crowdgraph.core._parameters import check_bool, check_integer, check_positive, progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.core.progress import progress_bar
-from crowdgraph.core.settings import check_bool, check_integer, check_positive
 from crowdgraph.errors import ParameterError, check_choice
-from crowdgraph.models.base import Job, Model, Outcome
-from crowdgraph.models.priors import (
+from crowdgraph.models._priors import (
     ClassPrior,
     ConfusionPrior,
     checked_class_prior,
@@ -26,14 +24,15 @@ from crowdgraph.models.priors import (
     gold_counts,
     own_confusion,
 )
-from crowdgraph.models.votes import Votes, check_mapping
+from crowdgraph.models.base import Job, Model, Outcome
+from crowdgraph.models.voting import Votes, check_mapping
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from crowdgraph.kernels.fixed_point import Path
     from crowdgraph.kernels.ibcc import VariationalBayes
-    from crowdgraph.kernels.iterate import Path
-    from crowdgraph.models.tensors import AnswerTensors
+    from crowdgraph.models._tensors import AnswerTensors
 
 __all__ = ["IBCC"]
 
@@ -128,7 +127,7 @@ class IBCC(Model):
 
     def prepare(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep over the responses."""
-        from crowdgraph.models.tensors import prepare_sweep
+        from crowdgraph.models._tensors import prepare_sweep
 
         prepare_sweep(graph)
 
@@ -137,7 +136,7 @@ class IBCC(Model):
         return replace(self, compare_starts=False, restarts=0).fit(graph, seed=seed, start=start)
 
     def _fit(self, job: Job) -> Outcome:
-        from crowdgraph.models.tensors import AnswerTensors
+        from crowdgraph.models._tensors import AnswerTensors
 
         graph = job.answers.graph
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
@@ -208,8 +207,8 @@ class IBCC(Model):
             yield f"random {number}", step.from_probs(tensors.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
 
     def _climb(self, step: VariationalBayes, state: Tensor, name: str, *, progress: bool) -> Path:
-        from crowdgraph.kernels.iterate import climb
-        from crowdgraph.kernels.threads import undisturbed
+        from crowdgraph.kernels._runtime import undisturbed
+        from crowdgraph.kernels.fixed_point import climb
 
         with progress_bar(f"IBCC from {name}", visible=progress) as bar, undisturbed():
             return climb(

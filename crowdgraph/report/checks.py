@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core._arrays import Array
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning
 from crowdgraph.evaluation.cross_validation import cross_validate
-from crowdgraph.evaluation.curves import calibration_error, reliability
-from crowdgraph.report.groups import evidence
-from crowdgraph.report.parts import SETTLED, Parts, numbers, texts
+from crowdgraph.evaluation.scores import calibration_error, reliability
+from crowdgraph.report._results import SETTLED, Parts, numbers, texts
+from crowdgraph.report.communities import evidence
 
 __all__ = ["answers_alone", "model_checks", "predictive_check"]
 

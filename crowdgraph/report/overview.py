@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core.columns import Array
+from crowdgraph.core._arrays import Array
+from crowdgraph.core._text import facts, headline
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
-from crowdgraph.core.findings import Finding
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.story import facts, headline
-from crowdgraph.plot.over_time import counted, short_times
-from crowdgraph.report.groups import track_sentence
-from crowdgraph.report.parts import SETTLED, Parts
+from crowdgraph.diagnosis.findings import Finding
+from crowdgraph.plot._style import counted, short_times
+from crowdgraph.report._results import SETTLED, Parts
+from crowdgraph.report.communities import track_sentence
 
 __all__ = ["overview"]
 

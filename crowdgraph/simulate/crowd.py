@@ -8,15 +8,14 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdgraph.core._arrays import Array, object_array, sealed, value_tuple
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.columns import Array, object_array, sealed, value_tuple
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import ParameterError, check_choice
-from crowdgraph.simulate.drift import Drift, check_drift, drawn_course
-from crowdgraph.simulate.groups import Group, checked_groups
+from crowdgraph.simulate.groups import Drift, Group, check_drift, checked_groups, drawn_course
 
 __all__ = ["Drift", "Group", "SimulatedCrowd", "Stays", "Truth", "crowd"]
 

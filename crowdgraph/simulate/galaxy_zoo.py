@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crowdgraph.simulate.crowd import SimulatedCrowd, crowd
-from crowdgraph.simulate.drift import Drift
-from crowdgraph.simulate.groups import Group
+from crowdgraph.simulate.groups import Drift, Group
 
 __all__ = ["galaxy_zoo_supernovae", "galaxy_zoo_supernovae_full"]
 

@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.allocation.availability import STEPS, Habit, Visits, _average, _learned, _lesson, _shares, availability
-from crowdgraph.core.availability import Availability
+from crowdgraph.allocation.availability import (
+    STEPS,
+    Availability,
+    Habit,
+    Visits,
+    _average,
+    _learned,
+    _lesson,
+    _shares,
+    availability,
+)
 from crowdgraph.errors import AlignmentError, IdError, ParameterError, ResultError, TimeError, UnknownIdError
 
 

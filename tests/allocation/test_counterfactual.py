@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.allocation.counterfactual import counterfactual
+from crowdgraph.allocation.counterfactual import Counterfactual, counterfactual
 from crowdgraph.allocation.retirement import Retirement, update_ends
-from crowdgraph.core.counterfactual import Counterfactual
 from crowdgraph.errors import IdError, ParameterError, ResultError, UnknownIdError
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from crowdgraph.allocation.gain import Knowledge, Sharing, coalition_gain, row_information, single_gains
+from crowdgraph.allocation._information_gain import Knowledge, Sharing, coalition_gain, row_information, single_gains
 
 
 @st.composite

@@ -26,10 +26,10 @@ from crowdgraph.allocation import (
     availability,
     value,
 )
-from crowdgraph.allocation.base import Round
-from crowdgraph.allocation.gain import ENOUGH_STATES, coalition_gain, entropy, single_gains
-from crowdgraph.allocation.outlook import Outlook
-from crowdgraph.allocation.policies import matching
+from crowdgraph.allocation._information_gain import ENOUGH_STATES, coalition_gain, entropy, single_gains
+from crowdgraph.allocation.objective import Outlook
+from crowdgraph.allocation.policies import optimal_matching as matching
+from crowdgraph.allocation.policy import Round
 from crowdgraph.errors import InfeasibleError, NotAnnotatedError, ParameterError, ResultError, UnknownIdError
 
 POLICIES = [

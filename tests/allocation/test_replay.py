@@ -15,10 +15,9 @@ from crowdgraph.allocation import (
     RandomPolicy,
     Retirement,
     Worth,
-    replay,
 )
-from crowdgraph.allocation.sources import Recorded, Simulated
-from crowdgraph.core.campaign import FIGURES
+from crowdgraph.allocation import campaign as replay
+from crowdgraph.allocation.campaign import FIGURES, Recorded, Simulated
 from crowdgraph.errors import GoldError, ParameterError, ResultError
 
 

@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.allocation.training import training_candidates
-from crowdgraph.core.training import TrainingPlan
+from crowdgraph.allocation.training import TrainingPlan, training_candidates
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, ResultError
 
 

@@ -5,17 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import crowdgraph as cg
-from crowdgraph.allocation import (
-    GreedyValue,
-    SharedErrors,
-    Training,
-    Worth,
-    replay,
-    shared_errors,
-    specialisation,
-    value,
-)
-from crowdgraph.allocation.gain import row_information, single_gains
+from crowdgraph.allocation import GreedyValue, SharedErrors, Training, Worth, shared_errors, specialisation, value
+from crowdgraph.allocation import campaign as replay
+from crowdgraph.allocation._information_gain import row_information, single_gains
 from crowdgraph.errors import AlignmentError, ParameterError, ResultError, UnknownIdError
 
 

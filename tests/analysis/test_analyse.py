@@ -12,7 +12,7 @@ import crowdgraph as cg
 from crowdgraph.analysis import MODELS, guessed_votes, named_model
 from crowdgraph.analysis import analyse as whole_analysis
 from crowdgraph.analysis.analyse import _last, _renumbered
-from crowdgraph.analysis.choices import fewest_answers
+from crowdgraph.analysis.defaults import fewest_answers
 from crowdgraph.errors import ParameterError
 
 ALL = {"dynibcc", "pi_similarity", "task_cooccurrence", "task communities", "pi_similarity over time", "communities"}

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from crowdgraph.analysis.run import CannotError, Run
+from crowdgraph.analysis.analyse import CannotError, Run
 from crowdgraph.errors import ConvergenceWarning, GoldWarning, collect_warnings
 
 

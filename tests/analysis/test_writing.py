@@ -15,12 +15,11 @@ import pytest
 
 import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
-from crowdgraph.analysis.tables import communities_table, confusion_table
-from crowdgraph.analysis.writing import check_target, whole_folder
-from crowdgraph.cli.options import as_options
+from crowdgraph.analysis.output import check_target, communities_table, confusion_table, whole_folder
+from crowdgraph.cli._output import as_options
 from crowdgraph.errors import ParameterError, StoreError
 
-WRITING = "crowdgraph.analysis.writing"
+WRITING = "crowdgraph.analysis.output"
 FILES = {"report.html", "items.csv", "volunteers.csv", "communities.csv", "confusion.parquet", "network.graphml"}
 
 
@@ -148,7 +147,7 @@ def test_votes_tell_what_is_right(tmp_path):
 
 def test_too_many_matrices_leave_the_latest(analysis, monkeypatch):
     track = analysis.graph.confusion()
-    monkeypatch.setattr(sys.modules["crowdgraph.analysis.tables"], "MOST_ROWS", 100)
+    monkeypatch.setattr(sys.modules["crowdgraph.analysis.output"], "MOST_ROWS", 100)
     table = confusion_table(track)
     assert table.num_rows == 20 * 4
     assert np.allclose(table["mean"].to_numpy(), track.latest().mean.ravel())

@@ -17,8 +17,7 @@ import crowdgraph as cg
 import crowdgraph.analysis
 import crowdgraph.diagnosis
 from crowdgraph.cli import app
-from crowdgraph.cli.options import as_options
-from crowdgraph.cli.results import typed_command
+from crowdgraph.cli._output import as_options, typed_command
 
 COMMANDS = ("demo", "analyse", "inspect", "evaluate", "allocate", "simulate", "convert")
 
@@ -37,7 +36,7 @@ def in_a_process(*args, **environment):
 def without_pictures():
     """Pictures take longest, and have tests of their own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["crowdgraph.analysis.writing"], "draw", lambda graph, folder: folder.mkdir())
+        patch.setattr(sys.modules["crowdgraph.analysis.output"], "draw", lambda graph, folder: folder.mkdir())
         yield
 
 

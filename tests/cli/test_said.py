@@ -73,7 +73,7 @@ def test_gold_of_other_items_is_an_error(responses, tmp_path, saved):
 
 
 def test_notes_of_the_reader_reach_the_record_and_the_page(responses, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["crowdgraph.analysis.writing"], "draw", lambda graph, folder: folder.mkdir())
+    monkeypatch.setattr(sys.modules["crowdgraph.analysis.output"], "draw", lambda graph, folder: folder.mkdir())
     known = gold(tmp_path, "i0,yes", "i1,no", "strange,no")
     done = run("analyse", responses, "--gold", known, "--out", tmp_path / "out", "--model", "ibcc", "--json")
     assert done.exit_code == 0

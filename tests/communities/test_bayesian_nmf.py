@@ -101,7 +101,7 @@ def test_storage_and_unit_do_not_matter(together):
 
 
 def test_tensors_find_what_compiled_code_finds(together, monkeypatch):
-    from crowdgraph.communities import factors
+    from crowdgraph.communities import _factoriser as factors
 
     network, _ = together
     detector = cg.BayesianNMF(nulls=0, restarts=1, strength=75.0)

@@ -10,9 +10,9 @@ from scipy.stats import binom, pearsonr
 from sklearn.metrics import adjusted_rand_score, homogeneity_score, normalized_mutual_info_score
 
 import crowdgraph as cg
-from crowdgraph.communities import compare
+from crowdgraph.communities import network_comparison as compare
 from crowdgraph.communities.base import Found
-from crowdgraph.communities.compare import compare_networks
+from crowdgraph.communities.network_comparison import compare_networks
 from crowdgraph.errors import AlignmentError, ParameterError
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
 from crowdgraph.errors import ParameterError
-from crowdgraph.networks.behaviour import Behaviour
+from crowdgraph.networks.pi_similarity import Behaviour
 
 
 def known_by(n_answers, *, seed=0):

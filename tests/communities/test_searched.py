@@ -12,10 +12,10 @@ from scipy.sparse import csr_array, issparse
 from sklearn.metrics import adjusted_rand_score
 
 import crowdgraph as cg
-from crowdgraph.communities.factors import Factoriser
-from crowdgraph.communities.searched import is_similarity, searched
+from crowdgraph.communities._factoriser import Factoriser
+from crowdgraph.communities._nmf_weights import is_similarity, searched
+from crowdgraph.kernels._runtime import undisturbed
 from crowdgraph.kernels.nmf import Prior
-from crowdgraph.kernels.threads import undisturbed
 
 PRIOR = Prior(5.0, 2.0)
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.core.changes import ConfusionChange
+from crowdgraph.core.confusion_changes import ConfusionChange
 from crowdgraph.errors import ParameterError
 
 N = 200

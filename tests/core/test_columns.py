@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdgraph.core.columns import columns_equal, grouped, id_array, read_only, sealed, value_tuple
+from crowdgraph.core._arrays import columns_equal, grouped, id_array, read_only, sealed, value_tuple
 from crowdgraph.errors import ParameterError
 
 

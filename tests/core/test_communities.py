@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.core.communities import COVER_THRESHOLD, largest_first
-from crowdgraph.core.evidence import Evidence
+from crowdgraph.core.communities import COVER_THRESHOLD, Evidence, largest_first
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError
 
 # dora belongs to none; nobody is assigned to the last community.

@@ -5,7 +5,7 @@ import random
 import igraph
 import pytest
 
-from crowdgraph.core.draws import drawing
+from crowdgraph.core._parameters import drawing
 
 
 def some_edges():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.core.html import card, facts_table, table
+from crowdgraph.core._text import facts_table, html_card, html_table
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</table>&amp;"]
 
@@ -164,7 +164,9 @@ def test_an_empty_track():
 @given(st.lists(st.text(alphabet="<>&\"'ab\n", max_size=6), min_size=1, max_size=4), st.floats())
 def test_tables_show_any_text(words, number):
     columns = {"<w>": words, "n": [number] * len(words)}
-    page = checked(card("<t>", words[0], table(columns, caption=words[0]), facts_table([(words[0], words[-1])])))
+    page = checked(
+        html_card("<t>", words[0], html_table(columns, caption=words[0]), facts_table([(words[0], words[-1])]))
+    )
     assert [row[0] for row in page.rows[1:-1]] == words
     assert page.rows[-1] == [words[0], words[-1]]
     assert page.rows[0][0] == "<w>"

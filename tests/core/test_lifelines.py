@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from crowdgraph.core.lifelines import FACTOR, lifelines, moves, stability
+from crowdgraph.core.community_track import FACTOR, lifelines, moves, stability
 
 
 def told(*snapshots):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from crowdgraph.core.settings import (
+from crowdgraph.core._parameters import (
     Configured,
     boolean,
     choice,

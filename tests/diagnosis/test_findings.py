@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from strategies import graphs
 
 import crowdgraph as cg
-from crowdgraph.core.findings import NAMES, SEVERITIES, Finding, Findings
 from crowdgraph.diagnosis import CHECKS, diagnose
+from crowdgraph.diagnosis.findings import NAMES, SEVERITIES, Finding, Findings
 
 EVIL = "<script>alert(1)</script>"
 

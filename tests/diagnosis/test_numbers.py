@@ -12,16 +12,11 @@ from scipy.stats import binom
 from strategies import answered_graphs
 
 import crowdgraph as cg
-from crowdgraph.diagnosis.agreement import agreement
-from crowdgraph.diagnosis.anonymous import find_anonymous
-from crowdgraph.diagnosis.answers import FirstAnswers, first_answers, upper_tail
-from crowdgraph.diagnosis.consensus import consensus
-from crowdgraph.diagnosis.copied import COMMON, _affordable, _alike
-from crowdgraph.diagnosis.duplicates import find_duplicates
-from crowdgraph.diagnosis.fast import RUN, _fastest_runs
-from crowdgraph.diagnosis.parts import find_parts
-from crowdgraph.diagnosis.prior import find_prior
-from crowdgraph.diagnosis.words import counted, named, percent
+from crowdgraph.core._text import counted, named, percent
+from crowdgraph.diagnosis._statistics import FirstAnswers, agreement, consensus, first_answers, upper_tail
+from crowdgraph.diagnosis.bots import COMMON, RUN, _affordable, _alike, _fastest_runs
+from crowdgraph.diagnosis.responses import find_duplicates
+from crowdgraph.diagnosis.volunteers import find_anonymous, find_parts, find_prior
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.floats(0, 1))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import crowdgraph as cg
-from crowdgraph.core.findings import NAMES
-from crowdgraph.diagnosis import copied
+from crowdgraph.diagnosis import bots as copied
+from crowdgraph.diagnosis.findings import NAMES
 
 
 def crowd(seed=0, **options):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.core.columns import object_array
+from crowdgraph.core._arrays import object_array
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.dynamics.matching import ALIKE, Sighting, match, sighted
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.core.evaluation import CrossValidation, defined_mean, defined_spread
 from crowdgraph.errors import (
     CollapsedFitWarning,
     GoldError,
@@ -21,6 +20,7 @@ from crowdgraph.errors import (
     ResultError,
 )
 from crowdgraph.evaluation import cross_validate
+from crowdgraph.evaluation.cross_validation import CrossValidation, defined_mean, defined_spread
 from crowdgraph.models import Model, Outcome
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
-from crowdgraph.evaluation.curves import (
+from crowdgraph.evaluation.scores import (
     FALSE_POSITIVE_RATE,
     calibration_error,
     class_aucs,

@@ -8,9 +8,9 @@ import pytest
 from arviz_stats.base import array_stats
 
 import crowdgraph as cg
-from crowdgraph.core.posterior_draws import PosteriorDraws
+from crowdgraph.core.fit import PosteriorDraws
 from crowdgraph.errors import MissingPackageError, NotAnnotatedError, ParameterError, ResultError
-from crowdgraph.models.draws import check_memory
+from crowdgraph.models.gibbs_ibcc import check_memory
 
 GRAPH = cg.simulate.crowd(n_volunteers=6, n_items=15, n_responses=60, gold=0.2, seed=0).graph
 # One volunteer and one item without answers, which are not drawn from, or from the prior.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 from crowdgraph.errors import ColumnError
-from crowdgraph.io.columns import id_columns
+from crowdgraph.io._columns import id_columns
 
 OURS = {"volunteer": ["007", "7", "007"], "item": ["1", "1", "2"], "label": ["yes", "no", "no"], "score": [1, 2, 3]}
 THEIRS = {{"volunteer": "worker", "item": "task"}.get(name, name): column for name, column in OURS.items()}

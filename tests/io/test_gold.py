@@ -7,8 +7,8 @@ import pytest
 
 import crowdgraph as cg
 from crowdgraph.errors import ColumnError, GoldError, GoldWarning, UnknownIdError
-from crowdgraph.io import gold
-from crowdgraph.io.ids import encode
+from crowdgraph.io import _gold as gold
+from crowdgraph.io._ids import encode
 
 RESPONSES = {"volunteer": ["a", "b", "a"], "item": ["x", "x", "y"], "label": ["n", "y", "y"]}
 

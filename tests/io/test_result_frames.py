@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import crowdgraph as cg
-from crowdgraph.core.assignment import Assignment
-from crowdgraph.core.availability import Availability
-from crowdgraph.core.campaign import FIGURES, Campaign
-from crowdgraph.core.columns import cell_text, is_null
-from crowdgraph.core.counterfactual import Counterfactual
-from crowdgraph.core.training import TrainingPlan
+from crowdgraph.allocation.availability import Availability
+from crowdgraph.allocation.campaign import FIGURES, Campaign
+from crowdgraph.allocation.counterfactual import Counterfactual
+from crowdgraph.allocation.policy import Assignment
+from crowdgraph.allocation.training import TrainingPlan
+from crowdgraph.core._arrays import cell_text, is_null
 from crowdgraph.errors import ParameterError
 
 NAMES = ["anna", "bert", "cleo"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 from crowdgraph.core.clock import Clock
-from crowdgraph.io.times import read_times
+from crowdgraph.io._times import read_times
 
 AMSTERDAM = ZoneInfo("Europe/Amsterdam")
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from oracles.dglm import Sequence, joint_mixed, joint_weighted, recursion
 from scipy.special import digamma
 
-from crowdgraph.kernels import dglm_compiled, dynibcc, threads
+from crowdgraph.kernels import _runtime as threads
+from crowdgraph.kernels import dglm_compiled, dynibcc
 from crowdgraph.kernels.dglm import Steps, TensorScan, rows, tensor_states
 from crowdgraph.kernels.dglm_compiled import (
     CompiledScan,
@@ -19,7 +20,7 @@ from crowdgraph.kernels.dglm_compiled import (
     shares,
     smooth_weighted,
 )
-from crowdgraph.kernels.dglm_mixed import filter_mixed, smooth_mixed
+from crowdgraph.kernels.dglm_published import filter_mixed, smooth_mixed
 from crowdgraph.kernels.dynibcc import CompiledReader, Gathered, TensorReader
 
 STAGES = ("predicted", "filtered", "smoothed")

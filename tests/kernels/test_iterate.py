@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdgraph.errors import FitError
-from crowdgraph.kernels.iterate import Step, climb
+from crowdgraph.kernels.fixed_point import Step, climb
 
 
 def em_of_a_mixture(data, weights):

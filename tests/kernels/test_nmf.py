@@ -17,10 +17,20 @@ from scipy.sparse import csr_array
 from scipy.stats import gamma, halfnorm
 from sklearn.metrics import adjusted_rand_score
 
-from crowdgraph.kernels import nmf, nmf_compiled, nmf_search, threads
-from crowdgraph.kernels.iterate import climb
-from crowdgraph.kernels.nmf import DenseWeights, Prior, SparseWeights, paired, published, relevance, symmetric
-from crowdgraph.kernels.nmf_compiled import CompiledWeights
+from crowdgraph.kernels import _runtime as threads
+from crowdgraph.kernels import nmf, nmf_search
+from crowdgraph.kernels import nmf as nmf_compiled
+from crowdgraph.kernels.fixed_point import climb
+from crowdgraph.kernels.nmf import (
+    CompiledWeights,
+    DenseWeights,
+    Prior,
+    SparseWeights,
+    paired,
+    published,
+    relevance,
+    symmetric,
+)
 from crowdgraph.kernels.nmf_search import search, seeded
 
 USUAL = Prior(5.0, 2.0)

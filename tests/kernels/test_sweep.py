@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from crowdgraph.kernels import threads
+from crowdgraph.kernels import _runtime as threads
 from crowdgraph.kernels.ibcc import tensor_expectations
-from crowdgraph.kernels.sweep import ItemResponses, TensorSweep
-from crowdgraph.kernels.sweep_compiled import CompiledSweep, compiled_expectations
+from crowdgraph.kernels.sweep import CompiledSweep, ItemResponses, TensorSweep, compiled_expectations
 
 
 def problem(seed, *, n_items=7, n_volunteers=4, n_labels=3, n_classes=3, n_responses=40, gold=2):
@@ -170,7 +169,7 @@ def test_compiled_code_is_kept_on_disk():
     """A second process loads what the first compiled, and compiles nothing."""
     code = (
         "import numpy as np\n"
-        "from crowdgraph.kernels import sweep_compiled as sweeps\n"
+        "from crowdgraph.kernels import sweep as sweeps\n"
         "sweeps.ready(2, np.dtype(np.uint32))\n"
         "kernels = [sweeps.sweep_for(2), sweeps._collect, sweeps._expectations]\n"
         "print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))\n"

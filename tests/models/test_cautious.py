@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
 from crowdgraph.errors import AlignmentError, ParameterError
-from crowdgraph.kernels.caution import Caution, cells
+from crowdgraph.kernels.cautious import Caution, cells
 from crowdgraph.models.cautious import DIFFICULTIES, STRENGTH
 from crowdgraph.testing import check_model
 

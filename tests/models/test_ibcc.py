@@ -13,7 +13,7 @@ from strategies import answered_graphs
 import crowdgraph as cg
 from crowdgraph.kernels.ibcc import tensor_expectations
 from crowdgraph.kernels.sweep import TensorSweep
-from crowdgraph.models.tensors import AnswerTensors
+from crowdgraph.models._tensors import AnswerTensors
 from crowdgraph.testing import exact_posterior
 
 

@@ -16,10 +16,9 @@ from scipy.sparse import csr_array
 
 import crowdgraph as cg
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError
-from crowdgraph.plot import layout as layouts
-from crowdgraph.plot.layout import strongest_links
-from crowdgraph.plot.of_communities import uncovered
-from crowdgraph.plot.palette import GREY, HUES, INK, PALE, SHARES, colours, ink_on, mixed
+from crowdgraph.plot._panels import uncovered
+from crowdgraph.plot._style import GREY, HUES, INK, PALE, SHARES, colours, ink_on, mixed
+from crowdgraph.plot.network import strongest_links
 
 CLASSES, LABELS = ("not supernova", "supernova"), (-1, 1, 3)
 NONE = cg.Communities(ids="ab", participation=np.zeros((2, 0)), modularity=0.0, method="leiden")
@@ -365,7 +364,7 @@ def test_the_strongest_links_are_kept(n_volunteers, neighbours, density, seed, b
     weights = random_weights(n_volunteers, density=density, seed=seed)
     expected = strongest_by_hand(weights, neighbours)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layouts, "BLOCK", block)
+        patch.setattr(sys.modules["crowdgraph.plot.network"], "BLOCK", block)
         for form in (weights, csr_array(weights)):
             links = strongest_links(network_of(form), neighbours)
             assert set(zip(links.left.tolist(), links.right.tolist(), strict=True)) == expected

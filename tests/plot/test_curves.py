@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 import crowdgraph as cg
 from crowdgraph.evaluation import cross_validate
-from crowdgraph.plot.palette import HUES
-from crowdgraph.plot.reliability import FEW, LARGEST
+from crowdgraph.plot._style import HUES
+from crowdgraph.plot.evaluation import FEW, LARGEST
 
 
 @pytest.fixture(scope="module")

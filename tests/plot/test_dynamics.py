@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 import crowdgraph as cg
 from crowdgraph.errors import NotAnnotatedError, ParameterError, UnknownIdError
-from crowdgraph.plot.of_communities import snapshot_names
-from crowdgraph.plot.palette import GREY, HUES, INK, colours, ink_on
+from crowdgraph.plot._panels import snapshot_names
+from crowdgraph.plot._style import GREY, HUES, INK, colours, ink_on
 
 CLASSES, LABELS = ("not supernova", "supernova"), (-1, 1, 3)
 DRAW = {

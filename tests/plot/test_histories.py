@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 import crowdgraph as cg
 from crowdgraph.errors import CrowdGraphError, ParameterError, UnknownIdError
-from crowdgraph.plot.over_time import MOST_POINTS, short_times, thinned_steps
-from crowdgraph.plot.palette import HUES, colours
+from crowdgraph.plot._style import HUES, MOST_POINTS, colours, short_times, thinned_steps
 
 ORDER, NUMBER, DATES = cg.Clock("order"), cg.Clock("number"), cg.Clock("datetime", "Europe/Amsterdam")
 STATIC = cg.ConfusionTrack.static(

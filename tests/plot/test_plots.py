@@ -5,7 +5,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import crowdgraph as cg
-from crowdgraph.plot.palette import HUES, colours
+from crowdgraph.plot._style import HUES, colours
 
 
 def test_activity_draws_every_volunteer(graph):

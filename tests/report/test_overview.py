@@ -7,11 +7,11 @@ import pytest
 from report.pages import VOTES, annotated
 
 import crowdgraph as cg
-from crowdgraph.core.findings import Finding
+from crowdgraph.diagnosis.findings import Finding
+from crowdgraph.report._results import Parts
 from crowdgraph.report.checks import answers_alone
 from crowdgraph.report.overview import _about_communities, _about_findings, _about_gold, _doubt, _settled
-from crowdgraph.report.parts import Parts
-from crowdgraph.report.payload import payload
+from crowdgraph.report.write import payload
 
 
 @pytest.fixture(scope="module")

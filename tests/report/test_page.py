@@ -7,7 +7,7 @@ from report.pages import GOOD, HOSTILE, annotated, hostile
 
 import crowdgraph as cg
 from crowdgraph import report
-from crowdgraph.report.payload import payload
+from crowdgraph.report.write import payload
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -13,16 +13,15 @@ from report.pages import GOOD, HOSTILE, VOTES, annotated, hostile
 
 import crowdgraph as cg
 from crowdgraph import report
-from crowdgraph.core.lifelines import CommunityEvent
+from crowdgraph.core.community_track import CommunityEvent
 from crowdgraph.errors import ParameterError, StoreError
-from crowdgraph.plot.palette import HUES, colours
-from crowdgraph.report import networks as pictures
-from crowdgraph.report import parts as amounts
-from crowdgraph.report import volunteers as people
+from crowdgraph.plot._style import HUES, colours
+from crowdgraph.report import _results as amounts
+from crowdgraph.report import communities as pictures
+from crowdgraph.report import nodes as people
 from crowdgraph.report.checks import answers_alone, predictive_check
-from crowdgraph.report.groups import event_words, ribbons
-from crowdgraph.report.payload import payload
-from crowdgraph.report.write import page
+from crowdgraph.report.communities import event_words, ribbons
+from crowdgraph.report.write import page, payload
 
 
 @pytest.fixture(scope="module")

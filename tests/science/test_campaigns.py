@@ -12,9 +12,9 @@ from crowdgraph.allocation import (
     OldestFirst,
     RandomPolicy,
     Worth,
-    replay,
     shared_errors,
 )
+from crowdgraph.allocation import campaign as replay
 
 pytestmark = pytest.mark.science
 

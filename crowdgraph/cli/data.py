@@ -1,0 +1,183 @@
+"""The command ``crowdgraph simulate``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crowdgraph.cli._options import Source, reads_responses
+from crowdgraph.cli._output import (
+    as_options,
+    check_file,
+    check_new,
+    note,
+    say,
+    say_json,
+    shows_progress,
+    typed_command,
+    write_table,
+)
+from crowdgraph.errors import ParameterError
+
+if TYPE_CHECKING:
+    from crowdgraph.core.graph import CrowdGraph
+
+__all__ = ["convert", "inspect", "simulate"]
+
+STYLES = {"warning": "bold red", "note": "yellow", "info": None}
+
+
+@reads_responses
+def inspect(
+    source: Source,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings for machines.")] = False,
+) -> None:
+    """The data doctor: what may be wrong with the answers, why it matters and what to do.
+
+    For example:
+
+    [bold]crowdgraph inspect responses.csv[/bold]
+    [bold]crowdgraph inspect responses.csv --gold gold.csv --json[/bold]
+    """
+    from crowdgraph.analysis.defaults import guessed_votes, told_votes
+    from crowdgraph.diagnosis.findings import Findings
+
+    graph = source.read().graph
+    if not set(graph.labels) <= set(graph.classes):
+        note([told_votes(graph, guessed_votes(graph))])
+    found = graph.diagnose(progress=shows_progress())
+    told = tuple(replace(finding, advice=as_options(finding.advice)) for finding in found)
+    findings = Findings(told, examined=found.examined)
+    if as_json:
+        sizes = {"volunteers": len(graph.volunteers), "items": len(graph.items), "responses": len(graph.responses)}
+        say_json({**sizes, **findings.to_dict()})
+        return
+    say(graph)
+    for finding in findings:
+        say("")
+        say(repr(finding), style=STYLES[finding.severity])
+
+
+ENDINGS = (".csv", ".csv.gz", ".parquet", ".crowd", ".graphml", ".gexf")
+
+
+@reads_responses
+def convert(
+    source: Source,
+    *,
+    target: Annotated[
+        Path, typer.Argument(help="The file to write: .csv, .csv.gz, .parquet, .crowd, .graphml or .gexf.")
+    ],
+    gold_out: Annotated[
+        Path | None, typer.Option(help="Where to write the gold, which CSV and Parquet have no place for.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Turn responses into another kind of file, by how its name ends.
+
+    For example:
+
+    [bold]crowdgraph convert responses.csv responses.parquet[/bold]
+    [bold]crowdgraph convert responses.csv whales.crowd --gold gold.csv[/bold]
+    [bold]crowdgraph convert results/graph.crowd whales.graphml[/bold]
+    """
+    ending = check_file(target, ENDINGS)
+    if gold_out is not None:
+        check_file(gold_out, (".csv", ".csv.gz", ".parquet"))
+    check_new(target, gold_out, force=force)
+    graph = source.read().graph
+    gold = None if gold_out is None else graph.to_arrow(table="gold")
+    if ending == ".crowd":
+        graph.save(target)
+    elif ending == ".graphml":
+        graph.to_graphml(target)
+    elif ending == ".gexf":
+        graph.to_gexf(target)
+    else:
+        write_table(graph.to_arrow(), target)
+        note(_left_out(graph, target, gold_out))
+    if gold_out is not None:
+        write_table(gold, gold_out)
+    say(f"Written: {', '.join(str(path) for path in (target, gold_out) if path is not None)}", style="bold green")
+
+
+def _left_out(graph: CrowdGraph, target: Path, gold_out: Path | None) -> list[str]:
+    """A sentence on what a table of responses has no place for, if there is any."""
+    parts = []
+    if len(graph.gold) and gold_out is None:
+        parts.append(f"the gold of {len(graph.gold):,} items (write it with --gold-out FILE)")
+    if graph.annotations:
+        parts.append(f"the results {', '.join(graph.annotations)} (keep them with a target that ends in .crowd)")
+    return [f"{target.name} holds responses only, without {' and '.join(parts)}."] if parts else []
+
+
+# What a look-alike has of its own, so that these options would change nothing.
+OWN = ("volunteers", "items", "responses", "gold", "communities")
+
+
+def simulate(
+    ctx: typer.Context,
+    out: Annotated[Path, typer.Argument(help="The directory to write into.")],
+    *,
+    volunteers: Annotated[int, typer.Option(help="How many volunteers.", min=1)] = 100,
+    items: Annotated[int, typer.Option(help="How many items.", min=1)] = 500,
+    responses: Annotated[int, typer.Option(help="How many responses.", min=1)] = 5_000,
+    gold: Annotated[float, typer.Option(help="The share of items whose class is told.", min=0, max=1)] = 0.2,
+    drift: Annotated[str, typer.Option(help="How volunteers change: none, ramp, step, visit or learning.")] = "none",
+    communities: Annotated[int, typer.Option(help="Into how many task communities they fall.", min=1)] = 1,
+    galaxy_zoo: Annotated[
+        bool, typer.Option("--galaxy-zoo", help="The look-alike of Galaxy Zoo Supernovae; sizes and gold are its own.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same crowd.", min=0)] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier crowd.")] = False,
+) -> None:
+    """Write a simulated crowd: responses.csv, gold.csv, and truth.csv with the class of every item.
+
+    For example:
+
+    [bold]crowdgraph simulate crowd --volunteers 200 --responses 20000 --drift step[/bold]
+    [bold]crowdgraph simulate supernovae --galaxy-zoo[/bold]
+    """
+    from typing import Any, cast
+
+    from crowdgraph.analysis.output import versions, whole_folder, write_record
+    from crowdgraph.core._arrays import id_array
+    from crowdgraph.core.result import Coded
+    from crowdgraph.io._columns import native_frame
+    from crowdgraph.simulate import crowd, galaxy_zoo_supernovae
+
+    kind = cast("Any", drift)
+    if galaxy_zoo:
+        _check_own(ctx)
+        graph, truth = galaxy_zoo_supernovae(drift=kind, seed=seed)
+    else:
+        graph, truth = crowd(
+            n_volunteers=volunteers,
+            n_items=items,
+            n_responses=responses,
+            gold=gold,
+            drift=kind,
+            n_communities=communities,
+            seed=seed,
+        )
+    every: dict[str, Any] = {"item": graph.items.ids, "label": Coded(truth.classes, id_array(graph.classes))}
+    with whole_folder(out, force=force) as folder:
+        write_table(graph.to_arrow(), folder / "responses.csv")
+        write_table(graph.to_arrow(table="gold"), folder / "gold.csv")
+        write_table(native_frame(every, kind="arrow"), folder / "truth.csv")
+        write_record(folder, {"command": typed_command(), "seed": seed, "versions": versions()})
+    say(graph)
+    say(f"Written: {out}", style="bold green")
+
+
+def _check_own(ctx: typer.Context) -> None:
+    """Raise if options were given that a look-alike cannot follow."""
+    given = [name for name in OWN if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
+    if given:
+        raise ParameterError(
+            f"--{given[0]} does not go with --galaxy-zoo, whose sizes, gold and communities are its own; leave one out."
+        )

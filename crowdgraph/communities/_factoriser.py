@@ -1,0 +1,115 @@
+"""Factorising weights: from arrays to the kernels and back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crowdgraph.core._arrays import Array
+from crowdgraph.kernels import nmf
+from crowdgraph.kernels._runtime import checked_device, undisturbed
+from crowdgraph.kernels.fixed_point import Step, climb
+from crowdgraph.kernels.nmf import CompiledWeights
+from crowdgraph.kernels.nmf_search import Search, search, seeded
+
+
+class Factoriser:
+    """Factorises symmetric weights, dense or sparse: in compiled code where there is some, else with tensors.
+
+    Parameters
+    ----------
+    weights
+        An array or a SciPy CSR array of shape (V, V), with zeros on the diagonal.
+    prior
+        The prior of the precisions.
+    device
+        Where to compute.
+    symmetric
+        Whether both factors are the same.
+    """
+
+    def __init__(self, weights: Any, prior: nmf.Prior, *, device: str, symmetric: bool) -> None:
+        self._weights, self._prior, self._symmetric = weights, prior, symmetric
+        self._device = checked_device(device)
+        self._strength = np.asarray(weights.sum(axis=1)).ravel()
+        self._compiled = symmetric and self._device.type == "cpu"
+
+    def search(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> Search:
+        """Search for the best factors from `k` seeds."""
+        start = seeded(self._row, self._product, torch.from_numpy(self._strength), k, draw)
+        start *= (self._strength.sum() / (start.sum(0) ** 2).sum()).sqrt()
+        if not self._symmetric:
+            start = torch.cat([start, start])
+        with undisturbed():
+            return search(self._step(), start.to(self._device), tol=tol, max_iter=max_iter)
+
+    def published(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> Search:
+        """Take the printed steps from a random start; columns that explain nothing are left out at the end."""
+        weights = _tensors(self._weights, self._device)
+        n = len(self._strength)
+        start = torch.rand(2 * n, k, generator=draw, dtype=torch.float64).to(self._device)
+        path = climb(
+            lambda state: nmf.published(weights, state, self._prior),
+            start,
+            max_iter=max_iter,
+            tol=tol,
+            accelerate=False,
+        )
+        squares = (path.state**2).sum(0)
+        # Half of the prior's rate: less than that, and the precision is all but the prior's.
+        needed = squares >= min(self._prior.rate / 2, float(squares.max()))
+        return Search(path.state[:, needed], path.objectives[-1], path.change, path.n_steps, path.converged)
+
+    def participation(self, factors: Tensor) -> Array:
+        """How much each volunteer belongs to each community, of shape (V, K); rows sum to one."""
+        shares = (factors if self._symmetric else torch.stack(factors.tensor_split(2)).sum(0)).cpu().numpy()
+        lost = self._strength == 0
+        if lost.any():
+            # Chance explains all of their links: they belong where most do.
+            shares = np.where(lost[:, None], shares[~lost].sum(axis=0), shares)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def relevance(self, factors: Tensor) -> Array:
+        """The variance that the prior leaves to each community, of shape (K,)."""
+        count = len(self._strength) / (2 if self._symmetric else 1)
+        return np.asarray(nmf.relevance((factors**2).sum(0), count, self._prior).cpu().numpy())
+
+    def _step(self) -> Callable[[Tensor], Step]:
+        if self._compiled:
+            compiled = _compiled(self._weights)
+            return lambda state: compiled.symmetric(state, self._prior)
+        weights = _tensors(self._weights, self._device)
+        step = nmf.symmetric if self._symmetric else nmf.paired
+        return lambda state: step(weights, state, self._prior)
+
+    def _row(self, place: int) -> Tensor:
+        row = self._weights[[place]]
+        return torch.from_numpy((row if isinstance(row, np.ndarray) else row.toarray()).ravel().copy())
+
+    def _product(self, vector: Tensor) -> Tensor:
+        return torch.from_numpy(self._weights @ vector.numpy())
+
+
+def _tensors(weights: Any, device: torch.device) -> nmf.Weights:
+    if isinstance(weights, np.ndarray):
+        return nmf.DenseWeights(torch.tensor(weights, device=device))
+    starts, columns, values = (
+        torch.tensor(part, device=device) for part in (weights.indptr, weights.indices, weights.data)
+    )
+    with warnings.catch_warnings():
+        # torch says once that sparse tensors may change; what is used of them is tested.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        tensor = torch.sparse_csr_tensor(starts, columns, values, size=weights.shape, check_invariants=False)
+    return nmf.SparseWeights(tensor)
+
+
+def _compiled(weights: Any) -> CompiledWeights:
+    if isinstance(weights, np.ndarray):
+        return CompiledWeights(np.arange(len(weights) + 1) * len(weights), None, weights.ravel())
+    columns = weights.indices.astype(np.int32, copy=False)
+    return CompiledWeights(weights.indptr.astype(np.int64), columns, weights.data)

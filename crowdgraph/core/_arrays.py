@@ -1,0 +1,225 @@
+"""Read-only NumPy columns: the store behind every table and every result."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from crowdgraph.errors import ColumnError, ParameterError, quote
+
+Array = NDArray[Any]
+Value = TypeVar("Value")
+
+
+class FrozenMapping(Mapping[str, Value]):
+    """A mapping that cannot be changed and, unlike a mapping proxy, can be copied and pickled."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        seal_all(self._values.values())
+
+
+class Sealed:
+    """What holds read-only arrays; they are read-only again after copying and unpickling."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        seal_all(state.values())
+
+
+class Grouping(NamedTuple):
+    """Rows gathered by group: group `g` has rows ``order[starts[g]:starts[g + 1]]``, in their old order."""
+
+    order: Array
+    starts: Array
+
+    def rows(self, group: int) -> Array:
+        """The rows of one group."""
+        return self.order[self.starts[group] : self.starts[group + 1]]
+
+
+def sealed(array: Array) -> Array:
+    """The same array, made read-only with all it is a view of; for arrays that nobody else holds."""
+    part: Any = array
+    while isinstance(part, np.ndarray):
+        part.setflags(write=False)
+        part = part.base
+    return array
+
+
+def seal_all(values: Iterable[Any]) -> None:
+    """Make those of the values that are arrays read-only."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            sealed(value)
+
+
+def read_only(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
+    """A read-only array that nobody else can write to: copied unless it is sealed already."""
+    array = np.asarray(values, dtype=dtype)
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if not owner.flags.writeable and owner.base is None:
+        return array
+    return sealed(array.copy())
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value it stands for (datetimes stay); anything else as it is."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+
+
+def to_list(column: Array) -> list[Any]:
+    """A column as plain Python values of the caller's own; datetimes too fine or too far for Python stay NumPy's."""
+    values: list[Any] = column.tolist()
+    if column.dtype.kind == "M" and not all(isinstance(value, dt.datetime | None) for value in values):
+        return list(column)
+    if all(issubclass(kind, Hashable) for kind in set(map(type, values))):
+        return values
+    return [value if isinstance(value, Hashable) else deepcopy(value) for value in values]
+
+
+def is_null(value: object) -> bool:
+    """Whether a Python object stands for a missing value: None, NaN, NaT or pandas' NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating | np.datetime64) and value != value
+
+
+def cell_text(value: object) -> str:
+    """A value in a table for reading: three digits after the point, thousands apart, nothing where nothing is known.
+
+    Examples
+    --------
+    >>> [cell_text(value) for value in (12345, 0.12345, 2.0, None, True, "x")]
+    ['12,345', '0.123', '2', '', 'True', 'x']
+    """
+    value = plain(value)
+    if is_null(value):
+        return ""
+    if isinstance(value, float):
+        return f"{round(value, 3):,.10g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def object_array(values: Iterable[Any]) -> Array:
+    """A one-dimensional array of Python objects; tuples stay whole."""
+    return np.fromiter(values, dtype=object)
+
+
+def id_array(values: Iterable[Hashable]) -> Array:
+    """Ids as a read-only column: int64 where all are plain integers, Python objects otherwise."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int64:
+        return read_only(values)
+    ids: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    types = set(map(type, ids))
+    if any(issubclass(kind, np.generic) for kind in types - {np.datetime64}):
+        return id_array([plain(value) for value in ids])
+    if types == {int} and all(-(2**63) <= value < 2**63 for value in ids):
+        return sealed(np.array(ids, dtype=np.int64))
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        return read_only(values)
+    return sealed(object_array(ids))
+
+
+def attribute_columns(
+    attributes: Mapping[str, ArrayLike], *, length: int, owner: str, reserved: Sequence[str]
+) -> Mapping[str, Array]:
+    """A read-only mapping of read-only columns, each as long as the table they belong to."""
+    columns = {}
+    for name, values in attributes.items():
+        if not isinstance(name, str) or name in reserved:
+            raise ColumnError(
+                f"An attribute of {owner} cannot be called {name!r}; rename it (taken are {quote(reserved, most=10)})."
+            )
+        column = read_only(values)
+        if column.shape[:1] != (length,):
+            raise ColumnError(
+                f"Attribute {name!r} of {owner} has shape {column.shape}; expected {length:,} values, one for each row."
+            )
+        columns[name] = column
+    return FrozenMapping(columns)
+
+
+def grouped(codes: Array, n_groups: int) -> Grouping:
+    """Gather rows by code, keeping their order within a group: a counting sort, linear in the rows."""
+    from scipy.sparse import coo_array
+
+    rows = np.arange(len(codes), dtype=np.int32 if len(codes) < 2**31 else np.int64)
+    table = coo_array((np.ones(len(codes), dtype=np.int8), (codes, rows)), shape=(n_groups, len(codes)))
+    table.has_canonical_format = True  # each row is a column of its own, so there is nothing to sum
+    by_group = table.tocsr()
+    return Grouping(sealed(by_group.indices), sealed(by_group.indptr))
+
+
+def columns_equal(left: Array, right: Array) -> bool:
+    """Whether two columns hold the same values; nulls equal nulls."""
+    if left is right:
+        return True
+    if left.shape != right.shape or left.size == 0:
+        return left.shape == right.shape
+    if object in (left.dtype, right.dtype):
+        return all(map(_same, left.tolist(), right.tolist()))
+    if left.dtype.kind != right.dtype.kind:
+        return False
+    try:
+        return bool(np.array_equal(left, right, equal_nan=True))
+    except TypeError:
+        return bool(np.array_equal(left, right))
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two objects are the same value of the same type: 1, 1.0 and True are three."""
+    if is_null(left) or is_null(right):
+        return is_null(left) and is_null(right)
+    return type(left) is type(right) and bool(left == right)
+
+
+def attributes_equal(left: Mapping[str, Array], right: Mapping[str, Array]) -> bool:
+    """Whether two sets of attributes hold the same columns."""
+    return left.keys() == right.keys() and all(columns_equal(left[name], right[name]) for name in left)
+
+
+def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...]:
+    """Classes or labels as a tuple of distinct plain values."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise ParameterError(f"{what}={values!r} must be several values, such as {what}=['no', 'yes'].")
+    names = tuple(plain(value) for value in values)
+    unhashable = [value for value in names if not isinstance(value, Hashable)]
+    if unhashable:
+        raise ParameterError(f"{what} must be plain values such as text or numbers; got {quote(unhashable)}.")
+    if not names:
+        raise ParameterError(f"There are no {what}; a graph needs at least one. Name them with {what}=[...].")
+    twice = [text for text, count in Counter(map(str, names)).items() if count > 1]
+    if twice or len(set(names)) < len(names):
+        raise ParameterError(
+            f"The {what} {quote(names)} repeat {quote(twice) or 'one'}; name each once, all as text or as numbers."
+        )
+    return names
+
+
+def same_values(left: Sequence[Hashable] | Array, right: Sequence[Hashable] | Array) -> bool:
+    """Whether two id columns or tuples hold the same values of the same types, in the same order."""
+    return left is right or columns_equal(id_array(left), id_array(right))

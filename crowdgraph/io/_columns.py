@@ -1,0 +1,277 @@
+"""From any table to named columns and back: the one place that knows about frame libraries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from os import PathLike, fspath
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
+
+from crowdgraph.core._arrays import Array, cell_text, is_null, object_array, plain, sealed, to_list
+from crowdgraph.core.clock import UNITS, Clock, zone_info
+from crowdgraph.core.result import Coded, Columns, Timed
+from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice, quote
+
+# The kinds of tables that results can become.
+KINDS = ("pandas", "polars", "arrow", "text")
+# Columns that hold ids: even if these are numbers, they are names.
+ID_COLUMNS = ("volunteer", "neighbour", "item", "class", "label", "centroid")
+
+# What we call the columns of volunteers and items, and what crowd-kit calls them.
+OWN_IDS, CROWD_KIT_IDS = ("volunteer", "item"), ("worker", "task")
+
+# A column at a door: Arrow data, or a list of Python objects that Arrow might change on the way.
+Column: TypeAlias = "pa.ChunkedArray | list[Any]"
+
+
+class LazyColumns(Mapping[str, Column]):
+    """Columns of a file that are read when asked for and not kept, so that one at a time is in memory."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[str], Column]) -> None:
+        self._names = tuple(names)
+        self._read = read
+
+    def __getitem__(self, name: str) -> Column:
+        return self._read(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def frame_columns(frame: Any) -> Mapping[str, Column]:
+    """The columns of any table that narwhals understands, or of a dict of columns."""
+    if isinstance(frame, LazyColumns):
+        return frame
+    if not isinstance(frame, Mapping):
+        return _narwhals_columns(frame)
+    check_names(list(frame))
+    columns = {name: _column(values, name) for name, values in frame.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ColumnError(f"Columns differ in length: {lengths}. Every row needs a value in each column.")
+    return columns
+
+
+def _column(values: Any, name: object) -> Column:
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    if isinstance(values, pa.Array):
+        return pa.chunked_array([values])
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return _numpy_column(values, name)
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _series_column(series)
+    ordered = hasattr(values, "__len__") and hasattr(values, "__getitem__")
+    if ordered and not isinstance(values, str | bytes | Mapping):
+        return list(values)
+    raise ColumnError(
+        f"Column {name!r} must be a list, an array or a series; got a {type(values).__name__}: {values!r:.60}."
+    )
+
+
+def _numpy_column(values: Array, name: object) -> Column:
+    if values.ndim != 1:
+        raise ColumnError(f"Column {name!r} has shape {values.shape}; expected one value for each row.")
+    if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] not in UNITS:
+        values = values.astype("datetime64[s]")
+    try:
+        return pa.chunked_array([pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))])
+    except (pa.ArrowException, TypeError) as error:
+        raise ColumnError(f"Column {name!r} of {values.dtype} cannot be read: {error}. Convert it first.") from error
+
+
+def _narwhals_columns(frame: Any) -> dict[str, Column]:
+    if isinstance(frame, str | PathLike):
+        raise InputError(f"{fspath(frame)!r} is a path; read it with crowdgraph.read_csv or crowdgraph.read_parquet.")
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        # pandas allows any column names; narwhals would stumble over some before they can be named.
+        check_names(frame.columns.tolist())
+    try:
+        table = nw.from_native(frame)
+    except NarwhalsDuplicateError as error:
+        raise ColumnError(f"The table has columns of the same name: {error}. Rename or drop them.") from error
+    except TypeError as error:
+        raise InputError(
+            f"Cannot read a table from a {type(frame).__name__}; give a pandas, polars or pyarrow table, a DuckDB "
+            "relation or a dict of columns."
+        ) from error
+    if isinstance(table, nw.LazyFrame):
+        table = table.collect()
+    check_names(table.columns)
+    return {name: _series_column(table[name]) for name in table.columns}
+
+
+def check_names(names: Sequence[object], *, owner: str = "The table") -> None:
+    """Raise unless all columns of a table or file have names, and each its own."""
+    strange = [name for name in names if not isinstance(name, str)]
+    if strange:
+        raise ColumnError(f"Column names must be text; got {quote(strange)}. Rename the columns.")
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise ColumnError(f"{owner} has columns of the same name: {quote(doubled)}. Rename or drop them.")
+
+
+def id_columns(names: Collection[str], *, volunteer: str, item: str) -> tuple[str, str]:
+    """The columns of the volunteer and the item: those named or, if a table has these instead of ours, crowd-kit's.
+
+    Only both together: a lone ``task`` may be anything, such as one of the questions of a Zooniverse project.
+
+    Examples
+    --------
+    >>> id_columns(["worker", "task", "label"], volunteer="volunteer", item="item")
+    ('worker', 'task')
+    """
+    asked = (volunteer, item)
+    crowd_kit = asked == OWN_IDS and not any(name in names for name in OWN_IDS)
+    return CROWD_KIT_IDS if crowd_kit and all(name in names for name in CROWD_KIT_IDS) else asked
+
+
+def _series_column(series: nw.Series[Any]) -> Column:
+    if series.dtype == nw.Object:
+        return list(series.to_list())
+    try:
+        column = series.to_arrow()
+    except (pa.ArrowException, TypeError):
+        return list(series.to_list())
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column without dictionary encoding and without views of text, which Arrow cannot cast everywhere."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+
+
+def attribute_array(column: Column) -> Array:
+    """An attribute as a NumPy column; None stands for null except in floats (NaN) and datetimes (NaT)."""
+    if isinstance(column, list):
+        return sealed(_object_attribute(column))
+    column = plain_type(column)
+    kind = column.type
+    timestamp = pa.types.is_timestamp(kind) and kind.tz is None
+    whole = column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if timestamp or whole or text or pa.types.is_floating(kind):
+        return sealed(np.array(column.to_numpy()))
+    return sealed(object_array(column.to_pylist()))
+
+
+def _object_attribute(values: list[Any]) -> Array:
+    """Numbers and booleans as such, anything else as the Python objects they are (copied, where they can change)."""
+    found = [plain(value) for value in values]
+    types = {type(value) for value in found if not is_null(value)}
+    complete = not any(is_null(value) for value in found)
+    if types in ({bool}, {int}) and complete and all(-(2**63) <= value < 2**63 for value in found):
+        return np.array(found)
+    # Integers beside floats become floats where that changes nothing.
+    exact = all(type(value) is float or value is None or (type(value) is int and abs(value) < 2**53) for value in found)
+    if float in types and exact:
+        return np.array(found, dtype=np.float64)
+    return object_array(value if isinstance(value, Hashable) else deepcopy(value) for value in found)
+
+
+def native_frame(columns: Columns, *, kind: str) -> Any:
+    """A pandas, polars or pyarrow table of the columns, or a text for reading."""
+    check_choice("kind", kind, KINDS)
+    if kind == "text":
+        return _text_table(columns)
+    if kind == "pandas":
+        return _pandas_frame(columns)
+    if kind == "polars":
+        columns = {name: _in_named_zone(column) for name, column in columns.items()}
+    table = pa.table({name: _arrow_column(name, column) for name, column in columns.items()})
+    return table if kind == "arrow" else required("polars").from_arrow(table)
+
+
+def _in_named_zone(column: Array | Coded | Timed) -> Array | Coded | Timed:
+    """Times under a zone that has a name: polars has no fixed offsets, so the same instants are given in UTC."""
+    offset = isinstance(column, Timed) and column.clock.zone is not None and column.clock.zone[0] in "+-"
+    return column._replace(clock=Clock("datetime", "UTC")) if offset else column  # type: ignore[union-attr, call-arg]
+
+
+def _pandas_frame(columns: Mapping[str, Array | Coded | Timed]) -> Any:
+    pandas = required("pandas")
+    series = {}
+    for name, column in columns.items():
+        if isinstance(column, Timed):
+            series[name] = pandas.Series(column.times)
+            if column.clock.zone is not None:
+                zone = zone_info(column.clock.zone)
+                series[name] = series[name].dt.tz_localize("UTC").dt.tz_convert(zone)
+        else:
+            series[name] = pandas.Series(column.decoded() if isinstance(column, Coded) else column)
+    return pandas.DataFrame(series)
+
+
+def _text_table(columns: Mapping[str, Array | Coded | Timed]) -> str:
+    """Columns side by side: numbers to the right, text to the left, nothing where nothing is known."""
+    laid_out = []
+    for name, column in columns.items():
+        values, to_the_left = _readable(name, column)
+        cells = [name, *map(cell_text, values)]
+        width = max(map(len, cells))
+        laid_out.append([cell.ljust(width) if to_the_left else cell.rjust(width) for cell in cells])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*laid_out, strict=True))
+
+
+def _readable(name: str, column: Array | Coded | Timed) -> tuple[list[Any], bool]:
+    """The values of a column for reading, and whether they are words: ids are, even if they are numbers."""
+    if isinstance(column, Timed):
+        return [str(time) for time in column.clock.to_python(column.times)], True
+    plain_column = column.decoded() if isinstance(column, Coded) else column
+    values = to_list(plain_column)
+    if isinstance(column, Coded) or name in ID_COLUMNS:
+        return [None if is_null(value) else str(value) for value in values], True
+    return values, plain_column.dtype.kind not in "iuf"
+
+
+def _arrow_column(name: str, column: Array | Coded | Timed) -> pa.Array:
+    if isinstance(column, Timed):
+        zone = column.clock.zone
+        return pa.array(column.times, pa.timestamp(np.datetime_data(column.times.dtype)[0], zone) if zone else None)
+    if isinstance(column, Coded):
+        codes = pa.array(column.codes, mask=column.codes < 0)
+        return pa.DictionaryArray.from_arrays(codes, arrow_array(name, column.values)).dictionary_decode()
+    return arrow_array(name, column)
+
+
+def arrow_array(name: str, values: Array) -> pa.Array:
+    """A NumPy column as Arrow data; raises where Arrow cannot carry its objects."""
+    try:
+        if values.dtype != object:
+            return pa.array(values)
+        types = {type(value) for value in values.tolist() if not is_null(value)}
+        if not types & {list, tuple, dict, set, frozenset} and len(types) <= 1:
+            return pa.array([None if is_null(value) else value for value in values.tolist()])
+        reason = f"it holds values of type {' and '.join(sorted(kind.__name__ for kind in types))}"
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = str(error)
+    raise IdError(
+        f"Column {name!r} cannot become an Arrow column: {reason}. "
+        "Use values of one plain type, or take the graph out with to_pandas() or to_networkx()."
+    )
+
+
+def required(package: str) -> Any:
+    """An optional package; raises, with the command that installs it, if it is absent."""
+    from importlib import import_module
+
+    try:
+        return import_module(package)
+    except ImportError as error:
+        name = package.replace("_", "-")
+        raise MissingPackageError(f"This needs {name}; install it with: pip install {name}") from error

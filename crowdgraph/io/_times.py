@@ -1,0 +1,189 @@
+"""Times of any form as one column of numbers or datetimes, and a clock that says what they are."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdgraph.core._arrays import Array, is_null, plain
+from crowdgraph.core.clock import UNITS, Clock, iso_datetime
+from crowdgraph.core.result import Timed
+from crowdgraph.errors import TimeError, quote
+from crowdgraph.io._columns import Column, plain_type
+
+
+def read_times(column: Column, *, clock: Clock | None = None) -> tuple[Timed, Array]:
+    """The times of a column and, for each row, whether its time is null; `clock` says what they are, where known."""
+    if isinstance(column, list):
+        timed, null = _object_times(column)
+    else:
+        timed, null = _arrow_times(plain_type(column))
+    times = timed.times
+    if times.dtype.kind == "f":
+        infinite = np.flatnonzero(np.isinf(times))
+        if len(infinite):
+            raise TimeError(
+                f"{len(infinite):,} times are infinite (rows {quote(infinite.tolist())}); give finite times."
+            )
+    if times.dtype == "datetime64[ns]" and not (times.view(np.int64) % 1000).any():
+        times = times.astype("datetime64[us]")
+    if clock is not None and clock.kind == "datetime" and len(times) == 0:
+        times = times.astype("datetime64[us]")
+    return Timed(times, clock or timed.clock), null
+
+
+def _arrow_times(column: pa.ChunkedArray) -> tuple[Timed, Array]:
+    kind = column.type
+    null = np.asarray(column.is_null().to_numpy()) if column.null_count else np.zeros(len(column), dtype=bool)
+    if pa.types.is_integer(kind):
+        return Timed(_ticks(column), Clock("number")), null
+    if pa.types.is_floating(kind):
+        times = np.array(column.cast(pa.float64()).to_numpy())
+        return Timed(times, Clock("number")), null | np.isnan(times)
+    if pa.types.is_date(kind):
+        kind = pa.timestamp("s" if pa.types.is_date32(kind) else "ms")
+        column = column.cast(kind)
+    if pa.types.is_timestamp(kind):
+        return Timed(_ticks(column).view(f"datetime64[{kind.unit}]"), Clock("datetime", kind.tz)), null
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _string_times(column.cast(pa.string()), null)
+    if pa.types.is_null(kind):
+        return Timed(np.zeros(len(column), dtype=np.int64), Clock("number")), null
+    raise TimeError(f"The times are of type {kind}; expected numbers, datetimes or ISO strings.")
+
+
+def _ticks(column: pa.ChunkedArray) -> Array:
+    """Integers of our own; null rows get 0 on their way, they are dropped or refused afterwards."""
+    try:
+        whole = column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise TimeError(f"A time does not fit into a 64-bit integer: {error}. Give floats or datetimes.") from error
+    filled = whole.fill_null(0) if whole.null_count else whole
+    return np.array(filled.to_numpy()) if filled.num_chunks == 1 else np.asarray(filled.to_numpy())
+
+
+def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[Timed, Array]:
+    """ISO strings: Arrow reads the common forms fast; the rest is read one by one, so that errors name their row."""
+    for unit in ("us", "ns"):
+        for zone in (None, "UTC"):
+            try:
+                return _arrow_times(column.cast(pa.timestamp(unit, zone)))
+            except pa.ArrowInvalid:
+                continue
+    texts = column.to_pylist()
+    parsed = [None if text is None else _iso(text) for text in texts]
+    bad = [
+        row for row, (text, value) in enumerate(zip(texts, parsed, strict=True)) if text is not None and value is None
+    ]
+    if bad:
+        # Among times that are mostly numbers, the one that is no number is at fault.
+        row = next((row for row in bad if not _is_number(texts[row])), bad[0])
+        raise TimeError(
+            f"{len(bad):,} times cannot be read, such as {texts[row]!r} in row {row}; expected ISO times of the form "
+            "'2026-03-01T12:00:00' or '2026-03-01T12:00:00+01:00', or numbers (as numbers, not as text)."
+        )
+    timed, _ = _object_times([pair and pair[0] for pair in parsed])
+    return Timed(_finer(timed.times, [pair[1] if pair else 0 for pair in parsed]), timed.clock), null
+
+
+def _iso(text: str) -> tuple[dt.datetime, int] | None:
+    """A time and its nanoseconds, in UTC where it has an offset (text does not name zones), or None."""
+    try:
+        moment, nanoseconds = iso_datetime(text)
+        return moment if moment.tzinfo is None else moment.astimezone(dt.UTC), nanoseconds
+    except (ValueError, OverflowError):
+        return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _finer(times: Array, nanoseconds: list[int]) -> Array:
+    """Times in microseconds with the nanoseconds beyond them."""
+    if not any(nanoseconds):
+        return times
+    finer = times.astype("datetime64[ns]")
+    if (finer.astype("datetime64[us]") != times)[~np.isnat(times)].any():
+        raise TimeError("Times with nanoseconds must lie between the years 1678 and 2262.")
+    return np.asarray(finer + np.array(nanoseconds, dtype="timedelta64[ns]"))
+
+
+def _object_times(column: list[Any]) -> tuple[Timed, Array]:
+    values = [plain(value) for value in column]
+    null = np.array([is_null(value) for value in values], dtype=bool)
+    kinds: dict[str, int] = {}
+    for row, value in enumerate(values):
+        if not null[row]:
+            kinds.setdefault(_kind(value, row), row)
+    if len(kinds) > 1:
+        examples = ", ".join(f"{values[row]!r} in row {row} ({kind})" for kind, row in kinds.items())
+        raise TimeError(f"The times mix kinds: {examples}. Give all of them one form, with a zone or without.")
+    kind = next(iter(kinds), "number")
+    if kind == "number":
+        return _numbers(values, null), null
+    if kind == "string":
+        return _string_times(pa.chunked_array([pa.array(values, pa.string(), from_pandas=True)]), null)
+    if kind == "NumPy datetime":
+        times = np.array([np.datetime64("1970") if gone else value for value, gone in zip(values, null, strict=True)])
+        unit = np.datetime_data(times.dtype)[0]
+        return Timed(times if unit in UNITS else times.astype("datetime64[s]"), Clock("datetime")), null
+    return _datetimes(values, null, aware=kind == "datetime with zone"), null
+
+
+def _kind(value: object, row: int) -> str:
+    if isinstance(value, dt.datetime):
+        return "datetime with zone" if value.tzinfo is not None else "datetime without zone"
+    if isinstance(value, dt.date):
+        return "datetime without zone"
+    if isinstance(value, np.datetime64):
+        return "NumPy datetime"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "number"
+    raise TimeError(
+        f"The time in row {row} is {value!r}, a {type(value).__name__}; expected a number, datetime or ISO string."
+    )
+
+
+def _numbers(values: list[Any], null: Array) -> Timed:
+    filled = [0 if gone else value for value, gone in zip(values, null, strict=True)]
+    whole = all(isinstance(value, int) for value in filled)
+    try:
+        return Timed(np.array(filled, dtype=np.int64 if whole else np.float64), Clock("number"))
+    except OverflowError as error:
+        raise TimeError("A time is too large for a 64-bit integer; give it as a float or a datetime.") from error
+
+
+def _datetimes(values: list[Any], null: Array, *, aware: bool) -> Timed:
+    """Datetimes; those with a zone in UTC, under the zone they share (UTC if they differ)."""
+    zones = {_zone_name(value.tzinfo) for value, gone in zip(values, null, strict=True) if aware and not gone}
+    try:
+        instants = [
+            None if gone else value.astimezone(dt.UTC).replace(tzinfo=None) if aware else value
+            for value, gone in zip(values, null, strict=True)
+        ]
+    except OverflowError as error:
+        raise TimeError(f"A time lies outside the years 1 to 9999 in UTC: {error}.") from error
+    beyond = [0 if gone else getattr(value, "nanosecond", 0) for value, gone in zip(values, null, strict=True)]
+    times = _finer(np.array(instants, dtype="datetime64[us]"), beyond)
+    return Timed(times, Clock("datetime", (zones.pop() if len(zones) == 1 else "UTC") if aware else None))
+
+
+def _zone_name(zone: dt.tzinfo) -> str:
+    """The name under which a zone is found again; fixed offsets have theirs, unnamed zones become UTC."""
+    name = getattr(zone, "key", None) or getattr(zone, "zone", None)
+    if isinstance(zone, dt.timezone) and zone.utcoffset(None):
+        name = dt.datetime(2000, 1, 1, tzinfo=zone).isoformat()[19:25]
+    try:
+        return Clock("datetime", name or "UTC").zone or "UTC"
+    except TimeError:
+        return "UTC"
