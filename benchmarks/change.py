@@ -16,7 +16,7 @@ from side_by_side import measure
 
 import crowdgraph as cg
 from crowdgraph.kernels.dglm import TensorScan
-from crowdgraph.kernels.dynibcc import Passes, TensorReader
+from crowdgraph.kernels.dynibcc import DynamicVB, TensorLikelihood
 from crowdgraph.models._priors import crowd_prior
 from crowdgraph.models._tensors import StepTensors
 
@@ -57,10 +57,10 @@ def tensor_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
     prior = crowd_prior(graph, prior_for(len(graph.classes), len(graph.labels)), None, None)
     steps = StepTensors(graph, drift=0.0, repeat_span=None, device="cpu", dtype="float64")
     guess = np.random.default_rng(0).dirichlet(np.full(len(graph.classes), 0.2), len(graph.items))
-    passes = Passes(
+    passes = DynamicVB(
         steps._steps,
         TensorScan(steps._steps, torch.from_numpy(prior.shared[None].copy())),
-        TensorReader(steps._steps, steps._gathered),
+        TensorLikelihood(steps._steps, steps._gathered),
         class_prior=torch.from_numpy(prior.class_concentration.copy()),
         probs=torch.from_numpy(guess),
         fixed=torch.zeros(len(guess), dtype=torch.bool),

@@ -18,7 +18,7 @@ from scipy.special import digamma
 from side_by_side import measure
 
 import crowdgraph as cg
-from crowdgraph.kernels._runtime import undisturbed
+from crowdgraph.kernels._runtime import single_threaded_torch
 from crowdgraph.kernels.ibcc import VariationalBayes
 from crowdgraph.models._tensors import AnswerTensors
 from crowdgraph.models.base import Answers
@@ -114,7 +114,7 @@ def sweeps_of_several_crowds() -> None:
 def turns(contenders: dict[str, Callable[[], Any]], *, repeats: int) -> dict[str, float]:
     """The median seconds of each, after one unmeasured turn."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    with undisturbed():
+    with single_threaded_torch():
         for turn in range(repeats + 1):
             for name, run in contenders.items():
                 time.sleep(0.1)  # threads of the one before stop waiting for more work

@@ -151,7 +151,7 @@ def _check_probabilities(fit: ModelFit, graph: CrowdGraph) -> None:
     assert (fit.item_probs >= 0).all()
     assert_allclose(fit.item_probs.sum(axis=1), 1, atol=1e-12)
     assert_allclose(fit.class_probs.sum(), 1, atol=1e-12)
-    fit.check_fits(graph)
+    fit.check_matches(graph)
 
 
 def _check_bound(fit: ModelFit) -> None:

@@ -38,13 +38,13 @@ track = cg.dynamics.over_time(
     progress=True,
 )
 print(track)
-print(track.lifelines_to_frame(kind="text"))
+print(track.events_to_frame(kind="text"))
 
 # %% Who moved?
 moved = {track.ids[move.volunteer] for move in track.moves()}
 changed = set(graph.volunteers.ids[crowd.truth.other_group >= 0])
 print(f"{len(moved)} moved, {len(changed & moved)} of the {len(changed)} who changed")
-print(track.movers(kind="text"))
+print(track.moves_to_frame(kind="text"))
 
 # %% The graph carries the track, and pictures show it.
 graph = graph.annotate(track)

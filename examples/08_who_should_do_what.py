@@ -16,7 +16,7 @@ model = cg.IBCC(confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_pr
 # %% One round: who would tell most about what? The audit log says why.
 graph = crowd.graph.with_gold({item: crowd.graph.items[item].gold for item in known}).first(5_000)
 graph = graph.annotate(model.fit(graph))
-worth = cg.allocation.Worth(learning=0.1, cost=0.01)
+worth = cg.allocation.Objective(learning=0.1, cost=0.01)
 chosen = cg.allocation.GreedyValue().assign(graph, budget=10, worth=worth)
 print(chosen)
 print(chosen.to_frame(kind="text"))

@@ -3,7 +3,7 @@
 import numpy as np
 
 import crowdgraph as cg
-from crowdgraph.networks.pi_similarity import Behaviour
+from crowdgraph.networks.pi_similarity import ConfusionModel
 
 CLASSES, LABELS = ("not supernova", "supernova"), (-1, 1, 3)
 # Rows: the two classes; columns: the three labels.
@@ -38,9 +38,9 @@ def behaving(behaviours, *, n, concentration, seed, shares=None):
     confusion = cg.ConfusionSnapshot(
         ids=np.arange(n), concentration=1e6 * drawn / drawn.sum(axis=2, keepdims=True), classes=CLASSES, labels=LABELS
     )
-    origin = Behaviour(confusion=confusion, prior=np.zeros(drawn.shape), distance="bhattacharyya", neighbours=None)
+    model = ConfusionModel(confusion=confusion, prior=np.zeros(drawn.shape), distance="bhattacharyya", neighbours=None)
     network = cg.VolunteerNetwork(
-        ids=np.arange(n), weights=origin.weights(), method="pi_similarity", origin=origin, support=np.full(n, 1e6)
+        ids=np.arange(n), weights=model.weights(), method="pi_similarity", model=model, support=np.full(n, 1e6)
     )
     return network, group
 

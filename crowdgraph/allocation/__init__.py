@@ -5,7 +5,7 @@ from crowdgraph.allocation import value
 from crowdgraph.allocation.availability import Availability, availability
 from crowdgraph.allocation.campaign import Campaign
 from crowdgraph.allocation.counterfactual import Counterfactual, counterfactual
-from crowdgraph.allocation.objective import Training, Worth
+from crowdgraph.allocation.objective import Objective, Training
 from crowdgraph.allocation.policies import (
     CommunitiesFirst,
     GreedyValue,
@@ -15,7 +15,7 @@ from crowdgraph.allocation.policies import (
     RandomPolicy,
 )
 from crowdgraph.allocation.policy import Assignment, Policy
-from crowdgraph.allocation.retirement import Promise, Retirement, calibrated_retirement
+from crowdgraph.allocation.retirement import ErrorGuarantee, Retirement, calibrated_retirement
 from crowdgraph.allocation.shared_errors import SharedErrors, shared_errors
 from crowdgraph.allocation.specialisation import Specialisation, specialisation
 from crowdgraph.allocation.training import TrainingPlan, training_candidates
@@ -26,19 +26,19 @@ __all__ = [
     "Campaign",
     "CommunitiesFirst",
     "Counterfactual",
+    "ErrorGuarantee",
     "GreedyValue",
     "MostUncertain",
+    "Objective",
     "OldestFirst",
     "OptimalMatching",
     "Policy",
-    "Promise",
     "RandomPolicy",
     "Retirement",
     "SharedErrors",
     "Specialisation",
     "Training",
     "TrainingPlan",
-    "Worth",
     "availability",
     "calibrated_retirement",
     "counterfactual",

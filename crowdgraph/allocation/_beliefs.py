@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Sealed
+from crowdgraph.core._arrays import Array, ReadOnlyArrays
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -14,7 +14,7 @@ from crowdgraph.errors import NotAnnotatedError, ParameterError
 
 
 @dataclass(frozen=True, eq=False)
-class Beliefs(Sealed):
+class Beliefs(ReadOnlyArrays):
     """Class probabilities, and Dirichlets of everybody's confusion now.
 
     Attributes
@@ -72,5 +72,5 @@ def found_communities(graph: CrowdGraph, communities: Communities | str | None, 
         ) from error
     if not isinstance(found, Communities):
         raise ParameterError(f"communities= takes Communities or the name of some; got a {type(found).__name__}.")
-    found.check_fits(graph)
+    found.check_matches(graph)
     return found

@@ -25,7 +25,7 @@ from scipy.special import digamma, entr
 from crowdgraph.core._arrays import Array
 
 # Posteriors that are kept apart, and while questions are chosen, where less is enough.
-MOST_STATES, ENOUGH_STATES = 4_096, 256
+MAX_STATES, MAX_STATES_WHILE_CHOOSING = 4_096, 256
 
 
 class Gain(NamedTuple):
@@ -46,7 +46,7 @@ class Sharing(NamedTuple):
         return Sharing(self.community[volunteers], self.chance)
 
 
-class Common(NamedTuple):
+class SharedDraw(NamedTuple):
     """What members of a community have said of an item, for each posterior and class, all of shape (S, J).
 
     Attributes
@@ -62,7 +62,7 @@ class Common(NamedTuple):
     high: Array
 
     @classmethod
-    def nothing(cls, posteriors: Array) -> Common:
+    def nothing(cls, posteriors: Array) -> SharedDraw:
         """Before any of them has said anything."""
         return cls(np.ones_like(posteriors), np.zeros_like(posteriors), np.ones_like(posteriors))
 
@@ -70,32 +70,32 @@ class Common(NamedTuple):
         """The probability of their labels given the class."""
         return np.asarray((1 - chance) * self.alone + chance * np.maximum(self.high - self.low, 0.0))
 
-    def after(self, confusion: Array) -> Common:
+    def after(self, confusion: Array) -> SharedDraw:
         """The same after one more of them, of confusion (..., J, L), by label: of shape (..., S, J, L)."""
         edges = confusion.cumsum(axis=-1)
         # Sums of floats may end beside one, and the last label takes all that is left.
         edges[..., -1] = 1.0
         starts = np.concatenate([np.zeros_like(edges[..., :1]), edges[..., :-1]], axis=-1)
         rows, first, last = (values[..., None, :, :] for values in (confusion, starts, edges))
-        return Common(
+        return SharedDraw(
             self.alone[..., None] * rows, np.maximum(self.low[..., None], first), np.minimum(self.high[..., None], last)
         )
 
-    def conditional(self, after: Common, chance: float) -> Array:
+    def conditional(self, after: SharedDraw, chance: float) -> Array:
         """The chance of each label given the class and what they said before, of shape (..., S, J, L)."""
         before = self.likelihood(chance)
         return np.asarray(after.likelihood(chance) / np.where(before > 0, before, 1.0)[..., None])
 
-    def spread(self, n_labels: int) -> Common:
+    def spread(self, n_labels: int) -> SharedDraw:
         """The same whatever somebody else says, of shape (S, J, L)."""
-        return Common(*(np.broadcast_to(values[..., None], (*values.shape, n_labels)) for values in self))
+        return SharedDraw(*(np.broadcast_to(values[..., None], (*values.shape, n_labels)) for values in self))
 
-    def take(self, states: Array) -> Common:
+    def take(self, states: Array) -> SharedDraw:
         """The same for the posteriors that remain, from arrays of shape (S, J, L)."""
-        return Common(*(np.moveaxis(values, 1, 2)[states] for values in self))
+        return SharedDraw(*(np.moveaxis(values, 1, 2)[states] for values in self))
 
 
-class Knowledge:
+class PosteriorTree:
     """What may be known of an item's class after some volunteers: posteriors, of shape (S, J), and their weights.
 
     Parameters
@@ -108,15 +108,15 @@ class Knowledge:
         The chance of each community to err together, of shape (K,); if left out, everybody decides alone.
     """
 
-    def __init__(self, probs: Array, *, most_states: int = MOST_STATES, chances: Array | None = None) -> None:
+    def __init__(self, probs: Array, *, max_states: int = MAX_STATES, chances: Array | None = None) -> None:
         self.weights: Array = np.ones(1)
         self.posteriors: Array = np.asarray(probs, dtype=np.float64)[None]
         self._before = float(entropy(self.posteriors)[0])
         # The most that merging has lost, and the least that is known to be gained, which no further label lowers.
         self._lost = self._least = 0.0
-        self._most_states = most_states
+        self._most_states = max_states
         self._chances = np.zeros(0) if chances is None else chances
-        self._said: dict[int, Common] = {}
+        self._said: dict[int, SharedDraw] = {}
         self._full = False
 
     @property
@@ -136,7 +136,7 @@ class Knowledge:
         rows = np.broadcast_to(confusion, (len(self.weights), *confusion.shape))
         said = {one: common.spread(rows.shape[2]) for one, common in self._said.items()}
         if shares:
-            before = self._said.get(community, Common.nothing(self.posteriors))
+            before = self._said.get(community, SharedDraw.nothing(self.posteriors))
             said[community] = before.after(confusion)
             rows = before.conditional(said[community], self._chances[community])
         kept = self._split(rows)
@@ -196,11 +196,11 @@ def _cells(posteriors: Array, n_cells: int) -> Array:
 
 
 def coalition_gain(
-    probs: Array, confusion: Array, *, sharing: Sharing | None = None, most_states: int = MOST_STATES
+    probs: Array, confusion: Array, *, sharing: Sharing | None = None, max_states: int = MAX_STATES
 ) -> Gain:
     """How much the labels of volunteers with confusion (M, J, L) are expected to tell about an item's class."""
     community = np.full(len(confusion), -1) if sharing is None else sharing.community
-    known = Knowledge(probs, most_states=most_states, chances=None if sharing is None else sharing.chance)
+    known = PosteriorTree(probs, max_states=max_states, chances=None if sharing is None else sharing.chance)
     for one, theirs in zip(confusion, community.tolist(), strict=True):
         known.ask(one, theirs)
     return known.gain

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, gammaln
 
-from crowdgraph.core._arrays import Array, Sealed
-from crowdgraph.core.clock import Moment, length_in_ticks, ticks, ticks_a_second
+from crowdgraph.core._arrays import Array, ReadOnlyArrays
+from crowdgraph.core.clock import Moment, length_in_ticks, ticks, ticks_per_second
 from crowdgraph.core.communities import Communities, main_community
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, real_array, unique_ids
@@ -37,7 +37,7 @@ __all__ = ["Availability", "availability"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Availability(Sealed, Tabular):
+class Availability(ReadOnlyArrays, Tabular):
     """Who is likely to be there within a horizon, and to take and finish which items.
 
     Attributes
@@ -246,7 +246,7 @@ def _check(graph: CrowdGraph, communities: Communities | None) -> None:
             f"communities= takes Communities, such as BayesianNMF().detect(networks.task_cooccurrence(graph)); got a "
             f"{type(communities).__name__}."
         )
-    communities.check_fits(graph)
+    communities.check_matches(graph)
 
 
 class Visits(NamedTuple):
@@ -427,4 +427,4 @@ def _shown(graph: CrowdGraph, length: float) -> float | dt.timedelta:
     """A length in ticks as a user would give it."""
     if graph.responses.clock.kind != "datetime":
         return length
-    return dt.timedelta(seconds=length / ticks_a_second(graph.responses.time))
+    return dt.timedelta(seconds=length / ticks_per_second(graph.responses.time))

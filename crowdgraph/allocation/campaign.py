@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdgraph.allocation._eligibility import some_codes
-from crowdgraph.allocation.objective import Worth, amounts
+from crowdgraph.allocation.objective import Objective, amounts
 from crowdgraph.allocation.policies.communities_first import CommunitiesFirst
 from crowdgraph.allocation.policy import Policy
 from crowdgraph.allocation.retirement import Retirement, are_answered
-from crowdgraph.core._arrays import Array, Sealed, object_array, read_only, sealed
-from crowdgraph.core._parameters import check_integer, check_seed, drawn_seed, progress_bar
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, object_array, read_only
+from crowdgraph.core._parameters import check_integer, check_seed, child_seed, progress_bar
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.gold import Gold
@@ -32,14 +32,14 @@ from crowdgraph.models.ibcc import IBCC
 if TYPE_CHECKING:
     from crowdgraph.simulate.crowd import SimulatedCrowd
 
-__all__ = ["FIGURES", "Campaign", "Recorded", "Simulated", "Source", "offline", "simulate"]
+__all__ = ["CAMPAIGN_COLUMNS", "Campaign", "Recorded", "Simulated", "Source", "offline", "simulate"]
 
 # What is told at each update.
-FIGURES = ("spent", "accuracy", "log_loss", "calibration", "cost", "n_retired", "retired_error", "seconds")
+CAMPAIGN_COLUMNS = ("spent", "accuracy", "log_loss", "calibration", "cost", "n_retired", "retired_error", "seconds")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Campaign(Sealed, Tabular):
+class Campaign(ReadOnlyArrays, Tabular):
     """What was known after each update of a campaign, beside the truth.
 
     Attributes
@@ -78,10 +78,10 @@ class Campaign(Sealed, Tabular):
     retired_items: Array
 
     def __post_init__(self) -> None:
-        for name in (*FIGURES, "loads", "retired_items"):
+        for name in (*CAMPAIGN_COLUMNS, "loads", "retired_items"):
             whole = np.int64 if name in {"spent", "n_retired"} else None
             object.__setattr__(self, name, read_only(np.asarray(getattr(self, name), dtype=whole)))
-        lengths = {name: len(getattr(self, name)) for name in FIGURES}
+        lengths = {name: len(getattr(self, name)) for name in CAMPAIGN_COLUMNS}
         if len(set(lengths.values())) > 1:
             raise ResultError(f"A campaign needs as many figures as updates; got {lengths}.")
         if (np.diff(self.spent) < 0).any():
@@ -108,7 +108,7 @@ class Campaign(Sealed, Tabular):
         """One row for each update."""
         return {
             "policy": object_array([self.policy] * len(self.spent)),
-            **{name: getattr(self, name) for name in FIGURES},
+            **{name: getattr(self, name) for name in CAMPAIGN_COLUMNS},
         }
 
     def __repr__(self) -> str:
@@ -135,7 +135,7 @@ def simulate(
     model: Model = IBCC(),  # noqa: B008 - models cannot be changed
     known: Iterable[Hashable] = (),
     retirement: Retirement | None = None,
-    worth: Worth = Worth(),  # noqa: B008 - it cannot be changed
+    worth: Objective = Objective(),  # noqa: B008 - it cannot be changed
     seed: int | None = None,
     progress: bool = False,
 ) -> Campaign:
@@ -199,7 +199,7 @@ def offline(
     model: Model = IBCC(),  # noqa: B008 - models cannot be changed
     known: Iterable[Hashable] = (),
     retirement: Retirement | None = None,
-    worth: Worth = Worth(),  # noqa: B008 - it cannot be changed
+    worth: Objective = Objective(),  # noqa: B008 - it cannot be changed
     seed: int | None = None,
     progress: bool = False,
 ) -> Campaign:
@@ -261,10 +261,10 @@ class Known:
         """The graph of some responses (codes of volunteers, items and labels), in the order of their giving."""
         volunteer, item, label = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         table = ResponseTable(
-            volunteer=sealed(volunteer.astype(np.int32)),
-            item=sealed(item.astype(np.int32)),
-            label=sealed(label.astype(np.int16)),
-            time=sealed(np.arange(len(volunteer))),
+            volunteer=lock(volunteer.astype(np.int32)),
+            item=lock(item.astype(np.int32)),
+            label=lock(label.astype(np.int16)),
+            time=lock(np.arange(len(volunteer))),
             clock=Clock("number"),
         )
         return self.graph._with(responses=table)
@@ -315,10 +315,14 @@ class Rules:
     policy: Policy
     model: Model
     retirement: Retirement | None
-    worth: Worth
+    worth: Objective
 
     def __post_init__(self) -> None:
-        kinds = {"policy": (Policy, "GreedyValue()"), "model": (Model, "IBCC()"), "worth": (Worth, "Worth(cost=0.1)")}
+        kinds = {
+            "policy": (Policy, "GreedyValue()"),
+            "model": (Model, "IBCC()"),
+            "worth": (Objective, "Worth(cost=0.1)"),
+        }
         if self.retirement is not None:
             kinds["retirement"] = (Retirement, "Retirement(threshold=0.99)")
         for name, (kind, example) in kinds.items():
@@ -378,19 +382,19 @@ def _led(
             spent += sum(payment[volunteer] + effort[item] for volunteer, item in asked)
             bar.update(len(asked))
             view = facts.after(rows)
-            fit = rules.model.fit(view, seed=drawn_seed(rng), start=fit)
+            fit = rules.model.fit(view, seed=child_seed(rng), start=fit)
             scores = facts.scores(settled.settle(view, fit.item_probs))
             start = time.perf_counter()
-            asked = _decided(rules, view.annotate(fit), source, pace, settled.retired, drawn_seed(rng))
+            asked = _decided(rules, view.annotate(fit), source, pace, settled.retired, child_seed(rng))
             seconds = time.perf_counter() - start
             wrong = facts.wrong(settled.classes)
             figures.append((len(rows), *scores, spent, settled.retired.sum(), wrong, seconds))
-    columns = np.array(figures, dtype=np.float64).reshape(-1, len(FIGURES)).T
+    columns = np.array(figures, dtype=np.float64).reshape(-1, len(CAMPAIGN_COLUMNS)).T
     return Campaign(
         policy=name,
         loads=np.bincount([row[0] for row in rows], minlength=len(volunteers)),
         retired_items=items.ids[settled.retired],
-        **dict(zip(FIGURES, columns, strict=True)),
+        **dict(zip(CAMPAIGN_COLUMNS, columns, strict=True)),
     )
 
 

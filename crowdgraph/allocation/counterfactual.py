@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdgraph.allocation.retirement import Retirement, are_answered, update_ends
-from crowdgraph.core._arrays import Array, Sealed, read_only, sealed
-from crowdgraph.core._parameters import check_bool, check_seed, drawn_seed, progress_bar
-from crowdgraph.core.fit import ModelFit, compared_columns, leave_out
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, read_only
+from crowdgraph.core._parameters import check_bool, check_seed, child_seed, progress_bar
+from crowdgraph.core.fit import ModelFit, compared_columns, drop_responses
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular
@@ -24,7 +24,7 @@ __all__ = ["Counterfactual", "counterfactual"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Counterfactual(Sealed, Tabular):
+class Counterfactual(ReadOnlyArrays, Tabular):
     """What a model concludes, and what it would have concluded had some responses never been given.
 
     Attributes
@@ -60,7 +60,7 @@ class Counterfactual(Sealed, Tabular):
     @cached_property
     def item_change(self) -> Array:
         """What would be added to each item's class probabilities, of shape (N, J)."""
-        return sealed(self.other.item_probs - self.fit.item_probs)
+        return lock(self.other.item_probs - self.fit.item_probs)
 
     @property
     def changed(self) -> Array:
@@ -157,7 +157,7 @@ def counterfactual(
     check_bool("hide_gold", hide_gold)
     check_seed(seed)
     seen = graph._with(gold=Gold.unknown(graph.items.table, graph.classes)) if hide_gold else graph._with()
-    drawn = drawn_seed(np.random.default_rng(seed))
+    drawn = child_seed(np.random.default_rng(seed))
     if retirement is not None:
         outcome = _retiring(seen, retirement, model, update_ends(graph, updates), drawn, progress=progress)
     else:
@@ -198,7 +198,7 @@ def _leaving(graph: CrowdGraph, volunteers: Iterable[Hashable], model: Model, se
     if not len(codes):
         raise ParameterError("without= names nobody; name at least one volunteer.")
     gone = np.isin(graph.responses.volunteer, codes)
-    rest = leave_out(graph, gone)
+    rest = drop_responses(graph, gone)
     if not (rest.responses.label >= 0).any():
         raise ParameterError(
             f"without= names {len(codes):,} volunteers, and nobody else answered, so nothing could be concluded."
@@ -207,7 +207,7 @@ def _leaving(graph: CrowdGraph, volunteers: Iterable[Hashable], model: Model, se
     return Outcome(
         reason=f"without {len(codes):,} volunteer{'s' if len(codes) > 1 else ''}",
         fit=fit,
-        other=model.refit(rest, start=fit, seed=seed),
+        other=model._refit(rest, start=fit, seed=seed),
         n_left_out=int(gone.sum()),
         retired_at=np.zeros(len(graph.items), dtype=np.int64),
     )
@@ -236,7 +236,7 @@ def _walked(
     kept = np.zeros((len(graph.items), len(graph.classes)))
     fit: ModelFit | None = None
     for update, end in enumerate(ends, start=1):
-        view = leave_out(graph.first(end), gone[:end])
+        view = drop_responses(graph.first(end), gone[:end])
         fit = model.fit(view, seed=seed, start=fit)
         if rule is not None:
             new = rule.retired(fit.item_probs) & (retired_at == 0) & are_answered(view) & ~graph.gold.known
@@ -245,4 +245,4 @@ def _walked(
         tick()
     probs = np.where(retired_at[:, None] > 0, kept, fit.item_probs)  # type: ignore[union-attr]
     # Without its origin: a fit to the responses could not tell what retired items keep.
-    return replace(fit, item_probs=probs, origin=None), gone, retired_at  # type: ignore[type-var, return-value]
+    return replace(fit, item_probs=probs, source=None), gone, retired_at  # type: ignore[type-var, return-value]

@@ -9,9 +9,9 @@ import numpy as np
 
 from crowdgraph.allocation._beliefs import Beliefs
 from crowdgraph.allocation._information_gain import (
-    ENOUGH_STATES,
-    MOST_STATES,
-    Knowledge,
+    MAX_STATES,
+    MAX_STATES_WHILE_CHOOSING,
+    PosteriorTree,
     Sharing,
     entropy,
     row_information,
@@ -26,7 +26,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ParameterError, quote
 
-__all__ = ["Amount", "Outlook", "Training", "Worth", "amounts", "outlook", "training_effect"]
+__all__ = ["Amount", "Objective", "QuestionValues", "Training", "amounts", "question_values", "training_effect"]
 
 Amount = float | Mapping[Hashable, float]
 
@@ -72,7 +72,7 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Worth:
+class Objective:
     """What a question is worth, in nats: what it tells of the item, plus what of the volunteer, less what it costs.
 
     The rates say how many nats each part is worth. By default only what is told of the item counts.
@@ -162,7 +162,7 @@ def _check_amount(name: str, amount: object) -> None:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Outlook:
+class QuestionValues:
     """What is believed, and what questions are worth, in places of some volunteers (M) and items (N).
 
     Attributes
@@ -183,7 +183,7 @@ class Outlook:
         What a response costs by volunteer, of shape (M,), and by item, (N,).
     """
 
-    worth: Worth
+    worth: Objective
     probs: Array
     kind: Array
     confusion: Array
@@ -192,19 +192,19 @@ class Outlook:
     payment: Array
     effort: Array
 
-    def knowledge(self, item: int, *, most_states: int | None = None) -> Knowledge:
+    def knowledge(self, item: int, *, max_states: int | None = None) -> PosteriorTree:
         """What is known of an item before anybody is asked; if left out, as many posteriors as choosing needs."""
         chances = None if self.sharing is None else self.sharing.chance
-        if most_states is None:
-            most_states = ENOUGH_STATES if self.sharing is None else MOST_STATES
-        return Knowledge(self.probs[item], most_states=most_states, chances=chances)
+        if max_states is None:
+            max_states = MAX_STATES_WHILE_CHOOSING if self.sharing is None else MAX_STATES
+        return PosteriorTree(self.probs[item], max_states=max_states, chances=chances)
 
-    def ask(self, known: Knowledge, item: int, volunteer: int) -> None:
+    def ask(self, known: PosteriorTree, item: int, volunteer: int) -> None:
         """Let a volunteer answer an item."""
         community = -1 if self.sharing is None else int(self.sharing.community[volunteer])
         known.ask(self.confusion[self.kind[item], volunteer], community)
 
-    def further(self, known: Knowledge, item: int) -> Array:
+    def further(self, known: PosteriorTree, item: int) -> Array:
         """How much each volunteer would tell of an item beyond what is known, of shape (M,)."""
         community = None if self.sharing is None else self.sharing.community
         return known.further(self.confusion[self.kind[item]], community)
@@ -242,13 +242,15 @@ class Outlook:
         return np.asarray(values)
 
 
-def outlook(graph: CrowdGraph, beliefs: Beliefs, worth: Worth, *, volunteers: Array, items: Array) -> Outlook:
+def question_values(
+    graph: CrowdGraph, beliefs: Beliefs, worth: Objective, *, volunteers: Array, items: Array
+) -> QuestionValues:
     """What asking volunteers about items, both as codes, would bring."""
     special = worth.specialisation
     if special is not None:
-        special.check_fits(graph)
+        special.check_matches(graph)
     learned = row_information(beliefs.concentration) + training_effect(graph, beliefs, worth.training)
-    return Outlook(
+    return QuestionValues(
         worth=worth,
         probs=beliefs.item_probs[items],
         kind=np.zeros(len(items), dtype=np.int64) if special is None else special.kind[items],

@@ -19,22 +19,22 @@ from crowdgraph.allocation._eligibility import (
     open_items,
     some_codes,
 )
-from crowdgraph.allocation._information_gain import MOST_STATES, Knowledge
+from crowdgraph.allocation._information_gain import MAX_STATES, PosteriorTree
 from crowdgraph.allocation.availability import Availability
-from crowdgraph.allocation.objective import Outlook, Worth, outlook
+from crowdgraph.allocation.objective import Objective, QuestionValues, question_values
 from crowdgraph.allocation.retirement import Retirement
-from crowdgraph.core._arrays import Array, Sealed, id_array, object_array, read_only, sealed
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, object_array, read_only
 from crowdgraph.core._parameters import check_integer, check_seed
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.result import Columns, Tabular, check_same_ids, real_array
+from crowdgraph.core.result import Columns, Tabular, check_ids_match, real_array
 from crowdgraph.errors import ParameterError, ResultError
 
-__all__ = ["Assignment", "Pair", "Policy", "Round"]
+__all__ = ["Assignment", "Pair", "Policy", "Problem"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Assignment(Sealed, Tabular):
+class Assignment(ReadOnlyArrays, Tabular):
     """Pairs of volunteers and items, in the order in which they were decided: who is asked about what, and why.
 
     Attributes
@@ -86,7 +86,7 @@ class Assignment(Sealed, Tabular):
     def value(self) -> Array:
         """What each label is worth if it is given, in nats, of shape (A,): what it tells and teaches, less its cost."""
         information, learning = self.rates
-        return sealed(information * self.gain + learning * self.learning + self.cost)
+        return lock(information * self.gain + learning * self.learning + self.cost)
 
     @property
     def others(self) -> list[tuple[Hashable, ...]]:
@@ -104,7 +104,7 @@ class Assignment(Sealed, Tabular):
         for item in self.items.tolist():
             before.append(seen.get(item, 0))
             seen[item] = before[-1] + 1
-        return sealed(np.array(before, dtype=np.int64))
+        return lock(np.array(before, dtype=np.int64))
 
     def _columns(self) -> Columns:
         """The audit log: a row for each question, in the order of decisions."""
@@ -129,7 +129,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Round:
+class Problem:
     """One round of giving out tasks, in places of the volunteers (M) and items (N) that take part.
 
     Attributes
@@ -151,7 +151,7 @@ class Round:
     graph: CrowdGraph
     volunteers: Array
     items: Array
-    outlook: Outlook
+    question_values: QuestionValues
     open: Array
     chance: Array
     capacity: Array
@@ -163,7 +163,7 @@ class Round:
 
     def first_values(self) -> Array:
         """What each question alone is expected to be worth, of shape (N, M); minus infinity if it may not be asked."""
-        values = self.outlook.values(self.outlook.first())
+        values = self.question_values.values(self.question_values.first())
         values *= self.chance
         values[~self.open] = -np.inf
         return values
@@ -190,7 +190,7 @@ class Policy(ABC):
         load: Count | None = None,
         retired: Iterable[Hashable] | Retirement = (),
         available: CrowdGraph | Availability | None = None,
-        worth: Worth = Worth(),  # noqa: B008 - it cannot be changed
+        worth: Objective = Objective(),  # noqa: B008 - it cannot be changed
         fit: ModelFit | str | None = None,
         seed: int | None = None,
     ) -> Assignment:
@@ -224,7 +224,7 @@ class Policy(ABC):
         beliefs = believed(graph, fit)
         check_integer("budget", budget, minimum=0)
         check_seed(seed)
-        if not isinstance(worth, Worth):
+        if not isinstance(worth, Objective):
             raise ParameterError(f"worth= takes a Worth; got a {type(worth).__name__}.")
         gone = retired.items(graph, beliefs.item_probs) if isinstance(retired, Retirement) else retired
         people, things = some_codes(graph.volunteers.table, volunteers, "volunteers"), open_items(graph, items, gone)
@@ -232,11 +232,11 @@ class Policy(ABC):
         most = capacities(graph, people, capacity=capacity, load=load)
         if volunteers is not None and budget:
             check_named(graph.volunteers.ids[people], may, most)
-        task = Round(
+        task = Problem(
             graph=graph,
             volunteers=people,
             items=things,
-            outlook=outlook(graph, beliefs, worth, volunteers=people, items=things),
+            question_values=question_values(graph, beliefs, worth, volunteers=people, items=things),
             open=may,
             chance=chance,
             capacity=most,
@@ -249,10 +249,10 @@ class Policy(ABC):
         return self._told(task, pairs)
 
     @abstractmethod
-    def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:
+    def _choose(self, task: Problem, rng: np.random.Generator) -> list[Pair]:
         """Pairs of places of items and volunteers, in the order of decisions, within all limits of the round."""
 
-    def _check_kept(self, task: Round, pairs: list[Pair]) -> None:
+    def _check_kept(self, task: Problem, pairs: list[Pair]) -> None:
         """Raise if a policy asks more than it may."""
         things, people = _columns(pairs)
         loads = np.bincount(people, minlength=len(task.capacity))
@@ -268,14 +268,14 @@ class Policy(ABC):
         if wrong:
             raise ResultError(f"The policy {self.name!r} {wrong}; its _choose must keep to the limits of the round.")
 
-    def _told(self, task: Round, pairs: list[Pair]) -> Assignment:
+    def _told(self, task: Problem, pairs: list[Pair]) -> Assignment:
         """The assignment with what each question is expected to be worth, after those before it."""
-        view, known = task.outlook, dict[int, Knowledge]()
+        view, known = task.question_values, dict[int, PosteriorTree]()
         things, people = _columns(pairs)
         gains = view.alone(things, people)
         for place in np.flatnonzero(np.bincount(things, minlength=len(task.items))[things] > 1):
             item, volunteer = pairs[place]
-            knowledge = known.setdefault(item, view.knowledge(item, most_states=MOST_STATES))
+            knowledge = known.setdefault(item, view.knowledge(item, max_states=MAX_STATES))
             before = knowledge.gain.nats
             view.ask(knowledge, item, volunteer)
             gains[place] = knowledge.gain.nats - before
@@ -310,5 +310,5 @@ def _available(
     if not isinstance(available, CrowdGraph):
         raise ParameterError(f"available= takes an Availability or a CrowdGraph; got a {type(available).__name__}.")
     for kind in ("volunteer", "item"):
-        check_same_ids("The graph of available=", available._table(kind).ids, graph._table(kind))
+        check_ids_match("The graph of available=", available._table(kind).ids, graph._table(kind))
     return allowed & answered(available, people, things), sure

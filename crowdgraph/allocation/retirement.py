@@ -11,21 +11,21 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_integer, check_seed, drawn_seed, is_number, progress_bar
+from crowdgraph.core._parameters import check_integer, check_seed, child_seed, is_number, progress_bar
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
 from crowdgraph.errors import GoldError, ParameterError
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
 
-__all__ = ["Promise", "Retirement", "calibrated_retirement"]
+__all__ = ["ErrorGuarantee", "Retirement", "calibrated_retirement"]
 
 # How many thresholds are tried at most.
 N_THRESHOLDS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promise:
+class ErrorGuarantee:
     """What gold says of the items that a rule retires.
 
     Attributes
@@ -73,12 +73,12 @@ class Retirement:
     """
 
     threshold: float
-    promise: Promise | None = None
+    promise: ErrorGuarantee | None = None
 
     def __post_init__(self) -> None:
         if not is_number(self.threshold) or not 0 < self.threshold <= 1:
             raise ParameterError(f"threshold={self.threshold!r} must be a number above 0 and at most 1.")
-        if self.promise is not None and not isinstance(self.promise, Promise):
+        if self.promise is not None and not isinstance(self.promise, ErrorGuarantee):
             raise ParameterError(
                 f"promise= takes the Promise that calibrated_retirement makes; got a {type(self.promise).__name__}."
             )
@@ -182,7 +182,7 @@ def calibrated_retirement(
     with progress_bar("retirement", visible=progress, total=folds * len(ends), unit="fits") as bar:
         for fold in range(folds):
             here = part == fold
-            held = _followed(graph, model, items[here], ends, drawn_seed(rng), bar.update)
+            held = _followed(graph, model, items[here], ends, child_seed(rng), bar.update)
             paths.certainty[:, here], paths.wrong[:, here] = held
     return _chosen(paths, float(error), float(confidence))
 
@@ -280,7 +280,7 @@ def _chosen(paths: Paths, error: float, confidence: float) -> Retirement:
         if bound > error:
             doubt = 0.0
             continue
-        promise = Promise(
+        promise = ErrorGuarantee(
             error=error,
             confidence=confidence,
             updates=n_updates,

@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdgraph.allocation._beliefs import believed, found_communities
 from crowdgraph.allocation._information_gain import Sharing
-from crowdgraph.core._arrays import Array, Sealed, read_only
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, read_only
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -27,7 +27,7 @@ LEAST = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SharedErrors(Sealed):
+class SharedErrors(ReadOnlyArrays):
     r"""How often members of a community see an item alike, so that their labels most often tell less together.
 
     About each item a community decides by one draw with its `chance`, else everybody decides alone:

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdgraph.allocation._beliefs import believed, expected, found_communities
-from crowdgraph.core._arrays import Array, Sealed, read_only
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, read_only
 from crowdgraph.core._parameters import check_positive
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.result import check_same_ids
+from crowdgraph.core.result import check_ids_match
 from crowdgraph.errors import AlignmentError
 
 __all__ = ["Specialisation", "specialisation"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Specialisation(Sealed):
+class Specialisation(ReadOnlyArrays):
     """What volunteers say of items of different kinds, a kind being what a task community works on.
 
     Attributes
@@ -43,10 +43,10 @@ class Specialisation(Sealed):
         for name in ("volunteers", "items", "kind", "confusion"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
-    def check_fits(self, graph: CrowdGraph) -> None:
+    def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless this is about the volunteers, items, classes and labels of a graph."""
         for kind in ("volunteer", "item"):
-            check_same_ids("The specialisation", getattr(self, f"{kind}s"), graph._table(kind))
+            check_ids_match("The specialisation", getattr(self, f"{kind}s"), graph._table(kind))
         shape = (len(graph.classes), len(graph.labels))
         if self.confusion.shape[2:] != shape:
             raise AlignmentError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdgraph.allocation._beliefs import Beliefs, believed, found_communities
 from crowdgraph.allocation._information_gain import single_gains
-from crowdgraph.core._arrays import Array, Sealed, object_array, read_only
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, object_array, read_only
 from crowdgraph.core._parameters import check_integer
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
@@ -23,7 +23,7 @@ __all__ = ["TrainingPlan", "training_candidates"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TrainingPlan(Sealed, Tabular):
+class TrainingPlan(ReadOnlyArrays, Tabular):
     """Volunteers who would gain from training, those who would gain most first, and from whom they could learn.
 
     Attributes

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdgraph.allocation._beliefs import believed
-from crowdgraph.allocation._information_gain import MOST_STATES, Gain, coalition_gain
-from crowdgraph.allocation.objective import Amount, Outlook, Training, Worth, outlook
+from crowdgraph.allocation._information_gain import MAX_STATES, Gain, coalition_gain
+from crowdgraph.allocation.objective import Amount, Objective, QuestionValues, Training, question_values
 from crowdgraph.allocation.policy import Assignment
 from crowdgraph.allocation.shared_errors import SharedErrors
 from crowdgraph.allocation.specialisation import Specialisation
@@ -99,7 +99,7 @@ def information_gain_bounds(
     shared_errors: SharedErrors | None = None,
     specialisation: Specialisation | None = None,
     fit: ModelFit | str | None = None,
-    most_states: int = MOST_STATES,
+    max_states: int = MAX_STATES,
 ) -> Gain:
     """As `information_gain`, with the most by which it is too small.
 
@@ -110,11 +110,11 @@ def information_gain_bounds(
     most_states
         How many posteriors are kept apart; more are slower and nearer.
     """
-    check_integer("most_states", most_states, minimum=2)
-    worth = Worth(shared_errors=shared_errors, specialisation=specialisation)
+    check_integer("most_states", max_states, minimum=2)
+    worth = Objective(shared_errors=shared_errors, specialisation=specialisation)
     members, place = _members(graph, coalition), _place(graph, item)
-    view = outlook(graph, believed(graph, fit), worth, volunteers=members, items=place)
-    return coalition_gain(view.probs[0], view.confusion[view.kind[0]], sharing=view.sharing, most_states=most_states)
+    view = question_values(graph, believed(graph, fit), worth, volunteers=members, items=place)
+    return coalition_gain(view.probs[0], view.confusion[view.kind[0]], sharing=view.sharing, max_states=max_states)
 
 
 def learning_gain(
@@ -152,7 +152,7 @@ def learning_gain(
     >>> bool(gains[0] > gains[1] > 0)
     True
     """
-    view = _pair(graph, volunteer, item, Worth(training=training), fit)
+    view = _pair(graph, volunteer, item, Objective(training=training), fit)
     return float(view.learning(np.zeros(1, dtype=int), np.zeros(1, dtype=int))[0])
 
 
@@ -185,7 +185,7 @@ def cost(
     >>> cg.allocation.value.cost(graph, "volunteer-00", "item-000", rate=0.1, payment=2.0)
     -0.2
     """
-    view = _pair(graph, volunteer, item, Worth(cost=rate, payment=payment, effort=effort), fit)
+    view = _pair(graph, volunteer, item, Objective(cost=rate, payment=payment, effort=effort), fit)
     return float(view.costs(np.zeros(1, dtype=int), np.zeros(1, dtype=int))[0])
 
 
@@ -193,7 +193,7 @@ def total_value(
     graph: CrowdGraph,
     assignments: Assignment | Iterable[tuple[Hashable, Hashable]],
     *,
-    worth: Worth = Worth(),  # noqa: B008 - it cannot be changed
+    worth: Objective = Objective(),  # noqa: B008 - it cannot be changed
     fit: ModelFit | str | None = None,
 ) -> TotalValue:
     r"""What an assignment is worth: the paper's sum over items of information, learning and cost of their coalitions.
@@ -217,20 +217,20 @@ def total_value(
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(n_volunteers=20, seed=0, gold=0.5).graph
     >>> graph = graph.annotate(cg.IBCC().fit(graph))
-    >>> worth = cg.allocation.Worth(learning=0.5, cost=0.01)
+    >>> worth = cg.allocation.Objective(learning=0.5, cost=0.01)
     >>> chosen = cg.allocation.GreedyValue().assign(graph, budget=10, worth=worth)
     >>> parts = cg.allocation.value.total_value(graph, chosen, worth=worth)
     >>> bool(abs(parts.total - chosen.value.sum()) < 1e-6), round(parts.cost, 9)
     (True, -0.1)
     """
-    if not isinstance(worth, Worth):
+    if not isinstance(worth, Objective):
         raise ParameterError(f"worth= takes a Worth; got a {type(worth).__name__}.")
     volunteers, items = _pairs(graph, assignments)
     whole = {"volunteers": np.arange(len(graph.volunteers)), "items": np.arange(len(graph.items))}
-    view = outlook(graph, believed(graph, fit), worth, **whole)
+    view = question_values(graph, believed(graph, fit), worth, **whole)
     information = 0.0
     for item in np.unique(items).tolist():
-        known = view.knowledge(item, most_states=MOST_STATES)
+        known = view.knowledge(item, max_states=MAX_STATES)
         for volunteer in volunteers[items == item].tolist():
             view.ask(known, item, volunteer)
         information += known.gain.nats
@@ -241,11 +241,13 @@ def total_value(
     )
 
 
-def _pair(graph: CrowdGraph, volunteer: Hashable, item: Hashable, worth: Worth, fit: ModelFit | str | None) -> Outlook:
+def _pair(
+    graph: CrowdGraph, volunteer: Hashable, item: Hashable, worth: Objective, fit: ModelFit | str | None
+) -> QuestionValues:
     """The outlook of one volunteer and one item."""
     beliefs = believed(graph, fit)
     who = np.array([graph.volunteers.table.code(volunteer)])
-    return outlook(graph, beliefs, worth, volunteers=who, items=_place(graph, item))
+    return question_values(graph, beliefs, worth, volunteers=who, items=_place(graph, item))
 
 
 def _place(graph: CrowdGraph, item: Hashable) -> Array:

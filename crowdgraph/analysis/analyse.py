@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdgraph.analysis.defaults import MODELS, fewest_answers, named_model, told_votes
+from crowdgraph.analysis.defaults import MODELS, activity_threshold, named_model, votes_note
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
-from crowdgraph.core._arrays import FrozenMapping, Sealed, object_array
-from crowdgraph.core._parameters import check_bool, check_integer, check_seed, drawn_seed
+from crowdgraph.core._arrays import FrozenMapping, ReadOnlyArrays, object_array
+from crowdgraph.core._parameters import check_bool, check_integer, check_seed, child_seed
 from crowdgraph.core.communities import Communities, largest_first
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.fit import ModelFit
@@ -30,12 +30,12 @@ from crowdgraph.models.voting import vote_codes
 from crowdgraph.networks.pi_similarity import pi_similarity
 from crowdgraph.networks.task_cooccurrence import task_cooccurrence
 
-__all__ = ["Analysis", "CannotError", "Run", "analyse", "by_reason"]
+__all__ = ["Analysis", "Run", "StepSkippedError", "analyse", "by_reason"]
 
 Made = TypeVar("Made")
 
 
-class CannotError(CrowdGraphError):
+class StepSkippedError(CrowdGraphError):
     """Why a step cannot be done."""
 
 
@@ -72,7 +72,7 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Analysis(Sealed):
+class Analysis(ReadOnlyArrays):
     """What `analyse` found.
 
     Attributes
@@ -149,7 +149,7 @@ def analyse(
     detector: Detector = BayesianNMF(),  # noqa: B008 - detectors cannot be changed
     snapshots: int = 4,
     min_responses: int = 10,
-    most_volunteers: int = 2_000,
+    max_volunteers: int = 2_000,
     seed: int | None = 0,
     progress: bool = False,
 ) -> Analysis:
@@ -188,19 +188,19 @@ def analyse(
     >>> list(found.graph.annotations)
     ['dynibcc', 'pi_similarity', 'task_cooccurrence', 'task communities', 'communities']
     """
-    _check(graph, model, detector, snapshots, min_responses, most_volunteers, seed, progress)
-    seed = drawn_seed(np.random.default_rng()) if seed is None else int(seed)
-    seeds = [drawn_seed(np.random.default_rng(source)) for source in np.random.SeedSequence(seed).spawn(3)]
+    _check(graph, model, detector, snapshots, min_responses, max_volunteers, seed, progress)
+    seed = child_seed(np.random.default_rng()) if seed is None else int(seed)
+    seeds = [child_seed(np.random.default_rng(source)) for source in np.random.SeedSequence(seed).spawn(3)]
     run = Run(graph._with())
     findings = run.step("diagnosis", lambda: graph.diagnose(progress=progress))
     chosen = _chosen(run, model, votes)
     fit = run.step("model", lambda: chosen.fit(graph, seed=seeds[0], progress=progress))
     run.annotate(fit)
-    least = fewest_answers(graph, least=min_responses, most_volunteers=most_volunteers)
+    least = activity_threshold(graph, least=min_responses, max_volunteers=max_volunteers)
     if least > min_responses:
         run.note(
             f"Networks and communities are of the most active volunteers, those with {least:,} answers or more, since "
-            f"more than {most_volunteers:,} have {min_responses:,}."
+            f"more than {max_volunteers:,} have {min_responses:,}."
         )
     makers = {maker.__name__: partial(maker, min_responses=least) for maker in (pi_similarity, task_cooccurrence)}
     made = {name: run.step(name, partial(_network, run, maker, name, fit)) for name, maker in makers.items()}
@@ -222,7 +222,7 @@ def analyse(
             "detector": repr(detector),
             "snapshots": snapshots,
             "min_responses": min_responses,
-            "most_volunteers": most_volunteers,
+            "most_volunteers": max_volunteers,
             "seed": seed,
         },
     )
@@ -234,7 +234,7 @@ def _check(
     detector: object,
     snapshots: object,
     min_responses: object,
-    most_volunteers: object,
+    max_volunteers: object,
     seed: object,
     progress: object,
 ) -> None:
@@ -246,7 +246,7 @@ def _check(
         raise ParameterError(f"detector= takes a detector, such as BayesianNMF(); got {detector!r}.")
     check_integer("snapshots", snapshots, minimum=0)
     check_integer("min_responses", min_responses)
-    check_integer("most_volunteers", most_volunteers, minimum=FEWEST_VOLUNTEERS)
+    check_integer("most_volunteers", max_volunteers, minimum=FEWEST_VOLUNTEERS)
     check_seed(seed)
     check_bool("progress", progress)
 
@@ -264,14 +264,14 @@ def _chosen(run: Run, model: Model | str, votes: Mapping[Hashable, Hashable | No
     chosen = named_model(model, graph=graph, votes=votes)
     spoken = chosen.settings().get("votes")
     if votes is None and spoken is not None:
-        run.note(told_votes(graph, spoken))
+        run.note(votes_note(graph, spoken))
     return chosen
 
 
 def _network(run: Run, maker: MakeNetwork, name: str, fit: ModelFit | None) -> VolunteerNetwork:
     """A network of volunteers that are enough, and linked."""
     if name == pi_similarity.__name__ and (fit is None or fit.confusion is None):
-        raise CannotError(
+        raise StepSkippedError(
             "Without a fit there are no confusion matrices to compare."
             if fit is None
             else f"The model {fit.model!r} has no confusion matrices to compare; use one of "
@@ -279,15 +279,17 @@ def _network(run: Run, maker: MakeNetwork, name: str, fit: ModelFit | None) -> V
         )
     crowd = len(run.graph.volunteers)
     if crowd < FEWEST_VOLUNTEERS:
-        raise CannotError(f"Communities need {FEWEST_VOLUNTEERS} volunteers or more; the whole crowd is {crowd:,}.")
+        raise StepSkippedError(
+            f"Communities need {FEWEST_VOLUNTEERS} volunteers or more; the whole crowd is {crowd:,}."
+        )
     network = maker(run.graph)
     if len(network) < FEWEST_VOLUNTEERS:
-        raise CannotError(
+        raise StepSkippedError(
             f"Only {len(network):,} of {crowd:,} volunteers have {network.params['min_responses']:,} answers or more, "
             f"and fewer than {FEWEST_VOLUNTEERS} have no communities; lower min_responses."
         )
     if not network.n_edges:
-        raise CannotError(f"No two of {len(network):,} volunteers are linked.")
+        raise StepSkippedError(f"No two of {len(network):,} volunteers are linked.")
     return network
 
 
@@ -335,7 +337,7 @@ def _track(
     """Communities at times evenly spread over the responses."""
     responses = run.graph.responses
     if responses.clock.kind == "order":
-        raise CannotError("There are no times; name the column that has them.")
+        raise StepSkippedError("There are no times; name the column that has them.")
     counts = sorted({max(len(responses) * place // snapshots, 1) for place in range(1, snapshots + 1)})
     if isinstance(model, DynIBCC) and model.noise_scale == "auto" and fit is not None:
         # Looked for once; every snapshot would take as long again.
@@ -358,7 +360,7 @@ def _track(
         **settings,
     )
     if all(track.reasons or ()):
-        raise CannotError(f"No snapshot has communities: {(track.reasons or ('',))[-1]}.")
+        raise StepSkippedError(f"No snapshot has communities: {(track.reasons or ('',))[-1]}.")
     return _renumbered(track)
 
 

@@ -25,7 +25,7 @@ from crowdgraph.models import (
 from crowdgraph.models._priors import gold_counts
 from crowdgraph.models.base import Answers
 
-__all__ = ["MODELS", "fewest_answers", "guessed_votes", "named_model", "told_votes"]
+__all__ = ["MODELS", "activity_threshold", "guess_votes", "named_model", "votes_note"]
 
 # The models by name, with the settings that suit a crowd of which nothing is known.
 MODELS: Mapping[str, Model] = FrozenMapping(
@@ -78,13 +78,13 @@ def _voting(model: Model, graph: CrowdGraph | None, votes: Mapping[Hashable, Has
     if "votes" not in {setting.name for setting in fields(model)}:
         return model
     if votes is None and graph is not None and not set(graph.labels) <= set(graph.classes):
-        votes = guessed_votes(graph)
+        votes = guess_votes(graph)
         if votes is None and "confusion_prior" in model.settings() and len(graph.gold):
             return replace(model, confusion_prior="gold")  # type: ignore[call-arg]
     return model if votes is None else replace(model, votes=votes)  # type: ignore[call-arg]
 
 
-def guessed_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:
+def guess_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:
     """Which class each label speaks for, as far as gold tells; None where some class would have no label.
 
     A label that names a class speaks for it. Any other speaks for the class to whose gold items it is given clearly
@@ -95,7 +95,7 @@ def guessed_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:
     >>> import crowdgraph as cg
     >>> table = {"volunteer": list("abcdef"), "item": list("xxxyyy"), "label": ["likely"] * 3 + ["unlikely"] * 3}
     >>> graph = cg.CrowdGraph.from_responses(table, gold={"x": "yes", "y": "no"})
-    >>> guessed_votes(graph)
+    >>> guess_votes(graph)
     {'likely': 'yes', 'unlikely': 'no'}
     """
     counts = gold_counts(Answers(graph))[0].sum(axis=0)
@@ -107,7 +107,7 @@ def guessed_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:
     return votes if set(graph.classes) <= set(votes.values()) else None
 
 
-def told_votes(graph: CrowdGraph, votes: Mapping[Hashable, Hashable | None] | None) -> str:
+def votes_note(graph: CrowdGraph, votes: Mapping[Hashable, Hashable | None] | None) -> str:
     """A sentence on which class each label speaks for, as guessed from gold; None stands for a guess that failed."""
     if votes is None:
         return (
@@ -122,13 +122,13 @@ def told_votes(graph: CrowdGraph, votes: Mapping[Hashable, Hashable | None] | No
     )
 
 
-def fewest_answers(graph: CrowdGraph, *, least: int, most_volunteers: int) -> int:
+def activity_threshold(graph: CrowdGraph, *, least: int, max_volunteers: int) -> int:
     """The number of answers from which on at most so many volunteers are left, and `least` at least."""
     responses = graph.responses
     counts = np.bincount(responses.volunteer[responses.label >= 0], minlength=len(graph.volunteers))
-    if np.count_nonzero(counts >= least) <= most_volunteers:
+    if np.count_nonzero(counts >= least) <= max_volunteers:
         return least
-    return int(np.sort(counts)[::-1][most_volunteers]) + 1
+    return int(np.sort(counts)[::-1][max_volunteers]) + 1
 
 
 def _spoken_for(classes: tuple[Hashable, ...], shares: np.ndarray) -> Hashable | None:

@@ -31,13 +31,13 @@ from crowdgraph.io._files import reason
 
 __all__ = [
     "RECORD",
+    "atomic_directory",
     "check_target",
     "communities_table",
     "confusion_table",
     "draw",
     "items_table",
     "volunteers_table",
-    "whole_folder",
     "write_results",
 ]
 
@@ -255,7 +255,7 @@ def write_results(
     """
     if not isinstance(analysis, Analysis):
         raise ParameterError(f"Results are written of an Analysis; got a {type(analysis).__name__}.")
-    with whole_folder(directory, force=force) as folder:
+    with atomic_directory(directory, force=force) as folder:
         record = _record(analysis, command, source)
         _write_tables(analysis.graph, folder)
         _write_network(analysis.graph, folder)
@@ -291,7 +291,7 @@ def check_target(directory: str | PathLike[str], *, force: bool = False) -> None
 
 
 @contextmanager
-def whole_folder(directory: str | PathLike[str], *, force: bool = False) -> Iterator[Path]:
+def atomic_directory(directory: str | PathLike[str], *, force: bool = False) -> Iterator[Path]:
     """A new folder that takes its place once all is written; on an error nothing is left of it."""
     check_target(directory, force=force)
     target = Path(os.path.realpath(directory))

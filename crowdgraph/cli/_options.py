@@ -29,7 +29,7 @@ Votes = Annotated[
 
 
 @dataclass(frozen=True)
-class Source:
+class ResponseOptions:
     """What to read, and how."""
 
     responses: Annotated[
@@ -103,9 +103,9 @@ class Source:
 
     def record(self, found: Reading) -> dict[str, Any]:
         """What was read, and how, so that it can be read again; without folders, since results are passed on."""
-        from crowdgraph.io.any_file import saved_in
+        from crowdgraph.io.any_file import saved_graph_path
 
-        files = {"responses": saved_in(self.responses), "gold": self.gold}
+        files = {"responses": saved_graph_path(self.responses), "gold": self.gold}
         return {
             "files": {
                 name: {"name": path.name, "sha256": _digest(path)}
@@ -120,12 +120,12 @@ class Source:
         }
 
 
-def reads_responses(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments and options of `Source`; it gets them as its first argument."""
-    source_hints, own_hints = (get_type_hints(part, include_extras=True) for part in (Source, command))
+def with_response_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the arguments and options of `ResponseOptions`; it gets them as its first argument."""
+    source_hints, own_hints = (get_type_hints(part, include_extras=True) for part in (ResponseOptions, command))
     shared = [
         parameter.replace(annotation=source_hints[name], kind=Parameter.KEYWORD_ONLY)
-        for name, parameter in signature(Source).parameters.items()
+        for name, parameter in signature(ResponseOptions).parameters.items()
     ]
     own = [
         parameter.replace(annotation=own_hints[name], kind=Parameter.KEYWORD_ONLY)
@@ -134,7 +134,7 @@ def reads_responses(command: Callable[..., None]) -> Callable[..., None]:
 
     def run(**given: Any) -> None:
         names = [parameter.name for parameter in shared]
-        command(Source(**{name: given.pop(name) for name in names}), **given)
+        command(ResponseOptions(**{name: given.pop(name) for name in names}), **given)
 
     ordered = [shared[0], *own, *shared[1:]]
     run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
@@ -143,9 +143,7 @@ def reads_responses(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def parsed_votes(
-    given: list[str] | None, labels: tuple[Any, ...], classes: tuple[Any, ...]
-) -> Mapping[Any, Any] | None:
+def parse_votes(given: list[str] | None, labels: tuple[Any, ...], classes: tuple[Any, ...]) -> Mapping[Any, Any] | None:
     """Which class each label speaks for, from ``LABEL=CLASS``; labels and classes are found by their text."""
     if not given:
         return None

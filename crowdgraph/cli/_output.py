@@ -51,7 +51,7 @@ def fail(sentence: str, *, code: int = 1) -> NoReturn:
     raise typer.Exit(code)
 
 
-def shows_progress() -> bool:
+def is_interactive() -> bool:
     """Whether somebody is watching."""
     return sys.stderr.isatty()
 
@@ -121,7 +121,7 @@ def check_file(path: Path, endings: tuple[str, ...]) -> str:
     return ending
 
 
-def check_new(*paths: Path | None, force: bool) -> None:
+def check_overwrite(*paths: Path | None, force: bool) -> None:
     """Raise if one of the files to write is there already, unless it may be replaced; None is no file."""
     there = [path for path in paths if path is not None and path.exists()]
     if there and not force:
@@ -134,9 +134,9 @@ def write_table(table: Any, path: Path) -> None:
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 
-    from crowdgraph.io._files import replacing
+    from crowdgraph.io._files import atomic_file
 
-    with replacing(path) as part:
+    with atomic_file(path) as part:
         if path.name.lower().endswith(".parquet"):
             pq.write_table(table, fspath(part))
         else:
@@ -145,7 +145,7 @@ def write_table(table: Any, path: Path) -> None:
                 pa_csv.write_csv(table, stream)
 
 
-def written(
+def write_and_report(
     analysis: Analysis,
     out: Path,
     *,
@@ -160,7 +160,7 @@ def written(
     from crowdgraph.analysis.output import write_results
 
     whole = replace(analysis, notes=(*said, *analysis.notes))
-    write_results(whole, out, title=title, command=typed_command(), source=source, words=as_options, force=force)
+    write_results(whole, out, title=title, command=command_line(), source=source, words=as_options, force=force)
     if as_json:
         say_json(_summary(whole, out))
         return
@@ -173,7 +173,7 @@ def written(
     say(f"Open {out / 'report.html'}", style="bold green")
 
 
-def typed_command() -> str:
+def command_line() -> str:
     """The command as it was typed; results are passed on, so absolute paths are cut to the names of files."""
     return shlex.join(["crowdgraph", *map(_without_folders, sys.argv[1:])])
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdgraph.cli._options import Source, Votes, parsed_votes, reads_responses
-from crowdgraph.cli._output import check_file, check_new, note, say, say_json, shows_progress, write_table
+from crowdgraph.cli._options import ResponseOptions, Votes, parse_votes, with_response_options
+from crowdgraph.cli._output import check_file, check_overwrite, is_interactive, note, say, say_json, write_table
 from crowdgraph.errors import InfeasibleError, ParameterError, TimeError
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ def _moment(graph: CrowdGraph, text: str) -> Any:
 
 def _length(graph: CrowdGraph, length: float) -> str:
     """A length in ticks, in words."""
-    from crowdgraph.core.clock import ticks_a_second
+    from crowdgraph.core.clock import ticks_per_second
 
     if graph.responses.clock.kind != "datetime":
         return f"{length:,.4g} units of time"
-    seconds = length / ticks_a_second(graph.responses.time)
+    seconds = length / ticks_per_second(graph.responses.time)
     return f"{seconds / DAY:,.0f} days" if seconds >= 2 * DAY else f"{seconds / HOUR:,.1f} hours"
 
 
@@ -142,9 +142,9 @@ REASONS = {
 }
 
 
-@reads_responses
+@with_response_options
 def allocate(
-    source: Source,
+    source: ResponseOptions,
     *,
     budget: Annotated[int, typer.Option(help="How many questions to ask.", min=1)] = 100,
     capacity: Annotated[int, typer.Option(help="How many questions each volunteer may get.", min=1)] = 1,
@@ -181,7 +181,7 @@ def allocate(
     check_choice("policy", policy, tuple(policies))
     if out is not None:
         check_file(out, (".csv", ".csv.gz", ".parquet"))
-        check_new(out, force=force)
+        check_overwrite(out, force=force)
     read = source.read().graph
     may = capacity if since is None else dict.fromkeys(active_since(read, since), capacity)
     available = None if within is None else likely_within(read, within)
@@ -233,9 +233,9 @@ def _fitted(graph: CrowdGraph, model: str, vote: list[str] | None, seed: int) ->
     if any(isinstance(result, ModelFit) for result in graph.annotations.values()):
         note(["The fit that the saved graph carries is used."])
         return graph
-    votes: Any = parsed_votes(vote, graph.labels, graph.classes)
+    votes: Any = parse_votes(vote, graph.labels, graph.classes)
     notes: list[str] = []
     with collect_warnings(notes):
-        fit = named_model(model, graph=graph, votes=votes).fit(graph, seed=seed, progress=shows_progress())
+        fit = named_model(model, graph=graph, votes=votes).fit(graph, seed=seed, progress=is_interactive())
     note(notes)
     return graph.annotate(fit)

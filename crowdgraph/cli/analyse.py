@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from crowdgraph.cli._options import Source, Votes, parsed_votes, reads_responses
-from crowdgraph.cli._output import say, shows_progress, written
+from crowdgraph.cli._options import ResponseOptions, Votes, parse_votes, with_response_options
+from crowdgraph.cli._output import is_interactive, say, write_and_report
 
 __all__ = ["analyse", "demo"]
 
 
-@reads_responses
+@with_response_options
 def analyse(
-    source: Source,
+    source: ResponseOptions,
     *,
     out: Annotated[Path | None, typer.Option(help="Where to write the results; beside you if left out.")] = None,
     model: Annotated[
@@ -27,7 +27,7 @@ def analyse(
     min_responses: Annotated[
         int, typer.Option(help="Volunteers with fewer answers take no part in communities.", min=1)
     ] = 10,
-    most_volunteers: Annotated[
+    max_volunteers: Annotated[
         int, typer.Option(help="Communities are of at most so many, the most active.", min=3)
     ] = 2_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.", min=0)] = 0,
@@ -57,14 +57,14 @@ def analyse(
     found = whole_analysis(
         reading.graph._with(),
         model=model,
-        votes=parsed_votes(vote, reading.graph.labels, reading.graph.classes),
+        votes=parse_votes(vote, reading.graph.labels, reading.graph.classes),
         snapshots=snapshots,
         min_responses=min_responses,
-        most_volunteers=most_volunteers,
+        max_volunteers=max_volunteers,
         seed=seed,
-        progress=shows_progress(),
+        progress=is_interactive(),
     )
-    written(
+    write_and_report(
         found,
         out,
         title=title or f"The crowd of {source.responses.name}",
@@ -102,6 +102,8 @@ def demo(
     model = DynIBCC(
         confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[100, 10], votes={-1: no, 1: yes, 3: yes}
     )
-    found = analyse(graph, model=model, seed=seed, progress=shows_progress())
+    found = analyse(graph, model=model, seed=seed, progress=is_interactive())
     source = {"crowd": "crowdgraph.simulate.galaxy_zoo_supernovae(arriving=True), with gold for every third item"}
-    written(found, out, title="Galaxy Zoo Supernovae, a look-alike", source=source, force=force, as_json=as_json)
+    write_and_report(
+        found, out, title="Galaxy Zoo Supernovae, a look-alike", source=source, force=force, as_json=as_json
+    )

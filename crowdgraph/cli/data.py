@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdgraph.cli._options import Source, reads_responses
+from crowdgraph.cli._options import ResponseOptions, with_response_options
 from crowdgraph.cli._output import (
     as_options,
     check_file,
-    check_new,
+    check_overwrite,
+    command_line,
+    is_interactive,
     note,
     say,
     say_json,
-    shows_progress,
-    typed_command,
     write_table,
 )
 from crowdgraph.errors import ParameterError
@@ -30,9 +30,9 @@ __all__ = ["convert", "inspect", "simulate"]
 STYLES = {"warning": "bold red", "note": "yellow", "info": None}
 
 
-@reads_responses
+@with_response_options
 def inspect(
-    source: Source,
+    source: ResponseOptions,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings for machines.")] = False,
 ) -> None:
@@ -43,13 +43,13 @@ def inspect(
     [bold]crowdgraph inspect responses.csv[/bold]
     [bold]crowdgraph inspect responses.csv --gold gold.csv --json[/bold]
     """
-    from crowdgraph.analysis.defaults import guessed_votes, told_votes
+    from crowdgraph.analysis.defaults import guess_votes, votes_note
     from crowdgraph.diagnosis.findings import Findings
 
     graph = source.read().graph
     if not set(graph.labels) <= set(graph.classes):
-        note([told_votes(graph, guessed_votes(graph))])
-    found = graph.diagnose(progress=shows_progress())
+        note([votes_note(graph, guess_votes(graph))])
+    found = graph.diagnose(progress=is_interactive())
     told = tuple(replace(finding, advice=as_options(finding.advice)) for finding in found)
     findings = Findings(told, examined=found.examined)
     if as_json:
@@ -65,9 +65,9 @@ def inspect(
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".crowd", ".graphml", ".gexf")
 
 
-@reads_responses
+@with_response_options
 def convert(
-    source: Source,
+    source: ResponseOptions,
     *,
     target: Annotated[
         Path, typer.Argument(help="The file to write: .csv, .csv.gz, .parquet, .crowd, .graphml or .gexf.")
@@ -88,7 +88,7 @@ def convert(
     ending = check_file(target, ENDINGS)
     if gold_out is not None:
         check_file(gold_out, (".csv", ".csv.gz", ".parquet"))
-    check_new(target, gold_out, force=force)
+    check_overwrite(target, gold_out, force=force)
     graph = source.read().graph
     gold = None if gold_out is None else graph.to_arrow(table="gold")
     if ending == ".crowd":
@@ -144,9 +144,9 @@ def simulate(
     """
     from typing import Any, cast
 
-    from crowdgraph.analysis.output import versions, whole_folder, write_record
+    from crowdgraph.analysis.output import atomic_directory, versions, write_record
     from crowdgraph.core._arrays import id_array
-    from crowdgraph.core.result import Coded
+    from crowdgraph.core.result import CodedColumn
     from crowdgraph.io._columns import native_frame
     from crowdgraph.simulate import crowd, galaxy_zoo_supernovae
 
@@ -164,12 +164,12 @@ def simulate(
             n_communities=communities,
             seed=seed,
         )
-    every: dict[str, Any] = {"item": graph.items.ids, "label": Coded(truth.classes, id_array(graph.classes))}
-    with whole_folder(out, force=force) as folder:
+    every: dict[str, Any] = {"item": graph.items.ids, "label": CodedColumn(truth.classes, id_array(graph.classes))}
+    with atomic_directory(out, force=force) as folder:
         write_table(graph.to_arrow(), folder / "responses.csv")
         write_table(graph.to_arrow(table="gold"), folder / "gold.csv")
         write_table(native_frame(every, kind="arrow"), folder / "truth.csv")
-        write_record(folder, {"command": typed_command(), "seed": seed, "versions": versions()})
+        write_record(folder, {"command": command_line(), "seed": seed, "versions": versions()})
     say(graph)
     say(f"Written: {out}", style="bold green")
 

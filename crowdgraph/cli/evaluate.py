@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdgraph.cli._options import Source, Votes, parsed_votes, reads_responses
-from crowdgraph.cli._output import note, say, say_json, shows_progress
+from crowdgraph.cli._options import ResponseOptions, Votes, parse_votes, with_response_options
+from crowdgraph.cli._output import is_interactive, note, say, say_json
 from crowdgraph.errors import GoldError
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ ARROWS = {"auc": "↑", "accuracy": "↑", "log_loss": "↓", "brier": "↓", "c
 QUESTIONS = {"accuracy": ("Most often right", True), "log_loss": ("best probabilities (log loss)", False)}
 
 
-@reads_responses
+@with_response_options
 def evaluate(
-    source: Source,
+    source: ResponseOptions,
     *,
     model: Annotated[
         list[str] | None, typer.Option(help="A model to compare; give several. Else majority_vote, ibcc and dynibcc.")
@@ -51,11 +51,11 @@ def evaluate(
         raise GoldError("There is no gold to compare with; give a file of items and their classes with --gold.")
     timed = graph.responses.clock.kind != "order"
     names = model or ["majority_vote", "ibcc", *(["dynibcc"] if timed else [])]
-    votes = parsed_votes(vote, graph.labels, graph.classes)
+    votes = parse_votes(vote, graph.labels, graph.classes)
     models = {name: named_model(name, graph=graph, votes=votes) for name in names}
     notes: list[str] = []
     with collect_warnings(notes):
-        found = cross_validate(graph, models, folds=folds, seed=seed, progress=shows_progress())
+        found = cross_validate(graph, models, folds=folds, seed=seed, progress=is_interactive())
     note(notes)
     if as_json:
         say_json(_scores(found))

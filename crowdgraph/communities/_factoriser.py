@@ -12,10 +12,10 @@ from torch import Tensor
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.kernels import nmf
-from crowdgraph.kernels._runtime import checked_device, undisturbed
-from crowdgraph.kernels.fixed_point import Step, climb
+from crowdgraph.kernels._runtime import resolve_device, single_threaded_torch
+from crowdgraph.kernels.fixed_point import Step, squarem
 from crowdgraph.kernels.nmf import CompiledWeights
-from crowdgraph.kernels.nmf_search import Search, search, seeded
+from crowdgraph.kernels.nmf_search import SearchResult, search, seeded_start
 
 
 class Factoriser:
@@ -35,35 +35,35 @@ class Factoriser:
 
     def __init__(self, weights: Any, prior: nmf.Prior, *, device: str, symmetric: bool) -> None:
         self._weights, self._prior, self._symmetric = weights, prior, symmetric
-        self._device = checked_device(device)
+        self._device = resolve_device(device)
         self._strength = np.asarray(weights.sum(axis=1)).ravel()
         self._compiled = symmetric and self._device.type == "cpu"
 
-    def search(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> Search:
+    def search(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> SearchResult:
         """Search for the best factors from `k` seeds."""
-        start = seeded(self._row, self._product, torch.from_numpy(self._strength), k, draw)
+        start = seeded_start(self._row, self._product, torch.from_numpy(self._strength), k, draw)
         start *= (self._strength.sum() / (start.sum(0) ** 2).sum()).sqrt()
         if not self._symmetric:
             start = torch.cat([start, start])
-        with undisturbed():
+        with single_threaded_torch():
             return search(self._step(), start.to(self._device), tol=tol, max_iter=max_iter)
 
-    def published(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> Search:
+    def published(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> SearchResult:
         """Take the printed steps from a random start; columns that explain nothing are left out at the end."""
         weights = _tensors(self._weights, self._device)
         n = len(self._strength)
         start = torch.rand(2 * n, k, generator=draw, dtype=torch.float64).to(self._device)
-        path = climb(
+        trace = squarem(
             lambda state: nmf.published(weights, state, self._prior),
             start,
             max_iter=max_iter,
             tol=tol,
             accelerate=False,
         )
-        squares = (path.state**2).sum(0)
+        squares = (trace.state**2).sum(0)
         # Half of the prior's rate: less than that, and the precision is all but the prior's.
         needed = squares >= min(self._prior.rate / 2, float(squares.max()))
-        return Search(path.state[:, needed], path.objectives[-1], path.change, path.n_steps, path.converged)
+        return SearchResult(trace.state[:, needed], trace.objectives[-1], trace.change, trace.n_steps, trace.converged)
 
     def participation(self, factors: Tensor) -> Array:
         """How much each volunteer belongs to each community, of shape (V, K); rows sum to one."""

@@ -10,7 +10,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core.network import VolunteerNetwork
 
 
-class Searched(NamedTuple):
+class PreparedWeights(NamedTuple):
     """Weights to search in, and those in which modularity is judged, both (V, V) and symmetric."""
 
     weights: Any
@@ -19,10 +19,10 @@ class Searched(NamedTuple):
 
 def is_similarity(network: VolunteerNetwork) -> bool:
     """Whether a network is one of similarities: it links everybody, and was not made from what people share."""
-    return network.density == 1 and (network.origin is None or network.origin.confusion is not None)
+    return network.density == 1 and (network.model is None or network.model.confusion is not None)
 
 
-def searched(network: VolunteerNetwork, *, sharpness: float, strength: float) -> Searched:
+def prepare_weights(network: VolunteerNetwork, *, sharpness: float, strength: float) -> PreparedWeights:
     r"""Weights in which groups stand out, scaled so that volunteers' weights sum to `strength` on average.
 
     Similarities are sharpened and normalised, :math:`D^{-1/2} V^\gamma D^{-1/2}`, so that neither many weak links nor
@@ -34,9 +34,9 @@ def searched(network: VolunteerNetwork, *, sharpness: float, strength: float) ->
         similarities = network.weights if isinstance(network.weights, np.ndarray) else network.weights.toarray()
         weights = _sharpened(similarities, sharpness)
         weights *= strength / weights.sum(axis=1).mean()
-        return Searched(weights, weights)
+        return PreparedWeights(weights, weights)
     excess = _excess(network, sharpness)
-    return Searched(excess * (strength * len(network) / excess.sum()), network.weights)
+    return PreparedWeights(excess * (strength * len(network) / excess.sum()), network.weights)
 
 
 def _sharpened(similarities: Array, sharpness: float) -> Array:

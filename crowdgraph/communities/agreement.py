@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core.communities import COVER_THRESHOLD, Communities, covered, main_community
+from crowdgraph.core.communities import COVER_THRESHOLD, Communities, cover_mask, main_community
 from crowdgraph.errors import AlignmentError, ParameterError
 
 __all__ = ["Agreement", "agreement"]
@@ -121,7 +121,7 @@ def _division(given: Communities | ArrayLike, *, threshold: float) -> Division:
     from scipy.sparse import csr_array
 
     if isinstance(given, Communities):
-        return Division(given.assignment, csr_array(covered(given.participation, threshold)))
+        return Division(given.assignment, csr_array(cover_mask(given.participation, threshold)))
     try:
         array = np.asarray(given)
     except ValueError as error:
@@ -133,7 +133,7 @@ def _division(given: Communities | ArrayLike, *, threshold: float) -> Division:
         # Somebody of several communities is not more in one of them than in the others.
         return Division(np.where(array.sum(axis=1) == 1, main_community(array), -1), csr_array(array))
     if kind in ((2, "f"), (2, "i"), (2, "u")) and (array >= 0).all() and _sum_to_one(array):
-        return Division(main_community(array), csr_array(covered(array, threshold)))
+        return Division(main_community(array), csr_array(cover_mask(array, threshold)))
     raise ParameterError(
         "A division must be Communities; or whole numbers from 0 up, -1 for none, of shape (V,); or of shape (V, K) "
         "participations, of which rows sum to one or zero, or booleans. Got something else: an array of "

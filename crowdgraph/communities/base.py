@@ -17,10 +17,10 @@ from crowdgraph.core.communities import Communities, Evidence, largest_first, ma
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
 
-__all__ = ["Detector", "Found"]
+__all__ = ["Detection", "Detector"]
 
 
-class Found(NamedTuple):
+class Detection(NamedTuple):
     """What a detector found in a network without isolated volunteers.
 
     Participation is of shape (V, K), and rows sum to one; relevance is of shape (at least K,), first that of the
@@ -65,7 +65,7 @@ class Detector(ABC):
             )
         check_seed(seed)
         linked = network.degree > 0
-        found = Found(np.zeros((0, 0)))
+        found = Detection(np.zeros((0, 0)))
         if linked.any():
             part = network if linked.all() else network.subnetwork(network.ids[linked])
             found = self._detect(part, seed=None if seed is None else int(seed), progress=progress)
@@ -83,11 +83,11 @@ class Detector(ABC):
             relevance=None if relevance is None else np.concatenate([relevance[order], relevance[len(order) :]]),
             evidence=found.evidence,
             support=network.support,
-            confusion=None if network.origin is None else network.origin.confusion,
+            confusion=None if network.model is None else network.model.confusion,
         )
 
     @abstractmethod
-    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:
+    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:
         """The communities of a network without isolated volunteers."""
 
     def again(self, found: Communities) -> Detector:  # noqa: ARG002 - most have nothing to spare

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from crowdgraph.communities._nmf_weights import Searched, is_similarity, searched
-from crowdgraph.communities.base import Detector, Found
+from crowdgraph.communities._nmf_weights import PreparedWeights, is_similarity, prepare_weights
+from crowdgraph.communities.base import Detection, Detector
 from crowdgraph.communities.quality import modularity_of
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_bool, check_integer, check_positive, drawn_seed, is_number, progress_bar
+from crowdgraph.core._parameters import check_bool, check_integer, check_positive, child_seed, is_number, progress_bar
 from crowdgraph.core.communities import Communities, Evidence, main_community
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError
@@ -139,14 +139,14 @@ class BayesianNMF(Detector):
             published=True,
         )
 
-    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:
+    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:
         similar = is_similarity(network)
         k = self._most(len(network), FEW if similar else MANY)
         with progress_bar("Bayesian NMF", visible=progress, unit="starts") as bar:
             run = Run(self, k, np.random.default_rng(seed), bar)
             sample = run.sample(network) if similar and not self.published else network
             tuned = run.tuned(sample)
-            weights = run.searched(network, tuned)
+            weights = run.prepare_weights(network, tuned)
             starts = list(run.starts(weights, n=self.restarts))
             best = likeliest(starts)
             own = _modularity(weights, best.assignment) if sample is network else run.judged(sample, tuned)
@@ -155,7 +155,7 @@ class BayesianNMF(Detector):
                 best = replace(run, k=1).start(weights)
         floor = np.full(k - len(best.relevance), self._floor(len(network)))
         chosen = {"max_communities": k, "sharpness": tuned.sharpness, "strength": tuned.strength}
-        return Found(best.participation, np.concatenate([best.relevance, floor]), evidence, chosen)
+        return Detection(best.participation, np.concatenate([best.relevance, floor]), evidence, chosen)
 
     def again(self, found: Communities) -> BayesianNMF:
         """One start with the sharpness and strength that were chosen, without examination."""
@@ -216,11 +216,11 @@ class Run:
             return network
         return network.subnetwork(network.ids[np.sort(self.rng.choice(len(network), SAMPLE, replace=False))])
 
-    def searched(self, network: VolunteerNetwork, tuned: Tuned) -> Searched:
+    def prepare_weights(self, network: VolunteerNetwork, tuned: Tuned) -> PreparedWeights:
         """The weights to search in."""
         if self.detector.published:
-            return Searched(network.weights, network.weights)
-        return searched(network, sharpness=tuned.sharpness, strength=tuned.strength)
+            return PreparedWeights(network.weights, network.weights)
+        return prepare_weights(network, sharpness=tuned.sharpness, strength=tuned.strength)
 
     def tuned(self, network: VolunteerNetwork) -> Tuned:
         """The sharpness and the strength asked for, or those that show communities best."""
@@ -240,7 +240,7 @@ class Run:
         for choice in tried:
             if null is None:
                 # Soft modularity: the hard one cannot tell that members of two communities are not a third.
-                weights = self.searched(network, choice)
+                weights = self.prepare_weights(network, choice)
                 gains.append(_soft_modularity(weights, self.start(weights).participation))
             else:
                 # Sharpened weights always have more modularity, also without communities.
@@ -265,7 +265,7 @@ class Run:
         doubtful = evidence.p_value >= CHANCE if n_nulls else self.detector.nulls > 0 and agreement < AGREED
         return replace(evidence, structured=several and not doubtful)
 
-    def starts(self, weights: Searched, *, n: int) -> Iterator[Start]:
+    def starts(self, weights: PreparedWeights, *, n: int) -> Iterator[Start]:
         """What some starts find in the weights."""
         import torch
 
@@ -291,20 +291,20 @@ class Run:
             participation, relevance = factoriser.participation(found.factors), factoriser.relevance(found.factors)
             yield _inhabited(Start(participation, found.objective, relevance))
 
-    def start(self, weights: Searched) -> Start:
+    def start(self, weights: PreparedWeights) -> Start:
         """What one start finds in the weights."""
         return next(self.starts(weights, n=1))
 
     def judged(self, network: VolunteerNetwork, tuned: Tuned) -> float:
         """The modularity that one start finds in a network."""
-        weights = self.searched(network, tuned)
+        weights = self.prepare_weights(network, tuned)
         return _modularity(weights, self.start(weights).assignment)
 
     def _null(self, network: VolunteerNetwork) -> VolunteerNetwork:
         return network.null(seed=self._seed())
 
     def _seed(self) -> int:
-        return drawn_seed(self.rng)
+        return child_seed(self.rng)
 
 
 def likeliest(starts: list[Start]) -> Start:
@@ -319,12 +319,12 @@ def _inhabited(start: Start) -> Start:
     return Start(shares / shares.sum(axis=1, keepdims=True), start.objective, start.relevance[kept])
 
 
-def _modularity(weights: Searched, assignment: Array) -> float:
+def _modularity(weights: PreparedWeights, assignment: Array) -> float:
     """Modularity of an assignment of everybody, in the weights that are judged."""
     return _soft_modularity(weights, np.eye(int(assignment.max()) + 1)[assignment])
 
 
-def _soft_modularity(weights: Searched, participation: Array) -> float:
+def _soft_modularity(weights: PreparedWeights, participation: Array) -> float:
     return modularity_of(weights.judged, np.asarray(weights.judged.sum(axis=1)).ravel(), participation)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
-from crowdgraph.core._arrays import Array, Sealed, sealed
-from crowdgraph.core._parameters import check_integer, check_seed, drawn_seed, progress_bar
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock
+from crowdgraph.core._parameters import check_integer, check_seed, child_seed, progress_bar
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
@@ -18,7 +18,7 @@ __all__ = ["Consensus", "consensus"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Consensus(Sealed):
+class Consensus(ReadOnlyArrays):
     """Participations with their uncertainty.
 
     Attributes
@@ -37,7 +37,7 @@ class Consensus(Sealed):
         if not 0 < level < 1:
             raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.9.")
         low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return sealed(low), sealed(high)
+        return lock(low), lock(high)
 
     @property
     def stability(self) -> Array:
@@ -62,7 +62,7 @@ def consensus(
 ) -> Consensus:
     """Find communities again and again, to tell how sure participations are.
 
-    Each time the network is made anew from what is known of its volunteers (`VolunteerNetwork.redrawn`: confusion
+    Each time the network is made anew from what is known of its volunteers (`VolunteerNetwork.resampled`: confusion
     matrices from their posterior, or items drawn with replacement) and searched from another start; a network made by
     hand is searched from another start only. What is found is told in the communities of the network itself: each new
     community counts for that of them with which it shares most. So participations of volunteers with many answers are
@@ -93,17 +93,17 @@ def consensus(
     check_seed(seed)
     rng = np.random.default_rng(seed)
     detector = BayesianNMF() if detector is None else detector
-    reference = detector.detect(network, seed=drawn_seed(rng), progress=progress)
+    reference = detector.detect(network, seed=child_seed(rng), progress=progress)
     quick = detector.again(reference)
     found = np.zeros((draws, *reference.participation.shape))
     with progress_bar("Consensus", visible=progress, total=draws, unit="draws") as bar:
         for place in range(draws):
-            drawn = network if network.origin is None else network.redrawn(seed=drawn_seed(rng))
-            found[place] = _told(quick.detect(drawn, seed=drawn_seed(rng)), reference)
+            drawn = network if network.model is None else network.resampled(seed=child_seed(rng))
+            found[place] = _told(quick.detect(drawn, seed=child_seed(rng)), reference)
             bar.update()
     sums = found.sum(axis=(0, 2))[:, None]
     mean = np.divide(found.sum(axis=0), sums, out=np.zeros(found.shape[1:]), where=sums > 0)
-    return Consensus(communities=replace(reference, participation=mean), draws=sealed(found))
+    return Consensus(communities=replace(reference, participation=mean), draws=lock(found))
 
 
 def _told(found: Communities, reference: Communities) -> Array:

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.communities.base import Detector, Found
-from crowdgraph.core._parameters import check_integer, check_positive, drawing
+from crowdgraph.communities.base import Detection, Detector
+from crowdgraph.core._parameters import check_integer, check_positive, igraph_seed
 from crowdgraph.core.network import VolunteerNetwork
 
 __all__ = ["Leiden"]
@@ -46,9 +46,9 @@ class Leiden(Detector):
         check_positive("resolution", self.resolution)
         check_integer("restarts", self.restarts)
 
-    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Found:  # noqa: ARG002 - quick
+    def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:  # noqa: ARG002 - quick
         graph = network.to_igraph()
-        with drawing(seed):
+        with igraph_seed(seed):
             found = [
                 graph.community_leiden(
                     objective_function="modularity", weights="weight", resolution=self.resolution, n_iterations=-1
@@ -56,4 +56,4 @@ class Leiden(Detector):
                 for _ in range(self.restarts)
             ]
         best = max(found, key=lambda clustering: clustering.quality)
-        return Found(np.eye(len(best))[best.membership])
+        return Detection(np.eye(len(best))[best.membership])

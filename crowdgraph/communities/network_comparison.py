@@ -10,8 +10,8 @@ import numpy as np
 from crowdgraph.communities.agreement import agreement
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
-from crowdgraph.core._arrays import Array, Sealed, sealed
-from crowdgraph.core._parameters import check_integer, check_seed, drawn_seed
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock
+from crowdgraph.core._parameters import check_integer, check_seed, child_seed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import AlignmentError, ParameterError
@@ -25,7 +25,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NetworkComparison(Sealed):
+class NetworkComparison(ReadOnlyArrays):
     """How much shared exposure tells about shared behaviour.
 
     Attributes
@@ -123,7 +123,7 @@ def compare_networks(
     check_seed(seed)
     rng = np.random.default_rng(seed)
     groups = [
-        _communities(given, detector, name, drawn_seed(rng), progress=progress)
+        _communities(given, detector, name, child_seed(rng), progress=progress)
         for name, given in (("behaviour", behaviour), ("exposure", exposure))
     ]
     one, other = _assignments(*groups)
@@ -143,7 +143,7 @@ def compare_networks(
         nmi=found.nmi,
         p_value=_p_value(known, shuffled),
         # Two divisions of no information are the same one, however shuffled.
-        null=sealed(shuffled / scale if scale else np.ones(n_permutations)),
+        null=lock(shuffled / scale if scale else np.ones(n_permutations)),
         explained=known / entropies[0] if entropies[0] else float("nan"),
         explained_by_chance=float(shuffled.mean()) / entropies[0] if entropies[0] else float("nan"),
         weight_correlation=correlation,

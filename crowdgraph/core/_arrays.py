@@ -37,15 +37,15 @@ class FrozenMapping(Mapping[str, Value]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        seal_all(self._values.values())
+        lock_all(self._values.values())
 
 
-class Sealed:
+class ReadOnlyArrays:
     """What holds read-only arrays; they are read-only again after copying and unpickling."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        seal_all(state.values())
+        lock_all(state.values())
 
 
 class Grouping(NamedTuple):
@@ -59,7 +59,7 @@ class Grouping(NamedTuple):
         return self.order[self.starts[group] : self.starts[group + 1]]
 
 
-def sealed(array: Array) -> Array:
+def lock(array: Array) -> Array:
     """The same array, made read-only with all it is a view of; for arrays that nobody else holds."""
     part: Any = array
     while isinstance(part, np.ndarray):
@@ -68,11 +68,11 @@ def sealed(array: Array) -> Array:
     return array
 
 
-def seal_all(values: Iterable[Any]) -> None:
+def lock_all(values: Iterable[Any]) -> None:
     """Make those of the values that are arrays read-only."""
     for value in values:
         if isinstance(value, np.ndarray):
-            sealed(value)
+            lock(value)
 
 
 def read_only(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
@@ -83,7 +83,7 @@ def read_only(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
         owner = owner.base
     if not owner.flags.writeable and owner.base is None:
         return array
-    return sealed(array.copy())
+    return lock(array.copy())
 
 
 def plain(value: Any) -> Any:
@@ -138,10 +138,10 @@ def id_array(values: Iterable[Hashable]) -> Array:
     if any(issubclass(kind, np.generic) for kind in types - {np.datetime64}):
         return id_array([plain(value) for value in ids])
     if types == {int} and all(-(2**63) <= value < 2**63 for value in ids):
-        return sealed(np.array(ids, dtype=np.int64))
+        return lock(np.array(ids, dtype=np.int64))
     if isinstance(values, np.ndarray) and values.dtype == object:
         return read_only(values)
-    return sealed(object_array(ids))
+    return lock(object_array(ids))
 
 
 def attribute_columns(
@@ -171,7 +171,7 @@ def grouped(codes: Array, n_groups: int) -> Grouping:
     table = coo_array((np.ones(len(codes), dtype=np.int8), (codes, rows)), shape=(n_groups, len(codes)))
     table.has_canonical_format = True  # each row is a column of its own, so there is nothing to sum
     by_group = table.tocsr()
-    return Grouping(sealed(by_group.indices), sealed(by_group.indptr))
+    return Grouping(lock(by_group.indices), lock(by_group.indptr))
 
 
 def columns_equal(left: Array, right: Array) -> bool:

@@ -148,11 +148,11 @@ class Configured:
     --------
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
-    ... class Search(Configured):
+    ... class SearchResult(Configured):
     ...     tol: float = positive(1e-5)
     ...     max_iter: int = integer(100, minimum=2)
     ...     limit: float | None = positive(None)
-    >>> Search(max_iter=1)
+    >>> SearchResult(max_iter=1)
     Traceback (most recent call last):
         ...
     crowdgraph.errors.ParameterError: max_iter=1 must be a whole number from 2 up.
@@ -180,21 +180,21 @@ def _is_special(value: object, default: object) -> bool:
 _ONE_AT_A_TIME = Lock()
 
 
-def drawn_seed(rng: np.random.Generator) -> int:
+def child_seed(rng: np.random.Generator) -> int:
     """A seed for what draws from a source of its own."""
     return int(rng.integers(2**31))
 
 
 @contextmanager
-def drawing(seed: int | None) -> Iterator[None]:
+def igraph_seed(seed: int | None) -> Iterator[None]:
     """Let igraph draw from a source of its own, begun with `seed`; afterwards from Python's again.
 
     Examples
     --------
     >>> import igraph
-    >>> with drawing(0):
+    >>> with igraph_seed(0):
     ...     first = igraph.Graph.Erdos_Renyi(n=9, m=9).get_edgelist()
-    >>> with drawing(0):
+    >>> with igraph_seed(0):
     ...     print(igraph.Graph.Erdos_Renyi(n=9, m=9).get_edgelist() == first)
     True
     """

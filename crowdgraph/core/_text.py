@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
 
-def counted(n: int, noun: str) -> str:
+def quantity(n: int, noun: str) -> str:
     """A number with its noun, as in ``1 volunteer`` or ``1,200 volunteers``."""
     plural = noun + ("es" if noun.endswith("s") else "s")
     return f"{n:,} {noun if n == 1 else plural}"
@@ -37,7 +37,7 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
 
 
-def named(values: Iterable[object], *, most: int = 3) -> str:
+def join_names(values: Iterable[object], *, most: int = 3) -> str:
     """The first few of several values, as in ``a, b, c and 4 more``."""
     listed = [str(value) for value in values]
     more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
@@ -367,13 +367,13 @@ def plural(noun: str, n: int) -> str:
     return noun if n == 1 else f"{noun}s"
 
 
-def text_story(graph: CrowdGraph) -> str:
+def graph_text(graph: CrowdGraph) -> str:
     """Several lines of plain text."""
     lines = [f"  {name:<11} {text}" for name, text in facts(graph)]
     return "\n".join([f"CrowdGraph: {headline(graph)}", *lines])
 
 
-def html_story(graph: CrowdGraph) -> str:
+def graph_html(graph: CrowdGraph) -> str:
     """A small table."""
     return html_card("CrowdGraph", headline(graph), facts_table(facts(graph)))
 

@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Grouping, Sealed, grouped, sealed
+from crowdgraph.core._arrays import Array, Grouping, ReadOnlyArrays, grouped, lock
 from crowdgraph.core.tables import ResponseTable
 
 __all__ = ["Answers"]
 
 
-class Answers(Sealed):
+class Answers(ReadOnlyArrays):
     """The responses that are answers, in order of time; items that were only shown are left out.
 
     ``graph.answers`` holds all of a graph's. `first`, `last` and `where` give fewer of them. Columns keep the compact
@@ -44,7 +44,7 @@ class Answers(Sealed):
             answered = responses.label >= 0
             # None stays for all responses, whose columns are shared instead of copied.
             rows = None if answered.all() else np.flatnonzero(answered)
-        self._rows = None if rows is None else sealed(rows)
+        self._rows = None if rows is None else lock(rows)
 
     def __len__(self) -> int:
         return len(self._responses) if self._rows is None else len(self._rows)
@@ -57,7 +57,7 @@ class Answers(Sealed):
     @cached_property
     def rows(self) -> Array:
         """The row of each answer among the graph's responses, of shape (A,), rising."""
-        return sealed(np.arange(len(self))) if self._rows is None else self._rows
+        return lock(np.arange(len(self))) if self._rows is None else self._rows
 
     @cached_property
     def volunteer(self) -> Array:
@@ -81,7 +81,7 @@ class Answers(Sealed):
 
     def of_responses(self, column: Array) -> Array:
         """Return the answers' part of a column that has a value, or row, for each response; shared if that is all."""
-        return column if self._rows is None else sealed(column[self._rows])
+        return column if self._rows is None else lock(column[self._rows])
 
     @cached_property
     def by_volunteer(self) -> Grouping:
@@ -96,12 +96,12 @@ class Answers(Sealed):
     @cached_property
     def n_by_volunteer(self) -> Array:
         """How many answers each volunteer gave, of shape (V,)."""
-        return sealed(np.bincount(self.volunteer, minlength=self._n_volunteers))
+        return lock(np.bincount(self.volunteer, minlength=self._n_volunteers))
 
     @cached_property
     def n_by_item(self) -> Array:
         """How many answers each item has, of shape (N,)."""
-        return sealed(np.bincount(self.item, minlength=self._n_items))
+        return lock(np.bincount(self.item, minlength=self._n_items))
 
     @cached_property
     def first(self) -> Answers:

@@ -24,7 +24,7 @@ __all__ = [
     "iso_datetime",
     "length_in_ticks",
     "ticks",
-    "ticks_a_second",
+    "ticks_per_second",
     "zone_info",
 ]
 
@@ -180,7 +180,7 @@ def length_in_ticks(name: str, length: object, clock: Clock, times: Array) -> fl
                 f"{name}={length!r} has no unit, and the graph's times are datetimes; give a timedelta, such as "
                 "datetime.timedelta(days=30)."
             )
-        found = float(np.timedelta64(length) / np.timedelta64(1, "s")) * ticks_a_second(times)
+        found = float(np.timedelta64(length) / np.timedelta64(1, "s")) * ticks_per_second(times)
     elif not is_number(length):
         counted = "row numbers" if clock.kind == "order" else "numbers"
         raise TimeError(f"{name}={length!r} must be a number, since the graph's times are {counted}.")
@@ -191,7 +191,7 @@ def length_in_ticks(name: str, length: object, clock: Clock, times: Array) -> fl
     return found
 
 
-def ticks_a_second(times: Array) -> int:
+def ticks_per_second(times: Array) -> int:
     """How many ticks a second has, for datetimes; 1 for other times."""
     return UNITS[np.datetime_data(times.dtype)[0]] if times.dtype.kind == "M" else 1
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Sealed, object_array, plain, sealed
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, object_array, plain
 from crowdgraph.core._parameters import check_bool, is_number
 from crowdgraph.core._text import behaviour
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import (
-    ByVolunteer,
     Columns,
     Result,
+    VolunteerIndexed,
     check_ids,
-    check_known_ids,
+    check_ids_known,
     parameters,
     real_array,
     to_frame,
@@ -30,14 +30,14 @@ from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["COVER_THRESHOLD", "Communities", "Evidence", "Membership", "covered", "largest_first", "main_community"]
+__all__ = ["COVER_THRESHOLD", "Communities", "Evidence", "Membership", "cover_mask", "largest_first", "main_community"]
 
 # Modularities that differ by less than a few times this are taken for the same.
 LEAST_SPREAD = 0.005
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence(Sealed):
+class Evidence(ReadOnlyArrays):
     """Whether a network has communities: restarts then agree, and modularity is more than chance gives.
 
     Attributes
@@ -139,7 +139,7 @@ def largest_first(participation: Array) -> Array:
     return np.lexsort((first, -participation.sum(axis=0).round(9), -sizes))
 
 
-def covered(participation: Array, threshold: float = COVER_THRESHOLD) -> Array:
+def cover_mask(participation: Array, threshold: float = COVER_THRESHOLD) -> Array:
     """Who is a member of which communities, of shape (V, K): participation of at least `threshold`, or the largest."""
     check_threshold(threshold)
     member = participation >= threshold
@@ -158,7 +158,7 @@ def check_threshold(threshold: object) -> None:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Communities(ByVolunteer, Result):
+class Communities(VolunteerIndexed, Result):
     """Overlapping communities of volunteers.
 
     Attributes
@@ -236,7 +236,7 @@ class Communities(ByVolunteer, Result):
     @cached_property
     def assignment(self) -> Array:
         """The community in which each volunteer participates most, of shape (V,); -1 for nobody's."""
-        return sealed(main_community(self.participation))
+        return lock(main_community(self.participation))
 
     def on(self, subject: CrowdGraph | VolunteerNetwork) -> Membership:
         """Return to which communities all volunteers of a graph or a network belong.
@@ -261,7 +261,7 @@ class Communities(ByVolunteer, Result):
             )
             codes = self.table.codes(subject.ids)
             return Membership(self.assignment[codes], self.participation[codes])
-        self.check_fits(subject)
+        self.check_matches(subject)
         codes = subject.volunteers.codes(self.ids)
         assignment = np.full(len(subject.volunteers), -1)
         participation = np.zeros((len(subject.volunteers), len(self)))
@@ -309,7 +309,7 @@ class Communities(ByVolunteer, Result):
 
         most = np.log(len(self)) if len(self) > 1 else np.inf
         share = np.clip(entr(self.participation).sum(axis=1) / most, 0.0, 1.0)
-        return sealed(np.where(self.assignment >= 0, share, np.nan))
+        return lock(np.where(self.assignment >= 0, share, np.nan))
 
     def overlap(self) -> Array:
         """How many volunteers every two communities share, of shape (K, K): the sum of the products of participations.
@@ -351,7 +351,7 @@ class Communities(ByVolunteer, Result):
         >>> groups.cover()
         [['anna', 'bert'], ['bert', 'cleo']]
         """
-        return [list(self.ids[column].tolist()) for column in covered(self.participation, threshold).T]
+        return [list(self.ids[column].tolist()) for column in cover_mask(self.participation, threshold).T]
 
     def of(self, volunteer: Hashable) -> Array:
         """How much one volunteer participates in each community, of shape (K,)."""
@@ -476,9 +476,9 @@ class Communities(ByVolunteer, Result):
         shares = {f"participation[{k}]": self.participation[:, k] for k in range(len(self))}
         return {"volunteer": self.ids, "community": self.assignment, **shares}
 
-    def check_fits(self, graph: CrowdGraph) -> None:
+    def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless all volunteers of the communities are the graph's."""
-        check_known_ids(f"The communities {self.method!r}", self.ids, graph.volunteers.table)
+        check_ids_known(f"The communities {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{size:,}" for size in self.sizes[:8])

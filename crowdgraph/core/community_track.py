@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, object_array, read_only, sealed
+from crowdgraph.core._arrays import Array, lock, object_array, read_only
 from crowdgraph.core._parameters import is_number
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.result import (
-    ByVolunteer,
-    Coded,
+    CodedColumn,
     Columns,
     Result,
-    Timed,
-    check_same_ids,
+    TimeColumn,
+    VolunteerIndexed,
+    check_ids_match,
     parameters,
     real_array,
     to_frame,
@@ -199,7 +199,7 @@ def _events(snapshot: int, before: Array, after: Array, seen: Array) -> Iterator
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CommunityTrack(ByVolunteer, Result):
+class CommunityTrack(VolunteerIndexed, Result):
     """The same communities at several times: community `k` is column `k` of every snapshot.
 
     Attributes
@@ -232,7 +232,7 @@ class CommunityTrack(ByVolunteer, Result):
     >>> track.participation("bert")
     array([[1. , 0. ],
            [0.2, 0.8]])
-    >>> track.movers()[["volunteer", "time", "from", "to"]].values.tolist()
+    >>> track.moves_to_frame()[["volunteer", "time", "from", "to"]].values.tolist()
     [['bert', 2, 0, 1]]
     """
 
@@ -275,7 +275,7 @@ class CommunityTrack(ByVolunteer, Result):
             real_array("confidence", np.nan_to_num(shares), shape=(len(self), self.width))
             if (shares < 0).any() or (shares > 1).any():
                 raise ResultError("confidence must lie between 0 and 1, or be NaN where it is not known.")
-            self._set(confidence=sealed(shares))
+            self._set(confidence=lock(shares))
 
     @property
     def name(self) -> str:
@@ -317,7 +317,7 @@ class CommunityTrack(ByVolunteer, Result):
         found = np.zeros((len(self), len(self.ids), self.width))
         for place, snapshot in enumerate(self.snapshots):
             found[place, self.table.codes(snapshot.ids)] = snapshot.participation
-        return sealed(found)
+        return lock(found)
 
     @cached_property
     def assignment(self) -> Array:
@@ -325,7 +325,7 @@ class CommunityTrack(ByVolunteer, Result):
         found = np.full((len(self), len(self.ids)), -1)
         for place, snapshot in enumerate(self.snapshots):
             found[place, self.table.codes(snapshot.ids)] = snapshot.assignment
-        return sealed(found)
+        return lock(found)
 
     def participation(self, volunteer: Hashable) -> Array:
         """One volunteer's participation over time, of shape (T, K); zeros while the volunteer belongs to none."""
@@ -366,7 +366,7 @@ class CommunityTrack(ByVolunteer, Result):
         It is :math:`\sum_k \min(p_k, p'_k)`, on average over the volunteers who have communities at both; NaN for the
         first snapshot.
         """
-        return sealed(stability(self.participations, self.assignment))
+        return lock(stability(self.participations, self.assignment))
 
     @cached_property
     def events(self) -> tuple[CommunityEvent, ...]:
@@ -381,9 +381,9 @@ class CommunityTrack(ByVolunteer, Result):
         those of `CommunityEvent`), ``community`` and ``other`` (-1 for none), the sizes ``before`` and ``after``, how
         many ``volunteers`` took part, and ``confidence``: how sure it is that the community is the one that it was.
         """
-        return self.lifelines_to_frame()
+        return self.events_to_frame()
 
-    def lifelines_to_frame(self, *, kind: str = "pandas") -> Any:
+    def events_to_frame(self, *, kind: str = "pandas") -> Any:
         """The table of `lifelines`; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
         numbers = {
             name: np.array([getattr(event, name) for event in self.events], dtype=np.int64)
@@ -405,7 +405,7 @@ class CommunityTrack(ByVolunteer, Result):
             raise ParameterError(f"min_change={min_change!r} must be a share of participation from 0 to 1.")
         return tuple(move for move in moves(self.participations, self.assignment) if move.change >= min_change)
 
-    def movers(self, *, min_change: float = 0.5, kind: str = "pandas") -> Any:
+    def moves_to_frame(self, *, min_change: float = 0.5, kind: str = "pandas") -> Any:
         """The volunteers who changed communities, as a frame with a row for each time that one did.
 
         Both communities have members before and after; those of a community that split, ended or was merged are in
@@ -426,7 +426,7 @@ class CommunityTrack(ByVolunteer, Result):
             np.array([move[part] for move in moves], dtype=np.int64) for part in range(4)
         )
         columns = {
-            "volunteer": Coded(volunteer, self.ids),
+            "volunteer": CodedColumn(volunteer, self.ids),
             **self._when(snapshot),
             "from": source,
             "to": target,
@@ -440,18 +440,18 @@ class CommunityTrack(ByVolunteer, Result):
         rows = np.repeat(np.arange(len(snapshot)), self.width)
         return {
             **self._when(snapshot[rows]),
-            "volunteer": Coded(volunteer[rows], self.ids),
+            "volunteer": CodedColumn(volunteer[rows], self.ids),
             "community": np.tile(np.arange(self.width), len(snapshot)),
             "participation": self.participations[snapshot, volunteer].ravel(),
         }
 
-    def _when(self, snapshot: Array) -> dict[str, Array | Timed]:
+    def _when(self, snapshot: Array) -> dict[str, Array | TimeColumn]:
         """Return the columns that say when snapshots were taken."""
-        return {"time": Timed(self.times[snapshot], self.clock), "count": self.counts[snapshot]}
+        return {"time": TimeColumn(self.times[snapshot], self.clock), "count": self.counts[snapshot]}
 
-    def check_fits(self, graph: CrowdGraph) -> None:
+    def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless the track was made for the graph's volunteers."""
-        check_same_ids(f"The community track {self.method!r}", self.ids, graph.volunteers.table)
+        check_ids_match(f"The community track {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
         numbers = ", ".join(str(n) for n in self.n_communities)

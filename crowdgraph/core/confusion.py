@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core._arrays import Array, Sealed, id_array, read_only, sealed, value_tuple
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, value_tuple
 from crowdgraph.core.clock import Clock, Moment, is_finite
-from crowdgraph.core.confusion_changes import ConfusionChange, Leg, confusion_changes, confusion_legs
+from crowdgraph.core.confusion_changes import ConfusionChange, EntryChange, confusion_changes, entry_changes
 from crowdgraph.core.result import (
-    ByVolunteer,
-    Coded,
+    CodedColumn,
     Columns,
     Result,
     Tabular,
-    Timed,
-    check_same_ids,
-    check_same_values,
+    TimeColumn,
+    VolunteerIndexed,
+    check_ids_match,
+    check_values_match,
     positive_array,
     probability_array,
     to_frame,
@@ -42,7 +42,7 @@ Inference = Literal["static", "filtered", "smoothed"]
 Correct = Mapping[Hashable, Hashable | Collection[Hashable]]
 
 
-class DirichletRows(Sealed, Tabular):
+class DirichletRows(ReadOnlyArrays, Tabular):
     """Read-outs shared by everything that holds Dirichlet concentrations of shape (..., J, L)."""
 
     concentration: Array
@@ -52,7 +52,7 @@ class DirichletRows(Sealed, Tabular):
     @cached_property
     def mean(self) -> Array:
         """The expected confusion, of shape (..., J, L); rows sum to one."""
-        return sealed(self.concentration / self.concentration.sum(axis=-1, keepdims=True))
+        return lock(self.concentration / self.concentration.sum(axis=-1, keepdims=True))
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The lower and upper end of the central interval of every entry, each of shape (..., J, L).
@@ -66,7 +66,7 @@ class DirichletRows(Sealed, Tabular):
         # A row of one label is certain: its Beta has no second parameter.
         rest = np.maximum(rest, np.finfo(float).tiny)
         low, high = (betaincinv(self.concentration, rest, tail) for tail in tails)
-        return sealed(low), sealed(high)
+        return lock(low), lock(high)
 
     def accuracy(self, class_probs: ArrayLike | None = None, *, correct: Correct | None = None) -> Array:
         """The expected share of correct labels, of shape (...).
@@ -98,7 +98,7 @@ class DirichletRows(Sealed, Tabular):
         variance = np.maximum((right * (1 - right) / (total + 1)) @ weights**2, 1e-18)
         weight = np.maximum(mean * (1 - mean) / variance - 1, 1e-9)
         low, high = (np.asarray(betaincinv(weight * mean, weight * (1 - mean), tail)) for tail in tails)
-        return sealed(low), sealed(high)
+        return lock(low), lock(high)
 
     def _columns(self) -> Columns:
         """One row for each volunteer, step, class and label: the mean and the concentration."""
@@ -108,8 +108,8 @@ class DirichletRows(Sealed, Tabular):
         n_steps, cells = concentration[..., 0, 0].size, n_classes * n_labels
         return {
             **self._step_columns(cells),
-            "class": Coded(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(self.classes)),
-            "label": Coded(np.tile(np.arange(n_labels), n_steps * n_classes), id_array(self.labels)),
+            "class": CodedColumn(np.tile(np.repeat(np.arange(n_classes), n_labels), n_steps), id_array(self.classes)),
+            "label": CodedColumn(np.tile(np.arange(n_labels), n_steps * n_classes), id_array(self.labels)),
             "mean": mean.ravel(),
             "concentration": concentration.ravel(),
         }
@@ -188,7 +188,7 @@ class ConfusionMatrix(DirichletRows):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ConfusionSnapshot(DirichletRows, ByVolunteer):
+class ConfusionSnapshot(DirichletRows, VolunteerIndexed):
     """The confusion of all volunteers at one time: `concentration` of shape (K, J, L)."""
 
     ids: Array
@@ -209,7 +209,7 @@ class ConfusionSnapshot(DirichletRows, ByVolunteer):
         return ConfusionMatrix(concentration=self.concentration[code], classes=self.classes, labels=self.labels)
 
     def _step_columns(self, cells: int) -> Columns:
-        return {"volunteer": Coded(np.repeat(np.arange(len(self)), cells), self.ids)}
+        return {"volunteer": CodedColumn(np.repeat(np.arange(len(self)), cells), self.ids)}
 
     def __repr__(self) -> str:
         return f"ConfusionSnapshot({len(self):,} volunteers, {len(self.classes)} classes x {len(self.labels)} labels)"
@@ -258,7 +258,7 @@ class ConfusionHistory(DirichletRows):
         return self.initial if self.inference == "static" else self.concentration
 
     def _step_columns(self, cells: int) -> Columns:
-        return {} if self.inference == "static" else {"time": Timed(np.repeat(self.times, cells), self.clock)}
+        return {} if self.inference == "static" else {"time": TimeColumn(np.repeat(self.times, cells), self.clock)}
 
     def at(self, moment: Moment) -> ConfusionMatrix:
         """What we now believe about the volunteer at a moment: the state after the last response until then."""
@@ -317,7 +317,7 @@ class ConfusionHistory(DirichletRows):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ConfusionTrack(DirichletRows, ByVolunteer, Result):
+class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
     """The confusion of all volunteers after each of their responses, aligned to the responses.
 
     The steps of volunteer `k` are rows ``starts[k]:starts[k + 1]``. A static model has no steps: its posterior is
@@ -373,7 +373,7 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
         initial = np.asarray(self.initial, dtype=np.float64)
         if initial.ndim == 2:
             positive_array("initial", initial, shape=shape[1:])
-            self._set(initial=np.broadcast_to(sealed(initial.copy()), shape))
+            self._set(initial=np.broadcast_to(lock(initial.copy()), shape))
         else:
             self._set(initial=positive_array("initial", initial, shape=shape))
 
@@ -431,7 +431,7 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
 
     def at_responses(self, graph: CrowdGraph) -> Array:
         """The concentration that each response of the graph was given with, of shape (R, J, L)."""
-        self.check_fits(graph)
+        self.check_matches(graph)
         if self.inference == "static":
             return np.asarray(self.initial[graph.responses.volunteer])
         found = np.empty_like(self.concentration)
@@ -449,17 +449,22 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
         legs = [
             (code, leg)
             for code, volunteer in enumerate(self.ids.tolist())
-            for leg in confusion_legs(self.of(volunteer), level=level, min_size=min_size)
+            for leg in entry_changes(self.of(volunteer), level=level, min_size=min_size)
         ]
         legs.sort(key=lambda owned: -abs(owned[1].size))
         owner = np.array([code for code, _ in legs], dtype=np.int64)
-        codes = {name: np.array([getattr(leg, name) for _, leg in legs], dtype=np.int64) for name in Leg._fields[:5]}
+        codes = {
+            name: np.array([getattr(leg, name) for _, leg in legs], dtype=np.int64) for name in EntryChange._fields[:5]
+        }
         steps = {"start": "start", "stop": "stop", "time": "half"}
         return {
-            "volunteer": Coded(owner, self.ids),
-            "class": Coded(codes["row"], id_array(self.classes)),
-            "label": Coded(codes["column"], id_array(self.labels)),
-            **{name: Timed(self.times[self.starts[owner] + codes[step]], self.clock) for name, step in steps.items()},
+            "volunteer": CodedColumn(owner, self.ids),
+            "class": CodedColumn(codes["row"], id_array(self.classes)),
+            "label": CodedColumn(codes["column"], id_array(self.labels)),
+            **{
+                name: TimeColumn(self.times[self.starts[owner] + codes[step]], self.clock)
+                for name, step in steps.items()
+            },
             "size": np.array([leg.size for _, leg in legs]),
         }
 
@@ -468,14 +473,14 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
 
     def _step_columns(self, cells: int) -> Columns:
         if self.inference == "static":
-            return {"volunteer": Coded(np.repeat(np.arange(len(self)), cells), self.ids)}
+            return {"volunteer": CodedColumn(np.repeat(np.arange(len(self)), cells), self.ids)}
         owner = np.repeat(np.arange(len(self)), np.diff(self.starts))
         return {
-            "volunteer": Coded(np.repeat(owner, cells), self.ids),
-            "time": Timed(np.repeat(self.times, cells), self.clock),
+            "volunteer": CodedColumn(np.repeat(owner, cells), self.ids),
+            "time": TimeColumn(np.repeat(self.times, cells), self.clock),
         }
 
-    def check_fits(self, graph: CrowdGraph) -> None:
+    def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless the track was made for the graph's volunteers, classes, labels and responses."""
         self.check_nodes(graph)
         if self.inference == "static":
@@ -490,9 +495,9 @@ class ConfusionTrack(DirichletRows, ByVolunteer, Result):
 
     def check_nodes(self, graph: CrowdGraph) -> None:
         """Raise unless the track was made for the graph's volunteers, classes and labels."""
-        check_same_ids("The confusion track", self.ids, graph.volunteers.table)
-        check_same_values("The confusion track", "classes", self.classes, graph.classes)
-        check_same_values("The confusion track", "labels", self.labels, graph.labels)
+        check_ids_match("The confusion track", self.ids, graph.volunteers.table)
+        check_values_match("The confusion track", "classes", self.classes, graph.classes)
+        check_values_match("The confusion track", "labels", self.labels, graph.labels)
 
     def _snapshot(self, n_steps: Array) -> ConfusionSnapshot:
         """The state of each volunteer after some of their steps."""

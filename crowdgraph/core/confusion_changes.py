@@ -16,7 +16,7 @@ from crowdgraph.errors import ParameterError
 if TYPE_CHECKING:
     from crowdgraph.core.confusion import ConfusionHistory
 
-__all__ = ["ConfusionChange", "confusion_changes", "confusion_legs"]
+__all__ = ["ConfusionChange", "confusion_changes", "entry_changes"]
 
 # The share of a move that is left to its flat ends on either side.
 FLAT = 0.05
@@ -53,7 +53,7 @@ class ConfusionChange(NamedTuple):
     size: float
 
 
-class Leg(NamedTuple):
+class EntryChange(NamedTuple):
     """A move of one entry between two steps: when half of it was done, how far it went, also beyond its uncertainty."""
 
     row: int
@@ -67,7 +67,7 @@ class Leg(NamedTuple):
 
 def confusion_changes(history: ConfusionHistory, *, level: float, min_size: float) -> tuple[ConfusionChange, ...]:
     """The changes of a history, sorted by time; see `ConfusionHistory.changes`."""
-    legs, mean = confusion_legs(history, level=level, min_size=min_size), history.mean
+    legs, mean = entry_changes(history, level=level, min_size=min_size), history.mean
     times = history.clock.to_python(history.times[[step for leg in legs for step in (leg.start, leg.stop, leg.half)]])
     return tuple(
         ConfusionChange(
@@ -84,7 +84,7 @@ def confusion_changes(history: ConfusionHistory, *, level: float, min_size: floa
     )
 
 
-def confusion_legs(history: ConfusionHistory, *, level: float, min_size: float) -> list[Leg]:
+def entry_changes(history: ConfusionHistory, *, level: float, min_size: float) -> list[EntryChange]:
     """The moves of a history as codes and steps, sorted by time."""
     if not 0 < level < 1:
         raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
@@ -100,7 +100,7 @@ def confusion_legs(history: ConfusionHistory, *, level: float, min_size: float) 
     variance = mean * (1 - mean) / (total + 1)
     quantiles = [_quantile(level, row, len(history.classes)) for row in total[..., 0].T]
     doubt = variance * np.array(quantiles)[:, None] ** 2
-    legs: list[Leg] = []
+    legs: list[EntryChange] = []
     for row in range(len(history.classes)):
         found = [
             leg
@@ -125,7 +125,7 @@ def _quantile(level: float, total: Array, n_classes: int) -> float:
     return NormalDist().inv_cdf((1 - level) / (2 * n_pairs))
 
 
-def _legs(mean: Array, variance: Array, doubt: Array, row: int, column: int, min_size: float) -> list[Leg]:
+def _legs(mean: Array, variance: Array, doubt: Array, row: int, column: int, min_size: float) -> list[EntryChange]:
     """The moves of one entry, without their flat ends."""
     legs = []
     for start, stop in _turns(mean.tolist(), doubt.tolist(), least=max(min_size, ROUNDING)):
@@ -139,7 +139,7 @@ def _legs(mean: Array, variance: Array, doubt: Array, row: int, column: int, min
         if abs(size) >= min_size:
             strength = float(abs(move) / sqrt(max(variance[start] + variance[stop], np.finfo(float).tiny)))
             steps = (int(start + first), int(start + last), int(start + half))
-            legs.append(Leg(row, column, *steps, size, strength))
+            legs.append(EntryChange(row, column, *steps, size, strength))
     return legs
 
 
@@ -176,12 +176,12 @@ def _turns(mean: list[float], doubt: list[float], *, least: float) -> list[tuple
     return [*legs, (begin, high if heading > 0 else low)] if heading else legs
 
 
-def _apart(legs: list[Leg], n_steps: int) -> list[Leg]:
+def _apart(legs: list[EntryChange], n_steps: int) -> list[EntryChange]:
     """Of legs that overlap in time only the strongest: labels of one row move together.
 
     Two labels mirror each other and are equally strong but for rounding; the last of them is kept.
     """
-    kept: list[Leg] = []
+    kept: list[EntryChange] = []
     # Marks where a kept leg goes from a step to the next; legs that meet in a step do not overlap.
     taken = np.zeros(n_steps, dtype=bool)
     for leg in sorted(legs, key=lambda leg: (round(leg.strength, 6), leg.column), reverse=True):

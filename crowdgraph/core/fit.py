@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core._arrays import Array, Sealed, id_array, read_only, sealed, value_tuple
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, value_tuple
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.confusion import ConfusionTrack, Correct
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import (
-    Coded,
+    CodedColumn,
     Columns,
     Result,
     Tabular,
-    Timed,
-    check_same_ids,
-    check_same_values,
+    TimeColumn,
+    check_ids_match,
+    check_values_match,
     parameters,
     positive_array,
     probability_array,
@@ -35,11 +35,11 @@ from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["Influence", "ModelFit", "Origin", "PosteriorDraws", "leave_out", "without"]
+__all__ = ["FitSource", "Influence", "ModelFit", "PosteriorDraws", "drop_responses", "without"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Influence(Sealed, Tabular):
+class Influence(ReadOnlyArrays, Tabular):
     """The difference between a fit and the one that would be found without some responses.
 
     Attributes
@@ -71,14 +71,14 @@ class Influence(Sealed, Tabular):
     @cached_property
     def item_change(self) -> Array:
         """What the responses add to each item's class probabilities, of shape (N, J)."""
-        return sealed(self.fit.item_probs - self.without.item_probs)
+        return lock(self.fit.item_probs - self.without.item_probs)
 
     @cached_property
     def confusion_change(self) -> Array:
         """What the responses add to each volunteer's expected confusion, of shape (K, J, L)."""
         if self.fit.confusion is None or self.without.confusion is None:
             raise NotAnnotatedError(f"The model {self.fit.model!r} has no confusion matrices that could change.")
-        return sealed(self.fit.confusion.latest().mean - self.without.confusion.latest().mean)
+        return lock(self.fit.confusion.latest().mean - self.without.confusion.latest().mean)
 
     @property
     def flipped(self) -> list[Hashable]:
@@ -116,14 +116,14 @@ def without(graph: CrowdGraph, volunteer: Hashable | None, item: Hashable | None
         gone &= graph.responses.item == graph.items.table.code(item)
     if not gone.any():
         raise ParameterError(f"There is no response with volunteer={volunteer!r} and item={item!r} in the graph.")
-    forgotten = [] if volunteer is not None or item is None else [graph.items.table.code(item)]
-    return leave_out(graph, gone, forgotten=forgotten)
+    drop_gold = [] if volunteer is not None or item is None else [graph.items.table.code(item)]
+    return drop_responses(graph, gone, drop_gold=drop_gold)
 
 
-def leave_out(graph: CrowdGraph, gone: Array, *, forgotten: ArrayLike = ()) -> CrowdGraph:
+def drop_responses(graph: CrowdGraph, gone: Array, *, drop_gold: ArrayLike = ()) -> CrowdGraph:
     """The graph without the responses of a mask, of shape (R,), and without the gold of some items, as codes."""
     known = np.ones(len(graph.items), dtype=bool)
-    known[np.asarray(forgotten, dtype=np.int64)] = False
+    known[np.asarray(drop_gold, dtype=np.int64)] = False
     return graph._with(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(known))
 
 
@@ -136,16 +136,16 @@ def compared_columns(fit: ModelFit, change: Array, *, retired_at: Array | None =
     order = np.argsort(-np.abs(change).max(axis=1), kind="stable")
     names = id_array(fit.classes)
     fits = {"class": fit, **other}
-    columns: dict[str, Array | Coded | Timed] = {
+    columns: dict[str, Array | CodedColumn | TimeColumn] = {
         "item": fit.items[order],
-        **{name: Coded(one.item_probs[order].argmax(axis=1), names) for name, one in fits.items()},
+        **{name: CodedColumn(one.item_probs[order].argmax(axis=1), names) for name, one in fits.items()},
         **{f"change of p({name})": change[order, code] for code, name in enumerate(fit.classes)},
     }
     return columns if retired_at is None else {**columns, "retired_at": retired_at[order]}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PosteriorDraws(Sealed):
+class PosteriorDraws(ReadOnlyArrays):
     """Draws from the posterior, of C chains with D draws each.
 
     Attributes
@@ -219,12 +219,12 @@ MAX_PAIRS = 10_000_000
 class Refits(Protocol):
     """A model that can be fitted again from where an earlier fit ended."""
 
-    def refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
+    def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         """The fit of a graph in the mode in which `start` lies."""
         ...
 
 
-class Origin(NamedTuple):
+class FitSource(NamedTuple):
     """What a fit was made from."""
 
     model: Refits
@@ -289,7 +289,7 @@ class ModelFit(Result):
     prior: CrowdPrior | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     draws: PosteriorDraws | None = field(default=None, repr=False)
-    origin: Origin | None = field(default=None, repr=False, metadata={"saved": False})
+    source: FitSource | None = field(default=None, repr=False, metadata={"saved": False})
 
     def __post_init__(self) -> None:
         items = unique_ids(self.items, kind="item")
@@ -336,7 +336,9 @@ class ModelFit(Result):
             The moment at which the volunteer would answer; after their last response if left out.
         """
         probs = self.item_probs[self._items_table.code(item)]
-        return dict(zip(self._tracked().labels, (probs @ self._confusion(volunteer, at)).tolist(), strict=True))
+        return dict(
+            zip(self._require_confusion().labels, (probs @ self._confusion(volunteer, at)).tolist(), strict=True)
+        )
 
     def predict_responses(
         self,
@@ -357,15 +359,15 @@ class ModelFit(Result):
         kind
             ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
-        graph = self._origin().graph if graph is None else graph
-        self.check_fits(graph)
+        graph = self._require_source().graph if graph is None else graph
+        self.check_matches(graph)
         return to_frame(self._predictions(graph, volunteers, items), kind=kind)
 
     def _predictions(
         self, graph: CrowdGraph, volunteers: Iterable[Hashable] | None, items: Iterable[Hashable] | None
     ) -> Columns:
         """Return a row for each unanswered pair: the most probable label, and the probability of each."""
-        track, answers, n_items = self._tracked(), graph.answers, len(graph.items)
+        track, answers, n_items = self._require_confusion(), graph.answers, len(graph.items)
         who = np.arange(len(graph.volunteers)) if volunteers is None else graph.volunteers.codes(volunteers)
         what = np.arange(n_items) if items is None else graph.items.codes(items)
         if len(who) * len(what) > MAX_PAIRS:
@@ -383,9 +385,9 @@ class ModelFit(Result):
         for code in range(len(self.classes)):
             probs += self.item_probs[item, code, None] * mean[volunteer, code]
         return {
-            "volunteer": Coded(volunteer, graph.volunteers.ids),
-            "item": Coded(item, graph.items.ids),
-            "label": Coded(probs.argmax(axis=1), id_array(track.labels)),
+            "volunteer": CodedColumn(volunteer, graph.volunteers.ids),
+            "item": CodedColumn(item, graph.items.ids),
+            "label": CodedColumn(probs.argmax(axis=1), id_array(track.labels)),
             **{f"p({name})": probs[:, k] for k, name in enumerate(track.labels)},
         }
 
@@ -428,19 +430,19 @@ class ModelFit(Result):
         The model is fitted again without them, from where this fit ended and with the same seed. Without an item means
         without its gold, too.
         """
-        origin = self._origin()
-        rest = without(origin.graph, volunteer, item)
+        source = self._require_source()
+        rest = without(source.graph, volunteer, item)
         return Influence(
             volunteer=volunteer,
             item=item,
-            n_responses=len(origin.graph.responses) - len(rest.responses),
+            n_responses=len(source.graph.responses) - len(rest.responses),
             fit=self,
-            without=origin.model.refit(rest, start=self, seed=origin.seed),
+            without=source.model._refit(rest, start=self, seed=source.seed),
         )
 
     def _columns(self) -> Columns:
         """One row for each item: its most probable class and the probability of every class."""
-        best = Coded(self.item_probs.argmax(axis=1), id_array(self.classes))
+        best = CodedColumn(self.item_probs.argmax(axis=1), id_array(self.classes))
         probs = {f"p({name})": self.item_probs[:, code] for code, name in enumerate(self.classes)}
         return {"item": self.items, "class": best, **probs}
 
@@ -457,7 +459,7 @@ class ModelFit(Result):
         kind
             ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
-        track = self._tracked()
+        track = self._require_confusion()
         snapshot, correct = track.latest(), self._correct() if correct is None else correct
         accuracy = snapshot.accuracy(self.class_probs, correct=correct)
         low, high = snapshot.accuracy_interval(level, class_probs=self.class_probs, correct=correct)
@@ -491,16 +493,16 @@ class ModelFit(Result):
 
         return fit_to_arviz(self)
 
-    def check_fits(self, graph: CrowdGraph) -> None:
+    def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless the fit was made for the graph's items, volunteers, classes, labels and responses."""
         self.check_nodes(graph)
         if self.confusion is not None:
-            self.confusion.check_fits(graph)
+            self.confusion.check_matches(graph)
 
     def check_nodes(self, graph: CrowdGraph) -> None:
         """Raise unless the fit was made for the graph's nodes, classes and labels; its responses may be others."""
-        check_same_ids(f"The fit {self.model!r}", self.items, graph.items.table)
-        check_same_values(f"The fit {self.model!r}", "classes", self.classes, graph.classes)
+        check_ids_match(f"The fit {self.model!r}", self.items, graph.items.table)
+        check_values_match(f"The fit {self.model!r}", "classes", self.classes, graph.classes)
         if self.confusion is not None:
             self.confusion.check_nodes(graph)
 
@@ -511,19 +513,19 @@ class ModelFit(Result):
             return None
         return {name: [label for label, target in votes.items() if target == name] for name in self.classes}
 
-    def _origin(self) -> Origin:
-        if self.origin is None:
+    def _require_source(self) -> FitSource:
+        if self.source is None:
             raise NotAnnotatedError(
                 "This fit does not know the graph it was made from (it was loaded or made by hand). Fit the model "
                 "again or, to predict responses, give the graph."
             )
-        return self.origin
+        return self.source
 
     @cached_property
     def _items_table(self) -> NodeTable:
         return NodeTable("item", self.items)
 
-    def _tracked(self) -> ConfusionTrack:
+    def _require_confusion(self) -> ConfusionTrack:
         if self.confusion is None:
             raise NotAnnotatedError(
                 f"The model {self.model!r} has no confusion matrices; use IBCC to predict responses."
@@ -531,7 +533,7 @@ class ModelFit(Result):
         return self.confusion
 
     def _confusion(self, volunteer: Hashable, at: Moment | None) -> Array:
-        track = self._tracked()
+        track = self._require_confusion()
         if volunteer not in track.table and self.prior is not None:
             concentration = self.prior.of(volunteer)
             return np.asarray(concentration / concentration.sum(axis=1, keepdims=True))

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Sealed, columns_equal, read_only, same_values, sealed
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, columns_equal, lock, read_only, same_values
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import GoldError, UnknownIdError, quote
 
@@ -16,7 +16,7 @@ __all__ = ["Gold"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gold(Sealed, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
+class Gold(ReadOnlyArrays, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
     """Known classes by item: a mapping from item id to its class, or to a probability for each class.
 
     Attributes
@@ -55,18 +55,18 @@ class Gold(Sealed, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
     @classmethod
     def unknown(cls, items: NodeTable, classes: tuple[Hashable, ...]) -> Gold:
         """No gold at all."""
-        return cls(items, classes, np.broadcast_to(sealed(np.array(np.nan)), (len(items), len(classes))))
+        return cls(items, classes, np.broadcast_to(lock(np.array(np.nan)), (len(items), len(classes))))
 
     @cached_property
     def known(self) -> Array:
         """For each item, whether anything is known, of shape (N,)."""
-        return sealed(np.asarray(~np.isnan(self.probs).all(axis=1)))
+        return lock(np.asarray(~np.isnan(self.probs).all(axis=1)))
 
     @cached_property
     def codes(self) -> Array:
         """The code of each item's class where it is known for certain, -1 elsewhere, of shape (N,)."""
         certain = self.known & (np.nan_to_num(self.probs).max(axis=1) == 1.0)
-        return sealed(np.where(certain, np.nan_to_num(self.probs).argmax(axis=1), -1))
+        return lock(np.where(certain, np.nan_to_num(self.probs).argmax(axis=1), -1))
 
     @property
     def is_soft(self) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
 from crowdgraph.core._parameters import check_instance, check_integer
-from crowdgraph.core._text import class_sentence, html_story, text_story
+from crowdgraph.core._text import class_sentence, graph_html, graph_text
 from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.communities import Communities
@@ -163,10 +163,10 @@ class CrowdGraph:
         raise AttributeError(f"A CrowdGraph is immutable, so {name!r} cannot be deleted.")
 
     def __repr__(self) -> str:
-        return text_story(self)
+        return graph_text(self)
 
     def _repr_html_(self) -> str:
-        return html_story(self)
+        return graph_html(self)
 
     # Parts
 
@@ -409,7 +409,7 @@ class CrowdGraph:
             raise ParameterError(
                 f"A graph is annotated with a result such as a ModelFit or Communities; got a {type(result).__name__}."
             )
-        result.check_fits(self)
+        result.check_matches(self)
         key = result.name if name is None else name
         if not isinstance(key, str):
             raise ParameterError(f"The name of an annotation is text; got {key!r}.")
@@ -486,7 +486,7 @@ class CrowdGraph:
                 hint=f"Find some: graph = graph.annotate(BayesianNMF().detect(networks.{network}(graph))).",
             ) from error
         check_instance("communities", resolved, Communities, expected="Communities or the name of some")
-        resolved.check_fits(self)
+        resolved.check_matches(self)
         return resolved
 
     def _annotation(self, name: str | None, kind: type[ResultType], *, lacking: str) -> ResultType:

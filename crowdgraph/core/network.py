@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, read_only, sealed
+from crowdgraph.core._arrays import Array, lock, read_only
 from crowdgraph.core._parameters import check_seed
 from crowdgraph.core.result import (
-    ByVolunteer,
-    Coded,
+    CodedColumn,
     Columns,
     Result,
-    check_known_ids,
+    VolunteerIndexed,
+    check_ids_known,
     parameters,
     real_array,
     unique_ids,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.confusion import ConfusionSnapshot
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["Origin", "VolunteerNetwork", "rewired", "rewired_pairs"]
+__all__ = ["NetworkModel", "VolunteerNetwork", "rewire_bipartite", "rewire_pairs"]
 
 # How often each link is to be swapped on average, and how many swaps there are to be where links are few.
 SWAPS = 3
@@ -41,7 +41,7 @@ FEW_SWAPS = 50
 ROUNDS = 100
 
 
-def rewired(left: Array, right: Array, n_right: int, rng: np.random.Generator) -> Array:
+def rewire_bipartite(left: Array, right: Array, n_right: int, rng: np.random.Generator) -> Array:
     """New right ends of links from left to right nodes, each link being once in the result as before.
 
     All nodes keep their number of links, and so does each link its left end. Two links at a time exchange their right
@@ -59,8 +59,8 @@ def rewired(left: Array, right: Array, n_right: int, rng: np.random.Generator) -
     return _swapped(left, right, rng, key=lambda one, other: one * n_right + other)[1]
 
 
-def rewired_pairs(left: Array, right: Array, n_nodes: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """As `rewired` for links between nodes of one kind: both ends of each link, which are two nodes."""
+def rewire_pairs(left: Array, right: Array, n_nodes: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """As `rewire_bipartite` for links between nodes of one kind: both ends of each link, which are two nodes."""
     turned = rng.random(len(left)) < 0.5
     left, right = np.where(turned, right, left), np.where(turned, left, right)
 
@@ -116,7 +116,7 @@ WITHOUT = " without communities"
 MOST_REWIRED = 0.5
 
 
-class Origin(ABC):
+class NetworkModel(ABC):
     """What a network was made from, and how.
 
     Both draws tell of the volunteers named, which are all of the network's or some of them, and know no others.
@@ -130,16 +130,16 @@ class Origin(ABC):
         """The weights between the volunteers."""
 
     @abstractmethod
-    def null(self, volunteers: Array, rng: np.random.Generator) -> Origin:
+    def null(self, volunteers: Array, rng: np.random.Generator) -> NetworkModel:
         """What the same number of answers would tell of a crowd like these volunteers, but without communities."""
 
     @abstractmethod
-    def redrawn(self, volunteers: Array, rng: np.random.Generator) -> Origin:
+    def resampled(self, volunteers: Array, rng: np.random.Generator) -> NetworkModel:
         """What could as well be, given what is known of the volunteers."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class VolunteerNetwork(ByVolunteer, Result):
+class VolunteerNetwork(VolunteerIndexed, Result):
     """A weighted undirected network of volunteers without self-loops.
 
     Attributes
@@ -171,7 +171,7 @@ class VolunteerNetwork(ByVolunteer, Result):
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
     support: Array | None = None
-    origin: Origin | None = field(default=None, metadata={"saved": False})
+    model: NetworkModel | None = field(default=None, metadata={"saved": False})
 
     def __post_init__(self) -> None:
         ids = unique_ids(self.ids, kind="volunteer")
@@ -190,12 +190,12 @@ class VolunteerNetwork(ByVolunteer, Result):
     @cached_property
     def degree(self) -> Array:
         """How many neighbours each volunteer has, of shape (V,)."""
-        return sealed(np.asarray((self.weights > 0).sum(axis=1)).ravel())
+        return lock(np.asarray((self.weights > 0).sum(axis=1)).ravel())
 
     @cached_property
     def strength(self) -> Array:
         """The sum of each volunteer's weights, of shape (V,)."""
-        return sealed(np.asarray(self.weights.sum(axis=1)).ravel())
+        return lock(np.asarray(self.weights.sum(axis=1)).ravel())
 
     @property
     def n_edges(self) -> int:
@@ -223,7 +223,7 @@ class VolunteerNetwork(ByVolunteer, Result):
         sizes = np.bincount(found, minlength=1)
         rank = np.empty_like(sizes)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-        return sealed(rank[found])
+        return lock(rank[found])
 
     def subnetwork(self, volunteers: Iterable[Hashable]) -> VolunteerNetwork:
         """The network of some of the volunteers, in the order named, with the weights between them."""
@@ -234,7 +234,7 @@ class VolunteerNetwork(ByVolunteer, Result):
     @property
     def has_null(self) -> bool:
         """Whether `null` knows a network without communities: where nothing tells how this one was made, it rewires."""
-        return self.origin is not None or self.density <= MOST_REWIRED
+        return self.model is not None or self.density <= MOST_REWIRED
 
     def null(self, *, seed: int | None = None) -> VolunteerNetwork:
         """A network of the same volunteers, made the same way from a crowd without communities.
@@ -259,12 +259,12 @@ class VolunteerNetwork(ByVolunteer, Result):
         check_seed(seed)
         rng = np.random.default_rng(seed)
         method = self.method.removesuffix(WITHOUT) + WITHOUT
-        if self.origin is None:
+        if self.model is None:
             return replace(self, weights=_rewired_weights(self, rng), method=method)
-        origin = self.origin.null(self.ids, rng)
-        return replace(self, weights=origin.weights(), method=method, origin=origin)
+        model = self.model.null(self.ids, rng)
+        return replace(self, weights=model.weights(), method=method, model=model)
 
-    def redrawn(self, *, seed: int | None = None) -> VolunteerNetwork:
+    def resampled(self, *, seed: int | None = None) -> VolunteerNetwork:
         """The network as it could as well be, given what is known of its volunteers.
 
         Confusion matrices are drawn from their posterior; for common items, the items are drawn anew with replacement.
@@ -276,13 +276,13 @@ class VolunteerNetwork(ByVolunteer, Result):
             The same seed draws the same network.
         """
         check_seed(seed)
-        if self.origin is None:
+        if self.model is None:
             raise ParameterError(
                 f"The network {self.method!r} does not know what it was made from, so it cannot be drawn anew. Make it "
                 "with networks.pi_similarity or networks.task_cooccurrence; files do not keep it."
             )
-        origin = self.origin.redrawn(self.ids, np.random.default_rng(seed))
-        return replace(self, weights=origin.weights(), origin=origin)
+        model = self.model.resampled(self.ids, np.random.default_rng(seed))
+        return replace(self, weights=model.weights(), model=model)
 
     def to_networkx(self, *, communities: Communities | None = None) -> Any:
         """A `networkx.Graph` with volunteer ids as nodes and `weight` on the edges.
@@ -322,7 +322,7 @@ class VolunteerNetwork(ByVolunteer, Result):
     def _columns(self) -> Columns:
         """One row for each linked pair: volunteer, neighbour, weight."""
         left, right, weights = self.edges()
-        return {"volunteer": Coded(left, self.ids), "neighbour": Coded(right, self.ids), "weight": weights}
+        return {"volunteer": CodedColumn(left, self.ids), "neighbour": CodedColumn(right, self.ids), "weight": weights}
 
     def edges(self) -> tuple[Array, Array, Array]:
         """Each linked pair once: codes of both ends (the smaller first) and the weight."""
@@ -332,9 +332,9 @@ class VolunteerNetwork(ByVolunteer, Result):
         upper.eliminate_zeros()
         return upper.coords[0], upper.coords[1], upper.data
 
-    def check_fits(self, graph: CrowdGraph) -> None:
+    def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless all volunteers of the network are the graph's."""
-        check_known_ids(f"The network {self.method!r}", self.ids, graph.volunteers.table)
+        check_ids_known(f"The network {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
         return (
@@ -357,7 +357,7 @@ def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any
     # How heavy a link is depends on its ends; what is shuffled is how much heavier it is than that.
     usual = network.strength / np.maximum(network.degree, 1)
     relative = rng.permutation(values / (usual[left] * usual[right]))
-    left, right = rewired_pairs(left, right, len(network), rng)
+    left, right = rewire_pairs(left, right, len(network), rng)
     drawn = relative * usual[left] * usual[right]
     drawn *= values.sum() / max(float(drawn.sum()), np.finfo(float).tiny)
     upper = csr_array((drawn, (left, right)), shape=network.weights.shape)
@@ -397,5 +397,5 @@ def _checked(weights: Any, n_volunteers: int) -> Any:
     if issparse(matrix):
         matrix.sum_duplicates()
         for part in (matrix.data, matrix.indices, matrix.indptr):
-            sealed(part)
+            lock(part)
     return matrix

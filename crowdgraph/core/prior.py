@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Sealed, value_tuple
-from crowdgraph.core.result import ByVolunteer, positive_array, unique_ids
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, value_tuple
+from crowdgraph.core.result import VolunteerIndexed, positive_array, unique_ids
 
 __all__ = ["CrowdPrior"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CrowdPrior(Sealed, ByVolunteer):
+class CrowdPrior(ReadOnlyArrays, VolunteerIndexed):
     """Dirichlet concentrations of volunteers' confusion and of the classes.
 
     `ModelFit.as_prior` makes one from a fit; models take it as their `confusion_prior`.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core._arrays import Array, FrozenMapping, Sealed, id_array, read_only, same_values
+from crowdgraph.core._arrays import Array, FrozenMapping, ReadOnlyArrays, id_array, read_only, same_values
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError, quote
@@ -19,16 +19,16 @@ from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultEr
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["ByVolunteer", "Coded", "Columns", "Result", "Tabular", "Timed", "to_frame"]
+__all__ = ["CodedColumn", "Columns", "Result", "Tabular", "TimeColumn", "VolunteerIndexed", "to_frame"]
 
 
-class Coded(NamedTuple):
+class CodedColumn(NamedTuple):
     """A column as codes into its distinct values; -1 is null."""
 
     codes: Array
     values: Array
 
-    def decoded(self) -> Array:
+    def decode(self) -> Array:
         """Return the values themselves, None for null."""
         if (self.codes >= 0).all():
             return self.values[self.codes]
@@ -36,7 +36,7 @@ class Coded(NamedTuple):
         return np.append(values, [None])[self.codes]
 
 
-class Timed(NamedTuple):
+class TimeColumn(NamedTuple):
     """A column of times and what they are."""
 
     times: Array
@@ -44,7 +44,7 @@ class Timed(NamedTuple):
 
 
 # The columns of a table by name, all of one length.
-Columns: TypeAlias = Mapping[str, Array | Coded | Timed]
+Columns: TypeAlias = Mapping[str, Array | CodedColumn | TimeColumn]
 
 
 class Tabular(ABC):
@@ -72,7 +72,7 @@ def to_frame(columns: Columns, *, kind: str) -> Any:
     return native_frame(columns, kind=kind)
 
 
-class Result(Sealed, Tabular):
+class Result(ReadOnlyArrays, Tabular):
     """A result of a model, network or detector, ready to annotate a graph.
 
     Results are frozen dataclasses that check their arrays on construction.
@@ -84,7 +84,7 @@ class Result(Sealed, Tabular):
         """The name under which a graph carries this result unless another is given."""
 
     @abstractmethod
-    def check_fits(self, graph: CrowdGraph) -> None:
+    def check_matches(self, graph: CrowdGraph) -> None:
         """Raise `AlignmentError` unless this result was made for the graph's ids."""
 
     def _set(self, **fields: Any) -> None:
@@ -93,7 +93,7 @@ class Result(Sealed, Tabular):
             object.__setattr__(self, name, value)
 
 
-class ByVolunteer:
+class VolunteerIndexed:
     """What is told of volunteers in the order of `ids`."""
 
     ids: Array
@@ -152,7 +152,7 @@ def parameters(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return FrozenMapping(deepcopy(dict(values)))
 
 
-def check_same_ids(result: str, ids: Array, table: NodeTable) -> None:
+def check_ids_match(result: str, ids: Array, table: NodeTable) -> None:
     """Raise unless a result's ids are the graph's, in the graph's order."""
     if same_values(ids, table.ids):
         return
@@ -197,7 +197,7 @@ def missing_ids(ids: Iterable[Hashable], table: NodeTable) -> list[Hashable]:
     return [node_id for node_id in (ids.tolist() if isinstance(ids, np.ndarray) else ids) if node_id not in table]
 
 
-def check_known_ids(result: str, ids: Array, table: NodeTable) -> None:
+def check_ids_known(result: str, ids: Array, table: NodeTable) -> None:
     """Raise unless a result's ids are among the graph's."""
     check_ids(
         ids,
@@ -207,7 +207,7 @@ def check_known_ids(result: str, ids: Array, table: NodeTable) -> None:
     )
 
 
-def check_same_values(result: str, what: str, got: Sequence[Hashable], expected: Sequence[Hashable]) -> None:
+def check_values_match(result: str, what: str, got: Sequence[Hashable], expected: Sequence[Hashable]) -> None:
     """Raise unless a result's classes or labels are the graph's, in the graph's order."""
     if not same_values(got, expected):
         raise AlignmentError(

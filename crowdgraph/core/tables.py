@@ -12,13 +12,13 @@ import numpy as np
 from crowdgraph.core._arrays import (
     Array,
     FrozenMapping,
-    Sealed,
+    ReadOnlyArrays,
     attribute_columns,
     attributes_equal,
     columns_equal,
     id_array,
+    lock,
     read_only,
-    sealed,
 )
 from crowdgraph.core.clock import Clock
 from crowdgraph.errors import ColumnError, IdError, UnknownIdError, quote, suggestion
@@ -44,7 +44,7 @@ RESPONSE_NAMES = ("volunteer", "item", "label", "time", "position")
 
 
 @dataclass(frozen=True, eq=False)
-class NodeTable(Sealed):
+class NodeTable(ReadOnlyArrays):
     """The volunteers or the items: their ids and attributes, in the order of their codes.
 
     Parameters
@@ -118,7 +118,7 @@ class NodeTable(Sealed):
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseTable(Sealed):
+class ResponseTable(ReadOnlyArrays):
     """Who said what about which item and when: one row for each response, sorted by time.
 
     Parameters
@@ -191,7 +191,7 @@ class ResponseTable(Sealed):
         order = np.argsort(pairs, kind="stable")
         repeated = np.zeros(len(self), dtype=bool)
         repeated[answered[order[1:]]] = pairs[order[1:]] == pairs[order[:-1]]
-        return sealed(repeated)
+        return lock(repeated)
 
     def _pairs(self, rows: Array) -> Array:
         """Volunteer and item of each of the rows as one number."""
@@ -201,8 +201,8 @@ class ResponseTable(Sealed):
         """Rows of a table that is valid already, so nothing is checked again."""
         part = object.__new__(ResponseTable)
         for name in ("volunteer", "item", "label", "time"):
-            object.__setattr__(part, name, sealed(getattr(self, name)[rows]))
+            object.__setattr__(part, name, lock(getattr(self, name)[rows]))
         object.__setattr__(part, "clock", self.clock)
-        columns = {name: sealed(column[rows]) for name, column in self.attributes.items()}
+        columns = {name: lock(column[rows]) for name, column in self.attributes.items()}
         object.__setattr__(part, "attributes", FrozenMapping(columns))
         return part

@@ -42,7 +42,7 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Ar
     return np.where(k > n, 0.0, tail)
 
 
-class Agreement(NamedTuple):
+class RaterAgreement(NamedTuple):
     """How often two volunteers agree on an item, and would by chance.
 
     Attributes
@@ -76,19 +76,19 @@ class Agreement(NamedTuple):
         return self.kappa - 2 * self.error / (1 - self.chance) if self.chance < 1 else np.nan
 
 
-def agreement(answers: FirstAnswers, *, n_items: int, n_labels: int) -> Agreement:
+def rater_agreement(answers: FirstAnswers, *, n_items: int, n_labels: int) -> RaterAgreement:
     """How far two volunteers who answer the same item agree; all pairs of answers count the same."""
     cells = answers.item.astype(np.int64) * n_labels + answers.label
     counts = np.bincount(cells, minlength=n_items * n_labels).reshape(n_items, n_labels).astype(np.float64)
     counts = counts[counts.sum(axis=1) >= 2]
     if not len(counts):
-        return Agreement(np.nan, 1.0, np.nan, 0)
+        return RaterAgreement(np.nan, 1.0, np.nan, 0)
     n = counts.sum(axis=1)
     alike, pairs = (counts * (counts - 1)).sum(axis=1), n * (n - 1)
     share = float(alike.sum() / pairs.sum())
     chance = float(((counts.sum(axis=0) / n.sum()) ** 2).sum())
     error = float(np.sqrt(((alike - share * pairs) ** 2).sum()) / pairs.sum())
-    return Agreement(share, chance, error, len(counts))
+    return RaterAgreement(share, chance, error, len(counts))
 
 
 # How often votes are counted; the first time all count the same.
@@ -99,14 +99,14 @@ RIGHT, WRONG = 3.0, 1.0
 LEAST = 1e-6
 
 
-class Consensus(NamedTuple):
+class CrowdLabels(NamedTuple):
     """The label that speaks for each item, -1 where nobody answered, and the share of the answers that give it."""
 
     label: Array
     share: Array
 
 
-def consensus(answers: FirstAnswers, *, n_volunteers: int, n_items: int, n_labels: int) -> Consensus:
+def crowd_labels(answers: FirstAnswers, *, n_volunteers: int, n_items: int, n_labels: int) -> CrowdLabels:
     r"""The label with most votes for each item, each vote weighted by how often its volunteer agrees with the others.
 
     A vote counts :math:`\log ((L - 1) a / (1 - a))`, where `a` is how often the volunteer agreed with the consensus:
@@ -125,4 +125,4 @@ def consensus(answers: FirstAnswers, *, n_volunteers: int, n_items: int, n_label
         weight = np.maximum(np.log(max(n_labels - 1, 1) * agreed / (1 - agreed)), LEAST)
     n_votes = np.bincount(answers.item, minlength=n_items)
     n_alike = np.bincount(answers.item[answers.label == label[answers.item]], minlength=n_items)
-    return Consensus(np.where(n_votes > 0, label, -1), n_alike / np.maximum(n_votes, 1))
+    return CrowdLabels(np.where(n_votes > 0, label, -1), n_alike / np.maximum(n_votes, 1))

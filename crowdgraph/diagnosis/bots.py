@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._text import counted, named, percent
+from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.diagnosis._statistics import FirstAnswers, agreement, consensus, first_answers, upper_tail
+from crowdgraph.diagnosis._statistics import FirstAnswers, crowd_labels, first_answers, rater_agreement, upper_tail
 from crowdgraph.diagnosis.findings import Finding
 from crowdgraph.diagnosis.responses import seconds
 
@@ -70,7 +70,7 @@ def _fast_finding(graph: CrowdGraph, fast: Array, fastest: Array, *, sent_togeth
     share = float(n_given[fast].sum() / n_given.sum())
     common = len(fast) > max(1, TOO_MANY * np.count_nonzero(np.isfinite(fastest)))
     what = (
-        f"{counted(len(fast), 'volunteer')} ({named(graph.volunteers.ids[fast])}), with {percent(share)} of the "
+        f"{quantity(len(fast), 'volunteer')} ({join_names(graph.volunteers.ids[fast])}), with {percent(share)} of the "
         f"responses, gave {RUN} answers in a row in less than {RUN * PACE:g} seconds, the fastest in "
         f"{fastest[fast[0]]:,.3g}."
     )
@@ -129,7 +129,7 @@ def _against_the_others(graph: CrowdGraph, answers: FirstAnswers, favourite: Arr
     label where others say something else, (L,).
     """
     n_volunteers, n_labels = len(graph.volunteers), len(graph.labels)
-    said = consensus(answers, n_volunteers=n_volunteers, n_items=len(graph.items), n_labels=n_labels).label[
+    said = crowd_labels(answers, n_volunteers=n_volunteers, n_items=len(graph.items), n_labels=n_labels).label[
         answers.item
     ]
     otherwise = said != favourite[answers.volunteer]
@@ -153,7 +153,8 @@ def _constant_finding(
         name="constant answers",
         severity="warning" if share >= CONSTANT_WARNING_SHARE else "note",
         what=(
-            f"{counted(len(chosen), 'volunteer')} ({named(ids)}), with {percent(share)} of the answers, gave the same "
+            f"{quantity(len(chosen), 'volunteer')} ({join_names(ids)}), with {percent(share)} of the answers, "
+            f"gave the same "
             f"label nearly always; {ids[0]} said {labels[favourite[first]]} to {n_given[first]:,} items, "
             f"of {n_otherwise[first]:,} of which others say something else."
         ),
@@ -229,7 +230,7 @@ def _telling(graph: CrowdGraph, answers: FirstAnswers) -> FirstAnswers:
 
     Where groups of volunteers contradict each other, the crowd says nothing, and two good ones look like copies.
     """
-    found = agreement(answers, n_items=len(graph.items), n_labels=len(graph.labels))
+    found = rater_agreement(answers, n_items=len(graph.items), n_labels=len(graph.labels))
     if found.kappa >= KAPPA:
         return answers
     known = graph.gold.codes[answers.item] >= 0
@@ -352,7 +353,7 @@ def _habits(answers: FirstAnswers, kind: Array, crowd: Array, n_volunteers: int)
 
 def _kinds(graph: CrowdGraph, answers: FirstAnswers, n_volunteers: int) -> Array:
     """Of each item, its class or else what the crowd says of it, and how far the crowd agrees, as one number."""
-    agreed = consensus(answers, n_volunteers=n_volunteers, n_items=len(graph.items), n_labels=len(graph.labels))
+    agreed = crowd_labels(answers, n_volunteers=n_volunteers, n_items=len(graph.items), n_labels=len(graph.labels))
     known = graph.gold.codes >= 0
     what = np.where(known, len(graph.labels) + graph.gold.codes, np.maximum(agreed.label, 0))
     return np.asarray(what * (len(EDGES) + 1) + np.digitize(agreed.share, EDGES))
@@ -374,8 +375,8 @@ def _copied_finding(graph: CrowdGraph, pairs: Pairs, chance: Array) -> Finding:
         name="copied answers",
         severity="warning" if share >= COPIED_WARNING_SHARE else "note",
         what=(
-            f"{counted(len(best), 'volunteer')}, with {percent(share)} of the responses, form "
-            f"{counted(len(departures), 'pair')} who answer alike beyond chance; {ids[pairs.left[top]]} and "
+            f"{quantity(len(best), 'volunteer')}, with {percent(share)} of the responses, form "
+            f"{quantity(len(departures), 'pair')} who answer alike beyond chance; {ids[pairs.left[top]]} and "
             f"{ids[pairs.right[top]]} agree on {pairs.n_alike[top]:,} of {pairs.n_common[top]:,} items, "
             f"{departures[top]:,} times against the crowd, where their habits explain {percent(float(chance[top]))}."
         ),
@@ -400,7 +401,7 @@ def _not_examined(graph: CrowdGraph, left_out: Array) -> list[Finding]:
         topic="bots",
         name="copies not examined",
         severity="info",
-        what=f"The answers of {counted(len(left_out), 'volunteer')} were not compared with those of others.",
+        what=f"The answers of {quantity(len(left_out), 'volunteer')} were not compared with those of others.",
         why=(
             "Either there are too many volunteers, and the less active ones were left out, or the crowd agrees so "
             "little that only items with gold tell copies from skill."

@@ -13,7 +13,16 @@ from typing import Any, Literal, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core._arrays import Array, FrozenMapping, Sealed, id_array, object_array, plain, read_only, to_list
+from crowdgraph.core._arrays import (
+    Array,
+    FrozenMapping,
+    ReadOnlyArrays,
+    id_array,
+    object_array,
+    plain,
+    read_only,
+    to_list,
+)
 from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import ParameterError, ResultError, check_choice, quote, suggestion
 
@@ -54,7 +63,7 @@ MOST_IDS = 10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Finding(Sealed, Tabular):
+class Finding(ReadOnlyArrays, Tabular):
     """One thing that the data doctor found.
 
     Attributes
@@ -149,7 +158,7 @@ class Finding(Sealed, Tabular):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Findings(Sealed, Tabular, Sequence[Finding]):
+class Findings(ReadOnlyArrays, Tabular, Sequence[Finding]):
     """All findings of the data doctor, the worst first; those equally bad stay in their order.
 
     Parameters

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array, id_array
-from crowdgraph.core._text import counted, named, percent
+from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.diagnosis._statistics import FirstAnswers, agreement, first_answers, upper_tail
+from crowdgraph.diagnosis._statistics import FirstAnswers, first_answers, rater_agreement, upper_tail
 from crowdgraph.diagnosis.findings import Finding
 
 __all__ = ["find_gold", "find_labels", "find_switching"]
@@ -59,8 +59,9 @@ def _rare(graph: CrowdGraph, counts: Array) -> list[Finding]:
         name="rare labels",
         severity="note",
         what=(
-            f"{counted(len(rare), 'label')} ({named(names)}) of {len(counts):,} {'was' if len(rare) == 1 else 'were'} "
-            f"given {counts[rare].sum():,} times among {counted(int(counts.sum()), 'answer')}."
+            f"{quantity(len(rare), 'label')} ({join_names(names)}) of {len(counts):,} "
+            f"{'was' if len(rare) == 1 else 'were'} "
+            f"given {counts[rare].sum():,} times among {quantity(int(counts.sum()), 'answer')}."
         ),
         why="What volunteers mean by a label that they hardly give is known from the prior only.",
         advice="Merge rare labels with others before building the graph, or leave out those that are mistakes.",
@@ -85,7 +86,7 @@ def _spelt_alike(graph: CrowdGraph, counts: Array) -> list[Finding]:
         topic="labels",
         name="labels spelt alike",
         severity="warning",
-        what=f"{counted(len(codes), 'label')} differ in spelling only: {named(map(repr, names), most=6)}.",
+        what=f"{quantity(len(codes), 'label')} differ in spelling only: {join_names(map(repr, names), most=6)}.",
         why="To a model they are as different as yes and no.",
         advice="Write each label in one way before building the graph.",
         subject="label",
@@ -149,7 +150,7 @@ def _nothing_tells(graph: CrowdGraph) -> Finding:
         name="no gold",
         severity="note" if named_by_labels else "warning",
         what="The graph has no gold"
-        + ("." if named_by_labels else f", and its labels do not name the classes {named(graph.classes)}."),
+        + ("." if named_by_labels else f", and its labels do not name the classes {join_names(graph.classes)}."),
         why=(
             "That volunteers are right more often than not is then an assumption, and nothing can be checked."
             if named_by_labels
@@ -191,7 +192,7 @@ def _worse_than_chance(graph: CrowdGraph, judged: Judged) -> list[Finding]:
         name="worse than chance",
         severity="warning",
         what=(
-            f"{n_below:,} of {counted(n, 'volunteer')} with {ANSWERS} answers on gold agree with it less than blind "
+            f"{n_below:,} of {quantity(n, 'volunteer')} with {ANSWERS} answers on gold agree with it less than blind "
             f"answers would; all of them {percent(right / total)} of the time, by chance {percent(expected / total)}."
         ),
         why="A crowd is hardly ever wrong on purpose: labels or gold classes are probably mixed up in the file.",
@@ -216,8 +217,8 @@ def _contrary(graph: CrowdGraph, judged: Judged) -> list[Finding]:
         name="contrary volunteers",
         severity="note",
         what=(
-            f"{len(chosen):,} of {counted(len(tail), 'volunteer')} with {ANSWERS} answers on gold agree with it less "
-            f"than blind answers would ({named(graph.volunteers.ids[judged.codes[chosen]])})."
+            f"{len(chosen):,} of {quantity(len(tail), 'volunteer')} with {ANSWERS} answers on gold agree with it less "
+            f"than blind answers would ({join_names(graph.volunteers.ids[judged.codes[chosen]])})."
         ),
         why="They may have understood the question the other way round; votes count them as they stand.",
         advice="Ask them what they mean. A model with gold, such as IBCC, learns to turn their answers round.",
@@ -249,7 +250,7 @@ def _swapped(graph: CrowdGraph, answers: FirstAnswers, meaning: Array) -> list[F
         topic="switching",
         name="swapped classes",
         severity="warning",
-        what=f"Classes that volunteers mostly call by each other's names, according to gold: {named(pairs)}.",
+        what=f"Classes that volunteers mostly call by each other's names, according to gold: {join_names(pairs)}.",
         why="A crowd hardly ever takes two classes for each other: labels or gold are probably mixed up in the file.",
         advice="Check what these labels and these classes of gold mean.",
         subject="class",
@@ -261,7 +262,7 @@ def _swapped(graph: CrowdGraph, answers: FirstAnswers, meaning: Array) -> list[F
 
 def _agreement(graph: CrowdGraph, answers: FirstAnswers) -> list[Finding]:
     """How far volunteers agree: a warning if hardly more than by chance and without gold, a note if it may be so."""
-    found = agreement(answers, n_items=len(graph.items), n_labels=len(graph.labels))
+    found = rater_agreement(answers, n_items=len(graph.items), n_labels=len(graph.labels))
     if found.n_items < ITEMS or found.chance == 1:
         return []
     low, unsure = found.highest_kappa < KAPPA, found.lowest_kappa <= 0
@@ -313,8 +314,8 @@ def _balance(graph: CrowdGraph, counts: Array) -> Finding:
         name="skewed gold" if skewed else "gold",
         severity="note" if skewed else "info",
         what=(
-            f"Gold covers {len(graph.gold):,} of {counted(len(graph.items), 'item')} "
-            f"({percent(len(graph.gold) / max(len(graph.items), 1))}): {named(parts, most=8)}."
+            f"Gold covers {len(graph.gold):,} of {quantity(len(graph.items), 'item')} "
+            f"({percent(len(graph.gold) / max(len(graph.items), 1))}): {join_names(parts, most=8)}."
         ),
         why="With a rare class, accuracy says little: who never names it is nearly always right." if skewed else "",
         advice="Compare models by AUC, log loss or recall of the rare class, not by accuracy." if skewed else "",
@@ -338,7 +339,7 @@ def _little(graph: CrowdGraph, counts: Array) -> list[Finding]:
         name="classes with little gold",
         severity="warning" if unnamed else "note",
         what=(
-            f"{counted(len(little), 'class')} ({named(names)}) of {len(counts):,} "
+            f"{quantity(len(little), 'class')} ({join_names(names)}) of {len(counts):,} "
             f"with fewer than {LITTLE_GOLD} gold items; "
             f"the fewest are {counts.min():,.3g}."
         ),
@@ -362,7 +363,7 @@ def _unmatched(n_matched: int, n_unmatched: int) -> list[Finding]:
         topic="gold",
         name="gold without answers",
         severity="warning" if share >= UNMATCHED else "note",
-        what=f"Nobody answered {counted(n_unmatched, 'gold item')} ({percent(share)} of the gold).",
+        what=f"Nobody answered {quantity(n_unmatched, 'gold item')} ({percent(share)} of the gold).",
         why="Such gold is not used; if there is much of it, the ids of gold and responses may be written differently.",
         advice="Compare a few ids of both files: leading zeros, suffixes, numbers against text.",
         subject="item",

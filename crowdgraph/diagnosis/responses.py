@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._text import counted, percent
+from crowdgraph.core._text import percent, quantity
 from crowdgraph.core.clock import UNITS, ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis._statistics import first_answers, upper_tail
@@ -30,8 +30,8 @@ def find_counts(graph: CrowdGraph) -> list[Finding]:
     if not n_answers:
         return [_nothing(sizes)]
     what = (
-        f"{counted(sizes['volunteers'], 'volunteer')} gave {counted(n_answers, 'answer')} about "
-        f"{counted(sizes['items'], 'item')}, with {counted(sizes['labels'], 'label')} to choose from."
+        f"{quantity(sizes['volunteers'], 'volunteer')} gave {quantity(n_answers, 'answer')} about "
+        f"{quantity(sizes['items'], 'item')}, with {quantity(sizes['labels'], 'label')} to choose from."
     )
     found = [Finding(topic="counts", name="counts", severity="info", what=what, numbers=sizes)]
     return found + _unanswered_responses(n_responses, n_answers)
@@ -42,7 +42,7 @@ def _nothing(sizes: dict[str, int]) -> Finding:
         topic="counts",
         name="no answers",
         severity="warning",
-        what=f"There are no answers among {counted(sizes['responses'], 'response')}.",
+        what=f"There are no answers among {quantity(sizes['responses'], 'response')}.",
         why="Without answers nothing can be learned.",
         advice="Check which column holds the labels, and which filter made the file.",
         numbers=sizes,
@@ -58,7 +58,7 @@ def _unanswered_responses(n_responses: int, n_answers: int) -> list[Finding]:
         topic="counts",
         name="shown but not answered",
         severity="note" if share > 0.05 else "info",
-        what=f"{counted(n_empty, 'response')} ({percent(share)}) show an item without an answer.",
+        what=f"{quantity(n_empty, 'response')} ({percent(share)}) show an item without an answer.",
         why="Items that are skipped are often the hard ones; models leave these responses out.",
         advice="If skipping means something, such as 'cannot tell', make it a label of its own.",
         numbers={"unanswered": n_empty, "share": share},
@@ -87,7 +87,7 @@ def _spread(n_answers: Array) -> Finding:
         name="coverage",
         severity="info",
         what=(
-            f"Items were answered by {answered.min():,} to {counted(int(answered.max()), 'volunteer')}, with a median "
+            f"Items were answered by {answered.min():,} to {quantity(int(answered.max()), 'volunteer')}, with a median "
             f"of {np.median(answered):,g}."
         ),
         subject="item",
@@ -109,7 +109,7 @@ def _unanswered_items(graph: CrowdGraph, n_answers: Array) -> list[Finding]:
         topic="coverage",
         name="items without answers",
         severity="warning" if share >= MANY_EMPTY else "note",
-        what=f"Nobody answered {len(empty):,} of {counted(len(n_answers), 'item')} ({percent(share)}).",
+        what=f"Nobody answered {len(empty):,} of {quantity(len(n_answers), 'item')} ({percent(share)}).",
         why="Models can only tell how frequent classes are elsewhere; such items look as uncertain as they are.",
         advice="Ask about them, or leave them out: graph.subgraph(items=[...]). Many may mean that ids do not match.",
         subject="item",
@@ -128,7 +128,7 @@ def _single(graph: CrowdGraph, n_answers: Array) -> list[Finding]:
         topic="coverage",
         name="items with one answer",
         severity="note",
-        what=f"{counted(len(single), 'item')} ({percent(share)} of those answered) rest on a single volunteer.",
+        what=f"{quantity(len(single), 'item')} ({percent(share)} of those answered) rest on a single volunteer.",
         why=(
             "Hardly anything can be checked: nobody's answers can be compared with those of others, only with gold."
             if share >= NEARLY_ALL
@@ -218,7 +218,7 @@ def _consistency(graph: CrowdGraph, repeats: Repeats, n_answers: int) -> Finding
         name="inconsistent repeats" if blind else "repeated answers",
         severity=severity,
         what=(
-            f"{counted(n, 'answer')} ({percent(n / n_answers)}) by {counted(len(who), 'volunteer')} repeat an item "
+            f"{quantity(n, 'answer')} ({percent(n / n_answers)}) by {quantity(len(who), 'volunteer')} repeat an item "
             f"that they had answered; {percent(n_same / n)} say the same again, {percent(chance)} would by chance."
         ),
         why=(
@@ -251,7 +251,7 @@ def _rows_twice(n: int, n_answers: int, *, has_times: bool) -> Finding:
         topic="duplicates",
         name="rows twice",
         severity="warning",
-        what=f"{counted(n, 'answer')} ({percent(n / n_answers)}) repeat another of the same volunteer {how}.",
+        what=f"{quantity(n, 'answer')} ({percent(n / n_answers)}) repeat another of the same volunteer {how}.",
         why="People do not answer twice so alike; rows were probably exported or sent twice, and count twice.",
         advice="Leave them out with from_responses(..., duplicates='first'), and look how the file was made.",
         numbers={"answers": n, "share": n / n_answers},
@@ -377,7 +377,7 @@ def _stray(graph: CrowdGraph) -> list[Finding]:
         name="stray times",
         severity="warning",
         what=(
-            f"{counted(n_stray, 'response')} from {first} to {last} lie{'s' * (n_stray == 1)} far "
+            f"{quantity(n_stray, 'response')} from {first} to {last} lie{'s' * (n_stray == 1)} far "
             f"{'before' if early else 'after'} all others; nothing happens in {percent(empty)} of the time."
         ),
         why="Such times are often wrong (an empty date read as 1970, a clock set wrongly) and stretch everything.",

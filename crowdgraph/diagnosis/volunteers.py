@@ -8,10 +8,10 @@ from ipaddress import ip_address
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._text import counted, named, percent
+from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding
-from crowdgraph.models._priors import USUAL
+from crowdgraph.models._priors import DEFAULT_PSEUDO_COUNTS
 
 __all__ = ["find_activity", "find_anonymous", "find_parts", "find_prior"]
 
@@ -40,7 +40,7 @@ def _spread(active: Array) -> Finding:
         severity="info",
         what=(
             f"Volunteers gave a median of {np.median(active):,g} answers, from {active.min():,} to {active.max():,}; "
-            f"the most active tenth ({counted(n_top, 'volunteer')}) gave {percent(top)} of all."
+            f"the most active tenth ({quantity(n_top, 'volunteer')}) gave {percent(top)} of all."
         ),
         numbers={
             "median": float(np.median(active)),
@@ -62,7 +62,8 @@ def _once(graph: CrowdGraph, n_given: Array) -> list[Finding]:
         name="one-timers",
         severity="note",
         what=(
-            f"{len(once):,} of {counted(n_active, 'volunteer')} ({percent(share)}) gave a single answer; together they "
+            f"{len(once):,} of {quantity(n_active, 'volunteer')} ({percent(share)}) gave a single answer; "
+            f"together they "
             f"gave {percent(len(once) / n_given.sum())} of the answers."
         ),
         why="One answer tells hardly anything about its volunteer, and nothing about how they change.",
@@ -84,7 +85,7 @@ def _very_active(graph: CrowdGraph, n_given: Array) -> list[Finding]:
         name="very active volunteers",
         severity="note",
         what=(
-            f"{counted(len(much), 'volunteer')} ({named(graph.volunteers.ids[much])}) gave "
+            f"{quantity(len(much), 'volunteer')} ({join_names(graph.volunteers.ids[much])}) gave "
             f"{percent(float(shares[much].sum()))} of all answers."
         ),
         why="What the crowd says is then mostly what they say, and their errors are not made up for by others.",
@@ -135,7 +136,8 @@ def _shared(graph: CrowdGraph, codes: Array) -> Finding:
         name="shared id",
         severity="warning" if share >= ANONYMOUS_WARNING_SHARE else "note",
         what=(
-            f"{counted(len(codes), 'id')} ({named(shown)}) stand{'s' * (len(codes) == 1)} for nobody in particular, "
+            f"{quantity(len(codes), 'id')} ({join_names(shown)}) stand{'s' * (len(codes) == 1)} for nobody in "
+            f"particular, "
             f"with {percent(share)} of the responses."
         ),
         why="Many people under one id are judged as one volunteer, whose skill is nobody's.",
@@ -154,7 +156,8 @@ def _visitors(graph: CrowdGraph, codes: Array) -> Finding:
         name="visitors",
         severity="note" if share >= ANONYMOUS_WARNING_SHARE else "info",
         what=(
-            f"{len(codes):,} of {counted(len(n_given), 'volunteer')} ({named(graph.volunteers.ids[codes])}) look like "
+            f"{len(codes):,} of {quantity(len(n_given), 'volunteer')} "
+            f"({join_names(graph.volunteers.ids[codes])}) look like "
             f"visits without a login, with {percent(share)} of the responses."
         ),
         why="One person may come back under other ids, and several may share an address; little is known of each.",
@@ -216,14 +219,14 @@ def _tied_by_gold(graph: CrowdGraph, part_of_item: Array, parts: Array) -> bool:
 def _parts_finding(graph: CrowdGraph, outside: Array, part: Array, n_answers: Array, *, tied: bool) -> Finding:
     n_parts = int(np.count_nonzero(n_answers))
     share = float(1 - n_answers.max() / n_answers.sum())
-    people = counted(len(outside), "volunteer")
+    people = quantity(len(outside), "volunteer")
     gold = " Each part has gold of every class, which ties them together." if tied else ""
     return Finding(
         topic="parts",
         name="disconnected parts",
         severity="warning" if share >= PARTS_WARNING_SHARE and not tied else "note",
         what=(
-            f"The crowd falls into {counted(n_parts, 'part')} that share no items; {people} with {percent(share)} of "
+            f"The crowd falls into {quantity(n_parts, 'part')} that share no items; {people} with {percent(share)} of "
             f"the answers {'lies' if len(outside) == 1 else 'lie'} outside the largest.{gold}"
         ),
         why="Skills can be compared only through items that both answered; between parts the prior decides.",
@@ -243,7 +246,7 @@ def find_prior(graph: CrowdGraph) -> list[Finding]:
     # Repeated answers as well: the models count them.
     given = graph.responses.label >= 0
     n_given = np.bincount(graph.responses.volunteer[given], minlength=len(graph.volunteers))
-    right, wrong = USUAL
+    right, wrong = DEFAULT_PSEUDO_COUNTS
     weight = len(graph.classes) * (right + wrong * (len(graph.labels) - 1))
     ruled = np.flatnonzero((n_given > 0) & (n_given < weight))
     if not len(ruled):
@@ -257,7 +260,8 @@ def find_prior(graph: CrowdGraph) -> list[Finding]:
         name="ruled by the prior",
         severity="note" if max(share, of_answers) >= MANY else "info",
         what=(
-            f"{len(ruled):,} of {counted(n_active, 'volunteer')} ({percent(share)}), with {percent(of_answers)} of the "
+            f"{len(ruled):,} of {quantity(n_active, 'volunteer')} ({percent(share)}), with "
+            f"{percent(of_answers)} of the "
             f"answers, gave fewer than {weight:g}: less than the usual prior of IBCC weighs."
         ),
         why="Their confusion matrices say more about the prior than about them.",

@@ -2,7 +2,16 @@
 
 from crowdgraph.core.community_track import CommunityEvent
 from crowdgraph.dynamics.influence import StructureInfluence, influence
-from crowdgraph.dynamics.matching import Matching, Sighting, match, sighted
+from crowdgraph.dynamics.matching import CommunityProfile, Matching, community_profiles, match
 from crowdgraph.dynamics.over_time import over_time
 
-__all__ = ["CommunityEvent", "Matching", "Sighting", "StructureInfluence", "influence", "match", "over_time", "sighted"]
+__all__ = [
+    "CommunityEvent",
+    "CommunityProfile",
+    "Matching",
+    "StructureInfluence",
+    "community_profiles",
+    "influence",
+    "match",
+    "over_time",
+]

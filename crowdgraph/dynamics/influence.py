@@ -9,12 +9,12 @@ import numpy as np
 
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
-from crowdgraph.core._arrays import Array, Sealed, sealed
-from crowdgraph.core._parameters import check_integer, check_seed, drawn_seed, progress_bar
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock
+from crowdgraph.core._parameters import check_integer, check_seed, child_seed, progress_bar
 from crowdgraph.core.community_track import CommunityTrack
-from crowdgraph.core.fit import leave_out
+from crowdgraph.core.fit import drop_responses
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.dynamics.over_time import Fits, Following, MakeNetwork, check_parts
+from crowdgraph.dynamics.over_time import CommunityTracker, MakeNetwork, SnapshotFits, check_pipeline
 from crowdgraph.errors import ParameterError
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
@@ -24,7 +24,7 @@ __all__ = ["StructureInfluence", "influence"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class StructureInfluence(Sealed):
+class StructureInfluence(ReadOnlyArrays):
     """The difference that the responses to some items make to the communities.
 
     Attributes
@@ -102,7 +102,7 @@ def influence(
         raise ParameterError(f"Influence is that of items in a CrowdGraph; got a {type(graph).__name__}.")
     check_integer("controls", controls, minimum=0)
     check_seed(seed)
-    check_parts(network, model, detector)
+    check_pipeline(network, model, detector)
     chosen = np.unique(graph.items.codes(list(items)))
     if not len(chosen):
         raise ParameterError("items= names no item; expected at least one.")
@@ -114,7 +114,7 @@ def influence(
             "be as many others to compare with."
         )
     batches = [chosen, *(rng.choice(others, len(chosen), replace=False) for _ in range(controls))]
-    drawn = drawn_seed(rng)
+    drawn = child_seed(rng)
     tracks = []
     with progress_bar("Influence", visible=progress, total=len(batches), unit="batches") as bar:
         for batch in batches:
@@ -125,7 +125,7 @@ def influence(
         track=tracks[0],
         n_responses=int(np.diff(tracks[0].counts)[0]),
         change=changes[0],
-        controls=sealed(np.array(changes[1:], dtype=np.float64)),
+        controls=lock(np.array(changes[1:], dtype=np.float64)),
     )
 
 
@@ -143,9 +143,9 @@ def _compared(
     gone = np.isin(graph.responses.item, items)
     if not gone.any():
         raise ParameterError("Nobody answered these items, so there is nothing that they could have done.")
-    following = Following(graph, network, detector, restarts=0)
-    fits = Fits(graph, model, hindsight=False, compare_starts=True)
-    for view in (leave_out(graph, gone, forgotten=items), graph._with()):
+    following = CommunityTracker(graph, network, detector, restarts=0)
+    fits = SnapshotFits(graph, model, hindsight=False, compare_starts=True)
+    for view in (drop_responses(graph, gone, drop_gold=items), graph._with()):
         rng = np.random.default_rng(seed)
         following.add(view, fits.of(view, rng), rng)
     if reasons := [reason for reason in (step.reason for step in following.steps) if reason]:

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, sealed
+from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.tables import NodeTable
 
-__all__ = ["Matching", "Sighting", "match", "sighted"]
+__all__ = ["CommunityProfile", "Matching", "community_profiles", "match"]
 
 # A community is taken for an earlier one if they are more alike than this; else the one ended and the other was born.
 ALIKE = 0.3
@@ -18,7 +18,7 @@ ALIKE = 0.3
 SHARPNESS = 8.0
 
 
-class Sighting(NamedTuple):
+class CommunityProfile(NamedTuple):
     """A community as it was seen: who took part, of shape (V,), NaN for those who were not there; and its behaviour.
 
     Behaviour is the mean confusion of its members, of shape (J, L); None if that is not known.
@@ -43,11 +43,11 @@ class Matching(NamedTuple):
     """
 
     number: Array
-    likeness: Array
+    similarity: Array
     confidence: Array
 
 
-def sighted(communities: Communities, volunteers: NodeTable) -> list[Sighting]:
+def community_profiles(communities: Communities, volunteers: NodeTable) -> list[CommunityProfile]:
     """Every community as it is seen, in terms of all the volunteers there are."""
     there = communities.assignment >= 0
     shares = np.full((len(volunteers), len(communities)), np.nan)
@@ -57,10 +57,15 @@ def sighted(communities: Communities, volunteers: NodeTable) -> list[Sighting]:
         means = communities.mean_confusion(by_responses=communities.support is not None)
         # Of members who never answered no behaviour is known.
         behaviours = [mean if np.isfinite(mean).all() else None for mean in means]
-    return [Sighting(*seen) for seen in zip(shares.T, behaviours, strict=True)]
+    return [CommunityProfile(*seen) for seen in zip(shares.T, behaviours, strict=True)]
 
 
-def match(before: list[Sighting], after: list[Sighting], *, restarts: list[list[Sighting]] | None = None) -> Matching:
+def match(
+    before: list[CommunityProfile],
+    after: list[CommunityProfile],
+    *,
+    restarts: list[list[CommunityProfile]] | None = None,
+) -> Matching:
     """Match communities with earlier ones: together as much alike as can be, and none with one that is unlike it.
 
     Two communities are alike as far as they share members (the overlap of participations, over what either has, among
@@ -77,8 +82,8 @@ def match(before: list[Sighting], after: list[Sighting], *, restarts: list[list[
     restarts
         The later communities as other starts of the detector find them.
     """
-    likeness = _likeness(before, after)
-    number = _assigned(likeness)
+    similarity = _likeness(before, after)
+    number = _assigned(similarity)
     agreed = np.zeros(len(after))
     for other in restarts or []:
         same = _assigned(_likeness(after, other), least=0.0)
@@ -87,16 +92,16 @@ def match(before: list[Sighting], after: list[Sighting], *, restarts: list[list[
         found = {int(own): place for place, own in enumerate(same) if own >= 0}
         agreed += [k in found and theirs[found[k]] == number[k] for k in range(len(after))]
     confidence = agreed / len(restarts) if restarts else np.full(len(after), np.nan)
-    return Matching(sealed(number), sealed(likeness), sealed(confidence))
+    return Matching(lock(number), lock(similarity), lock(confidence))
 
 
-def _assigned(likeness: Array, *, least: float = ALIKE) -> Array:
+def _assigned(similarity: Array, *, least: float = ALIKE) -> Array:
     """For each later community the earlier one it is matched with, -1 for none: the best assignment of all at once."""
     from scipy.optimize import linear_sum_assignment
 
-    n_before, n_after = likeness.shape
+    n_before, n_after = similarity.shape
     gain = np.zeros((n_before + n_after, n_after))
-    gain[:n_before] = likeness - least
+    gain[:n_before] = similarity - least
     # The lower rows stand for births, which gain nothing, as endings do.
     rows, columns = linear_sum_assignment(gain, maximize=True)
     number = np.full(n_after, -1)
@@ -105,11 +110,11 @@ def _assigned(likeness: Array, *, least: float = ALIKE) -> Array:
     return number
 
 
-def _likeness(before: list[Sighting], after: list[Sighting]) -> Array:
+def _likeness(before: list[CommunityProfile], after: list[CommunityProfile]) -> Array:
     return np.array([[_alike(old, new) for new in after] for old in before]).reshape(len(before), len(after))
 
 
-def _alike(old: Sighting, new: Sighting) -> float:
+def _alike(old: CommunityProfile, new: CommunityProfile) -> float:
     parts = []
     both = ~np.isnan(old.participation) & ~np.isnan(new.participation)
     either = np.maximum(old.participation[both], new.participation[both]).sum()

@@ -11,7 +11,7 @@ import numpy as np
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_bool, check_integer, check_seed, drawn_seed, progress_bar
+from crowdgraph.core._parameters import check_bool, check_integer, check_seed, child_seed, progress_bar
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
@@ -19,7 +19,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.dynamics.matching import Sighting, match, sighted
+from crowdgraph.dynamics.matching import CommunityProfile, community_profiles, match
 from crowdgraph.errors import ParameterError, TooFewError
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
@@ -95,10 +95,10 @@ def over_time(
         check_bool(name, value)
     check_integer("restarts", restarts, minimum=0)
     check_seed(seed)
-    check_parts(network, model, detector)
+    check_pipeline(network, model, detector)
     views = _views(graph, counts, times)
-    following = Following(graph, network, detector, restarts)
-    fits = Fits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
+    following = CommunityTracker(graph, network, detector, restarts)
+    fits = SnapshotFits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
     seeds = np.random.SeedSequence(seed).spawn(len(views))
     with progress_bar("Communities over time", visible=progress, total=len(views), unit="snapshots") as bar:
         for view, source in zip(views, seeds, strict=True):
@@ -117,7 +117,7 @@ def over_time(
     )
 
 
-class Fits:
+class SnapshotFits:
     """The fits of views that grow, each started from the one before; or one fit, read at their ends."""
 
     def __init__(self, graph: CrowdGraph, model: Model | None, *, hindsight: bool, compare_starts: bool) -> None:
@@ -134,11 +134,11 @@ class Fits:
         if self._hindsight:
             return self._read(view, rng)
         # Drawn in any case, so that the numbers that follow are the same.
-        seed = drawn_seed(rng)
+        seed = child_seed(rng)
         if self._latest is None:
             self._latest = self._counted(self._model.fit(view, seed=seed))
             return self._latest
-        warm = self._counted(self._model.refit(view, start=self._latest, seed=seed))
+        warm = self._counted(self._model._refit(view, start=self._latest, seed=seed))
         self._latest = warm
         if self._compare_starts:
             cold = self._model.fit(view, seed=seed)
@@ -153,7 +153,7 @@ class Fits:
     def _read(self, view: CrowdGraph, rng: np.random.Generator) -> ModelFit:
         """The one fit of all responses, with the confusion that volunteers had when the view ends."""
         if self._latest is None:
-            self._latest = self._counted(self._model.fit(self._graph, seed=drawn_seed(rng)))  # type: ignore[union-attr]
+            self._latest = self._counted(self._model.fit(self._graph, seed=child_seed(rng)))  # type: ignore[union-attr]
         else:
             self.sweeps.append(0)
         track = self._latest.confusion
@@ -177,7 +177,7 @@ class Step(NamedTuple):
 
 
 @dataclass
-class Following:
+class CommunityTracker:
     """Communities that are followed from view to view, each with a number by which it was seen last."""
 
     graph: CrowdGraph
@@ -186,7 +186,7 @@ class Following:
     restarts: int
     method: str = ""
     steps: list[Step] = field(default_factory=list)
-    seen: list[Sighting] = field(default_factory=list)
+    seen: list[CommunityProfile] = field(default_factory=list)
 
     def add(self, view: CrowdGraph, fit: ModelFit | None, rng: np.random.Generator) -> None:
         """Find the communities of a view and tell which they are."""
@@ -199,18 +199,18 @@ class Following:
             self.steps.append(Step(nobody, np.zeros(0, np.int64), np.zeros(0), count, reason))
             return
         self.method = self.method or made.method
-        found = self.detector.detect(made, seed=drawn_seed(rng))
+        found = self.detector.detect(made, seed=child_seed(rng))
         quick = self.detector.again(found)
         # One group for everybody is what the evidence says, not what starts find.
         n_restarts = self.restarts if len(found) > 1 else 0
-        others = [quick.detect(made, seed=drawn_seed(rng)) for _ in range(n_restarts)]
+        others = [quick.detect(made, seed=child_seed(rng)) for _ in range(n_restarts)]
         confusion = None if fit is None or fit.confusion is None else fit.confusion.latest()
         found, *others = (
             one if one.confusion is not None else replace(one, confusion=confusion) for one in (found, *others)
         )
         volunteers = self.graph.volunteers.table
-        after = sighted(found, volunteers)
-        matching = match(self.seen, after, restarts=[sighted(other, volunteers) for other in others])
+        after = community_profiles(found, volunteers)
+        matching = match(self.seen, after, restarts=[community_profiles(other, volunteers) for other in others])
         numbers = np.array(matching.number)
         born = numbers < 0
         numbers[born] = len(self.seen) + np.arange(np.count_nonzero(born))
@@ -262,7 +262,7 @@ class Following:
         return made, ""
 
 
-def check_parts(network: object, model: object, detector: object) -> None:
+def check_pipeline(network: object, model: object, detector: object) -> None:
     """Raise unless a network can be made, a model fitted and communities detected with these."""
     if not callable(network):
         raise ParameterError(

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core._arrays import Array, FrozenMapping, Sealed, object_array, read_only, value_tuple
+from crowdgraph.core._arrays import Array, FrozenMapping, ReadOnlyArrays, object_array, read_only, value_tuple
 from crowdgraph.core._parameters import check_integer, progress_bar
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, probability_array, real_array, to_frame, unique_ids
 from crowdgraph.errors import GoldError, ParameterError, ResultError, check_choice, quote, suggestion
 from crowdgraph.evaluation.scores import (
     FALSE_POSITIVE_RATE,
+    aucs_by_class,
     calibration_error,
-    class_aucs,
-    class_roc_curves,
     reliability,
+    roc_curves_by_class,
 )
 from crowdgraph.models.base import Model
 
@@ -32,8 +32,8 @@ __all__ = [
     "ReliabilityCurve",
     "RocCurve",
     "cross_validate",
-    "defined_mean",
-    "defined_spread",
+    "nan_mean",
+    "nan_std",
 ]
 
 # What is told of every model; the AUC of each class comes on top of these.
@@ -80,7 +80,7 @@ class ReliabilityCurve(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CrossValidation(Sealed, Tabular):
+class CrossValidation(ReadOnlyArrays, Tabular):
     """How well models tell the class of items whose gold was hidden from them.
 
     `crowdgraph.evaluation.cross_validate` makes one. Print it for a table.
@@ -181,11 +181,11 @@ class CrossValidation(Sealed, Tabular):
 
     def mean(self, score: str) -> Array:
         """The mean of a score over the folds in which it is defined, for each model, of shape (M,)."""
-        return defined_mean(self._score(score), axis=1)
+        return nan_mean(self._score(score), axis=1)
 
     def spread(self, score: str) -> Array:
         """The standard deviation of a score over those folds, for each model, of shape (M,); NaN for fewer than two."""
-        return defined_spread(self._score(score), axis=1)
+        return nan_std(self._score(score), axis=1)
 
     def roc(self, model: str, *, positive: Hashable | None = None) -> RocCurve:
         """The ROC curve of a model, averaged over folds.
@@ -204,7 +204,7 @@ class CrossValidation(Sealed, Tabular):
         if positive is None and len(self.classes) == 2:
             positive = self.classes[1]
         if positive is None:
-            curves, score = defined_mean(rates, axis=1), "auc"
+            curves, score = nan_mean(rates, axis=1), "auc"
         else:
             curves, score = rates[:, self._class_code(positive)], f"auc({positive})"
         if np.isnan(curves).all():
@@ -212,7 +212,7 @@ class CrossValidation(Sealed, Tabular):
                 f"No fold holds both items of {'a class' if positive is None else repr(positive)} and others, so there "
                 "is no ROC curve. Use fewer folds, or add gold."
             )
-        mean, spread = defined_mean(curves, axis=0), defined_spread(curves, axis=0)
+        mean, spread = nan_mean(curves, axis=0), nan_std(curves, axis=0)
         area = float(self.mean(score)[self._place(model)])
         return RocCurve(positive, self.false_positive_rate, mean, spread, area)
 
@@ -278,16 +278,16 @@ class CrossValidation(Sealed, Tabular):
         return self.classes.index(positive)
 
 
-def defined_mean(values: Array, *, axis: int) -> Array:
+def nan_mean(values: Array, *, axis: int) -> Array:
     """The mean of the values that are not NaN; NaN where all are."""
     n_defined = np.count_nonzero(~np.isnan(values), axis=axis)
     return np.asarray(np.nansum(values, axis=axis) / np.where(n_defined > 0, n_defined, np.nan))
 
 
-def defined_spread(values: Array, *, axis: int) -> Array:
+def nan_std(values: Array, *, axis: int) -> Array:
     """The sample standard deviation of the values that are not NaN; NaN for fewer than two."""
     n_defined = np.count_nonzero(~np.isnan(values), axis=axis)
-    gaps = values - np.expand_dims(defined_mean(values, axis=axis), axis)
+    gaps = values - np.expand_dims(nan_mean(values, axis=axis), axis)
     return np.asarray(np.sqrt(np.nansum(gaps**2, axis=axis) / np.where(n_defined > 1, n_defined - 1, np.nan)))
 
 
@@ -482,7 +482,7 @@ def _held_out(
 ) -> tuple[Array, Array]:
     """What a model says of each item while its gold is hidden, of shape (N, J), and the seconds of each fit."""
     probs, seconds = np.zeros((len(hidden.items), len(graph.classes))), []
-    model.prepare(graph)
+    model.warm_up(graph)
     for fold in range(hidden.folds.max() + 1):
         here = hidden.folds == fold
         kept = np.ones(len(graph.items), dtype=bool)
@@ -518,7 +518,7 @@ def _told_once(name: str) -> Iterator[None]:
 
 def _scores(hidden: Hidden, probs: Array, classes: tuple[Any, ...], n_bins: int) -> dict[str, Array]:
     """Every score of each model and fold, each of shape (M, F)."""
-    areas = _by_fold(hidden, probs, class_aucs)
+    areas = _by_fold(hidden, probs, aucs_by_class)
     measures: dict[str, Callable[[Array, Array], float]] = {
         "accuracy": lambda truth, stated: float((stated.argmax(axis=1) == truth).mean()),
         "log_loss": _log_loss,
@@ -526,7 +526,7 @@ def _scores(hidden: Hidden, probs: Array, classes: tuple[Any, ...], n_bins: int)
         "calibration_error": lambda truth, stated: calibration_error(truth, stated, n_bins=n_bins),
     }
     return {
-        "auc": defined_mean(areas, axis=2),
+        "auc": nan_mean(areas, axis=2),
         **{f"auc({name})": areas[:, :, code] for code, name in enumerate(classes)},
         **{name: _by_fold(hidden, probs, measures[name]) for name in SCORES if name in measures},
     }
@@ -555,7 +555,7 @@ def _curves(hidden: Hidden, probs: Array, n_bins: int) -> dict[str, Array]:
     stated, observed, n_items = zip(*(reliability(hidden.truth, said, n_bins=n_bins) for said in probs), strict=True)
     return {
         "false_positive_rate": FALSE_POSITIVE_RATE,
-        "true_positive_rate": _by_fold(hidden, probs, class_roc_curves),
+        "true_positive_rate": _by_fold(hidden, probs, roc_curves_by_class),
         "stated": np.array(stated),
         "observed": np.array(observed),
         "n_items": np.array(n_items),

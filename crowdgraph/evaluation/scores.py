@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, sealed
+from crowdgraph.core._arrays import Array, lock
 
-__all__ = ["FALSE_POSITIVE_RATE", "calibration_error", "class_aucs", "class_roc_curves", "reliability"]
+__all__ = ["FALSE_POSITIVE_RATE", "aucs_by_class", "calibration_error", "reliability", "roc_curves_by_class"]
 
 # Where ROC curves are read off before they are averaged. Zero comes twice: a curve begins at the origin and rises there
 # to what is found without a false positive.
-FALSE_POSITIVE_RATE = sealed(np.concatenate([[0.0], np.linspace(0.0, 1.0, 101)]))
+FALSE_POSITIVE_RATE = lock(np.concatenate([[0.0], np.linspace(0.0, 1.0, 101)]))
 
 
-def class_aucs(truth: Array, probs: Array) -> Array:
+def aucs_by_class(truth: Array, probs: Array) -> Array:
     """The area under the ROC curve of each class against all others, of shape (J,); NaN where there are no others.
 
     Examples
     --------
     >>> import numpy as np
-    >>> class_aucs(np.array([0, 1, 1]), np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]))
+    >>> aucs_by_class(np.array([0, 1, 1]), np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]))
     array([0.5, 0.5])
     """
     from sklearn.metrics import roc_auc_score
@@ -30,7 +30,7 @@ def class_aucs(truth: Array, probs: Array) -> Array:
     return areas
 
 
-def class_roc_curves(truth: Array, probs: Array) -> Array:
+def roc_curves_by_class(truth: Array, probs: Array) -> Array:
     """The ROC curve of each class against all others, of shape (J, G): true positive rates on the common grid."""
     from sklearn.metrics import roc_curve
 

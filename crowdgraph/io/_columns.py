@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
-from crowdgraph.core._arrays import Array, cell_text, is_null, object_array, plain, sealed, to_list
+from crowdgraph.core._arrays import Array, cell_text, is_null, lock, object_array, plain, to_list
 from crowdgraph.core.clock import UNITS, Clock, zone_info
-from crowdgraph.core.result import Coded, Columns, Timed
+from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice, quote
 
 # The kinds of tables that results can become.
@@ -56,7 +56,7 @@ def frame_columns(frame: Any) -> Mapping[str, Column]:
         return frame
     if not isinstance(frame, Mapping):
         return _narwhals_columns(frame)
-    check_names(list(frame))
+    check_column_names(list(frame))
     columns = {name: _column(values, name) for name, values in frame.items()}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -98,7 +98,7 @@ def _narwhals_columns(frame: Any) -> dict[str, Column]:
         raise InputError(f"{fspath(frame)!r} is a path; read it with crowdgraph.read_csv or crowdgraph.read_parquet.")
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # pandas allows any column names; narwhals would stumble over some before they can be named.
-        check_names(frame.columns.tolist())
+        check_column_names(frame.columns.tolist())
     try:
         table = nw.from_native(frame)
     except NarwhalsDuplicateError as error:
@@ -110,11 +110,11 @@ def _narwhals_columns(frame: Any) -> dict[str, Column]:
         ) from error
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
-    check_names(table.columns)
+    check_column_names(table.columns)
     return {name: _series_column(table[name]) for name in table.columns}
 
 
-def check_names(names: Sequence[object], *, owner: str = "The table") -> None:
+def check_column_names(names: Sequence[object], *, owner: str = "The table") -> None:
     """Raise unless all columns of a table or file have names, and each its own."""
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
@@ -159,15 +159,15 @@ def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def attribute_array(column: Column) -> Array:
     """An attribute as a NumPy column; None stands for null except in floats (NaN) and datetimes (NaT)."""
     if isinstance(column, list):
-        return sealed(_object_attribute(column))
+        return lock(_object_attribute(column))
     column = plain_type(column)
     kind = column.type
     timestamp = pa.types.is_timestamp(kind) and kind.tz is None
     whole = column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_boolean(kind))
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if timestamp or whole or text or pa.types.is_floating(kind):
-        return sealed(np.array(column.to_numpy()))
-    return sealed(object_array(column.to_pylist()))
+        return lock(np.array(column.to_numpy()))
+    return lock(object_array(column.to_pylist()))
 
 
 def _object_attribute(values: list[Any]) -> Array:
@@ -194,30 +194,30 @@ def native_frame(columns: Columns, *, kind: str) -> Any:
     if kind == "polars":
         columns = {name: _in_named_zone(column) for name, column in columns.items()}
     table = pa.table({name: _arrow_column(name, column) for name, column in columns.items()})
-    return table if kind == "arrow" else required("polars").from_arrow(table)
+    return table if kind == "arrow" else import_optional("polars").from_arrow(table)
 
 
-def _in_named_zone(column: Array | Coded | Timed) -> Array | Coded | Timed:
+def _in_named_zone(column: Array | CodedColumn | TimeColumn) -> Array | CodedColumn | TimeColumn:
     """Times under a zone that has a name: polars has no fixed offsets, so the same instants are given in UTC."""
-    offset = isinstance(column, Timed) and column.clock.zone is not None and column.clock.zone[0] in "+-"
+    offset = isinstance(column, TimeColumn) and column.clock.zone is not None and column.clock.zone[0] in "+-"
     return column._replace(clock=Clock("datetime", "UTC")) if offset else column  # type: ignore[union-attr, call-arg]
 
 
-def _pandas_frame(columns: Mapping[str, Array | Coded | Timed]) -> Any:
-    pandas = required("pandas")
+def _pandas_frame(columns: Mapping[str, Array | CodedColumn | TimeColumn]) -> Any:
+    pandas = import_optional("pandas")
     series = {}
     for name, column in columns.items():
-        if isinstance(column, Timed):
+        if isinstance(column, TimeColumn):
             series[name] = pandas.Series(column.times)
             if column.clock.zone is not None:
                 zone = zone_info(column.clock.zone)
                 series[name] = series[name].dt.tz_localize("UTC").dt.tz_convert(zone)
         else:
-            series[name] = pandas.Series(column.decoded() if isinstance(column, Coded) else column)
+            series[name] = pandas.Series(column.decode() if isinstance(column, CodedColumn) else column)
     return pandas.DataFrame(series)
 
 
-def _text_table(columns: Mapping[str, Array | Coded | Timed]) -> str:
+def _text_table(columns: Mapping[str, Array | CodedColumn | TimeColumn]) -> str:
     """Columns side by side: numbers to the right, text to the left, nothing where nothing is known."""
     laid_out = []
     for name, column in columns.items():
@@ -228,22 +228,22 @@ def _text_table(columns: Mapping[str, Array | Coded | Timed]) -> str:
     return "\n".join("  ".join(row).rstrip() for row in zip(*laid_out, strict=True))
 
 
-def _readable(name: str, column: Array | Coded | Timed) -> tuple[list[Any], bool]:
+def _readable(name: str, column: Array | CodedColumn | TimeColumn) -> tuple[list[Any], bool]:
     """The values of a column for reading, and whether they are words: ids are, even if they are numbers."""
-    if isinstance(column, Timed):
+    if isinstance(column, TimeColumn):
         return [str(time) for time in column.clock.to_python(column.times)], True
-    plain_column = column.decoded() if isinstance(column, Coded) else column
+    plain_column = column.decode() if isinstance(column, CodedColumn) else column
     values = to_list(plain_column)
-    if isinstance(column, Coded) or name in ID_COLUMNS:
+    if isinstance(column, CodedColumn) or name in ID_COLUMNS:
         return [None if is_null(value) else str(value) for value in values], True
     return values, plain_column.dtype.kind not in "iuf"
 
 
-def _arrow_column(name: str, column: Array | Coded | Timed) -> pa.Array:
-    if isinstance(column, Timed):
+def _arrow_column(name: str, column: Array | CodedColumn | TimeColumn) -> pa.Array:
+    if isinstance(column, TimeColumn):
         zone = column.clock.zone
         return pa.array(column.times, pa.timestamp(np.datetime_data(column.times.dtype)[0], zone) if zone else None)
-    if isinstance(column, Coded):
+    if isinstance(column, CodedColumn):
         codes = pa.array(column.codes, mask=column.codes < 0)
         return pa.DictionaryArray.from_arrays(codes, arrow_array(name, column.values)).dictionary_decode()
     return arrow_array(name, column)
@@ -266,7 +266,7 @@ def arrow_array(name: str, values: Array) -> pa.Array:
     )
 
 
-def required(package: str) -> Any:
+def import_optional(package: str) -> Any:
     """An optional package; raises, with the command that installs it, if it is absent."""
     from importlib import import_module
 

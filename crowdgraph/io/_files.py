@@ -37,7 +37,7 @@ def reason(error: OSError) -> tuple[str, str]:
 
 
 @contextmanager
-def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
     """A new file that takes the place of `path` once it is written whole; on an error the old one stays."""
     target = Path(os.path.realpath(path))
     if target.is_dir():

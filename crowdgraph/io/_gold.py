@@ -15,7 +15,7 @@ from crowdgraph.core.gold import Gold
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ColumnError, GoldError, GoldWarning, quote, warn
 from crowdgraph.io._columns import Column, LazyColumns, frame_columns
-from crowdgraph.io._ids import encode, label_codes, natural_order
+from crowdgraph.io._ids import encode, encode_labels, natural_order
 
 
 class Stated(NamedTuple):
@@ -120,7 +120,7 @@ def _from_mapping(gold: Mapping[Any, Any]) -> Stated:
 
 def _from_labels(items: Column, labels: Column) -> Stated:
     """One class for each row; rows without a class say nothing."""
-    codes, names = label_codes(labels, labels=None, error=GoldError, what="gold label")
+    codes, names = encode_labels(labels, labels=None, error=GoldError, what="gold label")
     stated = np.flatnonzero(codes >= 0)
     ids = _item_ids(items)
     return Stated([ids[row] for row in stated], names, np.eye(len(names))[codes[stated]])
@@ -153,7 +153,7 @@ def _item_ids(column: Column) -> list[Hashable]:
     missing = np.flatnonzero(coded.codes < 0)
     if len(missing):
         raise GoldError(f"The gold table names no item in rows {quote(missing.tolist())}; name one or drop the rows.")
-    return list(coded.decoded().tolist())
+    return list(coded.decode().tolist())
 
 
 def _known_classes(

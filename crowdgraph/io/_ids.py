@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdgraph.core._arrays import Array, is_null, object_array, plain
-from crowdgraph.core.result import Coded
+from crowdgraph.core.result import CodedColumn
 from crowdgraph.errors import IdError, InputError, LabelError, quote
 from crowdgraph.io._columns import Column
 
 
-def encode(column: Column, *, what: str) -> Coded:
+def encode(column: Column, *, what: str) -> CodedColumn:
     """The distinct values of a column and a code for each row; -1 is null. Some values may not occur."""
     if isinstance(column, list):
         return _encode_objects(column, what)
@@ -34,12 +34,12 @@ def encode(column: Column, *, what: str) -> Coded:
     except pa.ArrowNotImplementedError:
         return _encode_objects(column.to_pylist(), what)
     if coded.num_chunks == 0:
-        return Coded(np.zeros(0, dtype=np.int32), object_array([]))
+        return CodedColumn(np.zeros(0, dtype=np.int32), object_array([]))
     codes = np.concatenate([_indices(chunk) for chunk in coded.chunks])
-    return Coded(codes, _values(coded.chunk(0).dictionary))
+    return CodedColumn(codes, _values(coded.chunk(0).dictionary))
 
 
-def _encode_range(numbers: Array) -> Coded | None:
+def _encode_range(numbers: Array) -> CodedColumn | None:
     """Integers that lie close together need no hashing: a table of their range tells which occur."""
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > 2 * len(numbers) + 1000 or not -(2**63) <= low <= high < 2**63:
@@ -49,12 +49,12 @@ def _encode_range(numbers: Array) -> Coded | None:
     occurs = np.zeros(high - low + 1, dtype=bool)
     occurs[codes] = True
     if occurs.all():
-        return Coded(codes, np.arange(low, high + 1, dtype=np.int64))
+        return CodedColumn(codes, np.arange(low, high + 1, dtype=np.int64))
     place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-    return Coded(place.take(codes), np.flatnonzero(occurs) + low)
+    return CodedColumn(place.take(codes), np.flatnonzero(occurs) + low)
 
 
-def _encode_dictionary(column: pa.ChunkedArray, what: str) -> Coded:
+def _encode_dictionary(column: pa.ChunkedArray, what: str) -> CodedColumn:
     """Chunks may each have a dictionary of their own: the dictionaries are encoded, the rows only looked up."""
     chunks = column.chunks
     fresh = [place == 0 or not _same_memory(chunks[place - 1], chunk) for place, chunk in enumerate(chunks)]
@@ -64,7 +64,7 @@ def _encode_dictionary(column: pa.ChunkedArray, what: str) -> Coded:
     tables = np.split(merged.codes, np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1])
     tables = [np.append(table, np.int32(-1)) for table in tables]
     parts = [tables[table][_indices(chunk)] for table, chunk in zip(np.cumsum(fresh) - 1, chunks, strict=True)]
-    return Coded(np.concatenate(parts or [np.zeros(0, dtype=np.int32)]), merged.values)
+    return CodedColumn(np.concatenate(parts or [np.zeros(0, dtype=np.int32)]), merged.values)
 
 
 def _same_memory(left: pa.DictionaryArray, right: pa.DictionaryArray) -> bool:
@@ -85,10 +85,10 @@ def _values(dictionary: pa.Array) -> Array:
         return np.asarray(dictionary.to_numpy(), dtype=np.int64)
     if pa.types.is_string(dictionary.type) or pa.types.is_large_string(dictionary.type):
         return np.asarray(dictionary.to_numpy(zero_copy_only=False), dtype=object)
-    return whole_numbers(object_array(dictionary.to_pylist()))
+    return exact_integers(object_array(dictionary.to_pylist()))
 
 
-def _encode_objects(column: list[Any], what: str) -> Coded:
+def _encode_objects(column: list[Any], what: str) -> CodedColumn:
     codes = np.full(len(column), -1, dtype=np.int32)
     code_of: dict[Hashable, int] = {}
     kept: list[Any] = []
@@ -111,10 +111,10 @@ def _encode_objects(column: list[Any], what: str) -> Coded:
                 f"row has {kept[code]!r} ({type(kept[code]).__name__}). Convert the column to one type."
             )
         codes[row] = code
-    return Coded(codes, whole_numbers(object_array(kept)))
+    return CodedColumn(codes, exact_integers(object_array(kept)))
 
 
-def whole_numbers(values: Array) -> Array:
+def exact_integers(values: Array) -> Array:
     """Integers where a table turned them into floats (as pandas does beside nulls); other values as they are."""
     floats = len(values) > 0 and all(type(value) is float for value in values)
     if floats and all(value.is_integer() and abs(value) < 2**53 for value in values):
@@ -122,14 +122,14 @@ def whole_numbers(values: Array) -> Array:
     return values
 
 
-def label_codes(
+def encode_labels(
     column: Column, *, labels: tuple[Hashable, ...] | None, error: type[InputError] = LabelError, what: str = "label"
 ) -> tuple[Array, tuple[Hashable, ...]]:
     """Codes into the given labels, or into the labels that occur, sorted; -1 is null."""
     coded = encode(column, what=what)
     occurs = first_appearance(coded)
     found = coded.values[occurs].tolist()
-    one_type(found, what=what, error=error, row_of=lambda place: int(np.argmax(coded.codes == occurs[place])))
+    check_one_type(found, what=what, error=error, row_of=lambda place: int(np.argmax(coded.codes == occurs[place])))
     names = natural_order(found) if labels is None else labels
     place = {name: code for code, name in enumerate(names)}
     strangers = [code for code, value in enumerate(found) if value not in place]
@@ -147,7 +147,7 @@ def label_codes(
     return table.take(coded.codes), names
 
 
-def first_appearance(coded: Coded) -> Array:
+def first_appearance(coded: CodedColumn) -> Array:
     """The codes that occur, in order of their first row."""
     n_rows = len(coded.codes)
     first: Array = np.full(len(coded.values) + 1, n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
@@ -158,7 +158,9 @@ def first_appearance(coded: Coded) -> Array:
     return order[: np.count_nonzero(first < n_rows)]
 
 
-def one_type(values: Sequence[Hashable], *, what: str, error: type[InputError], row_of: Callable[[int], int]) -> None:
+def check_one_type(
+    values: Sequence[Hashable], *, what: str, error: type[InputError], row_of: Callable[[int], int]
+) -> None:
     """Raise where values mix types, such as the number 1 and the string '1'."""
     first_of: dict[str, int] = {}
     for code, value in enumerate(values):

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from crowdgraph.core._arrays import Array, is_null, plain
 from crowdgraph.core.clock import UNITS, Clock, iso_datetime
-from crowdgraph.core.result import Timed
+from crowdgraph.core.result import TimeColumn
 from crowdgraph.errors import TimeError, quote
 from crowdgraph.io._columns import Column, plain_type
 
 
-def read_times(column: Column, *, clock: Clock | None = None) -> tuple[Timed, Array]:
+def read_times(column: Column, *, clock: Clock | None = None) -> tuple[TimeColumn, Array]:
     """The times of a column and, for each row, whether its time is null; `clock` says what they are, where known."""
     if isinstance(column, list):
         timed, null = _object_times(column)
@@ -32,26 +32,26 @@ def read_times(column: Column, *, clock: Clock | None = None) -> tuple[Timed, Ar
         times = times.astype("datetime64[us]")
     if clock is not None and clock.kind == "datetime" and len(times) == 0:
         times = times.astype("datetime64[us]")
-    return Timed(times, clock or timed.clock), null
+    return TimeColumn(times, clock or timed.clock), null
 
 
-def _arrow_times(column: pa.ChunkedArray) -> tuple[Timed, Array]:
+def _arrow_times(column: pa.ChunkedArray) -> tuple[TimeColumn, Array]:
     kind = column.type
     null = np.asarray(column.is_null().to_numpy()) if column.null_count else np.zeros(len(column), dtype=bool)
     if pa.types.is_integer(kind):
-        return Timed(_ticks(column), Clock("number")), null
+        return TimeColumn(_ticks(column), Clock("number")), null
     if pa.types.is_floating(kind):
         times = np.array(column.cast(pa.float64()).to_numpy())
-        return Timed(times, Clock("number")), null | np.isnan(times)
+        return TimeColumn(times, Clock("number")), null | np.isnan(times)
     if pa.types.is_date(kind):
         kind = pa.timestamp("s" if pa.types.is_date32(kind) else "ms")
         column = column.cast(kind)
     if pa.types.is_timestamp(kind):
-        return Timed(_ticks(column).view(f"datetime64[{kind.unit}]"), Clock("datetime", kind.tz)), null
+        return TimeColumn(_ticks(column).view(f"datetime64[{kind.unit}]"), Clock("datetime", kind.tz)), null
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _string_times(column.cast(pa.string()), null)
     if pa.types.is_null(kind):
-        return Timed(np.zeros(len(column), dtype=np.int64), Clock("number")), null
+        return TimeColumn(np.zeros(len(column), dtype=np.int64), Clock("number")), null
     raise TimeError(f"The times are of type {kind}; expected numbers, datetimes or ISO strings.")
 
 
@@ -65,7 +65,7 @@ def _ticks(column: pa.ChunkedArray) -> Array:
     return np.array(filled.to_numpy()) if filled.num_chunks == 1 else np.asarray(filled.to_numpy())
 
 
-def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[Timed, Array]:
+def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[TimeColumn, Array]:
     """ISO strings: Arrow reads the common forms fast; the rest is read one by one, so that errors name their row."""
     for unit in ("us", "ns"):
         for zone in (None, "UTC"):
@@ -86,7 +86,7 @@ def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[Timed, Array]:
             "'2026-03-01T12:00:00' or '2026-03-01T12:00:00+01:00', or numbers (as numbers, not as text)."
         )
     timed, _ = _object_times([pair and pair[0] for pair in parsed])
-    return Timed(_finer(timed.times, [pair[1] if pair else 0 for pair in parsed]), timed.clock), null
+    return TimeColumn(_finer(timed.times, [pair[1] if pair else 0 for pair in parsed]), timed.clock), null
 
 
 def _iso(text: str) -> tuple[dt.datetime, int] | None:
@@ -116,7 +116,7 @@ def _finer(times: Array, nanoseconds: list[int]) -> Array:
     return np.asarray(finer + np.array(nanoseconds, dtype="timedelta64[ns]"))
 
 
-def _object_times(column: list[Any]) -> tuple[Timed, Array]:
+def _object_times(column: list[Any]) -> tuple[TimeColumn, Array]:
     values = [plain(value) for value in column]
     null = np.array([is_null(value) for value in values], dtype=bool)
     kinds: dict[str, int] = {}
@@ -134,7 +134,7 @@ def _object_times(column: list[Any]) -> tuple[Timed, Array]:
     if kind == "NumPy datetime":
         times = np.array([np.datetime64("1970") if gone else value for value, gone in zip(values, null, strict=True)])
         unit = np.datetime_data(times.dtype)[0]
-        return Timed(times if unit in UNITS else times.astype("datetime64[s]"), Clock("datetime")), null
+        return TimeColumn(times if unit in UNITS else times.astype("datetime64[s]"), Clock("datetime")), null
     return _datetimes(values, null, aware=kind == "datetime with zone"), null
 
 
@@ -154,16 +154,16 @@ def _kind(value: object, row: int) -> str:
     )
 
 
-def _numbers(values: list[Any], null: Array) -> Timed:
+def _numbers(values: list[Any], null: Array) -> TimeColumn:
     filled = [0 if gone else value for value, gone in zip(values, null, strict=True)]
     whole = all(isinstance(value, int) for value in filled)
     try:
-        return Timed(np.array(filled, dtype=np.int64 if whole else np.float64), Clock("number"))
+        return TimeColumn(np.array(filled, dtype=np.int64 if whole else np.float64), Clock("number"))
     except OverflowError as error:
         raise TimeError("A time is too large for a 64-bit integer; give it as a float or a datetime.") from error
 
 
-def _datetimes(values: list[Any], null: Array, *, aware: bool) -> Timed:
+def _datetimes(values: list[Any], null: Array, *, aware: bool) -> TimeColumn:
     """Datetimes; those with a zone in UTC, under the zone they share (UTC if they differ)."""
     zones = {_zone_name(value.tzinfo) for value, gone in zip(values, null, strict=True) if aware and not gone}
     try:
@@ -175,7 +175,7 @@ def _datetimes(values: list[Any], null: Array, *, aware: bool) -> Timed:
         raise TimeError(f"A time lies outside the years 1 to 9999 in UTC: {error}.") from error
     beyond = [0 if gone else getattr(value, "nanosecond", 0) for value, gone in zip(values, null, strict=True)]
     times = _finer(np.array(instants, dtype="datetime64[us]"), beyond)
-    return Timed(times, Clock("datetime", (zones.pop() if len(zones) == 1 else "UTC") if aware else None))
+    return TimeColumn(times, Clock("datetime", (zones.pop() if len(zones) == 1 else "UTC") if aware else None))
 
 
 def _zone_name(zone: dt.tzinfo) -> str:

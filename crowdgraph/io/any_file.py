@@ -26,7 +26,7 @@ from crowdgraph.errors import (
     quote,
 )
 
-__all__ = ["KINDS", "Reading", "read", "saved_in"]
+__all__ = ["KINDS", "Reading", "read", "saved_graph_path"]
 
 KINDS = ("csv", "parquet", "panoptes", "crowd")
 # What the columns are called elsewhere, the surest names first; those of a Zooniverse export make it one.
@@ -127,15 +127,15 @@ def read(
     if gold is not None:
         _check_there(gold)
     notes: list[str] = []
-    if kind in (None, "crowd") and saved_in(path) != Path(path):
-        path = saved_in(path)
+    if kind in (None, "crowd") and saved_graph_path(path) != Path(path):
+        path = saved_graph_path(path)
         notes.append(f"A directory of results: its graph {SAVED!r} is read.")
     named = {role: name for role, name in (columns or {}).items() if name is not None}
     _check_roles(named)
     if kind is not None:
         check_choice("kind", kind, KINDS)
     kind = kind or _kind(path, delimiter, encoding)
-    door = Door(path, gold, named, delimiter, encoding, task, options, notes)
+    door = _FileReader(path, gold, named, delimiter, encoding, task, options, notes)
     try:
         with collect_warnings(notes):
             graph, used = getattr(door, kind)()
@@ -146,14 +146,14 @@ def read(
     return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=(*told, *_case_notes(graph)))
 
 
-def saved_in(path: str | PathLike[str]) -> Path:
+def saved_graph_path(path: str | PathLike[str]) -> Path:
     """The saved graph in a directory of results; any other path as it is."""
     saved = Path(path) / SAVED
     return saved if Path(path).is_dir() and saved.is_file() else Path(path)
 
 
 @dataclass(frozen=True)
-class Door:
+class _FileReader:
     """What was asked of a file, and the notes taken while reading it."""
 
     path: str | PathLike[str]

@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, ParameterError
-from crowdgraph.io._columns import check_names, id_columns
+from crowdgraph.io._columns import check_column_names, id_columns
 from crowdgraph.io._files import is_file
 
 __all__ = ["csv_lines", "csv_table", "read_csv"]
@@ -175,7 +175,7 @@ def _header(path: str | PathLike[str], delimiter: str, encoding: str) -> list[st
     other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0] and mark != delimiter), None)
     if other:
         raise ColumnError(f"{fspath(path)!r} has the single column {names[0]!r}; use delimiter={other!r}.")
-    check_names(names, owner=repr(fspath(path)))
+    check_column_names(names, owner=repr(fspath(path)))
     return names
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, id_array, object_array, sealed, value_tuple
+from crowdgraph.core._arrays import Array, id_array, lock, object_array, value_tuple
 from crowdgraph.core.clock import Clock, is_sorted
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.result import Coded, Timed
+from crowdgraph.core.result import CodedColumn, TimeColumn
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import (
     ColumnError,
@@ -29,7 +29,7 @@ from crowdgraph.errors import (
 )
 from crowdgraph.io._columns import Column, attribute_array, frame_columns, id_columns, native_frame
 from crowdgraph.io._gold import read_gold
-from crowdgraph.io._ids import encode, first_appearance, label_codes
+from crowdgraph.io._ids import encode, encode_labels, first_appearance
 from crowdgraph.io._times import read_times
 
 __all__ = [
@@ -53,8 +53,8 @@ SYNONYMS = {
 class Rows:
     """The rows of a table on their way to becoming responses."""
 
-    volunteer: Coded
-    item: Coded
+    volunteer: CodedColumn
+    item: CodedColumn
     label: Array
     time: Array
     clock: Clock
@@ -66,8 +66,8 @@ class Rows:
         with ThreadPoolExecutor(2) as pool:
             volunteer, item, label, time, *extra = pool.map(lambda column: column.take(rows), columns)
         return Rows(
-            Coded(volunteer, self.volunteer.values),
-            Coded(item, self.item.values),
+            CodedColumn(volunteer, self.volunteer.values),
+            CodedColumn(item, self.item.values),
             label,
             time,
             self.clock,
@@ -125,10 +125,10 @@ def graph_from_frame(
     class_names = None if classes is None else value_tuple(classes, what="classes")
     known = read_gold(gold, items=item_table, labels=label_names, classes=class_names, item=item, label=label)
     responses = ResponseTable(
-        volunteer=sealed(volunteer_codes),
-        item=sealed(item_codes),
-        label=sealed(rows.label),
-        time=sealed(rows.time),
+        volunteer=lock(volunteer_codes),
+        item=lock(item_codes),
+        label=lock(rows.label),
+        time=lock(rows.time),
         clock=rows.clock,
         attributes=rows.attributes,
     )
@@ -168,12 +168,12 @@ def _read_rows(
     with ThreadPoolExecutor(2) as pool:
         item = pool.submit(lambda: encode(columns[names["item"]], what="item"))
         volunteer = pool.submit(lambda: encode(columns[names["volunteer"]], what="volunteer"))
-        label = pool.submit(lambda: label_codes(columns[names["label"]], labels=labels))
+        label = pool.submit(lambda: encode_labels(columns[names["label"]], labels=labels))
         coded, label_names = label.result()
         if names["time"] in columns:
             timed, null_time = pool.submit(lambda: read_times(columns[names["time"]], clock=clock)).result()
         else:
-            timed, null_time = Timed(np.arange(len(coded)), Clock("order")), np.zeros(len(coded), dtype=bool)
+            timed, null_time = TimeColumn(np.arange(len(coded)), Clock("order")), np.zeros(len(coded), dtype=bool)
         extra = {name: attribute_array(columns[name]) for name in columns if name not in names.values()}
         rows = Rows(volunteer.result(), item.result(), coded, timed.times, timed.clock, extra)
     null = {
@@ -259,7 +259,7 @@ def _without_duplicates(rows: Rows, duplicates: str) -> Rows:
     return rows.take(np.setdiff1d(np.arange(len(rows.label)), again)) if len(again) else rows
 
 
-def _nodes(kind: NodeKind, coded: Coded, table: Any, id_column: str) -> tuple[NodeTable, Array]:
+def _nodes(kind: NodeKind, coded: CodedColumn, table: Any, id_column: str) -> tuple[NodeTable, Array]:
     """The nodes, those of the given table first, then by first response; and the codes of the responses."""
     order = first_appearance(coded)
     named = NodeTable(kind, id_array([])) if table is None else _node_table(kind, table, id_column)
@@ -277,7 +277,7 @@ def _nodes(kind: NodeKind, coded: Coded, table: Any, id_column: str) -> tuple[No
                 f"{quote(ids[:3].tolist())}; add them to it."
             )
         ids = object_array([*named.ids.tolist(), *ids.tolist()])
-    nodes = named if len(named) and not len(order) else NodeTable(kind, sealed(ids))
+    nodes = named if len(named) and not len(order) else NodeTable(kind, lock(ids))
     return nodes, place.take(coded.codes)
 
 
@@ -291,7 +291,7 @@ def _node_table(kind: NodeKind, table: Any, id_column: str) -> NodeTable:
             f"The table of {kind}s has null ids in rows {quote(np.flatnonzero(coded.codes < 0).tolist())}."
         )
     attributes = {name: attribute_array(column) for name, column in columns.items() if name != id_column}
-    return NodeTable(kind, id_array(coded.decoded()), attributes)
+    return NodeTable(kind, id_array(coded.decode()), attributes)
 
 
 def graph_frame(graph: CrowdGraph, *, table: str, kind: str) -> Any:
@@ -300,7 +300,7 @@ def graph_frame(graph: CrowdGraph, *, table: str, kind: str) -> Any:
     return native_frame(graph_columns(graph, table), kind=kind)
 
 
-def graph_columns(graph: CrowdGraph, table: str) -> dict[str, Array | Coded | Timed]:
+def graph_columns(graph: CrowdGraph, table: str) -> dict[str, Array | CodedColumn | TimeColumn]:
     """The columns of one of a graph's tables."""
     if table == "volunteers":
         return {"volunteer": graph.volunteers.ids, **graph.volunteers.attributes}
@@ -316,23 +316,23 @@ def responses_frame(graph: CrowdGraph, table: ResponseTable, *, kind: str) -> An
     return native_frame(_response_columns(graph, table), kind=kind)
 
 
-def _response_columns(graph: CrowdGraph, table: ResponseTable) -> dict[str, Array | Coded | Timed]:
-    columns: dict[str, Array | Coded | Timed] = {
-        "volunteer": Coded(table.volunteer, graph.volunteers.ids),
-        "item": Coded(table.item, graph.items.ids),
-        "label": Coded(table.label, id_array(graph.labels)),
+def _response_columns(graph: CrowdGraph, table: ResponseTable) -> dict[str, Array | CodedColumn | TimeColumn]:
+    columns: dict[str, Array | CodedColumn | TimeColumn] = {
+        "volunteer": CodedColumn(table.volunteer, graph.volunteers.ids),
+        "item": CodedColumn(table.item, graph.items.ids),
+        "label": CodedColumn(table.label, id_array(graph.labels)),
     }
     if table.clock.kind != "order" or not np.array_equal(table.time, np.arange(len(table))):
-        columns["time"] = Timed(table.time, table.clock)
+        columns["time"] = TimeColumn(table.time, table.clock)
     return {**columns, **table.attributes}
 
 
-def _gold_columns(graph: CrowdGraph) -> dict[str, Array | Coded | Timed]:
+def _gold_columns(graph: CrowdGraph) -> dict[str, Array | CodedColumn | TimeColumn]:
     """Items and classes or, where some gold is soft, a column of probabilities for each class."""
     gold = graph.gold
     items = graph.items.ids[gold.known]
     if not gold.is_soft.any():
-        return {"item": items, "label": Coded(gold.codes[gold.known], id_array(graph.classes))}
+        return {"item": items, "label": CodedColumn(gold.codes[gold.known], id_array(graph.classes))}
     probs = gold.probs[gold.known]
     taken = {"item", "label"} & set(map(str, graph.classes))
     if taken:

@@ -21,7 +21,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import AlignmentError, ColumnError, IdError, InputError, NotAnnotatedError, ParameterError, quote
 from crowdgraph.io._columns import Column
-from crowdgraph.io._files import replacing
+from crowdgraph.io._files import atomic_file
 from crowdgraph.io.frames import graph_from_frame
 
 __all__ = [
@@ -218,7 +218,7 @@ def write_gexf(graph: CrowdGraph, path: str | PathLike[str], *, at: Moment | Non
 
 
 def _write_file(graph: CrowdGraph, path: str | PathLike[str], at: Moment | None, writer: Callable[..., None]) -> None:
-    with replacing(path) as part:
+    with atomic_file(path) as part:
         writer(flat_network(graph, at=at), fspath(part))
 
 
@@ -375,7 +375,7 @@ def save_network(
     for text in (*names, network.method):
         check_xml(text)
     attributes = {"label": names, **volunteer_attributes(network, communities)}
-    with replacing(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_file(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
         file.write('<?xml version="1.0" encoding="UTF-8"?>\n')
         file.writelines(kinds[suffix](network, names, attributes))
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, quote
-from crowdgraph.io._columns import LazyColumns, check_names
+from crowdgraph.io._columns import LazyColumns, check_column_names
 from crowdgraph.io._files import is_file
 
 __all__ = ["read_parquet"]
@@ -72,7 +72,7 @@ def parquet_columns(source: Source, *, columns: Iterable[str] | None = None) -> 
     absent = [name for name in wanted if name not in found]
     if absent:
         raise ColumnError(f"{_named(paths)} has no column {absent[0]!r}; it has {quote(found, most=12)}.")
-    check_names(wanted, owner=_named(paths))
+    check_column_names(wanted, owner=_named(paths))
     text = {name for name in wanted if all(_is_text(schema.field(name).type) for schema in schemas)}
     compact = {name for name in text if all(_is_compact(footer, name) for footer in metadata)}
     return LazyColumns(wanted, lambda name: _column(paths, name, coded=name in compact))

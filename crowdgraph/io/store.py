@@ -34,7 +34,7 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
-from crowdgraph.io._files import is_file, replacing
+from crowdgraph.io._files import atomic_file, is_file
 
 __all__ = ["load", "save"]
 
@@ -59,7 +59,7 @@ RESULTS: dict[str, Any] = {
 
 def save(graph: CrowdGraph, path: str | PathLike[str]) -> None:
     """Write a graph to one file; see `CrowdGraph.save`."""
-    with replacing(path) as part, zipfile.ZipFile(part, "w") as archive:
+    with atomic_file(path) as part, zipfile.ZipFile(part, "w") as archive:
         write_graph(graph, archive)
 
 

@@ -13,7 +13,7 @@ from crowdgraph.core.clock import UNITS
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import NotAnnotatedError
-from crowdgraph.io._columns import required
+from crowdgraph.io._columns import import_optional
 
 __all__ = ["ResponseTensors", "fit_to_arviz", "graph_to_torch"]
 
@@ -66,7 +66,7 @@ def fit_to_arviz(fit: ModelFit) -> Any:
     posterior = {"class_probs": draws.class_probs, "item_class": draws.item_classes}
     if len(draws.volunteers):
         posterior["confusion"] = draws.confusion
-    return required("arviz_base").from_dict(
+    return import_optional("arviz_base").from_dict(
         {"posterior": posterior, "sample_stats": {"lp": draws.log_joint}},
         dims={name: DIMS[name] for name in posterior},
         coords={

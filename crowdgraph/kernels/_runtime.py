@@ -23,7 +23,7 @@ Found = TypeVar("Found")
 PATIENCE = 1.5
 
 
-def edges(n: int, *, at_most: int) -> NDArray[np.int64]:
+def chunk_bounds(n: int, *, at_most: int) -> NDArray[np.int64]:
     """Where to cut `n` things into equal stretches, one for each thread but no more than `at_most`.
 
     There are as many threads as processors, or as the environment variable ``NUMBA_NUM_THREADS`` says.
@@ -44,7 +44,7 @@ def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:  # noqa: ARG001 -
     return ThreadPoolExecutor(n_threads)
 
 
-class undisturbed:  # noqa: N801 - used as a statement
+class single_threaded_torch:  # noqa: N801 - used as a statement
     """Keep torch to one thread meanwhile: its threads wait for work busily, on the processors that ours need.
 
     Fits may run beside each other; the last one to end gives torch its threads back.
@@ -55,7 +55,7 @@ class undisturbed:  # noqa: N801 - used as a statement
     _n_threads = 1
 
     def __enter__(self) -> None:
-        cls = undisturbed
+        cls = single_threaded_torch
         with cls._lock:
             if cls._n_running == 0:
                 cls._n_threads = torch.get_num_threads()
@@ -63,7 +63,7 @@ class undisturbed:  # noqa: N801 - used as a statement
             torch.set_num_threads(1)
 
     def __exit__(self, *_: object) -> None:
-        cls = undisturbed
+        cls = single_threaded_torch
         with cls._lock:
             cls._n_running -= 1
             if cls._n_running == 0:
@@ -71,7 +71,7 @@ class undisturbed:  # noqa: N801 - used as a statement
 
 
 @contextmanager
-def announced(what: str) -> Iterator[None]:
+def compile_notice(what: str) -> Iterator[None]:
     """Say on the error stream that something is being compiled, if it takes its time."""
     message = f"crowdgraph: compiling {what}; this happens once on a machine and takes some seconds.\n"
     timer = Timer(PATIENCE, sys.stderr.write, [message])
@@ -83,7 +83,7 @@ def announced(what: str) -> Iterator[None]:
         timer.cancel()
 
 
-def checked_device(device: Any) -> torch.device:
+def resolve_device(device: Any) -> torch.device:
     """The named device, if this machine has it."""
     try:
         found = torch.device(device)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crowdgraph.kernels.fixed_point import LEAST, Step
+from crowdgraph.kernels.fixed_point import MIN_STATE, Step
 
-__all__ = ["Caution", "Cells", "ItemsAndCommunities", "cells"]
+__all__ = ["CautiousEM", "CautiousParameters", "CellLikelihoods", "cell_likelihoods"]
 
 
-class Cells(NamedTuple):
+class CellLikelihoods(NamedTuple):
     """Log likelihoods of what a community said of an item, given class and difficulty, both of shape (C, J, H).
 
     Attributes
@@ -27,7 +27,9 @@ class Cells(NamedTuple):
     drawn: Tensor
 
 
-def cells(row: Tensor, start: Tensor, class_probs: Tensor, difficulty: Tensor, cell: Tensor, n_cells: int) -> Cells:
+def cell_likelihoods(
+    row: Tensor, start: Tensor, class_probs: Tensor, difficulty: Tensor, cell: Tensor, n_cells: int
+) -> CellLikelihoods:
     """Gather answers by cell, the answers of one community about one item.
 
     Parameters
@@ -52,18 +54,18 @@ def cells(row: Tensor, start: Tensor, class_probs: Tensor, difficulty: Tensor, c
         high = row.new_ones(shape).scatter_reduce_(0, places, first + blurred, "amin")
         alone.append(row.new_zeros(shape).index_add_(0, cell, blurred.log()))
         drawn.append((high - low).clamp(min=0.0).log())
-    return Cells(torch.stack(alone, dim=2), torch.stack(drawn, dim=2))
+    return CellLikelihoods(torch.stack(alone, dim=2), torch.stack(drawn, dim=2))
 
 
-class ItemsAndCommunities(NamedTuple):
+class CautiousParameters(NamedTuple):
     """How many items are of each difficulty, as shares (H,), and the chances of communities to err together, (G,)."""
 
     shares: Tensor
     chances: Tensor
 
 
-class Caution:
-    r"""The map whose fixed points are the most probable shares and chances, for `crowdgraph.kernels.iterate.climb`.
+class CautiousEM:
+    r"""The map whose fixed points are the most probable shares and chances, for `crowdgraph.kernels.iterate.squarem`.
 
     The labels about item `i` have the likelihood
 
@@ -92,7 +94,14 @@ class Caution:
     """
 
     def __init__(
-        self, told: Cells, *, item: Tensor, community: Tensor, log_prior: Tensor, n_communities: int, strength: float
+        self,
+        told: CellLikelihoods,
+        *,
+        item: Tensor,
+        community: Tensor,
+        log_prior: Tensor,
+        n_communities: int,
+        strength: float,
     ) -> None:
         self._told, self._item, self._log_prior, self._strength = told, item, log_prior, strength
         self._shared = torch.nonzero(community >= 0).ravel()
@@ -106,11 +115,11 @@ class Caution:
         shares, odds = self._log_prior.new_ones(self._told.alone.shape[2]), torch.full_like(self._n_cells, 0.25)
         return torch.cat([shares, odds])
 
-    def read(self, state: Tensor) -> ItemsAndCommunities:
+    def read(self, state: Tensor) -> CautiousParameters:
         """What a state stands for: it holds shares, which need not sum to one, and odds."""
         n_shares = self._told.alone.shape[2]
         shares, odds = state[:n_shares], state[n_shares:]
-        return ItemsAndCommunities(shares / shares.sum(), odds / (1 + odds))
+        return CautiousParameters(shares / shares.sum(), odds / (1 + odds))
 
     def __call__(self, state: Tensor) -> Step:
         """One step."""
@@ -126,7 +135,7 @@ class Caution:
         together = ((drawn - both).exp() * weights[self._item[self._shared]]).sum((1, 2))
         counts = torch.zeros_like(self._n_cells).index_add_(0, self._community, together)
         odds = counts / (self._n_cells - counts + self._strength)
-        following = torch.cat([1 + weights[self._answered].sum((0, 1)), odds]).clamp(min=LEAST)
+        following = torch.cat([1 + weights[self._answered].sum((0, 1)), odds]).clamp(min=MIN_STATE)
         change = float((probs - self.probs).abs().max())
         self.probs = probs
         log_prior = shares.log().sum() + self._strength * (-chances).log1p().sum()

@@ -21,11 +21,11 @@ from typing import Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Scan", "Stage", "States", "Steps", "TensorScan", "prior_states", "rows", "tensor_states"]
+__all__ = ["Scan", "Stage", "States", "Steps", "TensorScan", "filter_and_smooth", "prior_counts", "rows"]
 
 Stage = Literal["predicted", "filtered", "smoothed"]
 # The largest exponent of odds: beyond, a probability is 0 or 1 to the last bit.
-FAR = 300.0
+MAX_LOG_ODDS = 300.0
 
 
 class Steps(NamedTuple):
@@ -80,7 +80,7 @@ class Scan(Protocol):
         """
         ...
 
-    def again(self, steps: Steps, prior: Tensor) -> Scan:
+    def with_steps(self, steps: Steps, prior: Tensor) -> Scan:
         """The same scan of other steps, as many for each volunteer, or from another prior, (1 or K, J, L).
 
         It may write to the same memory.
@@ -88,7 +88,7 @@ class Scan(Protocol):
         ...
 
 
-def prior_states(prior: Tensor) -> tuple[Tensor, Tensor]:
+def prior_counts(prior: Tensor) -> tuple[Tensor, Tensor]:
     r"""The counts `a` for and `b` against every label under Dirichlet rows (..., J, L), each of shape (..., L, J).
 
     The log odds have the mean :math:`\ln (a / b)` and the variance :math:`1 / a + 1 / b`.
@@ -99,16 +99,16 @@ def prior_states(prior: Tensor) -> tuple[Tensor, Tensor]:
     return hits, others @ hits
 
 
-def rows(hits: Tensor, misses: Tensor, *, mixed: bool) -> Tensor:
+def rows(hits: Tensor, misses: Tensor, *, published: bool) -> Tensor:
     r"""The Dirichlet rows of counts for and against the labels, each of shape (..., J, L).
 
     As published, :math:`\alpha_l = a_l`. With noise, however, the counts :math:`n_l = a_l + b_l` of the labels differ:
-    the frequent ones forget more, and the mean of such a row leans towards rare labels. Unless `mixed`, the mean is
+    the frequent ones forget more, and the mean of such a row leans towards rare labels. Unless `published`, the mean is
     therefore proportional to :math:`p_l = a_l / n_l`, and the row's total is the harmonic mean of the :math:`n_l`
     weighted by :math:`p_l (1 - p_l)`, which keeps the sum of the labels' variances to first order. Where all
     :math:`n_l` are equal nothing changes.
     """
-    if mixed:
+    if published:
         return hits
     total = hits + misses
     share, spread = hits / total, hits / total * (misses / total)
@@ -122,26 +122,28 @@ class TensorScan:
     It takes one round of operations for each step of the busiest volunteer and keeps the states of all steps.
     """
 
-    def __init__(self, steps: Steps, prior: Tensor, *, mixed: bool = False) -> None:
+    def __init__(self, steps: Steps, prior: Tensor, *, published: bool = False) -> None:
         self._steps = steps
         self._prior = prior
-        self._mixed = mixed
+        self._mixed = published
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
         """Scan once; see `Scan`."""
-        states = tensor_states(self._steps, self._prior, probs, noise_scale=noise_scale, stage=stage, mixed=self._mixed)
+        states = filter_and_smooth(
+            self._steps, self._prior, probs, noise_scale=noise_scale, stage=stage, published=self._mixed
+        )
         variance = states.covariance.diagonal(dim1=-2, dim2=-1)
-        odds = states.mean.clamp(-FAR, FAR).exp()
+        odds = states.mean.clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS).exp()
         hits, misses = (1 + odds) / variance, (1 + 1 / odds) / variance
-        return rows(hits.transpose(-1, -2), misses.transpose(-1, -2), mixed=self._mixed)
+        return rows(hits.transpose(-1, -2), misses.transpose(-1, -2), published=self._mixed)
 
-    def again(self, steps: Steps, prior: Tensor) -> TensorScan:
+    def with_steps(self, steps: Steps, prior: Tensor) -> TensorScan:
         """See `Scan`."""
-        return TensorScan(steps, prior, mixed=self._mixed)
+        return TensorScan(steps, prior, published=self._mixed)
 
 
-def tensor_states(
-    steps: Steps, prior: Tensor, probs: Tensor, *, noise_scale: float, stage: Stage, mixed: bool
+def filter_and_smooth(
+    steps: Steps, prior: Tensor, probs: Tensor, *, noise_scale: float, stage: Stage, published: bool
 ) -> States:
     """The states of all volunteers at all their steps.
 
@@ -160,14 +162,14 @@ def tensor_states(
     # The busiest first, so that those who still have steps always stand in front.
     order = torch.argsort(counts, descending=True, stable=True)
     counts = counts[order]
-    hits, misses = (part[order] if len(part) > 1 else part.expand(len(order), -1, -1) for part in prior_states(prior))
+    hits, misses = (part[order] if len(part) > 1 else part.expand(len(order), -1, -1) for part in prior_counts(prior))
     mean, covariance = torch.log(hits / misses), torch.diag_embed(1 / hits + 1 / misses)
     noise = torch.zeros_like(mean[..., 0])
     states = States(
         mean.new_empty(len(steps.item), *mean.shape[1:]), mean.new_empty(len(steps.item), *covariance.shape[1:])
     )
     gained = mean.new_empty(len(steps.item), mean.shape[1])
-    observed = _observed_mixed if mixed else _observed_weighted
+    observed = _update_published if published else _update_weighted
     rounds = [steps.starts[order[: int((counts > step).sum())]] + step for step in range(int(counts.max()))]
     for places in rounds:
         mean, covariance, noise = (part[: len(places)] for part in (mean, covariance, noise))
@@ -179,7 +181,7 @@ def tensor_states(
         label = steps.label[places, None]
         hit = label == torch.arange(mean.shape[1], device=mean.device)
         weight = torch.where(label >= 0, steps.weight[places, None], 0.0)
-        unanswered = _unrest(mean, truth, mixed=mixed)
+        unanswered = _process_noise(mean, truth, published=published)
         mean, covariance, noise = observed(mean, covariance, truth, hit, weight)
         noise = noise_scale * torch.where(label >= 0, noise, unanswered)
         if stage != "predicted":
@@ -190,16 +192,16 @@ def tensor_states(
     return states
 
 
-def _unrest(mean: Tensor, truth: Tensor, *, mixed: bool) -> Tensor:
+def _process_noise(mean: Tensor, truth: Tensor, *, published: bool) -> Tensor:
     """The noise that an item causes which was met and not answered."""
-    predictor = (truth * mean).sum(-1, keepdim=True) if mixed else mean
+    predictor = (truth * mean).sum(-1, keepdim=True) if published else mean
     share = torch.sigmoid(predictor)
-    return (share * (1 - share) * (1 if mixed else truth)).sum(-1)
+    return (share * (1 - share) * (1 if published else truth)).sum(-1)
 
 
 def _counted(mean: Tensor, variance: Tensor, hit: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """What an answer does to log odds: how far they move, the variance that is left, and the noise it causes."""
-    odds = mean.clamp(-FAR, FAR).exp()
+    odds = mean.clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS).exp()
     hits, misses = (1 + odds) / variance, (1 + 1 / odds) / variance
     more_hits, more_misses = hits + weight * hit, misses + weight * ~hit
     moved = torch.where(hit, torch.log1p(weight / hits), -torch.log1p(weight / misses))
@@ -209,7 +211,7 @@ def _counted(mean: Tensor, variance: Tensor, hit: Tensor, weight: Tensor) -> tup
     return moved, 1 / more_hits + 1 / more_misses, (after - before).clamp(min=0)
 
 
-def _observed_mixed(
+def _update_published(
     mean: Tensor, covariance: Tensor, truth: Tensor, hit: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The state after an answer that counts once, and the noise it causes."""
@@ -224,7 +226,7 @@ def _observed_mixed(
     )
 
 
-def _observed_weighted(
+def _update_weighted(
     mean: Tensor, covariance: Tensor, truth: Tensor, hit: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The state after an answer that counts by the shares of the classes, and the noise it causes."""

@@ -24,11 +24,11 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
-from crowdgraph.kernels._runtime import announced, edges, in_parallel
-from crowdgraph.kernels.dglm import Stage, Steps, prior_states
-from crowdgraph.kernels.dglm_published import scan_mixed
+from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
+from crowdgraph.kernels.dglm import Stage, Steps, prior_counts
+from crowdgraph.kernels.dglm_published import scan_published
 
-__all__ = ["CompiledScan", "Room", "filter_weighted", "prepare", "smooth_weighted"]
+__all__ = ["CompiledScan", "Workspace", "compile_scan", "filter_weighted", "smooth_weighted"]
 
 # Fewer steps than this are not worth a second thread.
 LEAST_STEPS = 2_000
@@ -43,11 +43,11 @@ class CompiledScan:
     The answer is written to the same memory each time.
     """
 
-    def __init__(self, steps: Steps, prior: Tensor, *, mixed: bool = False) -> None:
+    def __init__(self, steps: Steps, prior: Tensor, *, published: bool = False) -> None:
         n_classes, n_labels = prior.shape[1:]
         self._starts = steps.starts.numpy()
         self._set(steps, prior)
-        self._mixed = mixed
+        self._mixed = published
         counts = np.diff(self._starts)
         self._tasks = [
             [
@@ -55,19 +55,19 @@ class CompiledScan:
                     volunteers,
                     first,
                     last,
-                    Room.of(int(counts[volunteers].max()), last - first, n_classes, mixed=mixed),
+                    Workspace.of(int(counts[volunteers].max()), last - first, n_classes, published=published),
                 )
                 for volunteers, first, last in tasks
             ]
             for tasks in shares(counts, n_labels)
         ]
         self._found = np.empty((len(steps.item), n_classes, n_labels))
-        prepare(n_classes, self._columns[0].dtype, self._columns[1].dtype, mixed=mixed)
+        compile_scan(n_classes, self._columns[0].dtype, self._columns[1].dtype, published=published)
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
         """Scan once; see `Scan`."""
         truth, classes = probs.numpy(), tuple(range(probs.shape[1]))
-        scan = _scan_for(mixed=self._mixed)
+        scan = _scan_for(published=self._mixed)
 
         def part(number: int) -> None:
             for task in self._tasks[number]:
@@ -91,7 +91,7 @@ class CompiledScan:
             self._join_split()
         return torch.from_numpy(self._found)
 
-    def again(self, steps: Steps, prior: Tensor) -> CompiledScan:
+    def with_steps(self, steps: Steps, prior: Tensor) -> CompiledScan:
         """See `Scan`; it writes to the same memory."""
         other = copy(self)
         other._set(steps, prior)
@@ -99,7 +99,7 @@ class CompiledScan:
 
     def _set(self, steps: Steps, prior: Tensor) -> None:
         self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
-        self._prior = [part.contiguous().numpy() for part in prior_states(prior)]
+        self._prior = [part.contiguous().numpy() for part in prior_counts(prior)]
 
     def _join_split(self) -> None:
         """Join the labels of those volunteers who were split, each in several threads."""
@@ -108,11 +108,11 @@ class CompiledScan:
             rooms = [task.room for task in sorted(parts, key=attrgetter("first")) if task.volunteers[0] == k]
             hits, misses = (np.concatenate([room[place] for room in rooms], axis=1) for place in (0, 1))
             found = self._found[self._starts[k] : self._starts[k + 1]]
-            at = edges(len(found), at_most=len(self._tasks))
+            at = chunk_bounds(len(found), at_most=len(self._tasks))
             in_parallel(partial(_join_stretch, at, hits, misses, found), len(at) - 1)
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Where the states of one volunteer and some labels are worked out.
 
     Weighted: counts for and against the labels, each of shape (T, L, J), and the noise before each step, (T, L). Mixed,
@@ -124,9 +124,9 @@ class Room(NamedTuple):
     noise: NDArray[np.float64]
 
     @classmethod
-    def of(cls, n_steps: int, n_labels: int, n_classes: int, *, mixed: bool) -> Room:
+    def of(cls, n_steps: int, n_labels: int, n_classes: int, *, published: bool) -> Workspace:
         """Room for so many steps."""
-        if mixed:
+        if published:
             return cls(np.empty((n_steps, n_classes)), np.empty((n_steps, n_classes, n_classes)), np.empty(n_steps))
         shape = (n_steps, n_labels, n_classes)
         return cls(np.empty(shape), np.empty(shape), np.empty((n_steps, n_labels)))
@@ -138,7 +138,7 @@ class Task(NamedTuple):
     volunteers: NDArray[np.int64]
     first: int
     last: int
-    room: Room
+    room: Workspace
 
 
 def shares(counts: NDArray[np.int64], n_labels: int) -> list[list[tuple[NDArray[np.int64], int, int]]]:
@@ -147,7 +147,7 @@ def shares(counts: NDArray[np.int64], n_labels: int) -> list[list[tuple[NDArray[
     The longest are given out first, each to the thread that has least to do. Volunteers who have more than a part of a
     thread's share are split by label, each label a task of its own; the others of a thread are one task together.
     """
-    n_threads = len(edges(0, at_most=int(counts.sum()) // LEAST_STEPS)) - 1
+    n_threads = len(chunk_bounds(0, at_most=int(counts.sum()) // LEAST_STEPS)) - 1
     long = LONG * counts.sum() / n_threads if n_threads > 1 else np.inf
     pieces = [
         (int(counts[k]) * (last - first), int(k), first, last)
@@ -170,16 +170,16 @@ def shares(counts: NDArray[np.int64], n_labels: int) -> list[list[tuple[NDArray[
     ]
 
 
-def _scan_for(*, mixed: bool) -> Callable[..., None]:
-    return scan_mixed if mixed else _scan_weighted
+def _scan_for(*, published: bool) -> Callable[..., None]:
+    return scan_published if published else _scan_weighted
 
 
 @cache
-def prepare(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[Any], *, mixed: bool) -> None:
+def compile_scan(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[Any], *, published: bool) -> None:
     """Compile the scan for a number of classes, or load it from the disk, by scanning one step."""
     one, table, cube = np.ones(1), np.ones((1, 1, n_classes)), np.ones((1, n_classes, 1))
-    with announced(f"the scan over volunteers for {n_classes} classes"):
-        _scan_for(mixed=mixed)(
+    with compile_notice(f"the scan over volunteers for {n_classes} classes"):
+        _scan_for(published=published)(
             tuple(range(n_classes)),
             np.array([0]),
             0,
@@ -194,7 +194,7 @@ def prepare(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[Any],
             table,
             1.0,
             2,
-            *Room.of(1, 1, n_classes, mixed=mixed),
+            *Workspace.of(1, 1, n_classes, published=published),
             cube,
         )
         _join(0, 1, table, table, cube)
@@ -230,7 +230,7 @@ def filter_weighted(
     n_classes, n_labels = len(classes), len(prior_hits)
     now, against = prior_hits.copy(), prior_misses.copy()
     # p (1 - p), which noise leaves as it is.
-    unrest = now * against / (now + against) ** 2
+    bernoulli_variance = now * against / (now + against) ** 2
     gained, truth = np.zeros(n_labels), np.empty(n_classes)
     for step in range(first, last):
         t, given = step - first, label[step] - first_label
@@ -250,12 +250,12 @@ def filter_weighted(
                 if predicted:
                     hits[t, own, j], misses[t, own, j] = a, b
                 if not answered:
-                    caused += truth[j] * unrest[own, j]
+                    caused += truth[j] * bernoulli_variance[own, j]
                 elif truth[j] > 0.0:
                     a, b = a + hit * truth[j], b + (counted - hit) * truth[j]
                     after = a * b / ((a + b) * (a + b))
-                    caused += max(after - unrest[own, j], 0.0)
-                    unrest[own, j] = after
+                    caused += max(after - bernoulli_variance[own, j], 0.0)
+                    bernoulli_variance[own, j] = after
                 now[own, j], against[own, j] = a, b
                 if not predicted:
                     hits[t, own, j], misses[t, own, j] = a, b

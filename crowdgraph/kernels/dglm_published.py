@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from crowdgraph.kernels.dglm import FAR
+from crowdgraph.kernels.dglm import MAX_LOG_ODDS
 
-__all__ = ["filter_mixed", "scan_mixed", "smooth_mixed"]
+__all__ = ["filter_published", "scan_published", "smooth_published"]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -50,7 +50,7 @@ def _store(classes: Any, upper: Any, scale: Any, mean: Any, t: int, means: Any, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def filter_mixed(
+def filter_published(
     classes: Any,
     first: int,
     last: int,
@@ -92,7 +92,7 @@ def filter_mixed(
             spread[j] = scale[j] * total
             variance += total * spread[j]
             eta += truth[j] * mean[j]
-        odds = math.exp(min(max(eta, -FAR), FAR))
+        odds = math.exp(min(max(eta, -MAX_LOG_ODDS), MAX_LOG_ODDS))
         before = odds / (1.0 + odds) / (1.0 + odds)
         if label[step] < 0:
             gained = noise_scale * before
@@ -128,7 +128,7 @@ def filter_mixed(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def smooth_mixed(classes: Any, n_steps: int, means: Any, covariances: Any, noise: Any) -> None:
+def smooth_published(classes: Any, n_steps: int, means: Any, covariances: Any, noise: Any) -> None:
     """Turn the filtered states of one volunteer and label into smoothed ones."""
     n_classes = len(classes)
     square = (n_classes, n_classes)
@@ -179,7 +179,7 @@ def smooth_mixed(classes: Any, n_steps: int, means: Any, covariances: Any, noise
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def scan_mixed(
+def scan_published(
     classes: Any,
     volunteers: Any,
     first_label: int,
@@ -204,7 +204,7 @@ def scan_mixed(
         first, last = starts[k], starts[k + 1]
         own = 0 if len(prior_hits) == 1 else k
         for target in range(first_label, last_label):
-            filter_mixed(
+            filter_published(
                 classes,
                 first,
                 last,
@@ -223,8 +223,8 @@ def scan_mixed(
                 noise,
             )
             if stage == 2:
-                smooth_mixed(classes, last - first, means, covariances, noise)
+                smooth_published(classes, last - first, means, covariances, noise)
             for t in range(last - first):
                 for j in range(len(classes)):
-                    odds = math.exp(min(max(means[t, j], -FAR), FAR))
+                    odds = math.exp(min(max(means[t, j], -MAX_LOG_ODDS), MAX_LOG_ODDS))
                     found[first + t, j, target] = (1.0 + odds) / covariances[t, j, j]

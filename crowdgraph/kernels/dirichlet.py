@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from crowdgraph.kernels.fixed_point import Step, climb
+from crowdgraph.kernels.fixed_point import Step, squarem
 
 __all__ = [
-    "best_concentration",
+    "concentration_from_mean_logs",
+    "empirical_bayes_concentration",
     "expected_log",
-    "likeliest_concentration",
     "log_normaliser",
-    "shared_by",
-    "shared_concentration",
+    "max_likelihood_concentration",
+    "update_shared_prior",
 ]
 
 # Stands for nothing where logarithms are taken.
@@ -30,7 +30,7 @@ def log_normaliser(concentration: Tensor, *, axis: int) -> Tensor:
     return torch.lgamma(concentration).sum(axis) - torch.lgamma(concentration.sum(axis))
 
 
-def best_concentration(mean_logs: Tensor, start: Tensor, *, n_steps: int = 100) -> Tensor:
+def concentration_from_mean_logs(mean_logs: Tensor, start: Tensor, *, n_steps: int = 100) -> Tensor:
     r"""For each row the Dirichlet whose expected logarithms equal `mean_logs`, of shape (..., L).
 
     It maximises :math:`\sum_l (\alpha_l - 1) m_l - \ln B(\alpha)`, which is concave; Newton's steps are taken in
@@ -71,15 +71,15 @@ def best_concentration(mean_logs: Tensor, start: Tensor, *, n_steps: int = 100) 
     return alpha
 
 
-def shared_by(logs: Tensor, imagined: Tensor, start: Tensor) -> Tensor:
+def update_shared_prior(logs: Tensor, imagined: Tensor, start: Tensor) -> Tensor:
     """The Dirichlet rows, (J, L), that fit the expected logarithms of people, (K, J, L), and of an imagined one best.
 
     The imagined one, (J, L), keeps the rows finite where all people are alike.
     """
-    return best_concentration((logs.sum(0) + imagined) / (len(logs) + 1), start)
+    return concentration_from_mean_logs((logs.sum(0) + imagined) / (len(logs) + 1), start)
 
 
-def shared_concentration(counts: Tensor, given: Tensor) -> Tensor:
+def empirical_bayes_concentration(counts: Tensor, given: Tensor) -> Tensor:
     r"""The Dirichlet rows, (J, L), under which counts by person, (K, J, L), are most probable (empirical Bayes).
 
     One more, imagined person, who is distributed as the rows `given` say, keeps them finite. By expectation
@@ -92,16 +92,17 @@ def shared_concentration(counts: Tensor, given: Tensor) -> Tensor:
         posterior = alpha + counts
         evidence = (log_normaliser(posterior, axis=2) - log_normaliser(alpha, axis=1)).sum()
         height = evidence + ((alpha - 1) * imagined).sum() - log_normaliser(alpha, axis=1).sum()
-        following = shared_by(expected_log(posterior, axis=2), imagined, alpha)
+        following = update_shared_prior(expected_log(posterior, axis=2), imagined, alpha)
         return Step(following.ravel(), float(height), float(((following - alpha) / alpha).abs().max()))
 
-    return climb(step, given.ravel(), max_iter=1_000, tol=1e-6, accelerate=True).state.reshape(given.shape)
+    return squarem(step, given.ravel(), max_iter=1_000, tol=1e-6, accelerate=True).state.reshape(given.shape)
 
 
-def likeliest_concentration(counts: Tensor, *, n_steps: int = 100) -> Tensor:
+def max_likelihood_concentration(counts: Tensor, *, n_steps: int = 100) -> Tensor:
     r"""The Dirichlet rows, (J, L), under which whole counts by person, (K, J, L), are most probable.
 
-    Unlike `shared_concentration` it knows nothing but the counts: a label that nobody used gets 0, and a class of which
+    Unlike `empirical_bayes_concentration` it knows nothing but the counts: a label that nobody used gets 0, and a class
+    of which
     nothing is known ones. Where people differ no more than chance makes them, rows grow until it does not matter.
     By Newton's steps in :math:`\ln \alpha`, uphill also where the likelihood is not concave.
     """

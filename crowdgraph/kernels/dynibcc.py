@@ -13,12 +13,12 @@ from numba import njit
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from crowdgraph.kernels._runtime import announced, edges, in_parallel
+from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 from crowdgraph.kernels.dglm import Scan, Stage, Steps
 from crowdgraph.kernels.dirichlet import expected_log, log_normaliser
 from crowdgraph.kernels.special import digamma_and_log_gamma
 
-__all__ = ["CompiledReader", "Gathered", "Passes", "Reader", "TensorReader"]
+__all__ = ["CompiledLikelihood", "DynamicVB", "ItemSteps", "Likelihood", "TensorLikelihood"]
 
 # Fewer steps than this are not worth a second thread.
 LEAST_STEPS = 20_000
@@ -26,17 +26,17 @@ LEAST_STEPS = 20_000
 NOISES = (math.log(0.01), math.log(30.0))
 # Noise has to gain so many nats, and to foretell answers better in their order than in so many others.
 WORTH = 1.92
-SHUFFLES = 19
+N_SHUFFLES = 19
 
 
-class Gathered(NamedTuple):
+class ItemSteps(NamedTuple):
     """Steps gathered by item: item `i` was met at the steps ``steps[starts[i]:starts[i + 1]]``."""
 
     starts: Tensor
     steps: Tensor
 
 
-class Reader(Protocol):
+class Likelihood(Protocol):
     """What is read out of the Dirichlets at the steps, of shape (S, J, L), for the answers that were given there."""
 
     def logs(self, concentration: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class Reader(Protocol):
         """
         ...
 
-    def combined(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
+    def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
         """Overwrite the class probabilities of the items, (N, J), where they are not fixed; tell the largest change."""
         ...
 
@@ -59,25 +59,25 @@ class Reader(Protocol):
         """
         ...
 
-    def again(self, steps: Steps) -> Reader:
+    def with_steps(self, steps: Steps) -> Likelihood:
         """The same reader of steps in another order, for `predictive` alone."""
         ...
 
 
-class TensorReader:
+class TensorLikelihood:
     """Reading by tensor operations, on any device."""
 
-    def __init__(self, steps: Steps, gathered: Gathered) -> None:
+    def __init__(self, steps: Steps, gathered: ItemSteps) -> None:
         self._set(steps)
         self._n_items = len(gathered.starts) - 1
 
     def logs(self, concentration: Tensor) -> Tensor:
-        """See `Reader`."""
+        """See `Likelihood`."""
         logs = torch.digamma(self._own(concentration)) - torch.digamma(concentration.sum(-1))
         return self._weight[:, None] * logs
 
-    def combined(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
-        """See `Reader`."""
+    def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
+        """See `Likelihood`."""
         weights = class_logs.expand(self._n_items, -1).index_add(0, self._item, logs)
         found = torch.where(fixed[:, None], probs, torch.softmax(weights, dim=1))
         change = float((found - probs).abs().max())
@@ -85,7 +85,7 @@ class TensorReader:
         return change
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
-        """See `Reader`."""
+        """See `Likelihood`."""
         share = self._own(concentration) / concentration.sum(-1)
         own = probs[self._item]
         rest = torch.softmax(own.log() - logs, dim=1)
@@ -94,8 +94,8 @@ class TensorReader:
         expected = self._weight * (own * share.log()).sum(1)
         return float(left_out.sum()), float(expected.sum())
 
-    def again(self, steps: Steps) -> TensorReader:
-        """See `Reader`."""
+    def with_steps(self, steps: Steps) -> TensorLikelihood:
+        """See `Likelihood`."""
         other = copy(self)
         other._set(steps)
         return other
@@ -112,31 +112,31 @@ class TensorReader:
         return concentration.gather(2, places)[..., 0]
 
 
-class CompiledReader:
+class CompiledLikelihood:
     """Reading on CPUs, compiled, in several threads.
 
     What it finds is written to the same memory each time.
     """
 
-    def __init__(self, steps: Steps, gathered: Gathered, *, n_classes: int) -> None:
+    def __init__(self, steps: Steps, gathered: ItemSteps, *, n_classes: int) -> None:
         self._set(steps)
         self._starts, self._steps = (part.numpy() for part in gathered)
-        self._edges = edges(len(self._item), at_most=len(self._item) // LEAST_STEPS)
-        self._item_edges = np.searchsorted(self._starts, edges(len(self._steps), at_most=len(self._edges) - 1))
+        self._edges = chunk_bounds(len(self._item), at_most=len(self._item) // LEAST_STEPS)
+        self._item_edges = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=len(self._edges) - 1))
         self._item_edges[-1] = len(self._starts) - 1
         self._logs = np.empty((len(self._item), n_classes))
-        _ready(self._item.dtype, self._label.dtype, self._steps.dtype)
+        _compile_likelihood(self._item.dtype, self._label.dtype, self._steps.dtype)
 
     def logs(self, concentration: Tensor) -> Tensor:
-        """See `Reader`."""
+        """See `Likelihood`."""
         table, at = concentration.numpy(), self._edges
         in_parallel(
             lambda part: _own_logs(at[part], at[part + 1], table, self._label, self._weight, self._logs), len(at) - 1
         )
         return torch.from_numpy(self._logs)
 
-    def combined(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
-        """See `Reader`."""
+    def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
+        """See `Likelihood`."""
         at, columns = self._item_edges, (logs.numpy(), class_logs.numpy(), fixed.numpy(), probs.numpy())
         return max(
             in_parallel(
@@ -145,7 +145,7 @@ class CompiledReader:
         )
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
-        """See `Reader`."""
+        """See `Likelihood`."""
         at, columns = self._edges, (concentration.numpy(), logs.numpy(), probs.numpy(), fixed.numpy())
         left_out, expected = zip(
             *in_parallel(
@@ -156,8 +156,8 @@ class CompiledReader:
         )
         return math.fsum(left_out), math.fsum(expected)
 
-    def again(self, steps: Steps) -> CompiledReader:
-        """See `Reader`."""
+    def with_steps(self, steps: Steps) -> CompiledLikelihood:
+        """See `Likelihood`."""
         other = copy(self)
         other._set(steps)
         return other
@@ -166,7 +166,7 @@ class CompiledReader:
         self._item, self._label, self._weight = (part.numpy() for part in (steps.item, steps.label, steps.weight))
 
 
-class Passes:
+class DynamicVB:
     r"""Passes of variational Bayes over all steps, until the class probabilities settle.
 
     There is no bound to climb. What tells how good a noise is, is how well answers are foretold.
@@ -189,7 +189,7 @@ class Passes:
         self,
         steps: Steps,
         scan: Scan,
-        reader: Reader,
+        reader: Likelihood,
         *,
         class_prior: Tensor,
         probs: Tensor,
@@ -217,39 +217,41 @@ class Passes:
         """One pass; how much the class probabilities changed, of which a part `pace` is kept."""
         before = self.probs.clone() if pace < 1 else self.probs
         logs = self._reader.logs(self.confusion(noise_scale))
-        change = self._reader.combined(logs, expected_log(self.classes, axis=0), self.probs, self._fixed)
+        change = self._reader.update_items(logs, expected_log(self.classes, axis=0), self.probs, self._fixed)
         if pace < 1:
             self.probs.copy_(torch.lerp(before, self.probs, pace))
         return change
 
-    def best_noise(self, noise_scale: float, *, prior: Tensor) -> float:
+    def choose_noise(self, noise_scale: float, *, prior: Tensor) -> float:
         """The noise scale that foretells the answers best, given what a certain one says of items and answers.
 
         It is zero unless another gains more than `WORTH`. Volunteers start from `prior`, (1 or K, J, L), which should
         be what they are like: noise helps to forget one that is not.
         """
         logs = self._reader.logs(self.confusion(noise_scale))
-        scan = self._scan.again(self._steps, prior)
+        scan = self._scan.with_steps(self._steps, prior)
 
         def loss(log_scale: float) -> float:
-            return -self._foretold(scan, self._reader, math.exp(log_scale), logs)[0]
+            return -self._predictive_scores(scan, self._reader, math.exp(log_scale), logs)[0]
 
         best = minimize_scalar(loss, bounds=NOISES, method="bounded", options={"xatol": 0.02})
-        still = self._foretold(scan, self._reader, 0.0, logs)[0]
+        still = self._predictive_scores(scan, self._reader, 0.0, logs)[0]
         return math.exp(best.x) if -best.fun > still + WORTH else 0.0
 
-    def order_matters(self, noise_scale: float, *, prior: Tensor) -> bool:
-        """Whether the answers are foretold better in their order than in `SHUFFLES` others of each volunteer's own.
+    def order_is_informative(self, noise_scale: float, *, prior: Tensor) -> bool:
+        """Whether the answers are foretold better in their order than in `N_SHUFFLES` others of each volunteer's own.
 
         Whatever else noise may be good for, such as leaving a prior that fits nobody, it is good for in any order.
         """
         logs = self._reader.logs(self.confusion(noise_scale)).clone()
-        scan = self._scan.again(self._steps, prior)
-        reached = self._foretold(scan, self._reader, noise_scale, logs)[0]
-        for seed in range(SHUFFLES):
-            order = shuffled(self._steps.starts, seed=seed)
+        scan = self._scan.with_steps(self._steps, prior)
+        reached = self._predictive_scores(scan, self._reader, noise_scale, logs)[0]
+        for seed in range(N_SHUFFLES):
+            order = shuffle_steps(self._steps.starts, seed=seed)
             steps = self._steps.reordered(order)
-            found = self._foretold(scan.again(steps, prior), self._reader.again(steps), noise_scale, logs[order])[0]
+            found = self._predictive_scores(
+                scan.with_steps(steps, prior), self._reader.with_steps(steps), noise_scale, logs[order]
+            )[0]
             if found >= reached:
                 return False
         return True
@@ -261,7 +263,7 @@ class Passes:
         KL(q(\kappa) || p(\kappa))`. It is not a bound: none is proven.
         """
         logs = self._reader.logs(self.confusion(noise_scale))
-        left_out, expected = self._foretold(self._scan, self._reader, noise_scale, logs)
+        left_out, expected = self._predictive_scores(self._scan, self._reader, noise_scale, logs)
         classes, class_logs = self.classes, expected_log(self.classes, axis=0)
         divergence = (
             log_normaliser(self._class_prior, axis=0)
@@ -271,12 +273,14 @@ class Passes:
         entropy = torch.special.entr(self.probs).sum() + (self.probs * class_logs).sum()
         return left_out, expected + float(entropy - divergence)
 
-    def _foretold(self, scan: Scan, reader: Reader, noise_scale: float, logs: Tensor) -> tuple[float, float]:
+    def _predictive_scores(
+        self, scan: Scan, reader: Likelihood, noise_scale: float, logs: Tensor
+    ) -> tuple[float, float]:
         predicted = scan(self.probs, noise_scale=noise_scale, stage="predicted")
         return reader.predictive(predicted, logs, self.probs, self._fixed)
 
 
-def shuffled(starts: Tensor, *, seed: int) -> Tensor:
+def shuffle_steps(starts: Tensor, *, seed: int) -> Tensor:
     """The places of all steps, (S,), those of each volunteer in random order."""
     order = torch.arange(int(starts[-1]))
     _shuffle(starts.cpu().numpy(), np.random.default_rng(seed).random(len(order)), order.numpy())
@@ -284,11 +288,11 @@ def shuffled(starts: Tensor, *, seed: int) -> Tensor:
 
 
 @cache
-def _ready(item_type: np.dtype[Any], label_type: np.dtype[Any], step_type: np.dtype[Any]) -> None:
+def _compile_likelihood(item_type: np.dtype[Any], label_type: np.dtype[Any], step_type: np.dtype[Any]) -> None:
     """Compile the reading, or load it from the disk, by reading one step."""
     one, probs, fixed = np.ones(1), np.full((1, 2), 0.5), np.zeros(1, dtype=bool)
     item, label, table = np.zeros(1, dtype=item_type), np.zeros(1, dtype=label_type), np.ones((1, 2, 2))
-    with announced("the reading of confusion"):
+    with compile_notice("the reading of confusion"):
         _own_logs(0, 1, table, label, one, probs.copy())
         _combined(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), probs, probs[0], fixed, probs.copy())
         _predictive(0, 1, item, label, one, table, probs, probs, fixed)

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from crowdgraph.errors import FitError
 
-__all__ = ["Path", "Step", "climb"]
+__all__ = ["Step", "Trace", "squarem"]
 
 # Plain steps before the first leap, so that leaps start inside the mode to which the start belongs.
 SETTLE = 5
 # States are positive numbers; a leap goes no further than this.
-LEAST = 1e-300
+MIN_STATE = 1e-300
 # Sums of a million terms differ by this much, relatively, from rounding alone.
 ROUNDING = 1e-13
 
@@ -28,7 +28,7 @@ class Step(NamedTuple):
     change: float
 
 
-class Path(NamedTuple):
+class Trace(NamedTuple):
     """Where the climb ended, and the objective after each step that was kept."""
 
     state: Tensor
@@ -38,16 +38,16 @@ class Path(NamedTuple):
     converged: bool
 
 
-def climb(
+def squarem(
     step: Callable[[Tensor], Step],
     start: Tensor,
     *,
     max_iter: int,
     tol: float,
     accelerate: bool,
-    hopeless: Callable[[list[float]], bool] = lambda _: False,
+    give_up: Callable[[list[float]], bool] = lambda _: False,
     on_step: Callable[[Step], object] = lambda _: None,
-) -> Path:
+) -> Trace:
     """Apply `step` until the change falls to `tol`.
 
     With `accelerate`, two plain steps are followed by a leap (SQUAREM, Varadhan and Roland 2008). A leap that lowers
@@ -82,13 +82,13 @@ def climb(
     before, now = start, taken(start)
     objectives = [_finite(now.objective)]
     change = math.inf
-    while n_steps < max_iter and not hopeless(objectives):
+    while n_steps < max_iter and not give_up(objectives):
         after = taken(now.state)
         objectives.append(_finite(after.objective))
         change = after.change
         if change <= tol:
-            return Path(after.state, objectives, change, n_steps, converged=True)
-        leap = _leap(before, now.state, after.state) if accelerate and n_steps > SETTLE else None
+            return Trace(after.state, objectives, change, n_steps, converged=True)
+        leap = _extrapolate(before, now.state, after.state) if accelerate and n_steps > SETTLE else None
         if leap is None or n_steps + 2 > max_iter:
             before, now = now.state, after
             continue
@@ -98,10 +98,10 @@ def climb(
         else:
             before, now = after.state, taken(after.state)
         objectives.append(_finite(now.objective))
-    return Path(now.state, objectives, change, n_steps, converged=False)
+    return Trace(now.state, objectives, change, n_steps, converged=False)
 
 
-def _leap(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
+def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
     """Where three successive states point to, worked out in logarithms; None if no further than the third."""
     # In place, since states may be large.
     start = first.log()
@@ -111,7 +111,7 @@ def _leap(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
     length = float(speed.norm()) / curvature if curvature > 0 else 0.0
     if not length > 1:
         return None
-    return start.add_(speed, alpha=2 * length).add_(turn, alpha=length**2).exp_().clamp_(LEAST, 1 / LEAST)
+    return start.add_(speed, alpha=2 * length).add_(turn, alpha=length**2).exp_().clamp_(MIN_STATE, 1 / MIN_STATE)
 
 
 def _finite(objective: float) -> float:

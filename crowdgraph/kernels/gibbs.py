@@ -11,9 +11,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from crowdgraph.kernels._runtime import announced
+from crowdgraph.kernels._runtime import compile_notice
 
-__all__ = ["Chain", "Draws", "ready"]
+__all__ = ["Chain", "Draws", "compile_sampler"]
 
 Numbers = NDArray[Any]
 
@@ -91,9 +91,9 @@ class Chain:
     square_sums: Numbers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.forget()
+        self.reset_sums()
 
-    def forget(self) -> None:
+    def reset_sums(self) -> None:
         """Count from here: what has been drawn was burn-in."""
         n_items, n_classes = self.gold.shape
         shape = (self.n_volunteers, *self.prior.shape[1:])
@@ -140,10 +140,10 @@ class Chain:
 
 
 @cache
-def ready() -> None:
+def compile_sampler() -> None:
     """Compile the sampler, or load it from the disk, by one draw of one class of one item."""
     one = np.ones((1, 1))
-    with announced("the Gibbs sampler"):
+    with compile_notice("the Gibbs sampler"):
         Chain(
             starts=np.array([0, 1]),
             codes=np.zeros(1, dtype=np.int32),

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crowdgraph.kernels.dirichlet import expected_log, log_normaliser, shared_by
+from crowdgraph.kernels.dirichlet import expected_log, log_normaliser, update_shared_prior
 from crowdgraph.kernels.fixed_point import Step
-from crowdgraph.kernels.sweep import Sweeper, counted
+from crowdgraph.kernels.sweep import Sweeper, expected_counts
 
-__all__ = ["ExpectationMaximisation", "Posterior", "VariationalBayes", "tensor_expectations"]
+__all__ = ["DawidSkeneEM", "Posterior", "VariationalBayes", "tensor_expectations"]
 
 Expectations = Callable[[Tensor, Tensor], tuple[Tensor, float]]
 
@@ -26,7 +26,7 @@ class Posterior(NamedTuple):
 
 
 class VariationalBayes:
-    r"""The map whose fixed points are the modes of the lower bound, for `crowdgraph.kernels.iterate.climb`.
+    r"""The map whose fixed points are the modes of the lower bound, for `crowdgraph.kernels.iterate.squarem`.
 
     A state holds the concentrations of :math:`q(\pi)` and :math:`q(\kappa)` and, where it is learned, the shared
     prior. A step works out :math:`q(t)` (the E-step), tells the bound there and returns the next state (the M-step).
@@ -103,7 +103,7 @@ class VariationalBayes:
     def from_probs(self, probs: Tensor) -> Tensor:
         """The state that follows from class probabilities of the items (gold is kept)."""
         guess = torch.where(self.fixed[:, None], self.probs, probs)
-        swept = counted(self._sweeper, guess, self._shape)
+        swept = expected_counts(self._sweeper, guess, self._shape)
         return self.state(Posterior(self._prior + swept.counts, self._class_prior + swept.class_counts, self._prior))
 
     def __call__(self, state: Tensor) -> Step:
@@ -131,7 +131,7 @@ class VariationalBayes:
 
     def _learned(self, logs: Tensor, prior: Tensor) -> Tensor:
         """The shared prior that fits the expected logarithms of the volunteers and the imagined one best."""
-        return shared_by(logs.transpose(1, 2), self._imagined_logs[0].T, prior[0].T).T[None]
+        return update_shared_prior(logs.transpose(1, 2), self._imagined_logs[0].T, prior[0].T).T[None]
 
     def _imagined_fit(self, prior: Tensor) -> float:
         """How much less probable the imagined volunteer is under a learned prior than under the given one."""
@@ -153,8 +153,8 @@ def tensor_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
 MIN_PROBABILITY = 1e-300
 
 
-class ExpectationMaximisation:
-    """The map whose fixed points are modes of the likelihood, for `crowdgraph.kernels.iterate.climb`.
+class DawidSkeneEM:
+    """The map whose fixed points are modes of the likelihood, for `crowdgraph.kernels.iterate.squarem`.
 
     A state holds the expected counts by volunteer, label and class, (K, L, J), and by class, (J,), each raised by
     `smoothing`; it stands for their proportions. With smoothing the objective is the likelihood times the density of
@@ -174,7 +174,7 @@ class ExpectationMaximisation:
     def from_probs(self, probs: Tensor) -> Tensor:
         """The state that follows from class probabilities of the items (gold is kept)."""
         guess = torch.where(self.fixed[:, None], self.probs, probs)
-        swept = counted(self._sweeper, guess, self._shape)
+        swept = expected_counts(self._sweeper, guess, self._shape)
         return self._state(swept.counts, swept.class_counts)
 
     def counts(self, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from crowdgraph.kernels._runtime import edges, in_parallel
+from crowdgraph.kernels._runtime import chunk_bounds, in_parallel
 
-__all__ = ["BLOCK", "best_question", "single_gains"]
+__all__ = ["ITEMS_PER_BLOCK", "best_question", "single_gains"]
 
 # Items whose largest bound is kept together.
-BLOCK = 128
+ITEMS_PER_BLOCK = 128
 # Fewer pairs than this are not worth a second thread.
 LEAST_PAIRS = 100_000
 
@@ -28,13 +28,16 @@ def single_gains(item_probs: Any, confusion: Any, doubt: Any) -> Any:
         The probability of each label given the class, of shape (V, J, L), and its entropy, (V, J).
     """
     gains = np.empty((len(item_probs), len(confusion)))
-    ends = edges(len(gains), at_most=gains.size // LEAST_PAIRS)
-    in_parallel(lambda part: _told(item_probs, confusion, doubt, gains, ends[part], ends[part + 1]), len(ends) - 1)
+    ends = chunk_bounds(len(gains), at_most=gains.size // LEAST_PAIRS)
+    in_parallel(
+        lambda part: _fill_label_information(item_probs, confusion, doubt, gains, ends[part], ends[part + 1]),
+        len(ends) - 1,
+    )
     return gains
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _told(item_probs: Any, confusion: Any, doubt: Any, gains: Any, start: int, stop: int) -> None:
+def _fill_label_information(item_probs: Any, confusion: Any, doubt: Any, gains: Any, start: int, stop: int) -> None:
     for item in range(start, stop):
         for volunteer in range(len(confusion)):
             gain = 0.0
@@ -58,7 +61,7 @@ def best_question(bounds: Any, tops: Any, values: Any, able: Any) -> Any:
     bounds
         At least the value of each item's best question, of shape (N,); those that are met on the way are made exact.
     tops
-        The largest bound of each `BLOCK` of items.
+        The largest bound of each `ITEMS_PER_BLOCK` of items.
     values
         What questions are worth, of shape (N, C).
     able
@@ -68,8 +71,8 @@ def best_question(bounds: Any, tops: Any, values: Any, able: Any) -> Any:
         block = tops.argmax()
         if tops[block] < 0:
             return -1, -1
-        here = bounds[block * BLOCK : (block + 1) * BLOCK]
-        item = block * BLOCK + here.argmax()
+        here = bounds[block * ITEMS_PER_BLOCK : (block + 1) * ITEMS_PER_BLOCK]
+        item = block * ITEMS_PER_BLOCK + here.argmax()
         column, best = -1, -np.inf
         for place in range(values.shape[1]):
             if able[place] and values[item, place] > best:

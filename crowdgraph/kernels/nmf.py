@@ -22,7 +22,7 @@ from numba import njit
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
-from crowdgraph.kernels._runtime import announced, edges, in_parallel
+from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 from crowdgraph.kernels.fixed_point import Step
 
 __all__ = [
@@ -32,16 +32,16 @@ __all__ = [
     "Quotients",
     "SparseWeights",
     "Weights",
-    "highest_factor",
+    "max_factor_for",
     "paired",
     "published",
     "relevance",
     "symmetric",
 ]
 
-# Factors below this, and above `Weights.highest`, are taken for it, so that products of them neither vanish nor
+# Factors below this, and above `Weights.max_factor`, are taken for it, so that products of them neither vanish nor
 # overflow.
-LEAST = 1e-12
+MIN_FACTOR = 1e-12
 # Steps make this of nothing, so that volunteers without weights have shares, too.
 NOTHING = 1e-300
 
@@ -75,12 +75,12 @@ class Weights(ABC):
         """The sums for means ``left @ right.T``; both factors are of shape (N, K), and may be the same tensor."""
 
     @property
-    def highest(self) -> float:
-        """See `highest_factor`."""
-        return highest_factor(self.largest)
+    def max_factor(self) -> float:
+        """See `max_factor_for`."""
+        return max_factor_for(self.largest)
 
 
-def highest_factor(largest: float) -> float:
+def max_factor_for(largest: float) -> float:
     """No factor is above this: so far above what the weights ask for that only a leap could get there.
 
     Even the hub of a star has but the root of its strength times the root of its weights.
@@ -127,7 +127,7 @@ def symmetric(weights: Weights, state: Tensor, prior: Prior) -> Step:
     # Every pair stands twice in the sums.
     objective = -float((sums**2 - squares).sum()) / 2 + found.logs / 2 - penalty
     following = torch.sqrt(factors * found.products / ((sums - factors) / factors + precision))
-    following = following.clamp(NOTHING, weights.highest)
+    following = following.clamp(NOTHING, weights.max_factor)
     return Step(following, objective, _moved(state, following))
 
 
@@ -140,7 +140,7 @@ def paired(weights: Weights, state: Tensor, prior: Prior) -> Step:
     right = _bounded(new_right, weights)
     precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
     new_left = _rooted(left * weights.quotients(left, right).products, right.sum(0) - right, precision)
-    following = torch.cat([new_left, new_right]).clamp(NOTHING, weights.highest)
+    following = torch.cat([new_left, new_right]).clamp(NOTHING, weights.max_factor)
     return Step(following, objective, _moved(_both(state), _both(following)))
 
 
@@ -155,7 +155,7 @@ def published(weights: Weights, state: Tensor, prior: Prior) -> Step:
     new_right = right / (left.sum(0) + precision * right) * weights.quotients(right, left).products
     right = _bounded(new_right, weights)
     new_left = left / (right.sum(0) + precision * left) * weights.quotients(left, right).products
-    following = torch.cat([new_left, new_right]).clamp(NOTHING, weights.highest)
+    following = torch.cat([new_left, new_right]).clamp(NOTHING, weights.max_factor)
     return Step(following, objective, _moved(_both(state), _both(following)))
 
 
@@ -165,7 +165,7 @@ def relevance(squares: Tensor, half_count: float, prior: Prior) -> Tensor:
 
 
 def _bounded(factors: Tensor, weights: Weights) -> Tensor:
-    return factors.clamp(LEAST, weights.highest)
+    return factors.clamp(MIN_FACTOR, weights.max_factor)
 
 
 def _both(state: Tensor) -> Tensor:
@@ -233,21 +233,21 @@ class CompiledWeights:
         precision: DTypeLike | None = None,
     ) -> None:
         self.n, largest = len(starts) - 1, float(values.max())
-        self.highest = highest_factor(largest)
+        self.max_factor = max_factor_for(largest)
         if precision is None:
             precision = np.float32 if SINGLE[0] < largest < SINGLE[1] else np.float64
         self._starts, self._values = starts, values.astype(precision, copy=False)
         self._columns = np.zeros(0, np.int32) if columns is None else columns
         self._longest = int(np.diff(starts).max())
-        _ready(self._values.dtype)
-        cuts = edges(len(values), at_most=max(1, len(values) // LEAST_WEIGHTS))
+        _compile_nmf(self._values.dtype)
+        cuts = chunk_bounds(len(values), at_most=max(1, len(values) // LEAST_WEIGHTS))
         self._cuts = np.searchsorted(starts, cuts)
         self._cuts[-1] = self.n
 
     def symmetric(self, state: Tensor, prior: Prior) -> Step:
         """As `crowdgraph.kernels.nmf.symmetric`."""
         held = state.numpy()
-        factors = np.clip(held, LEAST, self.highest)
+        factors = np.clip(held, MIN_FACTOR, self.max_factor)
         sums, squares = factors.sum(0), (factors**2).sum(0)
         above, below = self.n / 2 + prior.shape - 1, squares / 2 + prior.rate
         rows = np.zeros((self.n, -(-held.shape[1] // LANE) * LANE), self._values.dtype)
@@ -259,7 +259,7 @@ class CompiledWeights:
             stretch = self._cuts[place], self._cuts[place + 1]
             means = np.empty(self._longest, rows.dtype)
             _products(*stretch, *weights, rows, means, following, logs)
-            _follow(*stretch, held, factors, following, sums, precision, NOTHING, self.highest, moved)
+            _follow(*stretch, held, factors, following, sums, precision, NOTHING, self.max_factor, moved)
 
         in_parallel(part, len(self._cuts) - 1)
         objective = float(logs.sum()) - float((sums**2 - squares).sum()) / 2 - above * float(np.log(below).sum())
@@ -309,7 +309,7 @@ def _follow(
     sums: Any,
     precision: Any,
     lowest: float,
-    highest: float,
+    max_factor: float,
     moved: Any,
 ) -> None:
     """Put the next factors in the place of the products, and how much the shares of each row changed into `moved`."""
@@ -319,7 +319,7 @@ def _follow(
         for c in range(k):
             old = factors[i, c]
             new = math.sqrt(old * products[i, c] / ((sums[c] - old) / old + precision[c]))
-            new = min(max(new, lowest), highest)
+            new = min(max(new, lowest), max_factor)
             products[i, c] = new
             before += state[i, c]
             after += new
@@ -330,10 +330,10 @@ def _follow(
 
 
 @cache
-def _ready(precision: np.dtype[Any]) -> None:
+def _compile_nmf(precision: np.dtype[Any]) -> None:
     """Compile for the types that are passed, before threads do."""
     one, double = np.ones(1), np.ones((1, 1))
-    with announced("the detector"):
+    with compile_notice("the detector"):
         _products(
             0,
             1,

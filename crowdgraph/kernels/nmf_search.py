@@ -14,9 +14,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crowdgraph.kernels.fixed_point import Path, Step, climb
+from crowdgraph.kernels.fixed_point import Step, Trace, squarem
 
-__all__ = ["Search", "search", "seeded"]
+__all__ = ["SearchResult", "search", "seeded_start"]
 
 # Steps between two looks at which columns are needed.
 PHASE = 12
@@ -30,7 +30,7 @@ PAIRS = 3
 OPEN = 0.05
 
 
-class Search(NamedTuple):
+class SearchResult(NamedTuple):
     """The factors that were found, of shape (M, K), with their log posterior."""
 
     factors: Tensor
@@ -40,7 +40,7 @@ class Search(NamedTuple):
     converged: bool
 
 
-def seeded(
+def seeded_start(
     row: Callable[[int], Tensor], product: Callable[[Tensor], Tensor], strength: Tensor, k: int, draw: torch.Generator
 ) -> Tensor:
     """Where to start: participations, of shape (N, K), in the neighbourhoods of `k` volunteers far from each other.
@@ -83,7 +83,7 @@ def search(
     tol: float,
     max_iter: int,
     on_step: Callable[[Step], object] = lambda _: None,
-) -> Search:
+) -> SearchResult:
     """Climb from a start, of shape (M, K), until nothing changes and no two columns are better merged.
 
     Parameters
@@ -101,17 +101,17 @@ def search(
     """
     n_steps = 0
 
-    def onward(factors: Tensor, *, goal: float = -math.inf) -> Path:
+    def onward(factors: Tensor, *, goal: float = -math.inf) -> Trace:
         nonlocal n_steps
 
-        def hopeless(objectives: list[float]) -> bool:
+        def give_up(objectives: list[float]) -> bool:
             return _out_of_reach(goal, objectives)
 
-        path = climb(step, factors, max_iter=PHASE, tol=tol, accelerate=True, hopeless=hopeless, on_step=on_step)
-        n_steps += path.n_steps
-        return path
+        trace = squarem(step, factors, max_iter=PHASE, tol=tol, accelerate=True, give_up=give_up, on_step=on_step)
+        n_steps += trace.n_steps
+        return trace
 
-    best = climb(step, start, max_iter=PHASE, tol=0.0, accelerate=True, on_step=on_step)
+    best = squarem(step, start, max_iter=PHASE, tol=0.0, accelerate=True, on_step=on_step)
     n_steps += best.n_steps
     many = True
     while n_steps < max_iter:
@@ -133,7 +133,7 @@ def search(
             break
         else:
             many = many and not proposals
-    return Search(best.state, best.objectives[-1], best.change, n_steps, best.converged)
+    return SearchResult(best.state, best.objectives[-1], best.change, n_steps, best.converged)
 
 
 def _out_of_reach(goal: float, objectives: list[float]) -> bool:

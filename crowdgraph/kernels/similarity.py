@@ -9,7 +9,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-__all__ = ["Distance", "nearest", "similarities"]
+__all__ = ["Distance", "nearest_neighbours", "similarities"]
 
 Distance = Literal["bhattacharyya", "hellinger"]
 # Entries of a block of pairs that is worked out at a time.
@@ -39,7 +39,7 @@ def similarities(confusion: Tensor, *, distance: Distance) -> Tensor:
     return found
 
 
-def nearest(confusion: Tensor, *, n_neighbours: int, distance: Distance) -> tuple[Tensor, Tensor]:
+def nearest_neighbours(confusion: Tensor, *, n_neighbours: int, distance: Distance) -> tuple[Tensor, Tensor]:
     """The places of the most similar others of each confusion matrix, and how similar they are, each (V, K).
 
     Exactly: by a tree where there are few numbers in a matrix, otherwise by comparing all pairs block by block. Nothing
@@ -61,7 +61,7 @@ def nearest(confusion: Tensor, *, n_neighbours: int, distance: Distance) -> tupl
 
 
 def _nearest_in_tree(points: Tensor, n_neighbours: int) -> tuple[Tensor, Tensor]:
-    """As `nearest`: the roots of all matrices are equally long, so their distances decide."""
+    """As `nearest_neighbours`: the roots of all matrices are equally long, so their distances decide."""
     apart, places = cKDTree(points.numpy()).query(points.numpy(), n_neighbours + 1, workers=-1)
     # Without themselves; where many are the same, they may not be among their nearest, and the last goes.
     own = places == np.arange(len(points))[:, None]

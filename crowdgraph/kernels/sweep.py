@@ -23,10 +23,18 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from crowdgraph.kernels._runtime import announced, edges, in_parallel
+from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 from crowdgraph.kernels.special import digamma_and_log_gamma
 
-__all__ = ["CompiledSweep", "ItemResponses", "Sweep", "Sweeper", "TensorSweep", "compiled_expectations", "counted"]
+__all__ = [
+    "CompiledSweep",
+    "ItemResponses",
+    "Sweep",
+    "Sweeper",
+    "TensorSweep",
+    "compiled_expectations",
+    "expected_counts",
+]
 
 
 class ItemResponses(NamedTuple):
@@ -70,7 +78,7 @@ class Sweeper(Protocol):
         ...
 
 
-def counted(sweeper: Sweeper, probs: Tensor, shape: tuple[int, ...]) -> Sweep:
+def expected_counts(sweeper: Sweeper, probs: Tensor, shape: tuple[int, ...]) -> Sweep:
     """The counts, tables of shape (K, L, J), that follow if these are the class probabilities: nothing is inferred."""
     nothing = torch.zeros(shape, dtype=probs.dtype, device=probs.device)
     known = torch.ones(len(probs), dtype=torch.bool, device=probs.device)
@@ -131,11 +139,11 @@ class CompiledSweep:
         self._totals = np.bincount(codes, minlength=n_rows).astype(np.float64)
         width = 2 * (n_classes - 1)
         most = min(MOST_BYTES // max(8 * n_rows * width, 1), len(codes) // LEAST_RESPONSES)
-        shares = edges(len(codes), at_most=most)
+        shares = chunk_bounds(len(codes), at_most=most)
         self._edges = np.searchsorted(self._starts, shares)
         self._edges[-1] = len(self._starts) - 1
         self._tables = np.empty((len(shares) - 1, n_rows, width))
-        ready(n_classes, self._codes.dtype)
+        compile_sweep(n_classes, self._codes.dtype)
 
     def __call__(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Sweep:
         """Sweep once; see `Sweeper`."""
@@ -160,7 +168,7 @@ class CompiledSweep:
 
         evidence, changes = zip(*in_parallel(stretch, len(self._tables)), strict=True)
         counts = np.empty_like(flat)
-        rows = edges(len(flat), at_most=len(self._tables))
+        rows = chunk_bounds(len(flat), at_most=len(self._tables))
         in_parallel(
             lambda part: _collect(rows[part], rows[part + 1], self._tables, self._totals, counts), len(rows) - 1
         )
@@ -181,19 +189,19 @@ def compiled_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
     """
     logs = torch.empty(alpha.shape, dtype=alpha.dtype)
     own, shared, out = alpha.numpy(), prior.numpy(), logs.numpy()
-    rows = edges(len(own), at_most=alpha.numel() // LEAST_RESPONSES)
+    rows = chunk_bounds(len(own), at_most=alpha.numel() // LEAST_RESPONSES)
     parts = in_parallel(lambda part: _expectations(rows[part], rows[part + 1], own, shared, out), len(rows) - 1)
     return logs, math.fsum(parts)
 
 
 @cache
-def ready(n_classes: int, code_type: np.dtype[Any]) -> None:
+def compile_sweep(n_classes: int, code_type: np.dtype[Any]) -> None:
     """Compile the kernels for a number of classes, or load them from the disk, by a sweep over one response."""
     cube = np.ones((1, 1, 1))
     starts, codes = np.array([0, 1]), np.zeros(1, dtype=code_type)
     tables = np.zeros((1, 1, 2 * (n_classes - 1)))
     logs, probs = np.zeros((1, n_classes)), np.full((1, n_classes), 1 / n_classes)
-    with announced(f"the sweep over responses for {n_classes} classes"):
+    with compile_notice(f"the sweep over responses for {n_classes} classes"):
         sweep_for(n_classes)(
             0, 1, starts, codes, logs, logs[0], np.zeros(1, dtype=bool), probs, tables[0], logs[0].copy()
         )

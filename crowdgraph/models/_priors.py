@@ -22,7 +22,7 @@ ConfusionPrior: TypeAlias = (
 ClassPrior: TypeAlias = "float | ArrayLike | Mapping[Hashable, float] | None"
 
 # Pseudo-counts of right and wrong labels: mild, but enough to say which class is which.
-USUAL = (4.0, 1.0)
+DEFAULT_PSEUDO_COUNTS = (4.0, 1.0)
 # Beyond these, sums of their digamma functions are no longer exact enough for a bound that never falls.
 LEAST, MOST = 1e-8, 1e8
 
@@ -74,7 +74,7 @@ def crowd_prior(graph: CrowdGraph, spec: Any, class_spec: ClassPrior, votes: Vot
     )
 
 
-def own_confusion(prior: CrowdPrior, graph: CrowdGraph) -> Array:
+def volunteer_priors(prior: CrowdPrior, graph: CrowdGraph) -> Array:
     """The prior concentration of each volunteer's confusion, (K, J, L), or (1, J, L) where all share it."""
     return prior.of_all(graph.volunteers.ids.tolist()) if len(prior.ids) else prior.shared[None]
 
@@ -112,9 +112,11 @@ def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[
             name: _concentration(graph, value, votes, name=f"The confusion prior of {name!r}")
             for name, value in spec.items()
         }
-        shared = given.pop(None) if None in given else _from_pair(graph, USUAL, votes)
+        shared = given.pop(None) if None in given else _from_pair(graph, DEFAULT_PSEUDO_COUNTS, votes)
         return list(given), np.array(list(given.values())).reshape(-1, *shape), shared
-    return *nobody, _concentration(graph, USUAL if spec is None else spec, votes, name="confusion_prior")
+    return *nobody, _concentration(
+        graph, DEFAULT_PSEUDO_COUNTS if spec is None else spec, votes, name="confusion_prior"
+    )
 
 
 def _concentration(graph: CrowdGraph, value: Any, votes: Votes | None, *, name: str) -> Array:
@@ -142,7 +144,7 @@ def _from_gold(graph: CrowdGraph, votes: Votes | None) -> Array:
     """
     import torch
 
-    from crowdgraph.kernels.dirichlet import shared_concentration
+    from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
 
     counts, _ = gold_counts(Answers(graph))
     counts = counts[counts.sum(axis=(1, 2)) > 0]
@@ -152,8 +154,10 @@ def _from_gold(graph: CrowdGraph, votes: Votes | None) -> Array:
             "graph.with_gold({item: class, ...}), or give the prior as numbers."
         )
     usual = votes is not None or set(graph.labels) <= set(graph.classes)
-    given = _from_pair(graph, USUAL, votes) if usual else np.ones((len(graph.classes), len(graph.labels)))
-    return shared_concentration(torch.from_numpy(counts), torch.from_numpy(given.astype(float))).numpy()
+    given = (
+        _from_pair(graph, DEFAULT_PSEUDO_COUNTS, votes) if usual else np.ones((len(graph.classes), len(graph.labels)))
+    )
+    return empirical_bayes_concentration(torch.from_numpy(counts), torch.from_numpy(given.astype(float))).numpy()
 
 
 def _class_concentration(graph: CrowdGraph, spec: Any) -> Array:

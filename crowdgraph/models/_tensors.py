@@ -6,18 +6,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crowdgraph.core._arrays import Array, sealed
+from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core.clock import ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.kernels._runtime import checked_device
+from crowdgraph.kernels._runtime import resolve_device
 from crowdgraph.kernels.dglm import Scan, Stage, Steps, TensorScan
-from crowdgraph.kernels.dglm_compiled import CompiledScan, prepare
-from crowdgraph.kernels.dirichlet import shared_concentration
-from crowdgraph.kernels.dynibcc import CompiledReader, Gathered, Passes, Reader, TensorReader
+from crowdgraph.kernels.dglm_compiled import CompiledScan, compile_scan
+from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
+from crowdgraph.kernels.dynibcc import CompiledLikelihood, DynamicVB, ItemSteps, Likelihood, TensorLikelihood
 from crowdgraph.kernels.ibcc import Expectations, tensor_expectations
-from crowdgraph.kernels.sweep import CompiledSweep, ItemResponses, Sweeper, TensorSweep, compiled_expectations, ready
-from crowdgraph.models._priors import own_confusion
+from crowdgraph.kernels.sweep import (
+    CompiledSweep,
+    ItemResponses,
+    Sweeper,
+    TensorSweep,
+    compile_sweep,
+    compiled_expectations,
+)
+from crowdgraph.models._priors import volunteer_priors
 from crowdgraph.models.base import Answers
 
 
@@ -35,7 +42,7 @@ class AnswerTensors:
 
     def __init__(self, answers: Answers, *, device: str = "cpu", dtype: str = "float64") -> None:
         self._graph = graph = answers.graph
-        self._device, self._dtype = checked_device(device), getattr(torch, dtype)
+        self._device, self._dtype = resolve_device(device), getattr(torch, dtype)
         counts = np.bincount(answers.volunteer, minlength=len(graph.volunteers))
         self._busiest = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
         place: Array = np.zeros(len(counts), dtype=code_type(graph))
@@ -91,9 +98,9 @@ class AnswerTensors:
         return found
 
 
-def prepare_sweep(graph: CrowdGraph) -> None:
+def compile_sweep_for(graph: CrowdGraph) -> None:
     """Load, or compile, the sweep over the answers of such a graph."""
-    ready(len(graph.classes), np.dtype(code_type(graph).replace("int", "uint")))
+    compile_sweep(len(graph.classes), np.dtype(code_type(graph).replace("int", "uint")))
 
 
 def code_type(graph: CrowdGraph) -> str:
@@ -129,12 +136,12 @@ class StepTensors:
 
     def __init__(self, graph: CrowdGraph, *, drift: float, repeat_span: float | None, device: str, dtype: str) -> None:
         self._graph = graph
-        self._device = checked_device(device)
+        self._device = resolve_device(device)
         # Compiled kernels compute in double precision.
         self._dtype = torch.float64 if self._device.type == "cpu" else getattr(torch, dtype)
         order, starts = graph._rows_by_volunteer
-        self.starts = sealed(starts.astype(np.int64))
-        self.times = sealed(graph.responses.time[order])
+        self.starts = lock(starts.astype(np.int64))
+        self.times = lock(graph.responses.time[order])
         item = graph.responses.item[order]
         self._steps = Steps(
             self._column(self.starts),
@@ -146,7 +153,7 @@ class StepTensors:
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         by_item = graph._rows_by_item
-        self._gathered = Gathered(self._column(by_item.starts.astype(np.int64)), self._column(place[by_item.order]))
+        self._gathered = ItemSteps(self._column(by_item.starts.astype(np.int64)), self._column(place[by_item.order]))
 
     @property
     def typical_drift(self) -> float:
@@ -155,11 +162,11 @@ class StepTensors:
         later[self.starts[:-1][np.diff(self.starts) > 0]] = False
         return float(np.median(self._steps.drift.cpu().numpy()[later])) if later.any() else 0.0
 
-    def passes(self, prior: CrowdPrior, guess: Array, *, stage: Stage, published: bool) -> Passes:
+    def passes(self, prior: CrowdPrior, guess: Array, *, stage: Stage, published: bool) -> DynamicVB:
         """Passes over the steps that start from a guess at the class probabilities of the items, of shape (N, J)."""
         scan, reader = self.kernels(prior, published=published)
         gold = self._graph.gold
-        return Passes(
+        return DynamicVB(
             self._steps,
             scan,
             reader,
@@ -169,13 +176,13 @@ class StepTensors:
             stage=stage,
         )
 
-    def kernels(self, prior: CrowdPrior, *, published: bool) -> tuple[Scan, Reader]:
+    def kernels(self, prior: CrowdPrior, *, published: bool) -> tuple[Scan, Likelihood]:
         """The scan over the steps and the reading of what it finds: compiled on CPUs, tensors elsewhere."""
-        own = self._values(own_confusion(prior, self._graph))
+        own = self._values(volunteer_priors(prior, self._graph))
         if self._device.type == "cpu":
-            reader = CompiledReader(self._steps, self._gathered, n_classes=own.shape[1])
-            return CompiledScan(self._steps, own, mixed=published), reader
-        return TensorScan(self._steps, own, mixed=published), TensorReader(self._steps, self._gathered)
+            reader = CompiledLikelihood(self._steps, self._gathered, n_classes=own.shape[1])
+            return CompiledScan(self._steps, own, published=published), reader
+        return TensorScan(self._steps, own, published=published), TensorLikelihood(self._steps, self._gathered)
 
     def typical(self, prior: CrowdPrior, probs: Tensor) -> Tensor:
         """What volunteers are like, (K, J, L), learned from class probabilities of the items, (N, J).
@@ -184,7 +191,9 @@ class StepTensors:
         """
         graph, steps = self._graph, self._steps
         shape = (len(graph.volunteers), len(graph.labels))
-        typical = self._values(np.broadcast_to(own_confusion(prior, graph), (shape[0], len(graph.classes), shape[1])))
+        typical = self._values(
+            np.broadcast_to(volunteer_priors(prior, graph), (shape[0], len(graph.classes), shape[1]))
+        )
         answered = steps.label >= 0
         codes = torch.repeat_interleave(torch.arange(shape[0], device=self._device), steps.starts.diff())
         cells = (codes * shape[1] + steps.label)[answered]
@@ -196,7 +205,7 @@ class StepTensors:
         spoke = alike & (counts.sum((1, 2)) > 0).cpu().numpy()
         sample = np.flatnonzero(spoke)[:: 1 + np.count_nonzero(spoke) // ENOUGH]
         if len(sample):
-            typical[alike] = shared_concentration(counts[sample], self._values(prior.shared))
+            typical[alike] = empirical_bayes_concentration(counts[sample], self._values(prior.shared))
         return typical
 
     def _column(self, values: Array) -> Tensor:
@@ -206,9 +215,9 @@ class StepTensors:
         return torch.tensor(np.ascontiguousarray(values), dtype=self._dtype, device=self._device)
 
 
-def prepare_scan(graph: CrowdGraph, *, published: bool) -> None:
+def compile_scan_for(graph: CrowdGraph, *, published: bool) -> None:
     """Load, or compile, the scan over the steps of such a graph."""
-    prepare(len(graph.classes), graph.responses.item.dtype, graph.responses.label.dtype, mixed=published)
+    compile_scan(len(graph.classes), graph.responses.item.dtype, graph.responses.label.dtype, published=published)
 
 
 def _elapsed(times: Array, starts: Array) -> Array:

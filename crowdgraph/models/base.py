@@ -13,7 +13,7 @@ import numpy as np
 from crowdgraph.core._arrays import Array, grouped
 from crowdgraph.core._parameters import check_seed
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.fit import ModelFit, Origin, PosteriorDraws
+from crowdgraph.core.fit import FitSource, ModelFit, PosteriorDraws
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import (
@@ -126,10 +126,10 @@ class Model(ABC):
         self._tell(fit, graph)
         return fit
 
-    def prepare(self, graph: CrowdGraph) -> None:  # noqa: B027 - most models have nothing to prepare
+    def warm_up(self, graph: CrowdGraph) -> None:  # noqa: B027 - most models have nothing to prepare
         """Load, or compile, what the first fit of such a graph would wait for; for those who measure time."""
 
-    def refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
+    def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         """The fit of a graph in the mode in which `start` lies, for models that iterate; a new fit for others."""
         return self.fit(graph, seed=seed, start=start)
 
@@ -148,7 +148,7 @@ class Model(ABC):
             classes=graph.classes,
             params=self.settings(),
             # Without annotations: a graph that carries this fit would otherwise hold all the graphs before it.
-            origin=Origin(self, graph._with(), seed),
+            source=FitSource(self, graph._with(), seed),
             **{part.name: getattr(found, part.name) for part in fields(found)},
         )
 
@@ -184,7 +184,7 @@ class Model(ABC):
     def _tell(self, fit: ModelFit, graph: CrowdGraph) -> None:
         """Warn of a fit that did not settle or that no longer tells items apart."""
         if not fit.converged:
-            warn(self._not_settled(fit), ConvergenceWarning)
+            warn(self._convergence_message(fit), ConvergenceWarning)
         if _has_collapsed(fit.item_probs, graph):
             warn(
                 "Every item without gold has the same class probabilities, whatever was said about it: the fit has "
@@ -193,7 +193,7 @@ class Model(ABC):
                 CollapsedFitWarning,
             )
 
-    def _not_settled(self, fit: ModelFit) -> str:
+    def _convergence_message(self, fit: ModelFit) -> str:
         return (
             f"{type(self).__name__} did not settle in {fit.n_iter:,} iterations: class probabilities still changed by "
             f"{fit.diagnostics.get('change', float('nan')):.1e}. Raise max_iter, or tol if that is exact enough."

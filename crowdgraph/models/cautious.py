@@ -17,7 +17,7 @@ from crowdgraph.models.base import Answers, Job, Model, Outcome
 from crowdgraph.models.ibcc import IBCC
 
 if TYPE_CHECKING:
-    from crowdgraph.kernels.cautious import Caution
+    from crowdgraph.kernels.cautious import CautiousEM
 
 __all__ = ["Cautious"]
 
@@ -86,9 +86,9 @@ class Cautious(Model):
         check_integer("max_iter", self.max_iter, minimum=2)
         check_positive("tol", self.tol)
 
-    def prepare(self, graph: CrowdGraph) -> None:
+    def warm_up(self, graph: CrowdGraph) -> None:
         """As the model that finds the confusion."""
-        self.model.prepare(graph)
+        self.model.warm_up(graph)
 
     def settings(self) -> dict[str, Any]:
         """The settings by name, as a fit can carry them: the model and the communities as text, and its votes."""
@@ -98,8 +98,8 @@ class Cautious(Model):
         return told if votes is None else {**told, "votes": votes}
 
     def _fit(self, job: Job) -> Outcome:
-        from crowdgraph.kernels._runtime import undisturbed
-        from crowdgraph.kernels.fixed_point import climb
+        from crowdgraph.kernels._runtime import single_threaded_torch
+        from crowdgraph.kernels.fixed_point import squarem
 
         found = self.model._fit(job)
         if found.confusion is None:
@@ -108,8 +108,8 @@ class Cautious(Model):
                 "class; use IBCC(), or DynIBCC() where volunteers change."
             )
         step = self._step(job.answers, found, found.confusion)
-        with progress_bar("Cautious", visible=job.progress) as bar, undisturbed():
-            path = climb(
+        with progress_bar("Cautious", visible=job.progress) as bar, single_threaded_torch():
+            trace = squarem(
                 step,
                 step.start(),
                 max_iter=self.max_iter,
@@ -118,16 +118,16 @@ class Cautious(Model):
                 on_step=lambda _: bar.update(),
             )
         gold = job.answers.graph.gold
-        learned = step.read(path.state)
+        learned = step.read(trace.state)
         return replace(
             found,
             item_probs=np.where(gold.known[:, None], gold.probs, step.probs.numpy()),
-            bound=np.array(path.objectives),
-            converged=found.converged and path.converged,
-            n_iter=found.n_iter + path.n_steps,
+            bound=np.array(trace.objectives),
+            converged=found.converged and trace.converged,
+            n_iter=found.n_iter + trace.n_steps,
             diagnostics={
                 "model": dict(found.diagnostics),
-                "change": path.change,
+                "change": trace.change,
                 "difficulties": dict(zip(self._difficulties, learned.shares.tolist(), strict=True)),
                 "chances": learned.chances.numpy(),
             },
@@ -138,16 +138,16 @@ class Cautious(Model):
     def _difficulties(self) -> tuple[float, ...]:
         return DIFFICULTIES if self.difficulty else DIFFICULTIES[:1]
 
-    def _step(self, answers: Answers, found: Outcome, track: ConfusionTrack) -> Caution:
+    def _step(self, answers: Answers, found: Outcome, track: ConfusionTrack) -> CautiousEM:
         """The map to climb by."""
         import torch
 
-        from crowdgraph.kernels.cautious import Caution, cells
+        from crowdgraph.kernels.cautious import CautiousEM, cell_likelihoods
 
         graph = answers.graph
         where = _places(answers, self.communities)
         row, start = (torch.from_numpy(part) for part in _rows(answers, track))
-        told = cells(
+        told = cell_likelihoods(
             row,
             start,
             torch.from_numpy(np.array(found.class_probs)),
@@ -156,7 +156,7 @@ class Cautious(Model):
             len(where.item),
         )
         before = np.where(graph.gold.known[:, None], graph.gold.probs, np.asarray(found.class_probs))
-        return Caution(
+        return CautiousEM(
             told,
             item=torch.from_numpy(where.item),
             community=torch.from_numpy(where.community),

@@ -67,16 +67,16 @@ class DawidSkene(Model):
         if not is_number(self.smoothing) or not 0 <= self.smoothing <= 1e8:
             raise ParameterError(f"smoothing={self.smoothing!r} must be a number from 0 to 1e8.")
 
-    def prepare(self, graph: CrowdGraph) -> None:
+    def warm_up(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep over the responses."""
-        from crowdgraph.models._tensors import prepare_sweep
+        from crowdgraph.models._tensors import compile_sweep_for
 
-        prepare_sweep(graph)
+        compile_sweep_for(graph)
 
     def _fit(self, job: Job) -> Outcome:
-        from crowdgraph.kernels._runtime import undisturbed
-        from crowdgraph.kernels.fixed_point import climb
-        from crowdgraph.kernels.ibcc import ExpectationMaximisation
+        from crowdgraph.kernels._runtime import single_threaded_torch
+        from crowdgraph.kernels.fixed_point import squarem
+        from crowdgraph.kernels.ibcc import DawidSkeneEM
         from crowdgraph.models._tensors import AnswerTensors
 
         answers, graph = job.answers, job.answers.graph
@@ -87,11 +87,11 @@ class DawidSkene(Model):
             guess = job.start.item_probs
         tensors = AnswerTensors(answers)
         probs, fixed = tensors.items()
-        step = ExpectationMaximisation(
+        step = DawidSkeneEM(
             tensors.kernels()[0], shape=tensors.shape, probs=probs, fixed=fixed, smoothing=float(self.smoothing)
         )
-        with progress_bar("Dawid-Skene", visible=job.progress) as bar, undisturbed():
-            path = climb(
+        with progress_bar("Dawid-Skene", visible=job.progress) as bar, single_threaded_torch():
+            trace = squarem(
                 step,
                 step.from_probs(tensors.tensor(guess)),
                 max_iter=self.max_iter,
@@ -99,7 +99,7 @@ class DawidSkene(Model):
                 accelerate=self.accelerate,
                 on_step=lambda _: bar.update(),
             )
-        counts, class_counts = step.counts(path.state)
+        counts, class_counts = step.counts(trace.state)
         nothing = np.full((1, len(graph.classes), len(graph.labels)), max(self.smoothing, LEAST_COUNT))
         return Outcome(
             item_probs=step.probs.numpy(),
@@ -110,8 +110,8 @@ class DawidSkene(Model):
                 classes=graph.classes,
                 labels=graph.labels,
             ),
-            bound=np.array(path.objectives),
-            converged=path.converged,
-            n_iter=path.n_steps,
-            diagnostics={"change": path.change},
+            bound=np.array(trace.objectives),
+            converged=trace.converged,
+            n_iter=trace.n_steps,
+            diagnostics={"change": trace.change},
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, sealed
+from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core._parameters import check_bool, check_integer, check_positive, is_number, progress_bar
 from crowdgraph.core.clock import UNITS
 from crowdgraph.core.confusion import ConfusionTrack
@@ -28,7 +28,7 @@ from crowdgraph.models._priors import (
     checked_class_prior,
     checked_confusion_prior,
     crowd_prior,
-    own_confusion,
+    volunteer_priors,
 )
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.ibcc import IBCC
@@ -37,7 +37,7 @@ from crowdgraph.models.voting import Votes, check_mapping
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from crowdgraph.kernels.dynibcc import Passes
+    from crowdgraph.kernels.dynibcc import DynamicVB
 
 __all__ = ["DynIBCC", "TimeUnit"]
 
@@ -147,15 +147,15 @@ class DynIBCC(Model):
         check_positive("tol", self.tol)
         check_choice("dtype", self.dtype, ("float64", "float32"))
 
-    def prepare(self, graph: CrowdGraph) -> None:
+    def warm_up(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep of the first guess and the scan over the steps."""
-        from crowdgraph.models._tensors import prepare_scan, prepare_sweep
+        from crowdgraph.models._tensors import compile_scan_for, compile_sweep_for
 
-        prepare_sweep(graph)
-        prepare_scan(graph, published=self.published)
+        compile_sweep_for(graph)
+        compile_scan_for(graph, published=self.published)
 
     def _fit(self, job: Job) -> Outcome:
-        from crowdgraph.kernels._runtime import undisturbed
+        from crowdgraph.kernels._runtime import single_threaded_torch
         from crowdgraph.models._tensors import StepTensors
 
         graph = job.answers.graph
@@ -182,7 +182,7 @@ class DynIBCC(Model):
                 ForgettingWarning,
             )
         passes = tensors.passes(prior, guess, stage=self.inference, published=self.published)
-        with progress_bar("DynIBCC", visible=job.progress, unit="passes") as bar, undisturbed():
+        with progress_bar("DynIBCC", visible=job.progress, unit="passes") as bar, single_threaded_torch():
             settling = Settling(passes, max_iter=self.max_iter, bar=bar)
             if self.noise_scale == "auto":
                 noise_scale = settling.with_noise(prior=tensors.typical(prior, passes.probs))
@@ -200,8 +200,8 @@ class DynIBCC(Model):
                 ids=graph.volunteers.ids,
                 starts=tensors.starts,
                 times=tensors.times,
-                concentration=sealed(concentration),
-                initial=own_confusion(prior, graph) if len(prior.ids) else prior.shared,
+                concentration=lock(concentration),
+                initial=volunteer_priors(prior, graph) if len(prior.ids) else prior.shared,
                 classes=graph.classes,
                 labels=graph.labels,
                 clock=graph.responses.clock,
@@ -251,7 +251,7 @@ class DynIBCC(Model):
 class Settling:
     """Passes over the responses until the class probabilities change no more, `n_iter` of them so far."""
 
-    def __init__(self, passes: Passes, *, max_iter: int, bar: Any) -> None:
+    def __init__(self, passes: DynamicVB, *, max_iter: int, bar: Any) -> None:
         self.n_iter, self.change = 0, float("inf")
         self._passes, self._max_iter, self._bar = passes, max_iter, bar
 
@@ -274,10 +274,10 @@ class Settling:
             if self.n_iter == self._max_iter:
                 break
             self._bar.set_postfix(looking_for="noise_scale")
-            before, noise_scale = noise_scale, self._passes.best_noise(noise_scale, prior=prior)
+            before, noise_scale = noise_scale, self._passes.choose_noise(noise_scale, prior=prior)
             if abs(noise_scale - before) <= NEAR * before:
                 break
-        return noise_scale if noise_scale > 0 and self._passes.order_matters(noise_scale, prior=prior) else 0.0
+        return noise_scale if noise_scale > 0 and self._passes.order_is_informative(noise_scale, prior=prior) else 0.0
 
 
 def _check_variance(name: str, value: object) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, sealed
+from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core._parameters import check_integer, check_positive, progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit, PosteriorDraws
@@ -21,7 +21,7 @@ from crowdgraph.models._priors import (
     checked_class_prior,
     checked_confusion_prior,
     crowd_prior,
-    own_confusion,
+    volunteer_priors,
 )
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.voting import Votes, check_mapping
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from crowdgraph.kernels.gibbs import Chain, Draws
     from crowdgraph.models._tensors import AnswerTensors
 
-__all__ = ["GibbsIBCC", "check_memory", "let_go", "posterior_draws", "together"]
+__all__ = ["GibbsIBCC", "check_draws_memory", "drop_early_draws", "posterior_draws", "stack_chains"]
 
 # How many bytes the draws that are kept of everything may take.
 MOST_KEPT = 10**9
 
 
-def check_memory(n_kept: int, n_chains: int, n_items: int, shape: tuple[int, int, int]) -> None:
+def check_draws_memory(n_kept: int, n_chains: int, n_items: int, shape: tuple[int, int, int]) -> None:
     """Raise if the draws that are to be kept, with confusion tables of the given shape, would take too much memory."""
     each = n_chains * (2 * n_items + 4 * int(np.prod(shape)))
     if n_kept * each > MOST_KEPT:
@@ -47,13 +47,13 @@ def check_memory(n_kept: int, n_chains: int, n_items: int, shape: tuple[int, int
         )
 
 
-def together(blocks: list[list[Draws]], what: str) -> Array:
+def stack_chains(blocks: list[list[Draws]], what: str) -> Array:
     """Draws of all chains, of shape (chains, draws, ...)."""
     chains = zip(*blocks, strict=True)
     return np.stack([np.concatenate([getattr(draws, what) for draws in chain]) for chain in chains])
 
 
-def let_go(blocks: list[list[Draws]], n_kept: int) -> None:
+def drop_early_draws(blocks: list[list[Draws]], n_kept: int) -> None:
     """Forget what was kept of the first draws as soon as later ones suffice."""
     n_later = 0
     for block in reversed(blocks):
@@ -67,27 +67,27 @@ def posterior_draws(
     graph: CrowdGraph, tensors: AnswerTensors, blocks: list[list[Draws]], *, watched: Array, n_kept: int
 ) -> PosteriorDraws:
     """The last `n_kept` draws of everything or, if that is 0, all draws of what was watched."""
-    log_joint = together(blocks, "log_joint")
+    log_joint = stack_chains(blocks, "log_joint")
     n_chains, n_drawn = log_joint.shape
     n_last = min(n_kept, n_drawn) if n_kept else n_drawn
     if n_kept:
         full = [block for block in blocks if len(block[0].classes)]
         order = np.argsort(tensors.volunteers)
         items, volunteers = np.arange(len(graph.items)), tensors.volunteers[order]
-        item_classes = together(full, "classes")[:, -n_last:]
-        confusion = together(full, "confusion")[:, -n_last:, order].swapaxes(-1, -2)
+        item_classes = stack_chains(full, "classes")[:, -n_last:]
+        confusion = stack_chains(full, "confusion")[:, -n_last:, order].swapaxes(-1, -2)
     else:
-        items, volunteers, item_classes = watched, np.zeros(0, dtype=np.int64), together(blocks, "watched")
+        items, volunteers, item_classes = watched, np.zeros(0, dtype=np.int64), stack_chains(blocks, "watched")
         confusion = np.zeros((n_chains, n_drawn, 0, len(graph.classes), len(graph.labels)), dtype=np.float32)
     return PosteriorDraws(
         classes=graph.classes,
         labels=graph.labels,
-        class_probs=together(blocks, "class_probs")[:, -n_last:],
+        class_probs=stack_chains(blocks, "class_probs")[:, -n_last:],
         log_joint=log_joint[:, -n_last:],
         items=graph.items.ids[items],
-        item_classes=sealed(item_classes),
+        item_classes=lock(item_classes),
         volunteers=graph.volunteers.ids[volunteers],
-        confusion=sealed(confusion),
+        confusion=lock(confusion),
         first=n_drawn - n_last,
     )
 
@@ -165,23 +165,23 @@ class GibbsIBCC(Model):
         check_positive("stop_change", self.stop_change)
         check_positive("r_hat", self.r_hat)
 
-    def prepare(self, graph: CrowdGraph) -> None:
+    def warm_up(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep and the sampler."""
-        from crowdgraph.kernels.gibbs import ready
-        from crowdgraph.models._tensors import prepare_sweep
+        from crowdgraph.kernels.gibbs import compile_sampler
+        from crowdgraph.models._tensors import compile_sweep_for
 
-        prepare_sweep(graph)
-        ready()
+        compile_sweep_for(graph)
+        compile_sampler()
 
     def _fit(self, job: Job) -> Outcome:
         from crowdgraph.kernels._runtime import in_parallel
         from crowdgraph.models._tensors import AnswerTensors
 
         graph = job.answers.graph
-        self.prepare(graph)
+        self.warm_up(graph)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
         tensors = AnswerTensors(job.answers)
-        check_memory(self.keep_draws, self.chains, len(graph.items), tensors.shape)
+        check_draws_memory(self.keep_draws, self.chains, len(graph.items), tensors.shape)
         chains = self._chains(tensors, prior, job)
         with progress_bar("Gibbs-IBCC", visible=job.progress, total=self.burn_in + self.max_draws, unit="draws") as bar:
             nothing = np.zeros(0, dtype=np.int64)
@@ -189,7 +189,7 @@ class GibbsIBCC(Model):
             bar.update(self.burn_in)
             watched = least_certain(chains)
             for chain in chains:
-                chain.forget()
+                chain.reset_sums()
             blocks: list[list[Draws]] = []
             next_look = 0.0
             while (so_far := chains[0].n_draws) < self.max_draws:
@@ -197,7 +197,7 @@ class GibbsIBCC(Model):
                 blocks.append(
                     in_parallel(partial(drawn, chains, n_draws, watched, keep=self.keep_draws > 0), self.chains)
                 )
-                let_go(blocks, self.keep_draws)
+                drop_early_draws(blocks, self.keep_draws)
                 bar.update(n_draws)
                 if so_far >= next_look and self._has_slowed(blocks, len(graph.items)):
                     if max(measured(blocks, "rhat", len(graph.classes)).values()) < self.r_hat:
@@ -212,7 +212,7 @@ class GibbsIBCC(Model):
 
         from crowdgraph.kernels.gibbs import Chain
 
-        confusion = tensors.table(own_confusion(prior, job.answers.graph))
+        confusion = tensors.table(volunteer_priors(prior, job.answers.graph))
         probs, fixed = tensors.items()
         if job.start is None:
             means = (confusion / confusion.sum(1, keepdim=True)).expand(tensors.shape).log().contiguous()
@@ -239,7 +239,7 @@ class GibbsIBCC(Model):
 
     def _has_slowed(self, blocks: list[list[Draws]], n_items: int) -> bool:
         """Whether the mean of the sampled classes has hardly changed lately, in any chain (the paper's rule)."""
-        changes = together(blocks, "change")[:, -self.stop_for :]
+        changes = stack_chains(blocks, "change")[:, -self.stop_for :]
         return changes.shape[1] == self.stop_for and bool((changes <= self._limit(n_items)).all())
 
     def _limit(self, n_items: int) -> float:
@@ -257,7 +257,7 @@ class GibbsIBCC(Model):
     ) -> Outcome:
         graph = job.answers.graph
         n_draws = sum(chain.n_draws for chain in chains)
-        class_draws = together(blocks, "class_probs")
+        class_draws = stack_chains(blocks, "class_probs")
         r_hat = measured(blocks, "rhat", len(graph.classes))
         mean = sum_of(chains, "mean_sums") / n_draws
         class_probs = class_draws.mean(axis=(0, 1))
@@ -269,7 +269,7 @@ class GibbsIBCC(Model):
                 ids=graph.volunteers.ids,
                 concentration=tensors.confusion(
                     tensors.tensor(matched(mean, sum_of(chains, "square_sums") / n_draws, axis=1)),
-                    others=own_confusion(prior, graph),
+                    others=volunteer_priors(prior, graph),
                 ),
                 classes=graph.classes,
                 labels=graph.labels,
@@ -280,18 +280,18 @@ class GibbsIBCC(Model):
             diagnostics={
                 "r_hat": r_hat,
                 "ess": measured(blocks, "ess", len(graph.classes)),
-                "change": float(together(blocks, "change")[:, -1].max()),
+                "change": float(stack_chains(blocks, "change")[:, -1].max()),
                 "draws": {
                     "class_probs": class_draws,
-                    "log_joint": together(blocks, "log_joint"),
-                    "item_classes": together(blocks, "watched"),
+                    "log_joint": stack_chains(blocks, "log_joint"),
+                    "item_classes": stack_chains(blocks, "watched"),
                 },
                 "watched_items": graph.items.ids[watched],
             },
             draws=posterior_draws(graph, tensors, blocks, watched=watched, n_kept=self.keep_draws),
         )
 
-    def _not_settled(self, fit: ModelFit) -> str:
+    def _convergence_message(self, fit: ModelFit) -> str:
         highest = max(fit.diagnostics["r_hat"].values())
         limit = self._limit(len(fit.items))
         return (
@@ -321,10 +321,10 @@ def sum_of(chains: list[Chain], what: str) -> Array:
 
 def measured(blocks: list[list[Draws]], what: str, n_classes: int) -> dict[str, float]:
     """The worst R-hat (`what` is "rhat") or effective sample size ("ess") of each kind of thing that is watched."""
-    watched = together(blocks, "watched")[..., None]
+    watched = stack_chains(blocks, "watched")[..., None]
     kinds = {
-        "class_probs": together(blocks, "class_probs"),
-        "log_joint": together(blocks, "log_joint"),
+        "class_probs": stack_chains(blocks, "class_probs"),
+        "log_joint": stack_chains(blocks, "log_joint"),
         # Codes of classes are no numbers: whether it is this class is, and of two classes one suffices.
         "item_classes": (watched == np.arange(1, n_classes)).astype(float),
     }

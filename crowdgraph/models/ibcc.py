@@ -22,7 +22,7 @@ from crowdgraph.models._priors import (
     checked_confusion_prior,
     crowd_prior,
     gold_counts,
-    own_confusion,
+    volunteer_priors,
 )
 from crowdgraph.models.base import Job, Model, Outcome
 from crowdgraph.models.voting import Votes, check_mapping
@@ -30,7 +30,7 @@ from crowdgraph.models.voting import Votes, check_mapping
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from crowdgraph.kernels.fixed_point import Path
+    from crowdgraph.kernels.fixed_point import Trace
     from crowdgraph.kernels.ibcc import VariationalBayes
     from crowdgraph.models._tensors import AnswerTensors
 
@@ -41,7 +41,7 @@ class End(NamedTuple):
     """Where the climb from one start ended."""
 
     start: str
-    path: Path
+    trace: Trace
     item_probs: Array
 
 
@@ -125,13 +125,13 @@ class IBCC(Model):
         check_positive("tol", self.tol)
         check_choice("dtype", self.dtype, ("float64", "float32"))
 
-    def prepare(self, graph: CrowdGraph) -> None:
+    def warm_up(self, graph: CrowdGraph) -> None:
         """Load, or compile, the sweep over the responses."""
-        from crowdgraph.models._tensors import prepare_sweep
+        from crowdgraph.models._tensors import compile_sweep_for
 
-        prepare_sweep(graph)
+        compile_sweep_for(graph)
 
-    def refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
+    def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         """The fit of a graph in the mode in which `start` lies."""
         return replace(self, compare_starts=False, restarts=0).fit(graph, seed=seed, start=start)
 
@@ -152,7 +152,7 @@ class IBCC(Model):
             for name, state in self._starts(step, tensors, job)
         ]
         best = highest(ends)
-        posterior = step.posterior(best.path.state)
+        posterior = step.posterior(best.trace.state)
         if self.learn_prior:
             prior = replace(prior, shared=posterior.prior[0].T.cpu().double().numpy())
         classes = posterior.classes.cpu().double().numpy()
@@ -162,18 +162,18 @@ class IBCC(Model):
             class_concentration=classes,
             confusion=ConfusionTrack.static(
                 ids=graph.volunteers.ids,
-                concentration=tensors.confusion(posterior.confusion, others=own_confusion(prior, graph)),
+                concentration=tensors.confusion(posterior.confusion, others=volunteer_priors(prior, graph)),
                 classes=graph.classes,
                 labels=graph.labels,
             ),
             prior=prior,
-            bound=np.array(best.path.objectives),
-            converged=best.path.converged,
-            n_iter=best.path.n_steps,
+            bound=np.array(best.trace.objectives),
+            converged=best.trace.converged,
+            n_iter=best.trace.n_steps,
             diagnostics={
                 "start": best.start,
-                "bounds": {end.start: end.path.objectives[-1] for end in ends},
-                "change": best.path.change,
+                "bounds": {end.start: end.trace.objectives[-1] for end in ends},
+                "change": best.trace.change,
             },
         )
 
@@ -186,7 +186,7 @@ class IBCC(Model):
         return VariationalBayes(
             sweeper,
             expectations,
-            prior=tensors.table(own_confusion(prior, graph)),
+            prior=tensors.table(volunteer_priors(prior, graph)),
             class_prior=tensors.tensor(prior.class_concentration),
             probs=probs,
             fixed=fixed,
@@ -206,12 +206,12 @@ class IBCC(Model):
         for number in range(self.restarts):
             yield f"random {number}", step.from_probs(tensors.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
 
-    def _climb(self, step: VariationalBayes, state: Tensor, name: str, *, progress: bool) -> Path:
-        from crowdgraph.kernels._runtime import undisturbed
-        from crowdgraph.kernels.fixed_point import climb
+    def _climb(self, step: VariationalBayes, state: Tensor, name: str, *, progress: bool) -> Trace:
+        from crowdgraph.kernels._runtime import single_threaded_torch
+        from crowdgraph.kernels.fixed_point import squarem
 
-        with progress_bar(f"IBCC from {name}", visible=progress) as bar, undisturbed():
-            return climb(
+        with progress_bar(f"IBCC from {name}", visible=progress) as bar, single_threaded_torch():
+            return squarem(
                 step,
                 state,
                 max_iter=self.max_iter,
@@ -225,7 +225,7 @@ def highest(ends: list[End]) -> End:
     """The end with the highest bound; of those that differ by rounding alone, as ends in one mode do, the first."""
     best = ends[0]
     for end in ends[1:]:
-        if end.path.objectives[-1] > best.path.objectives[-1] + 1e-9 * abs(best.path.objectives[-1]):
+        if end.trace.objectives[-1] > best.trace.objectives[-1] + 1e-9 * abs(best.trace.objectives[-1]):
             best = end
     return best
 

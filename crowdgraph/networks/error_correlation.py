@@ -12,17 +12,17 @@ from crowdgraph.core._parameters import check_integer
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.network import Origin, VolunteerNetwork
-from crowdgraph.core.result import ByVolunteer
+from crowdgraph.core.network import NetworkModel, VolunteerNetwork
+from crowdgraph.core.result import VolunteerIndexed
 from crowdgraph.errors import NotAnnotatedError, ParameterError
 from crowdgraph.networks._volunteers import experienced, last_answers
-from crowdgraph.networks.task_cooccurrence import times_drawn
+from crowdgraph.networks.task_cooccurrence import bootstrap_counts
 
-__all__ = ["Surprises", "error_correlation"]
+__all__ = ["ResidualModel", "error_correlation"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Surprises(ByVolunteer, Origin):
+class ResidualModel(VolunteerIndexed, NetworkModel):
     """Answers less what was expected of them; those who surprise alike about the same items are linked.
 
     Attributes
@@ -76,7 +76,7 @@ class Surprises(ByVolunteer, Origin):
         # Products of the same numbers in another order may differ by rounding.
         return found.maximum(found.T)
 
-    def null(self, volunteers: Array, rng: np.random.Generator) -> Surprises:
+    def null(self, volunteers: Array, rng: np.random.Generator) -> ResidualModel:
         """Everybody met the same items and erred as much, but about which items of a class is chance."""
         some = self._of(volunteers)
         among = some.place.astype(np.int64) * (some.kind.max(initial=0) + 1) + some.kind
@@ -85,13 +85,13 @@ class Surprises(ByVolunteer, Origin):
         surprise[order] = some.surprise[drawn]
         return replace(some, surprise=surprise)
 
-    def redrawn(self, volunteers: Array, rng: np.random.Generator) -> Surprises:
+    def resampled(self, volunteers: Array, rng: np.random.Generator) -> ResidualModel:
         """The items drawn anew with replacement: one that is drawn twice counts twice, one that is not, nothing."""
         some = self._of(volunteers)
-        times = times_drawn(some.item, self.n_items, rng)
+        times = bootstrap_counts(some.item, self.n_items, rng)
         return replace(some, surprise=some.surprise * np.sqrt(times[some.item])[:, None])
 
-    def _of(self, volunteers: Array) -> Surprises:
+    def _of(self, volunteers: Array) -> ResidualModel:
         places = np.full(len(self.ids), -1)
         places[self.table.codes(volunteers)] = np.arange(len(volunteers))
         kept = places[self.place] >= 0
@@ -124,7 +124,7 @@ def error_correlation(
     ``allocation.shared_errors`` count them right.
 
     The network knows what a crowd without such groups would look like (`VolunteerNetwork.null`): everybody's answers
-    about the items of a class are shuffled among these items. `VolunteerNetwork.redrawn` draws the items anew with
+    about the items of a class are shuffled among these items. `VolunteerNetwork.resampled` draws the items anew with
     replacement.
 
     Parameters
@@ -149,14 +149,14 @@ def error_correlation(
     """
     chosen = experienced(graph, min_responses)
     check_integer("min_common", min_common)
-    origin = _surprises(graph, *_believed(graph, fit), chosen.codes, min_common=int(min_common))
+    model = _surprises(graph, *_believed(graph, fit), chosen.codes, min_common=int(min_common))
     return VolunteerNetwork(
-        ids=origin.ids,
-        weights=origin.weights(),
+        ids=model.ids,
+        weights=model.weights(),
         method="error_correlation",
         params={"min_responses": min_responses, "min_common": min_common},
         support=chosen.n_answers,
-        origin=origin,
+        model=model,
     )
 
 
@@ -174,20 +174,20 @@ def _believed(graph: CrowdGraph, fit: ModelFit | str | None) -> tuple[Array, Con
         raise NotAnnotatedError(
             f"The model {found.model!r} has no confusion matrices, so nobody knows what to expect; use IBCC."
         )
-    found.check_fits(graph)
+    found.check_matches(graph)
     return found.item_probs, found.confusion
 
 
 def _surprises(
     graph: CrowdGraph, item_probs: Array, track: ConfusionTrack, volunteers: Array, *, min_common: int
-) -> Surprises:
+) -> ResidualModel:
     """What volunteers, given as codes, said beyond what was expected."""
     last = last_answers(graph, volunteers)
     confusion = track.at_responses(graph)[last.response]
     probs = item_probs[last.item]
     said = np.arange(len(graph.labels)) == graph.responses.label[last.response, None]
     errors = said[:, None, :] - confusion / confusion.sum(axis=2, keepdims=True)
-    return Surprises(
+    return ResidualModel(
         ids=graph.volunteers.ids[volunteers],
         place=last.place,
         item=last.item,

@@ -7,18 +7,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Sealed, sealed
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock
 from crowdgraph.core._parameters import check_integer
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.network import Origin, VolunteerNetwork
+from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import NotAnnotatedError, ParameterError, check_choice
 from crowdgraph.networks._volunteers import experienced
 
-__all__ = ["Behaviour", "pi_similarity"]
+__all__ = ["ConfusionModel", "pi_similarity"]
 
 # More volunteers than these make a matrix that few machines hold.
 MOST_DENSE = 20_000
@@ -27,7 +27,7 @@ MANY = 1e9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Behaviour(Sealed, Origin):
+class ConfusionModel(ReadOnlyArrays, NetworkModel):
     """Confusion matrices, of which those that are alike are linked.
 
     Attributes
@@ -51,21 +51,21 @@ class Behaviour(Sealed, Origin):
             return _dense(self.confusion.mean, self.distance)
         return _nearest(self.confusion.mean, min(self.neighbours, len(self.confusion) - 1), self.distance)
 
-    def null(self, volunteers: Array, rng: np.random.Generator) -> Behaviour:
+    def null(self, volunteers: Array, rng: np.random.Generator) -> ConfusionModel:
         """A crowd of one kind: each row of confusion comes from the one Dirichlet that fits these volunteers best.
 
         Everybody has as many answers for each class as before, drawn from their row, and the prior beside them.
         """
         import torch
 
-        from crowdgraph.kernels.dirichlet import likeliest_concentration
+        from crowdgraph.kernels.dirichlet import max_likelihood_concentration
 
         codes = self.confusion.table.codes(volunteers)
         before, prior = self.confusion.concentration[codes], self.prior[codes]
         evidence = np.maximum(before - prior, 0.0)
         # Items whose class is not sure make parts of answers; a part counts as a whole one as often as it is large.
         whole = np.floor(evidence + rng.random(evidence.shape))
-        shared = likeliest_concentration(torch.from_numpy(whole)).numpy()
+        shared = max_likelihood_concentration(torch.from_numpy(whole)).numpy()
         rows = _drawn_rows(np.broadcast_to(shared, evidence.shape), rng)
         answers = _drawn_answers(evidence.sum(axis=2), rows, rng)
         # What is no evidence is the prior, less of it where a model forgets.
@@ -73,21 +73,21 @@ class Behaviour(Sealed, Origin):
         believed = prior / np.maximum(prior.sum(axis=2, keepdims=True), np.finfo(float).tiny)
         return self._with(codes, answers + believed * np.maximum(rest, 0.0))
 
-    def redrawn(self, volunteers: Array, rng: np.random.Generator) -> Behaviour:
+    def resampled(self, volunteers: Array, rng: np.random.Generator) -> ConfusionModel:
         """Confusion matrices drawn from their posterior, as sure as before."""
         codes = self.confusion.table.codes(volunteers)
         before = self.confusion.concentration[codes]
         return self._with(codes, _drawn_rows(before, rng) * before.sum(axis=2, keepdims=True))
 
-    def _with(self, codes: Array, concentration: Array) -> Behaviour:
+    def _with(self, codes: Array, concentration: Array) -> ConfusionModel:
         confusion = ConfusionSnapshot(
             ids=self.confusion.ids[codes],
             # Concentrations are above zero, if not by much.
-            concentration=sealed(np.maximum(concentration, np.finfo(float).tiny)),
+            concentration=lock(np.maximum(concentration, np.finfo(float).tiny)),
             classes=self.confusion.classes,
             labels=self.confusion.labels,
         )
-        return replace(self, confusion=confusion, prior=sealed(self.prior[codes]))
+        return replace(self, confusion=confusion, prior=lock(self.prior[codes]))
 
 
 def _drawn_rows(concentration: Array, rng: np.random.Generator) -> Array:
@@ -120,19 +120,19 @@ def _dense(confusion: Array, distance: Literal["bhattacharyya", "hellinger"]) ->
             f"All pairs of {len(confusion):,} volunteers are too many (they may be {MOST_DENSE:,}). Link each to the "
             "most similar ones with neighbours=50, or leave out newcomers with min_responses=10."
         )
-    return sealed(similarities(torch.tensor(confusion), distance=distance).numpy())
+    return lock(similarities(torch.tensor(confusion), distance=distance).numpy())
 
 
 def _nearest(confusion: Array, n_neighbours: int, distance: Literal["bhattacharyya", "hellinger"]) -> Any:
     import torch
     from scipy.sparse import csr_array
 
-    from crowdgraph.kernels.similarity import nearest
+    from crowdgraph.kernels.similarity import nearest_neighbours
 
     shape = (len(confusion), len(confusion))
     if n_neighbours < 1:
         return csr_array(shape)
-    places, values = nearest(torch.tensor(confusion), n_neighbours=n_neighbours, distance=distance)
+    places, values = nearest_neighbours(torch.tensor(confusion), n_neighbours=n_neighbours, distance=distance)
     starts = np.arange(len(confusion) + 1) * n_neighbours
     links = csr_array((values.numpy().ravel(), places.numpy().ravel(), starts), shape=shape)
     return links.maximum(links.T)
@@ -158,7 +158,7 @@ def pi_similarity(
     true class, the one that makes the answers of all volunteers most probable, from which everybody's row of
     confusion is drawn; then as many answers as the volunteer gave for that class are drawn from the row, the model's
     prior is added, and volunteers are compared as above. Shuffled weights would not do: they call a single
-    kind of volunteers, who differ by degrees, a crowd of communities. `VolunteerNetwork.redrawn` draws everybody's
+    kind of volunteers, who differ by degrees, a crowd of communities. `VolunteerNetwork.resampled` draws everybody's
     confusion from its posterior.
 
     Parameters
@@ -194,15 +194,15 @@ def pi_similarity(
     latest = track.latest() if at is None else track.at(at)
     ids = graph.volunteers.ids[chosen.codes]
     concentration = latest.concentration[chosen.codes]
-    origin = Behaviour(
+    model = ConfusionModel(
         confusion=ConfusionSnapshot(ids=ids, concentration=concentration, classes=track.classes, labels=track.labels),
-        prior=sealed(np.zeros_like(concentration) if prior is None else prior.of_all(ids.tolist())),
+        prior=lock(np.zeros_like(concentration) if prior is None else prior.of_all(ids.tolist())),
         distance=distance,
         neighbours=None if neighbours is None else int(neighbours),
     )
     return VolunteerNetwork(
         ids=ids,
-        weights=origin.weights(),
+        weights=model.weights(),
         method="pi_similarity",
         params={
             "at": at,
@@ -211,7 +211,7 @@ def pi_similarity(
             "distance": distance,
         },
         support=chosen.n_answers,
-        origin=origin,
+        model=model,
     )
 
 

@@ -11,16 +11,16 @@ import numpy as np
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.clock import length_in_ticks, ticks
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.network import Origin, VolunteerNetwork, rewired
-from crowdgraph.core.result import ByVolunteer
+from crowdgraph.core.network import NetworkModel, VolunteerNetwork, rewire_bipartite
+from crowdgraph.core.result import VolunteerIndexed
 from crowdgraph.errors import ParameterError
 from crowdgraph.networks._volunteers import experienced, last_answers
 
-__all__ = ["Meetings", "task_cooccurrence", "times_drawn"]
+__all__ = ["CooccurrenceModel", "bootstrap_counts", "task_cooccurrence"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Meetings(ByVolunteer, Origin):
+class CooccurrenceModel(VolunteerIndexed, NetworkModel):
     """Who met which item; those who met the same are linked.
 
     Attributes
@@ -52,7 +52,7 @@ class Meetings(ByVolunteer, Origin):
         values = (common.data + above) / (shared + above + below)
         return csr_array((values, common.indices, common.indptr), common.shape)
 
-    def null(self, volunteers: Array, rng: np.random.Generator) -> Meetings:
+    def null(self, volunteers: Array, rng: np.random.Generator) -> CooccurrenceModel:
         """The same numbers of items for everybody and of volunteers for every item, but who meets what is chance.
 
         What a meeting counts stays with the volunteer, so that everybody's items count as much together as before.
@@ -60,15 +60,15 @@ class Meetings(ByVolunteer, Origin):
         from scipy.sparse import coo_array, csr_array
 
         met = coo_array(self._of(volunteers))
-        items = rewired(met.coords[0], met.coords[1], met.shape[1], rng)
+        items = rewire_bipartite(met.coords[0], met.coords[1], met.shape[1], rng)
         return replace(self, ids=volunteers, met=csr_array((met.data, (met.coords[0], items)), shape=met.shape))
 
-    def redrawn(self, volunteers: Array, rng: np.random.Generator) -> Meetings:
+    def resampled(self, volunteers: Array, rng: np.random.Generator) -> CooccurrenceModel:
         """The items drawn anew with replacement: one that is drawn twice counts twice, one that is not, nothing."""
         from scipy.sparse import csr_array
 
         met = self._of(volunteers)
-        times = times_drawn(met.indices, met.shape[1], rng)
+        times = bootstrap_counts(met.indices, met.shape[1], rng)
         drawn = csr_array((met.data * np.sqrt(times[met.indices]), met.indices, met.indptr), shape=met.shape)
         drawn.eliminate_zeros()
         return replace(self, ids=volunteers, met=drawn)
@@ -77,7 +77,7 @@ class Meetings(ByVolunteer, Origin):
         return self.met[self.table.codes(volunteers)]
 
 
-def times_drawn(items: Array, n_items: int, rng: np.random.Generator) -> Array:
+def bootstrap_counts(items: Array, n_items: int, rng: np.random.Generator) -> Array:
     """How often each of all items, of shape (N,), is drawn if as many of those that were met are, with replacement."""
     known = np.unique(items)
     times = np.zeros(n_items)
@@ -103,7 +103,7 @@ def task_cooccurrence(
     are rewired, so that everybody answers as many items as before and every item is answered by as many, but who meets
     whom is chance. Rewiring the links between volunteers would not do: every item links all who answered it with
     each other, in any crowd, and without these cliques a network looks less clustered than chance makes it.
-    `VolunteerNetwork.redrawn` draws the items anew with replacement.
+    `VolunteerNetwork.resampled` draws the items anew with replacement.
 
     Parameters
     ----------
@@ -127,18 +127,18 @@ def task_cooccurrence(
     VolunteerNetwork(task_cooccurrence: 20 volunteers, 90 edges, density 0.474, 0 isolated)
     """
     chosen = experienced(graph, min_responses)
-    origin = Meetings(
+    model = CooccurrenceModel(
         ids=graph.volunteers.ids[chosen.codes],
         met=_meetings(graph, chosen.codes, half_life),
         prior=_checked_prior(prior),
     )
     return VolunteerNetwork(
-        ids=origin.ids,
-        weights=origin.weights(),
+        ids=model.ids,
+        weights=model.weights(),
         method="task_cooccurrence",
         params={"min_responses": min_responses, "half_life": half_life, "prior": prior},
         support=chosen.n_answers,
-        origin=origin,
+        model=model,
     )
 
 

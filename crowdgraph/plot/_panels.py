@@ -107,7 +107,7 @@ def confusion_of(
     return found
 
 
-def given_axes(axes: Sequence[Axes] | Any) -> list[Any]:
+def as_axes_list(axes: Sequence[Axes] | Any) -> list[Any]:
     """The axes of a sequence or array of them, such as ``plt.subplots`` returns."""
     listed = list(np.ravel(np.asarray(axes, dtype=object)))
     strange = [part for part in listed if not isinstance(part, Axes)]
@@ -117,7 +117,7 @@ def given_axes(axes: Sequence[Axes] | Any) -> list[Any]:
     return listed
 
 
-def name_of(number: int, size: int) -> str:
+def community_name(number: int, size: int) -> str:
     """What a community is called in a picture: ``3: 120 volunteers``."""
     return f"{number}: {counted(int(size), 'volunteer')}"
 
@@ -142,7 +142,7 @@ def name_snapshots(ax: Axes, track: CommunityTrack) -> None:
     """Names below the snapshots, which stand at 0, 1, 2 and so on; some of them where there is no room for all."""
     names = snapshot_names(track)
     ax.set_xlim(-0.5, len(names) - 0.5)
-    step = ceil((longest_line(names) + 1) * LETTER / (inches(ax) * 72 / len(names)))
+    step = ceil((longest_line(names) + 1) * LETTER / (width_in_inches(ax) * 72 / len(names)))
     ax.set_xticks(range(0, len(names), step), names[::step], fontsize=SMALL)
     ax.tick_params(axis="x", length=0)
 
@@ -152,7 +152,7 @@ def counted_communities(number: int) -> str:
     return f"{number:,} communit{'y' if number == 1 else 'ies'}"
 
 
-def uncovered(spots: Array, texts: Sequence[str], *, points: float) -> list[int]:
+def non_overlapping(spots: Array, texts: Sequence[str], *, points: float) -> list[int]:
     """The places of the texts that cover none of those before them; spots are in points, of shape (K, 2)."""
     sizes = [DIGIT * [len(text), 1] * points for text in texts]
     kept: list[int] = []
@@ -162,7 +162,7 @@ def uncovered(spots: Array, texts: Sequence[str], *, points: float) -> list[int]
     return kept
 
 
-def inches(ax: Axes) -> float:
+def width_in_inches(ax: Axes) -> float:
     """How wide the axes are, before the layout."""
     return float(ax.bbox.width / ax.figure.dpi)
 
@@ -179,7 +179,7 @@ def name_bars(ax: Axes, snapshot: ConfusionSnapshot) -> None:
     """Labels below the bars, classes above them."""
     n_classes, n_labels = len(snapshot.classes), len(snapshot.labels)
     places = _places(n_classes, n_labels)
-    room = inches(ax) * 72 / (n_classes * (n_labels + 1))
+    room = width_in_inches(ax) * 72 / (n_classes * (n_labels + 1))
     names = [str(label) for label in snapshot.labels] * n_classes
     upright = max(map(len, names)) * LETTER > room
     ax.set_xticks(places.ravel(), names, rotation=90 if upright else 0, fontsize=min(SMALL, room))
@@ -230,7 +230,7 @@ def given_triangles(axes: Sequence[Axes], classes: Sequence[Hashable]) -> list[A
     """The given axes if they are a triangle for each class."""
     from mpltern.ternary import TernaryAxes
 
-    panels = given_axes(axes)
+    panels = as_axes_list(axes)
     if len(panels) != len(classes):
         raise ParameterError(f"axes= has {len(panels)} axes; {len(classes)} are needed, one for each class.")
     strange = [panel for panel in panels if not isinstance(panel, TernaryAxes)]
@@ -282,7 +282,7 @@ def number_dots(ternary: Any, numbers: Array, means: Array, areas: Array) -> Non
     shifts = np.where(inside, 0, diameters / 2 + 1 + SMALL / 2)
     middles = spots + np.column_stack([0 * shifts, shifts])
     corners = np.stack([ternary.transProjection.transform(corner) for corner in np.eye(3)])
-    for place in uncovered(middles, texts, points=SMALL):
+    for place in non_overlapping(middles, texts, points=SMALL):
         later = slice(place + 1, None)
         if (np.linalg.norm(spots[later] - middles[place], axis=1) >= diameters[later] / 2 + SMALL * DIGIT[0] / 2).all():
             ternary.annotate(
@@ -314,7 +314,7 @@ def legend_of_dots(
         range(len(sizes)) if listed else sorted({int(sizes.argmax()), int(sizes.argmin())}, key=lambda k: -sizes[k])
     )
     entries = [
-        (hue, 8.0, name_of(k, sizes[k])) if listed else (GREY, diameters[k], counted(int(sizes[k]), "volunteer"))
+        (hue, 8.0, community_name(k, sizes[k])) if listed else (GREY, diameters[k], counted(int(sizes[k]), "volunteer"))
         for k, hue in zip(chosen, colours(chosen), strict=True)
     ]
     handles = [

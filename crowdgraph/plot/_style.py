@@ -31,7 +31,7 @@ def colours(names: Sequence[object]) -> list[str]:
     return [_shade(HUES[place % len(HUES)], place // len(HUES)) for place in range(len(names))]
 
 
-def mixed(hues: Sequence[str], shares: Array) -> Array:
+def mix_colours(hues: Sequence[str], shares: Array) -> Array:
     """Mix colours as lights are mixed: red, green and blue from 0 to 1, of shape (V, 3), for shares of shape (V, K)."""
     light = _to_light(np.array([to_rgb(hue) for hue in hues]).reshape(-1, 3))
     sum_of_light = np.clip(shares @ light, 0, 1)
@@ -65,7 +65,7 @@ def check_kind(subject: object, kind: type, made_by: str) -> None:
         )
 
 
-def own_axes(ax: Axes | None, *, width: float = 7.0, height: float = 4.0) -> Axes:
+def new_or_given_axes(ax: Axes | None, *, width: float = 7.0, height: float = 4.0) -> Axes:
     """The given axes, or those of a new figure, without the frame lines that carry no data."""
     if ax is None:
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -86,14 +86,14 @@ POINTS = {"-": "o", "--": "s", ":": "^", "-.": "D"}
 TWO_DAYS = np.timedelta64(2, "D")
 
 
-def thinned_steps(n_steps: int) -> Array:
+def thin_steps(n_steps: int) -> Array:
     """The steps that are drawn: all if they are few, else some of them evenly, always with the first and the last."""
     return np.unique(np.linspace(0, n_steps - 1, min(n_steps, MOST_POINTS)).round().astype(np.int64))
 
 
-def thinned(history: ConfusionHistory) -> ConfusionHistory:
+def thin_history(history: ConfusionHistory) -> ConfusionHistory:
     """The same history with no more steps than can be seen."""
-    steps = thinned_steps(len(history))
+    steps = thin_steps(len(history))
     return replace(history, times=history.times[steps], concentration=history.concentration[steps])
 
 

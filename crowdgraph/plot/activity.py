@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
-from crowdgraph.plot._style import HUES, INK, check_kind, colours, own_axes, time_axis
+from crowdgraph.plot._style import HUES, INK, check_kind, colours, new_or_given_axes, time_axis
 
 __all__ = ["activity", "responses_over_time"]
 
@@ -32,7 +32,7 @@ def activity(graph: CrowdGraph, *, ax: Axes | None = None) -> Axes:
     'volunteers, busiest first'
     """
     check_kind(graph, CrowdGraph, "CrowdGraph.from_responses(table)")
-    ax = own_axes(ax)
+    ax = new_or_given_axes(ax)
     counts = np.sort(graph.volunteers.n_responses)[::-1]
     counts = counts[counts > 0]
     ranks = np.arange(1, len(counts) + 1)
@@ -81,7 +81,7 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
     if n_bins < 1:
         raise ParameterError(f"n_bins={n_bins!r} must be at least 1.")
     beside = ax is None
-    ax = own_axes(ax)
+    ax = new_or_given_axes(ax)
     responses = graph.responses[graph.responses.label >= 0]
     times = responses.time
     start = times[0] if len(times) else np.zeros(1, dtype=times.dtype)[0]

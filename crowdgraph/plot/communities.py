@@ -25,17 +25,17 @@ from crowdgraph.plot._panels import (
     LETTER,
     MOST_LISTED,
     SMALL,
+    as_axes_list,
     check_communities,
     chosen_communities,
+    community_name,
     confusion_bars,
     confusion_of,
     counted_communities,
-    given_axes,
-    inches,
     name_bars,
-    name_of,
+    width_in_inches,
 )
-from crowdgraph.plot._style import GREY, PALE, SHARES, colours, counted, own_axes
+from crowdgraph.plot._style import GREY, PALE, SHARES, colours, counted, new_or_given_axes
 
 __all__ = ["participation_matrix", "prototypes", "relevance"]
 
@@ -93,19 +93,19 @@ def prototypes(
     check_communities(communities)
     check_bool("mean", mean)
     snapshot = confusion_of(communities, fit)
-    given = None if axes is None else given_axes(axes)
+    given = None if axes is None else as_axes_list(axes)
     drawn = _drawn(communities, numbers, None if given is None else len(given))
     matrices, ends = _means(communities, snapshot) if mean else _central(communities, snapshot, level)
     panels = _grid(snapshot, len(drawn)) if given is None else given
     hues = colours(range(len(communities)))
     for ax, k in zip(panels, drawn, strict=True):
-        own_axes(ax)
+        new_or_given_axes(ax)
         confusion_bars(ax, matrices[k], colour=hues[k], ends=None if ends is None else ends[:, k])
         name_bars(ax, snapshot)
-        title = [name_of(k, communities.sizes[k])]
+        title = [community_name(k, communities.sizes[k])]
         if np.isfinite(matrices[k]).all():
             words = behaviour(matrices[k], classes=snapshot.classes, labels=snapshot.labels)
-            title.append(fill(words, max(16, int(inches(ax) * 72 / LETTER))))
+            title.append(fill(words, max(16, int(width_in_inches(ax) * 72 / LETTER))))
         ax.set_title("\n".join(title), loc="left", fontsize=SMALL + 1)
     if given is None:
         what = "Means of the communities" if mean else "Most central volunteers of the communities"
@@ -187,7 +187,7 @@ def participation_matrix(communities: Communities, *, ax: Axes | None = None) ->
     check_communities(communities)
     if not len(communities.ids):
         raise ParameterError(f"The communities {communities.method!r} have no volunteers, so there is nothing to draw.")
-    ax = own_axes(ax, width=7.0, height=float(np.clip(1.5 + 0.17 * len(communities), 6, 12)))
+    ax = new_or_given_axes(ax, width=7.0, height=float(np.clip(1.5 + 0.17 * len(communities), 6, 12)))
     order, groups = _sorted(communities)
     image = ax.imshow(
         communities.participation[order], cmap=SHARES, vmin=0, vmax=1, aspect="auto", interpolation="nearest"
@@ -267,7 +267,7 @@ def relevance(communities: Communities, *, ax: Axes | None = None) -> Axes:
             f"The communities {communities.method!r} have no relevance: their detector has no prior that leaves out "
             "communities. Find them with BayesianNMF().detect(network)."
         )
-    ax = own_axes(ax)
+    ax = new_or_given_axes(ax)
     n_tried, n_kept = len(communities.relevance), min(len(communities), len(communities.relevance))
     places = np.arange(n_tried)
     ax.bar(places[:n_kept], communities.relevance[:n_kept], color=colours(range(n_kept)))

@@ -24,10 +24,10 @@ from crowdgraph.plot._style import (
     counted,
     horizontal_axis,
     legend,
-    own_axes,
+    new_or_given_axes,
     short_times,
-    thinned,
-    thinned_steps,
+    thin_history,
+    thin_steps,
 )
 
 __all__ = ["confusion_history", "skill_over_time"]
@@ -124,11 +124,11 @@ def _lines(
             "or leave ax= out."
         )
     pairs = _pairs(history, labels)
-    drawn = thinned(history)
+    drawn = thin_history(history)
     low, high = drawn.interval(level)
     beside = ax is None
-    ax = own_axes(ax, width=8.0)
-    x = drawn.times if against == "time" else thinned_steps(len(history)) + 1
+    ax = new_or_given_axes(ax, width=8.0)
+    x = drawn.times if against == "time" else thin_steps(len(history)) + 1
     for (row, column), colour in zip(pairs, colours(pairs), strict=True):
         band(
             ax,
@@ -165,7 +165,7 @@ def _pairs(history: ConfusionHistory, labels: Iterable[Hashable] | None) -> list
 def _triangle(history: ConfusionHistory, *, ax: Axes | None, markers: int) -> Axes:
     """The lines of the classes between three labels."""
     ternary = _ternary_axes(ax)
-    drawn, exact = thinned(history).mean, history.mean
+    drawn, exact = thin_history(history).mean, history.mean
     inner = np.unique(np.linspace(0, len(history) - 1, markers + 2).round().astype(np.int64))[1:-1]
     first, *times, last = short_times(history.clock, history.times[[0, *inner, -1]])
     for step in inner:
@@ -301,14 +301,14 @@ def skill_over_time(
     check_kind(track, ConfusionTrack, "fit.confusion, of a fit of DynIBCC")
     check_choice("against", against, ("time", "responses"))
     histories = _chosen(track, volunteers)
-    drawn = [thinned(history) for history in histories]
+    drawn = [thin_history(history) for history in histories]
     shares = [history.accuracy(class_probs, correct=correct) for history in drawn]
     ends = [history.accuracy_interval(level, class_probs=class_probs, correct=correct) for history in drawn]
     beside = ax is None
-    ax = own_axes(ax, width=8.0)
+    ax = new_or_given_axes(ax, width=8.0)
     for place, colour in enumerate(colours(histories)):
         n_steps = len(histories[place])
-        x = drawn[place].times if against == "time" else thinned_steps(n_steps) + 1
+        x = drawn[place].times if against == "time" else thin_steps(n_steps) + 1
         name = f"{histories[place].volunteer}, {counted(n_steps, 'response')}"
         band(ax, x, shares[place], ends[place], colour=colour, name=name)
     horizontal_axis(ax, track.clock, against)

@@ -29,20 +29,20 @@ from crowdgraph.plot._panels import (
     LINE,
     MOST_LISTED,
     SMALL,
+    as_axes_list,
     check_track,
     chosen_communities,
     confusion_bars,
     confusion_over_time,
     counted_communities,
-    given_axes,
-    inches,
     longest_line,
     name_bars,
     name_snapshots,
+    non_overlapping,
     snapshot_names,
-    uncovered,
+    width_in_inches,
 )
-from crowdgraph.plot._style import GREY, HUES, INK, colours, counted, ink_on, own_axes, time_axis
+from crowdgraph.plot._style import GREY, HUES, INK, colours, counted, ink_on, new_or_given_axes, time_axis
 
 __all__ = ["community_means_over_time", "flow", "modularity", "participation"]
 
@@ -95,7 +95,7 @@ def flow(track: CommunityTrack, *, ax: Axes | None = None) -> Axes:
     check_track(track)
     sizes, assignment = track.sizes, track.assignment
     width = float(np.clip(1 + STEP * len(track), FLOW_MIN_WIDTH, FLOW_MAX_WIDTH))
-    ax = own_axes(ax, width=width, height=float(np.clip(EACH * track.width, LOWEST, HIGHEST)))
+    ax = new_or_given_axes(ax, width=width, height=float(np.clip(EACH * track.width, LOWEST, HIGHEST)))
     name_snapshots(ax, track)
     ax.set(ylim=(0, 1.02 * sizes.sum(axis=1).max()), ylabel="volunteers")
     ax.yaxis.set_major_formatter("{x:,.0f}")
@@ -211,7 +211,7 @@ def _points(ax: Axes) -> tuple[float, float]:
     """How high a volunteer is, and how wide the way from a column to the next, in points."""
     low, high = ax.get_ylim()
     left, right = ax.get_xlim()
-    return ax.bbox.height / ax.figure.dpi * 72 / (high - low), inches(ax) * 72 / (right - left)
+    return ax.bbox.height / ax.figure.dpi * 72 / (high - low), width_in_inches(ax) * 72 / (right - left)
 
 
 # The size of the numbers, and how far their middle is from the points, in points.
@@ -250,7 +250,7 @@ def modularity(
     """
     check_track(track)
     check_choice("against", against, ("responses", "time"))
-    ax = own_axes(ax)
+    ax = new_or_given_axes(ax)
     x = track.counts if against == "responses" else track.times
     ax.plot(x, track.modularity, color=HUES[0], linewidth=1.6, marker="o", markersize=5)
     if against == "time":
@@ -288,7 +288,7 @@ def _number_points(ax: Axes, track: CommunityTrack, x: Array) -> None:
         "fontsize": COUNT_SIZE,
     }
     text["path_effects"] = [withStroke(linewidth=2, foreground="white")]
-    for place in uncovered(middles, [str(number) for number in numbers[known]], points=COUNT_SIZE):
+    for place in non_overlapping(middles, [str(number) for number in numbers[known]], points=COUNT_SIZE):
         snapshot = known[place]
         ax.annotate(str(numbers[snapshot]), points[snapshot], xytext=(0, shifts[place]), color=INK, **text)
     for snapshot in np.flatnonzero(numbers == 0):
@@ -353,11 +353,11 @@ def participation(
     """
     check_track(track)
     chosen = _check_volunteers(track, volunteers)
-    panels = _participation_panels(track, len(chosen)) if axes is None else given_axes(axes)
+    panels = _participation_panels(track, len(chosen)) if axes is None else as_axes_list(axes)
     if len(panels) != len(chosen):
         raise ParameterError(f"axes= has {len(panels)} axes; {counted(len(chosen), 'volunteer')} need one each.")
     for ax, volunteer in zip(panels, chosen, strict=True):
-        own_axes(ax)
+        new_or_given_axes(ax)
         ax.set(ylim=(0, 1), yticks=[0, 0.5, 1])
         name_snapshots(ax, track)
         _draw_participation(ax, track.participation(volunteer))
@@ -422,7 +422,7 @@ def _draw_participation(ax: Axes, shares: Array) -> None:
     ax.vlines(np.arange(1, n_snapshots) - 0.5, 0, 1, color=GREY, alpha=0.3, linewidth=0.6)
     for k, hue in enumerate(colours(range(n_communities))):
         ax.bar(places[known, k], shares[known, k], width=0.94 * width, color=hue)
-    upright = inches(ax) * 72 / n_snapshots < len("not yet") * LETTER
+    upright = width_in_inches(ax) * 72 / n_snapshots < len("not yet") * LETTER
     words = {"ha": "center", "va": "bottom", "fontsize": SMALL - 1, "color": GREY, "rotation": 90 if upright else 0}
     for snapshot in np.flatnonzero(~known).tolist():
         ax.text(snapshot, 0.03, "none" if known[:snapshot].any() else "not yet", words)
@@ -436,8 +436,8 @@ def _number_bars(ax: Axes, places: Array, shares: Array) -> None:
     order = order[shares.ravel()[order] >= MIN_NUMBERED_SHARE]
     x, y, numbers = places.ravel()[order], shares.ravel()[order], order % shares.shape[1]
     halo = [withStroke(linewidth=2, foreground="white")]
-    room = np.array([inches(ax) * 72 / len(shares), ax.bbox.height / ax.figure.dpi * 72])
-    for place in uncovered(np.column_stack([x, y]) * room, [str(k) for k in numbers], points=SMALL):
+    room = np.array([width_in_inches(ax) * 72 / len(shares), ax.bbox.height / ax.figure.dpi * 72])
+    for place in non_overlapping(np.column_stack([x, y]) * room, [str(k) for k in numbers], points=SMALL):
         ax.annotate(
             str(numbers[place]),
             (x[place], y[place]),
@@ -513,9 +513,9 @@ def community_means_over_time(
     """
     check_track(track)
     means, names = confusion_over_time(track)
-    given = None if axes is None else given_axes(axes)
+    given = None if axes is None else as_axes_list(axes)
     drawn = _drawn(track, numbers, None if given is None else len(given))
-    width = _width(names, len(drawn)) if given is None else inches(given[0])
+    width = _width(names, len(drawn)) if given is None else width_in_inches(given[0])
     titles = [_title(k, means[:, k], names, width=width) for k in drawn]
     panels = np.array(_means_panels(track, names, titles, width=width) if given is None else given)
     panels = panels.reshape(len(track), len(drawn))
@@ -587,7 +587,7 @@ def _draw_mean(ax: Axes, matrix: Array, names: ConfusionSnapshot, *, colour: str
     if not np.isfinite(matrix).all():
         ax.set_axis_off()
         return
-    own_axes(ax)
+    new_or_given_axes(ax)
     confusion_bars(ax, matrix, colour=colour)
     name_bars(ax, names)
     ax.spines["left"].set_bounds(0, 1)

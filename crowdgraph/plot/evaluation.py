@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 from matplotlib.axes import Axes
 
-from crowdgraph.allocation.campaign import FIGURES, Campaign
+from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS, Campaign
 from crowdgraph.core._arrays import Array
 from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.evaluation.cross_validation import CrossValidation
-from crowdgraph.plot._style import INK, check_kind, colours, own_axes
+from crowdgraph.plot._style import INK, check_kind, colours, new_or_given_axes
 
 __all__ = ["campaign", "reliability", "roc"]
 
@@ -41,7 +41,7 @@ def roc(result: CrossValidation, *, positive: Hashable | None = None, ax: Axes |
     """
     check_kind(result, CrossValidation, "cross_validate(graph, models)")
     curves = {model: result.roc(model, positive=positive) for model in result.models}
-    ax = own_axes(ax, width=5.5, height=5.5)
+    ax = new_or_given_axes(ax, width=5.5, height=5.5)
     ax.plot([0, 1], [0, 1], linestyle=":", color=INK, linewidth=1)
     for (model, curve), colour in zip(curves.items(), colours(result.models), strict=True):
         rate, found = curve.false_positive_rate, curve.true_positive_rate
@@ -86,7 +86,7 @@ def reliability(result: CrossValidation, *, ax: Axes | None = None) -> Axes:
     'share of items whose class it is'
     """
     check_kind(result, CrossValidation, "cross_validate(graph, models)")
-    ax = own_axes(ax, width=5.5, height=5.5)
+    ax = new_or_given_axes(ax, width=5.5, height=5.5)
     ax.plot([0, 1], [0, 1], linestyle=":", color=INK, linewidth=1)
     for model, colour in zip(result.models, colours(result.models), strict=True):
         curve = result.reliability(model)
@@ -133,7 +133,7 @@ def campaign(
     >>> cg.plot.campaign(led).get_ylabel()
     'accuracy'
     """
-    check_choice("score", score, tuple(name for name in FIGURES if name not in {"spent", "seconds"}))
+    check_choice("score", score, tuple(name for name in CAMPAIGN_COLUMNS if name not in {"spent", "seconds"}))
     given = [campaigns] if isinstance(campaigns, Campaign) else list(campaigns)
     if not given:
         raise ParameterError(
@@ -141,7 +141,7 @@ def campaign(
         )
     for one in given:
         check_kind(one, Campaign, "allocation.replay.simulate(crowd, policy, budget=...)")
-    ax = own_axes(ax)
+    ax = new_or_given_axes(ax)
     names = list(dict.fromkeys(one.policy for one in given))
     for name, colour in zip(names, colours(names), strict=True):
         spent, curves = _together([one for one in given if one.policy == name], score)

@@ -16,14 +16,14 @@ from matplotlib.transforms import Affine2D, IdentityTransform
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_integer, check_seed, drawing
+from crowdgraph.core._parameters import check_integer, check_seed, igraph_seed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import AlignmentError, ParameterError, check_choice
-from crowdgraph.plot._panels import MOST_LISTED, check_communities, counted_communities, name_of, uncovered
-from crowdgraph.plot._style import GREY, HUES, INK, PALE, check_kind, colours, counted, mixed, own_axes
+from crowdgraph.plot._panels import MOST_LISTED, check_communities, community_name, counted_communities, non_overlapping
+from crowdgraph.plot._style import GREY, HUES, INK, PALE, check_kind, colours, counted, mix_colours, new_or_given_axes
 
-__all__ = ["Links", "network", "strongest_links", "volunteer_places"]
+__all__ = ["Links", "network", "strongest_links", "volunteer_positions"]
 
 # A network with more of all possible links than this has a shape, not clusters.
 DENSE = 0.5
@@ -77,7 +77,7 @@ def _strongest_sparse(weights: Any, neighbours: int) -> Links:
     return Links(rows[chosen], columns[chosen], entries.data[chosen])
 
 
-def volunteer_places(network: VolunteerNetwork, links: Links, layout: Any, seed: int | None) -> Array:
+def volunteer_positions(network: VolunteerNetwork, links: Links, layout: Any, seed: int | None) -> Array:
     """Where the volunteers stand, of shape (V, 2); `layout` is as for `crowdgraph.plot.network`."""
     if not isinstance(layout, str):
         return _given(layout, len(network))
@@ -132,7 +132,7 @@ def _relaxed(ends: Array, weights: Array, start: Array, seed: int | None) -> Arr
     graph = igraph.Graph(n=len(start), edges=ends.T)
     # Weights of any size, none so small that it vanishes.
     relative = np.maximum(weights / weights.max(), 1e-9)
-    with drawing(seed):
+    with igraph_seed(seed):
         found = graph.layout_fruchterman_reingold(weights=relative / relative.mean(), seed=start.tolist())
     return _gathered(np.array(found.coords), np.array(graph.connected_components().membership))
 
@@ -236,9 +236,9 @@ def network(
         raise ParameterError(f"The network {network.method!r} has no volunteers, so there is nothing to draw.")
     membership = _membership(network, communities)
     links = strongest_links(network, int(neighbours))
-    places = volunteer_places(network, links, layout, seed)
+    places = volunteer_positions(network, links, layout, seed)
     beside = ax is None
-    ax = own_axes(ax, width=8.0, height=6.5)
+    ax = new_or_given_axes(ax, width=8.0, height=6.5)
     _draw_links(ax, places, links, membership)
     _draw_volunteers(ax, network, places, membership)
     _name(ax, network, places, membership, beside=beside)
@@ -289,7 +289,7 @@ def _draw_volunteers(ax: Axes, network: VolunteerNetwork, places: Array, members
         return
     shares, assigned = membership
     nobodys = (assigned < 0)[:, None]
-    faces = mixed([*colours(range(shares.shape[1])), PALE], np.hstack([shares, nobodys]))
+    faces = mix_colours([*colours(range(shares.shape[1])), PALE], np.hstack([shares, nobodys]))
     # Pale dots need an outline to be seen.
     edges = np.where(nobodys, to_rgb(GREY), 0.8 * faces)
     ax.scatter(
@@ -344,7 +344,7 @@ def _name(ax: Axes, network: VolunteerNetwork, places: Array, membership: Member
     many = len(sizes) > MOST_LISTED
     if many:
         _number(ax, places, assigned, sizes)
-    dots = [] if many else [(hue, hue, name_of(k, sizes[k])) for k, hue in enumerate(colours(range(len(sizes))))]
+    dots = [] if many else [(hue, hue, community_name(k, sizes[k])) for k, hue in enumerate(colours(range(len(sizes))))]
     if (assigned < 0).any():
         dots.append((PALE, GREY, f"none: {counted(int(np.count_nonzero(assigned < 0)), 'volunteer')}"))
     handles = [
@@ -364,7 +364,7 @@ def _number(ax: Axes, places: Array, assigned: Array, sizes: Array) -> None:
     room = np.array([ax.bbox.width, ax.bbox.height]) / ax.figure.dpi * 72
     scale = float((room / np.maximum(np.ptp(places, axis=0), 1e-12)).min())
     halo = [withStroke(linewidth=2.5, foreground="white")]
-    for place in uncovered(middles * scale, [str(k) for k in order], points=POINTS):
+    for place in non_overlapping(middles * scale, [str(k) for k in order], points=POINTS):
         ax.text(
             middles[place, 0],
             middles[place, 1],

@@ -23,16 +23,16 @@ from crowdgraph.core.result import Result
 MOST_ROWS = 20_000
 MOST_NUMBERS = 600_000
 # An item is settled if its most probable class is at least this probable.
-SETTLED = 0.9
+SETTLED_PROBABILITY = 0.9
 # The method of networks of those who work on the same items.
-TASKS = "task_cooccurrence"
+TASK_METHOD = "task_cooccurrence"
 
 Kind = TypeVar("Kind", bound=Result)
 Right = dict[Hashable, list[Hashable]]
 
 
 @dataclass(frozen=True)
-class Parts:
+class GraphResults:
     """The latest result of each kind that a graph carries."""
 
     graph: CrowdGraph
@@ -121,7 +121,7 @@ class Parts:
 
         Communities do not tell the network that they were found in.
         """
-        networks = [network for network in self.networks.values() if network.method == TASKS]
+        networks = [network for network in self.networks.values() if network.method == TASK_METHOD]
         same = any(network.ids.tolist() == found.ids.tolist() for network in networks)
         return "task" in name.lower() or (found.confusion is None and same)
 

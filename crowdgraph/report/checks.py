@@ -14,7 +14,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning
 from crowdgraph.evaluation.cross_validation import cross_validate
 from crowdgraph.evaluation.scores import calibration_error, reliability
-from crowdgraph.report._results import SETTLED, Parts, numbers, texts
+from crowdgraph.report._results import SETTLED_PROBABILITY, GraphResults, numbers, texts
 from crowdgraph.report.communities import evidence
 
 __all__ = ["answers_alone", "model_checks", "predictive_check"]
@@ -28,7 +28,7 @@ MOST_RESPONSES = 200_000
 HOW_ELSE = "crowdgraph evaluate, or cg.evaluation.cross_validate, hides gold by turns and tells."
 
 
-def model_checks(parts: Parts) -> dict[str, Any]:
+def model_checks(parts: GraphResults) -> dict[str, Any]:
     """All checks that the graph's annotations allow."""
     fits = parts.all_of(ModelFit)
     if not fits and parts.communities is None:
@@ -63,7 +63,7 @@ def _fact(value: float | str) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _predictive(parts: Parts) -> dict[str, Any] | None:
+def _predictive(parts: GraphResults) -> dict[str, Any] | None:
     """The check of the latest confusion matrices, with the class probabilities of their fit, or of the latest."""
     if parts.skilled is None:
         return None
@@ -73,7 +73,7 @@ def _predictive(parts: Parts) -> dict[str, Any] | None:
     return predictive_check(parts.graph, track, unknown if fit is None else fit.item_probs)
 
 
-def _calibration(parts: Parts) -> dict[str, Any] | None:
+def _calibration(parts: GraphResults) -> dict[str, Any] | None:
     """How often the most probable class of gold items is the right one, by how probable it is said to be."""
     gold, fit = parts.graph.gold, parts.fit
     certain = np.flatnonzero((gold.codes >= 0) & (parts.graph.items.n_responses > 0))
@@ -93,7 +93,7 @@ def _calibration(parts: Parts) -> dict[str, Any] | None:
 def _against(truth: Array, probs: Array) -> dict[str, Any]:
     """Class probabilities, of shape (N, J), against the classes that are true."""
     stated, observed, n_items = reliability(truth, probs, n_bins=N_BINS)
-    right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1) >= SETTLED
+    right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1) >= SETTLED_PROBABILITY
     return {
         "stated": numbers(stated),
         "observed": numbers(observed),
@@ -111,10 +111,10 @@ def _while_hidden(fit: ModelFit) -> dict[str, Any]:
     The matrices of changing volunteers have followed the gold from answer to answer, and it cannot be taken out of
     them again; so the model is fitted anew, from nothing.
     """
-    if fit.origin is None:
+    if fit.source is None:
         why = "The model repeats the gold, and a graph that was loaded no longer knows its model."
         return _not_measured(f"{why} {HOW_ELSE}")
-    graph, model = fit.origin.graph, fit.origin.model
+    graph, model = fit.source.graph, fit.source.model
     if len(graph.responses) > MOST_RESPONSES:
         why = f"The model repeats the gold; with over {MOST_RESPONSES:,} responses new fits take long."
         return _not_measured(f"{why} {HOW_ELSE}")

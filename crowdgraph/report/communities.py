@@ -13,14 +13,14 @@ from crowdgraph.core.community_track import CommunityEvent, CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.plot._style import counted, short_times
-from crowdgraph.plot.network import strongest_links, volunteer_places
-from crowdgraph.report._results import TASKS, Parts, most_active, numbers, texts
+from crowdgraph.plot.network import strongest_links, volunteer_positions
+from crowdgraph.report._results import TASK_METHOD, GraphResults, most_active, numbers, texts
 from crowdgraph.report.nodes import membership, pairs
 
-__all__ = ["communities_over_time", "community_rows", "event_words", "network_pictures"]
+__all__ = ["communities_over_time", "community_table", "describe_event", "network_pictures"]
 
 
-def community_rows(parts: Parts) -> dict[str, Any]:
+def community_table(parts: GraphResults) -> dict[str, Any]:
     """The communities, described, with the mean confusion of their members and that of the most central one."""
     found = parts.communities
     if found is None:
@@ -42,7 +42,7 @@ def community_rows(parts: Parts) -> dict[str, Any]:
     }
 
 
-def communities_over_time(parts: Parts) -> dict[str, Any]:
+def communities_over_time(parts: GraphResults) -> dict[str, Any]:
     """Sizes, ribbons and events of the communities from snapshot to snapshot."""
     track = parts.community_track
     if track is None or not len(track):
@@ -69,7 +69,7 @@ def communities_over_time(parts: Parts) -> dict[str, Any]:
                 "snapshot": event.snapshot,
                 "community": event.community,
                 "event": event.event,
-                "words": f"{times[event.snapshot]}: {event_words(event)}",
+                "words": f"{times[event.snapshot]}: {describe_event(event)}",
             }
             for event in track.events
         ],
@@ -91,7 +91,7 @@ def ribbons(before: Array, after: Array) -> list[list[int]]:
     return [[source, target, n] for (source, target), n in zip(ways.T.tolist(), counts.tolist(), strict=True)]
 
 
-def event_words(event: CommunityEvent) -> str:
+def describe_event(event: CommunityEvent) -> str:
     """What happened to a community, in words."""
     who, other = f"community {event.community}", f"community {event.other}"
     people, n = counted(event.volunteers, "volunteer"), event.volunteers
@@ -129,7 +129,7 @@ def track_sentence(track: CommunityTrack) -> str:
     return f"{n_first} at the first of {len(track)} snapshots, {n_last} at the last"
 
 
-def _confusion(parts: Parts, found: Communities) -> ConfusionSnapshot | None:
+def _confusion(parts: GraphResults, found: Communities) -> ConfusionSnapshot | None:
     """The confusion that tells how the members answer: the communities' own, or else the graph's."""
     return parts.snapshot if found.confusion is None else found.confusion
 
@@ -157,10 +157,10 @@ MOST_LINKS = 8_000
 NEIGHBOURS = 6
 # The same network always looks the same.
 SEED = 0
-TITLES = {"pi_similarity": "Who behaves alike", TASKS: "Who works on the same items"}
+TITLES = {"pi_similarity": "Who behaves alike", TASK_METHOD: "Who works on the same items"}
 
 
-def network_pictures(parts: Parts) -> dict[str, Any]:
+def network_pictures(parts: GraphResults) -> dict[str, Any]:
     """A picture of each network that the graph carries."""
     if not parts.networks:
         return {
@@ -170,11 +170,11 @@ def network_pictures(parts: Parts) -> dict[str, Any]:
     return {"pictures": [_picture(parts, name, network) for name, network in parts.networks.items()]}
 
 
-def _picture(parts: Parts, name: str, network: VolunteerNetwork) -> dict[str, Any]:
+def _picture(parts: GraphResults, name: str, network: VolunteerNetwork) -> dict[str, Any]:
     drawn = _largest(network)
     links = strongest_links(drawn, NEIGHBOURS) if len(drawn) else None
-    places = _in_a_square(volunteer_places(drawn, links, "auto", SEED)) if links is not None else np.zeros((0, 2))
-    own = parts.task_communities if network.method == TASKS else None
+    places = _in_a_square(volunteer_positions(drawn, links, "auto", SEED)) if links is not None else np.zeros((0, 2))
+    own = parts.task_communities if network.method == TASK_METHOD else None
     found = parts.groups if own is None else own if len(own) > 1 else None
     assigned, shares = membership(found, drawn.ids.tolist())
     kept = slice(MOST_LINKS)

@@ -13,12 +13,12 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.plot._style import short_times
-from crowdgraph.report._results import MOST_NUMBERS, MOST_ROWS, Parts, most_active, numbers, texts
+from crowdgraph.report._results import MOST_NUMBERS, MOST_ROWS, GraphResults, most_active, numbers, texts
 
-__all__ = ["histories", "item_rows", "membership", "volunteer_rows"]
+__all__ = ["histories", "item_table", "membership", "volunteer_table"]
 
 
-def item_rows(parts: Parts) -> dict[str, Any]:
+def item_table(parts: GraphResults) -> dict[str, Any]:
     """The table of items, column by column, the most uncertain first; without a fit, those with the most responses."""
     graph, fit = parts.graph, parts.fit
     n_responses = graph.items.n_responses
@@ -59,7 +59,7 @@ def entropy(probs: Array) -> Array:
     return np.asarray(np.maximum(entr(probs).sum(axis=1) / np.log(2), 0.0))
 
 
-def _answers(parts: Parts) -> Array:
+def _answers(parts: GraphResults) -> Array:
     """How often each item was given each label, of shape (N, L)."""
     responses, n_labels = parts.graph.responses, len(parts.graph.labels)
     given = responses.label >= 0
@@ -67,7 +67,7 @@ def _answers(parts: Parts) -> Array:
     return np.bincount(cells, minlength=len(parts.graph.items) * n_labels).reshape(-1, n_labels)
 
 
-def _gold(parts: Parts, code: int) -> int | list[float] | None:
+def _gold(parts: GraphResults, code: int) -> int | list[float] | None:
     """The code of the known class, the probabilities of the classes where these are known, or None."""
     gold = parts.graph.gold
     if not gold.known[code]:
@@ -84,7 +84,7 @@ MOST_HISTORIES = 2_000
 SMALLEST_SHARE = 0.02
 
 
-def volunteer_rows(parts: Parts) -> dict[str, Any]:
+def volunteer_table(parts: GraphResults) -> dict[str, Any]:
     """The table of volunteers, column by column, the most active first."""
     graph, snapshot = parts.graph, parts.snapshot
     chosen = told(parts)
@@ -105,19 +105,19 @@ def volunteer_rows(parts: Parts) -> dict[str, Any]:
         "low": numbers(low),
         "high": numbers(high),
         "level": LEVEL,
-        "right": right_words(parts),
+        "right": right_labels_note(parts),
         "confusion": numbers(mean, 3),
         **_behaviours(parts, mean),
     }
 
 
-def told(parts: Parts) -> Array:
+def told(parts: GraphResults) -> Array:
     """The codes of the volunteers who are told of one by one, the most active first."""
     each = len(parts.graph.classes) * len(parts.graph.labels) + 4
     return most_active(parts.graph.volunteers.n_responses, min(MOST_ROWS, MOST_NUMBERS // each))
 
 
-def histories(parts: Parts) -> dict[str, Any]:
+def histories(parts: GraphResults) -> dict[str, Any]:
     """How the most active volunteers answered at several moments, in the order of the table; None before they began."""
     track, graph = parts.confusion, parts.graph
     if track is None:
@@ -168,7 +168,7 @@ def pairs(shares: Array) -> list[list[float]]:
     return found
 
 
-def right_words(parts: Parts) -> str:
+def right_labels_note(parts: GraphResults) -> str:
     """Which labels count as right, and how that is known."""
     right, known_by = parts.right
     if known_by == "names":
@@ -188,7 +188,7 @@ def _belonging(communities: Communities | None, ids: Array) -> dict[str, Any]:
     return {"community": assigned.tolist(), "participation": pairs(shares)}
 
 
-def _skill(parts: Parts, snapshot: ConfusionSnapshot) -> tuple[Array, Array, Array]:
+def _skill(parts: GraphResults, snapshot: ConfusionSnapshot) -> tuple[Array, Array, Array]:
     """The expected share of right labels of each volunteer, and the ends of its interval."""
     right = parts.right[0]
     accuracy = snapshot.accuracy(parts.class_probs, correct=right)
@@ -205,7 +205,7 @@ def _some(snapshot: ConfusionSnapshot, codes: Array) -> ConfusionSnapshot:
     )
 
 
-def _behaviours(parts: Parts, means: Array) -> dict[str, Any]:
+def _behaviours(parts: GraphResults, means: Array) -> dict[str, Any]:
     """How each volunteer answers in words: the sentences, each once, and the number of each volunteer's."""
     names = {"classes": parts.graph.classes, "labels": parts.graph.labels}
     words = [behaviour(mean, **names) for mean in means]

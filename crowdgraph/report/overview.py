@@ -15,7 +15,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding
 from crowdgraph.plot._style import counted, short_times
-from crowdgraph.report._results import SETTLED, Parts
+from crowdgraph.report._results import SETTLED_PROBABILITY, GraphResults
 from crowdgraph.report.communities import track_sentence
 
 __all__ = ["overview"]
@@ -32,7 +32,7 @@ LEAST_AGREEMENT = 0.8
 MOST_MIXED = 0.5
 
 
-def overview(parts: Parts, findings: Sequence[Finding], calibration: Mapping[str, Any] | None) -> dict[str, Any]:
+def overview(parts: GraphResults, findings: Sequence[Finding], calibration: Mapping[str, Any] | None) -> dict[str, Any]:
     """Cards with the main numbers, sentences about what was found, and the graph's own story.
 
     Parameters
@@ -62,7 +62,9 @@ def _doubt(graph: CrowdGraph, findings: Sequence[Finding], against_gold: Mapping
     """Why a model's certainty tells little; None if gold shows that it tells, or answers agree well enough."""
     if against_gold is not None and against_gold["sure"] >= ENOUGH_GOLD:
         share = against_gold["sure_accuracy"]
-        return None if share >= SETTLED else f"only {share:.0%} of the gold items that it is sure of are right"
+        return (
+            None if share >= SETTLED_PROBABILITY else f"only {share:.0%} of the gold items that it is sure of are right"
+        )
     answered = graph.items.n_responses[graph.items.n_responses > 0]
     if len(answered) and np.median(answered) < 2:
         return "most items have one answer: no agreement to tell by"
@@ -73,7 +75,7 @@ def _doubt(graph: CrowdGraph, findings: Sequence[Finding], against_gold: Mapping
     return None
 
 
-def _cards(parts: Parts, doubt: str | None) -> Iterator[tuple[str, str, str]]:
+def _cards(parts: GraphResults, doubt: str | None) -> Iterator[tuple[str, str, str]]:
     """The name, the value and a short note of each card."""
     graph = parts.graph
     for name, nodes, verb in (("volunteers", graph.volunteers, "gave"), ("items", graph.items, "have")):
@@ -92,10 +94,13 @@ def _settled(fit: ModelFit, has_gold: Array, doubt: str | None) -> tuple[str, st
     """The share of items that are settled, with a note; no share where it would mislead."""
     if doubt is not None:
         return "\u2013", doubt
-    settled = fit.item_probs[~has_gold].max(axis=1) >= SETTLED
+    settled = fit.item_probs[~has_gold].max(axis=1) >= SETTLED_PROBABILITY
     whose = " of those without gold" if has_gold.any() else ""
     # Rounded down, so that 100% are all of them.
-    return f"{100 * int(settled.sum()) // len(settled)}%", f"a class is at least {SETTLED:.0%} probable{whose}"
+    return (
+        f"{100 * int(settled.sum()) // len(settled)}%",
+        f"a class is at least {SETTLED_PROBABILITY:.0%} probable{whose}",
+    )
 
 
 def _number(found: Communities) -> tuple[str, str]:
@@ -104,7 +109,7 @@ def _number(found: Communities) -> tuple[str, str]:
     return f"{len(found):,}" if len(found) else "none", f"found by {found.method}"
 
 
-def _sentences(parts: Parts, doubt: str | None) -> Iterator[str]:
+def _sentences(parts: GraphResults, doubt: str | None) -> Iterator[str]:
     """What was found, in words."""
     graph, track, tasks = parts.graph, parts.community_track, parts.task_communities
     if parts.fit is not None and len(graph.items):
@@ -137,8 +142,8 @@ def _about_gold(found: Mapping[str, Any]) -> str:
     if found["without_gold"] and not found["hidden"]:
         kind = " That is somewhat kind, since skills were learned with this gold."
     if not found["sure"]:
-        return f"{words}; of none is the model at least {SETTLED:.0%} sure.{kind}"
-    sure = f"of the {found['sure']:,} that the model is at least {SETTLED:.0%} sure of"
+        return f"{words}; of none is the model at least {SETTLED_PROBABILITY:.0%} sure.{kind}"
+    sure = f"of the {found['sure']:,} that the model is at least {SETTLED_PROBABILITY:.0%} sure of"
     return f"{words}; {sure}, {found['sure_accuracy']:.1%} are right.{kind}"
 
 
@@ -152,13 +157,13 @@ def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
         return f"{words} The class of all of them was known before."
     if doubt is not None:
         return f"{words} How sure the model is tells little: {doubt}."
-    n_open = int((fit.item_probs.max(axis=1) < SETTLED).sum())
+    n_open = int((fit.item_probs.max(axis=1) < SETTLED_PROBABILITY).sum())
     if not n_open:
-        return f"{words} All are settled: a class is at least {SETTLED:.0%} probable."
-    return f"{words} No class is {SETTLED:.0%} probable yet for {counted(n_open, 'item')}."
+        return f"{words} All are settled: a class is at least {SETTLED_PROBABILITY:.0%} probable."
+    return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {counted(n_open, 'item')}."
 
 
-def _about_skill(parts: Parts, snapshot: ConfusionSnapshot, doubt: str | None) -> str:
+def _about_skill(parts: GraphResults, snapshot: ConfusionSnapshot, doubt: str | None) -> str:
     if doubt is not None:
         return f"How good the volunteers are is hardly known, and what is told of it is mostly the prior: {doubt}."
     accuracy = snapshot.accuracy(parts.class_probs, correct=parts.right[0])

@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.result import Result
-from crowdgraph.report._results import Parts
+from crowdgraph.report._results import GraphResults
 
 __all__ = ["making"]
 
@@ -25,7 +25,7 @@ ROOT = r"(?:(?<![\w.~:/-])/|(?<!\w)[A-Za-z]:[\\/])"
 DIRECTORIES = re.compile(rf"""(?<='){ROOT}[^'\n]*[\\/]|(?<="){ROOT}[^"\n]*[\\/]|{ROOT}[^\s'"]*[\\/]""")
 
 
-def making(parts: Parts, run: Mapping[str, Any] | None) -> dict[str, Any]:
+def making(parts: GraphResults, run: Mapping[str, Any] | None) -> dict[str, Any]:
     """The settings of every result that the graph carries, the versions of what made them, and the run's own record."""
     record = dict(run or {})
     commands = record.pop("commands", [])
@@ -70,8 +70,8 @@ def _settings(name: str, result: Result) -> dict[str, Any]:
     """How one result was made; a fit that knows its model tells it as it is written in Python."""
     params = getattr(result, "params", {})
     code = None
-    if isinstance(result, ModelFit) and result.origin is not None:
-        code = f"cg.{result.origin.model!r}.fit(graph, seed={result.origin.seed!r})"
+    if isinstance(result, ModelFit) and result.source is not None:
+        code = f"cg.{result.source.model!r}.fit(graph, seed={result.source.seed!r})"
     return {"name": name, "kind": type(result).__name__, "params": told(params), "code": code, "repr": repr(result)}
 
 

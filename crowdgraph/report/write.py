@@ -17,12 +17,12 @@ from crowdgraph.core._parameters import check_bool, progress_bar
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding, Findings
 from crowdgraph.errors import ParameterError
-from crowdgraph.io._files import replacing
+from crowdgraph.io._files import atomic_file
 from crowdgraph.plot._style import GREY, HUES, INK, colours
-from crowdgraph.report._results import Parts, texts
+from crowdgraph.report._results import GraphResults, texts
 from crowdgraph.report.checks import model_checks
-from crowdgraph.report.communities import communities_over_time, community_rows, network_pictures
-from crowdgraph.report.nodes import histories, item_rows, volunteer_rows
+from crowdgraph.report.communities import communities_over_time, community_table, network_pictures
+from crowdgraph.report.nodes import histories, item_table, volunteer_table
 from crowdgraph.report.overview import overview
 from crowdgraph.report.provenance import making
 
@@ -49,18 +49,18 @@ def payload(
     progress: bool = False,
 ) -> dict[str, Any]:
     """What the page tells, section by section; sections that something is missing for say so under ``missing``."""
-    parts = Parts(graph)
+    parts = GraphResults(graph)
     told: dict[str, Any] = {
         "classes": texts(graph.classes),
         "labels": texts(graph.labels),
         "colours": {"communities": _community_colours(parts), "classes": colours(graph.classes)},
     }
-    sections: dict[str, Callable[[Parts], Any]] = {
-        "items": item_rows,
-        "volunteers": volunteer_rows,
+    sections: dict[str, Callable[[GraphResults], Any]] = {
+        "items": item_table,
+        "volunteers": volunteer_table,
         "histories": histories,
         "networks": network_pictures,
-        "communities": community_rows,
+        "communities": community_table,
         "track": communities_over_time,
         "checks": model_checks,
     }
@@ -101,7 +101,7 @@ def _put(findings: Findings, words: Callable[[str], str]) -> Findings:
     return Findings(tuple(map(put, findings)), examined=findings.examined)
 
 
-def _community_colours(parts: Parts) -> list[str]:
+def _community_colours(parts: GraphResults) -> list[str]:
     """A colour for each community, at one time or over time; task communities have the same ones."""
     widths = [len(found or ()) for found in (parts.communities, parts.task_communities)]
     return colours(range(max(*widths, parts.community_track.width if parts.community_track else 0)))
@@ -174,7 +174,7 @@ def write(
     """
     _check(graph, path, title, run, words)
     check_bool("progress", progress)
-    with replacing(path) as part:
+    with atomic_file(path) as part:
         told = payload(graph, run=run, words=words, progress=progress)
         part.write_text(page("What is known of a crowd" if title is None else title, told), encoding="utf-8")
 

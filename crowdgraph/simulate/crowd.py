@@ -8,14 +8,14 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core._arrays import Array, object_array, sealed, value_tuple
+from crowdgraph.core._arrays import Array, lock, object_array, value_tuple
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import ParameterError, check_choice
-from crowdgraph.simulate.groups import Drift, Group, check_drift, checked_groups, drawn_course
+from crowdgraph.simulate.groups import Drift, Group, check_drift, check_groups, draw_course
 
 __all__ = ["Drift", "Group", "SimulatedCrowd", "Stays", "Truth", "crowd"]
 
@@ -161,7 +161,7 @@ def crowd(
     class_names = value_tuple(classes, what="classes")
     label_names = class_names if labels is None else value_tuple(labels, what="labels")
     shape = (len(class_names), len(label_names))
-    behaviours = checked_groups(groups, shape)
+    behaviours = check_groups(groups, shape)
     _check_knobs(
         n_volunteers,
         n_items,
@@ -191,7 +191,7 @@ def crowd(
     counts = _counts(n_responses, n_casual, behaviours, group, most, rng)
     volunteer = np.repeat(np.arange(n_volunteers), counts)
     item = _items(counts, community, item_community, mixing, duplicates, rng)
-    course = drawn_course(behaviours, group, drift, drifting, rng)
+    course = draw_course(behaviours, group, drift, drifting, rng)
     shared = _shared(shared_errors, (len(behaviours), n_items), rng)
     alike, own = shared[group[volunteer], item], rng.random(len(item))
     chance = np.where(np.isnan(alike), own, alike)
@@ -210,10 +210,10 @@ def crowd(
         NodeTable("volunteer", _ids("volunteer", n_volunteers)),
         items,
         ResponseTable(
-            volunteer=sealed(volunteer[order].astype(np.int32)),
-            item=sealed(item[order].astype(np.int32)),
-            label=sealed(label[order].astype(np.int16)),
-            time=sealed(time[order]),
+            volunteer=lock(volunteer[order].astype(np.int32)),
+            item=lock(item[order].astype(np.int32)),
+            label=lock(label[order].astype(np.int16)),
+            time=lock(time[order]),
             clock=Clock("datetime"),
         ),
         classes=class_names,
@@ -324,7 +324,7 @@ def _counts(
             f"each; expected {counts.sum():,} to {counts.sum() + np.count_nonzero(regular) * room:,}."
         )
     weights = _activity(groups, group, rng)
-    counts[regular] += capped_shares(weights[regular], n_left, room)
+    counts[regular] += apportion_capped(weights[regular], n_left, room)
     return counts
 
 
@@ -341,7 +341,7 @@ def _activity(groups: tuple[Group, ...], group: Array, rng: np.random.Generator)
     return weights
 
 
-def capped_shares(weights: Array, total: int, most: int) -> Array:
+def apportion_capped(weights: Array, total: int, most: int) -> Array:
     """Whole numbers in proportion to the weights that sum to the total, none above `most`."""
     counts = np.zeros(len(weights), dtype=np.int64)
     open_to = np.ones(len(weights), dtype=bool)

@@ -13,7 +13,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core.result import probability_array
 from crowdgraph.errors import ParameterError, check_choice
 
-__all__ = ["Course", "Drift", "Group", "check_drift", "checked_groups", "drawn_confusion", "drawn_course"]
+__all__ = ["Course", "Drift", "Group", "check_drift", "check_groups", "draw_confusion", "draw_course"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,7 +61,7 @@ class Group:
             )
 
 
-def checked_groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tuple[Group, ...]:
+def check_groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tuple[Group, ...]:
     """The groups, if they fit the classes and labels; one that is right in three of four cases, if there are none."""
     if groups is None:
         if shape[0] != shape[1]:
@@ -82,7 +82,7 @@ def checked_groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tu
     return tuple(groups)
 
 
-def drawn_confusion(groups: tuple[Group, ...], group: Array, rng: np.random.Generator) -> Array:
+def draw_confusion(groups: tuple[Group, ...], group: Array, rng: np.random.Generator) -> Array:
     """A confusion matrix for each volunteer, around that of their group."""
     base = np.array([behaviour.confusion for behaviour in groups])[group]
     concentration = np.array([behaviour.concentration for behaviour in groups])[group]
@@ -147,14 +147,14 @@ def check_drift(drift: Drift, drift_at: float | None) -> None:
         raise ParameterError(f"drift_at={drift_at!r} must be a share of the project's duration between 0 and 1.")
 
 
-def drawn_course(
+def draw_course(
     groups: tuple[Group, ...], group: Array, drift: Drift, drifting: float, rng: np.random.Generator
 ) -> Course:
     """The course of every volunteer; `drifting` is the share of those who drift."""
     n_volunteers = len(group)
     # A generator of its own, so that the same seed draws the same crowd, whoever drifts.
     drifts = rng.spawn(1)[0].permutation(n_volunteers) < round(drifting * n_volunteers)
-    own = drawn_confusion(groups, group, rng)
+    own = draw_confusion(groups, group, rng)
     other, other_group = _other(groups, group, own, drift, rng)
     turn = rng.uniform(0.3, 0.7, n_volunteers) if drift == "step" else np.zeros(n_volunteers)
     return Course(drift, group, own, other, np.where(drifts, other_group, -1), drifts, turn)
@@ -172,4 +172,4 @@ def _other(
     if len(groups) == 1:
         return np.broadcast_to(own.mean(axis=1, keepdims=True), own.shape), nobody
     other_group = (group + rng.integers(1, len(groups), len(group))) % len(groups)
-    return drawn_confusion(groups, other_group, rng), other_group
+    return draw_confusion(groups, other_group, rng), other_group

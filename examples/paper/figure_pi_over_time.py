@@ -48,7 +48,7 @@ for name, track in tracks.items():
     for count, found, sizes, published in zip(COUNTS, track.n_communities, track.sizes, PAPER, strict=True):
         rows.append((f"{count:,}: {name}", published, f"{found} (of {', '.join(str(n) for n in sizes if n)})"))
 known, believed, alike = tracks.values()
-print(known.lifelines_to_frame(kind="text"))
+print(known.events_to_frame(kind="text"))
 leave(
     "figure_pi_over_time",
     "Figure: communities of behaviour as observations come in",

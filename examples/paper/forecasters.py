@@ -31,9 +31,9 @@ for place, snapshot in enumerate(track):
         f"{track.counts[place]:>7,} responses, {len(snapshot.ids):>4} forecasters, sizes {snapshot.sizes}: {evidence}"
     )
 print(track[-1].describe(kind="text"))
-print(track.lifelines_to_frame(kind="text"))
+print(track.events_to_frame(kind="text"))
 print(f"stability {track.stability.round(2)}, confidence {track.confidence.round(2).tolist()}")
-print(track.movers(kind="text"))
+print(track.moves_to_frame(kind="text"))
 pictures = {
     "forecasters-means": cg.plot.community_means_over_time(track)[0],
     "forecasters-flow": cg.plot.flow(track),

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from crowdgraph.allocation._information_gain import Knowledge, Sharing, coalition_gain, row_information, single_gains
+from crowdgraph.allocation._information_gain import (
+    PosteriorTree,
+    Sharing,
+    coalition_gain,
+    row_information,
+    single_gains,
+)
 
 
 @st.composite
@@ -83,24 +89,24 @@ def test_shared_errors_are_those_of_all_labels(case, community, chance):
     assert found.error == 0
     assert_allclose(found.nats, enumerated_together(probs, confusion, sharing.community.tolist(), chance), atol=1e-10)
     # One more volunteer, without asking; and with few posteriors kept apart.
-    known = Knowledge(probs, chances=sharing.chance)
+    known = PosteriorTree(probs, chances=sharing.chance)
     for row, theirs in zip(confusion[:-1], sharing.community[:-1], strict=True):
         known.ask(row, int(theirs))
     further = known.further(confusion, sharing.community)
     if len(confusion):
         assert_allclose(known.gain.nats + further[-1], found.nats, atol=1e-10)
-    few = coalition_gain(probs, confusion, sharing=sharing, most_states=4)
+    few = coalition_gain(probs, confusion, sharing=sharing, max_states=4)
     assert few.nats <= found.nats + 1e-10
     assert found.nats <= few.nats + few.error + 1e-10
 
 
 @pytest.mark.parametrize("n_classes", [9, 14, 20])
 @pytest.mark.parametrize("most_states", [256, 4_096])
-def test_many_classes_are_merged_with_care(n_classes, most_states):
+def test_many_classes_are_merged_with_care(n_classes, max_states):
     probs = np.full(n_classes, 1 / n_classes)
     row = np.full((n_classes, n_classes), 0.1 / (n_classes - 1))
     np.fill_diagonal(row, 0.9)
-    found = [coalition_gain(probs, np.repeat(row[None], m, axis=0), most_states=most_states) for m in range(7)]
+    found = [coalition_gain(probs, np.repeat(row[None], m, axis=0), max_states=max_states) for m in range(7)]
     nats = [gain.nats for gain in found]
     assert nats == sorted(nats)
     # One label is exact; several cannot tell more than all there is, nor less than two of them.
@@ -126,8 +132,8 @@ def test_those_who_err_together_tell_less():
 
 
 @given(cases(most=6), st.sampled_from([2, 3, 8, 30]))
-def test_the_error_is_a_bound(case, most_states):
-    exact, found = coalition_gain(*case), coalition_gain(*case, most_states=most_states)
+def test_the_error_is_a_bound(case, max_states):
+    exact, found = coalition_gain(*case), coalition_gain(*case, max_states=max_states)
     assert exact.error == 0
     assert found.nats <= exact.nats + 1e-10
     assert exact.nats <= found.nats + found.error + 1e-10
@@ -153,7 +159,7 @@ def test_one_volunteer_more(case):
         [coalition_gain(probs, one[None]).nats for one in confusion],
         atol=1e-10,
     )
-    known = Knowledge(probs)
+    known = PosteriorTree(probs)
     for one in confusion[:-1]:
         known.ask(one)
     before = known.gain.nats

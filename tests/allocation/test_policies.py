@@ -17,19 +17,19 @@ from crowdgraph.allocation import (
     CommunitiesFirst,
     GreedyValue,
     MostUncertain,
+    Objective,
     OldestFirst,
     OptimalMatching,
     Policy,
     RandomPolicy,
     Retirement,
-    Worth,
     availability,
     value,
 )
-from crowdgraph.allocation._information_gain import ENOUGH_STATES, coalition_gain, entropy, single_gains
-from crowdgraph.allocation.objective import Outlook
+from crowdgraph.allocation._information_gain import MAX_STATES_WHILE_CHOOSING, coalition_gain, entropy, single_gains
+from crowdgraph.allocation.objective import QuestionValues
 from crowdgraph.allocation.policies import optimal_matching as matching
-from crowdgraph.allocation.policy import Round
+from crowdgraph.allocation.policy import Problem
 from crowdgraph.errors import InfeasibleError, NotAnnotatedError, ParameterError, ResultError, UnknownIdError
 
 POLICIES = [
@@ -92,7 +92,7 @@ def test_what_each_question_tells_adds_up(graph):
         members = [who for who, what in found if what == item]
         told = found.gain[[what == item for _, what in found]].sum()
         # Choosing keeps fewer posteriors apart, which loses no more than it says.
-        error = value.information_gain_bounds(graph, item, members, most_states=ENOUGH_STATES).error
+        error = value.information_gain_bounds(graph, item, members, max_states=MAX_STATES_WHILE_CHOOSING).error
         assert error < 1e-3
         assert_allclose(told, value.information_gain(graph, item, members), rtol=0, atol=error + 1e-10)
     expected = [value.learning_gain(graph, who, what) for who, what in found]
@@ -118,12 +118,12 @@ def test_greedy_asks_the_good_about_the_uncertain(graph):
 
 
 def small_round(rng, *, n_items, n_volunteers, capacity, budget):
-    return Round(
+    return Problem(
         graph=None,
         volunteers=np.arange(n_volunteers),
         items=np.arange(n_items),
-        outlook=Outlook(
-            worth=Worth(),
+        question_values=QuestionValues(
+            worth=Objective(),
             probs=rng.dirichlet([0.7, 0.7], n_items),
             kind=np.zeros(n_items, dtype=int),
             confusion=rng.dirichlet([0.5, 0.5, 0.5], (1, n_volunteers, 2)),
@@ -141,7 +141,9 @@ def small_round(rng, *, n_items, n_volunteers, capacity, budget):
 
 def worth(task, pairs):
     return sum(
-        coalition_gain(task.outlook.probs[item], task.outlook.confusion[0, [v for i, v in pairs if i == item]]).nats
+        coalition_gain(
+            task.question_values.probs[item], task.question_values.confusion[0, [v for i, v in pairs if i == item]]
+        ).nats
         for item in range(len(task.items))
     )
 
@@ -187,9 +189,13 @@ def test_greedy_may_take_a_dear_question_first():
     cheap = 0.1
     payment = np.array([gains[0] - gains[1] + cheap - 1e-6, *[cheap] * 4])
     view = replace(
-        task.outlook, worth=Worth(cost=1.0), probs=np.array([[0.5, 0.5]]), confusion=confusion[None], payment=payment
+        task.question_values,
+        worth=Objective(cost=1.0),
+        probs=np.array([[0.5, 0.5]]),
+        confusion=confusion[None],
+        payment=payment,
     )
-    task = replace(task, outlook=view, open=np.ones((1, 5), dtype=bool))
+    task = replace(task, question_values=view, open=np.ones((1, 5), dtype=bool))
     pairs = GreedyValue(per_item=None)._choose(task, np.random.default_rng(0))
 
     def less_cost(members):
@@ -218,7 +224,7 @@ def test_large_rounds_equal_the_assignment_of_scipy(shape, budget):
     # With capacity one and exactly so many pairs, by dummies: all others go with a dummy for free.
     rng = np.random.default_rng(budget)
     task = small_round(rng, n_items=shape[0], n_volunteers=shape[1], capacity=1, budget=budget)
-    values = np.where(task.open, task.outlook.first(), -1e3)
+    values = np.where(task.open, task.question_values.first(), -1e3)
     n_items, n_volunteers = shape
     size = min(budget, *shape)
     padded = np.zeros((n_items + n_volunteers - size,) * 2)
@@ -236,12 +242,12 @@ def test_ties_do_not_keep_from_the_budget(n_items, n_volunteers, budget):
     rng = np.random.default_rng(0)
     task = small_round(rng, n_items=n_items, n_volunteers=n_volunteers, capacity=1, budget=budget)
     alike = np.tile([[0.7, 0.3], [0.3, 0.7]], (1, n_volunteers, 1, 1))
-    view = replace(task.outlook, probs=np.full((n_items, 2), 0.5), confusion=alike)
-    task = replace(task, outlook=view, open=np.ones((n_items, n_volunteers), dtype=bool))
+    view = replace(task.question_values, probs=np.full((n_items, 2), 0.5), confusion=alike)
+    task = replace(task, question_values=view, open=np.ones((n_items, n_volunteers), dtype=bool))
     found = OptimalMatching()._choose(task, rng)
     assert len(found) == min(budget, n_items, n_volunteers)
     # Also where nothing is left to learn.
-    sure = replace(task, outlook=replace(view, probs=np.tile([1.0, 0.0], (n_items, 1))))
+    sure = replace(task, question_values=replace(view, probs=np.tile([1.0, 0.0], (n_items, 1))))
     assert len(OptimalMatching()._choose(sure, rng)) == min(budget, n_items, n_volunteers)
 
 
@@ -255,7 +261,7 @@ def test_rounds_that_are_too_large_are_refused(graph, monkeypatch):
 
 def test_communities_ask_nobody_who_costs_more_than_they_tell(graph):
     payment = {who: 50.0 if place % 4 == 0 else 0.1 for place, who in enumerate(graph.volunteers.ids.tolist())}
-    found = CommunitiesFirst().assign(graph, budget=8, capacity=3, worth=Worth(cost=0.05, payment=payment))
+    found = CommunitiesFirst().assign(graph, budget=8, capacity=3, worth=Objective(cost=0.05, payment=payment))
     assert len(found) > 0
     assert all(payment[who] < 1 for who, _ in found)
 
@@ -277,16 +283,18 @@ def test_communities_stand_for_their_members(graph):
 def test_costs_end_what_is_not_worth_them(graph):
     free = GreedyValue(per_item=None).assign(graph, budget=100, capacity=20)
     rate = float(np.sort(free.gain)[50])
-    dear = GreedyValue(per_item=None).assign(graph, budget=100, capacity=20, worth=Worth(cost=rate))
+    dear = GreedyValue(per_item=None).assign(graph, budget=100, capacity=20, worth=Objective(cost=rate))
     assert len(dear) < len(free)
     assert (dear.value >= 0).all()
     assert_allclose(dear.cost, -rate)
     # Whoever is cheaper is asked more.
     payment = {who: 0.1 if place % 2 else 1.0 for place, who in enumerate(graph.volunteers.ids.tolist())}
-    mixed = GreedyValue(per_item=None).assign(graph, budget=40, capacity=20, worth=Worth(cost=rate, payment=payment))
+    mixed = GreedyValue(per_item=None).assign(
+        graph, budget=40, capacity=20, worth=Objective(cost=rate, payment=payment)
+    )
     assert np.mean([payment[who] < 1 for who, _ in mixed]) > np.mean([payment[who] < 1 for who, _ in free])
     with pytest.raises(InfeasibleError, match="worth what it costs"):
-        GreedyValue(per_item=None).assign(graph, budget=5, worth=Worth(cost=100.0))
+        GreedyValue(per_item=None).assign(graph, budget=5, worth=Objective(cost=100.0))
 
 
 def test_the_likely_are_asked(graph):
@@ -325,8 +333,8 @@ def test_a_limit_on_questions_is_one_more_constraint():
     for volunteer, told in enumerate(tells):
         label = sum(bits[:, bit] * 2**place for place, bit in enumerate(told))
         confusion[0, volunteer, np.arange(16), label] = 1.0
-    view = Outlook(
-        worth=Worth(),
+    view = QuestionValues(
+        worth=Objective(),
         probs=np.full((2, 16), 1 / 16),
         kind=np.zeros(2, dtype=int),
         confusion=confusion,
@@ -335,11 +343,11 @@ def test_a_limit_on_questions_is_one_more_constraint():
         payment=np.zeros(4),
         effort=np.zeros(2),
     )
-    task = Round(
+    task = Problem(
         graph=None,
         volunteers=np.arange(4),
         items=np.arange(2),
-        outlook=view,
+        question_values=view,
         open=np.array([[True] * 4, [True, True, False, False]]),
         chance=np.ones((1, 1)),
         capacity=np.ones(4, dtype=int),
@@ -375,7 +383,7 @@ def test_matching_needs_no_more_places_than_questions(graph, monkeypatch):
 def test_efforts_count_where_questions_are_chosen(graph):
     effort = {name: 1e4 * (place % 2) for place, name in enumerate(graph.items.ids.tolist())}
     for policy in (GreedyValue(), OptimalMatching(), CommunitiesFirst()):
-        found = policy.assign(graph, budget=10, worth=Worth(cost=0.01, payment=0.0, effort=effort))
+        found = policy.assign(graph, budget=10, worth=Objective(cost=0.01, payment=0.0, effort=effort))
         assert all(effort[what] == 0 for what in found.items.tolist())
 
 
@@ -504,7 +512,7 @@ def test_orders_of_simple_policies(graph):
         ({"retired": "item-00"}, ParameterError, "retired='item-00' must be several items"),
         ({"available": 3}, ParameterError, "takes an Availability or a CrowdGraph; got a int"),
         ({"worth": 3}, ParameterError, "takes a Worth; got a int"),
-        ({"worth": Worth(payment={"volunteer-00": 1.0})}, ParameterError, "lacks 'volunteer-01'"),
+        ({"worth": Objective(payment={"volunteer-00": 1.0})}, ParameterError, "lacks 'volunteer-01'"),
     ],
 )
 def test_bad_input_is_told(graph, options, error, message):

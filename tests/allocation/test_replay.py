@@ -12,12 +12,12 @@ from crowdgraph.allocation import (
     CommunitiesFirst,
     GreedyValue,
     MostUncertain,
+    Objective,
     RandomPolicy,
     Retirement,
-    Worth,
 )
 from crowdgraph.allocation import campaign as replay
-from crowdgraph.allocation.campaign import FIGURES, Recorded, Simulated
+from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS, Recorded, Simulated
 from crowdgraph.errors import GoldError, ParameterError, ResultError
 
 
@@ -149,14 +149,14 @@ def test_communities_of_a_campaign_must_be_given():
 
 def made(policy="p", *, spent, accuracy, **others):
     """A campaign of which only some figures matter."""
-    figures = {name: np.zeros(len(spent)) for name in FIGURES}
+    figures = {name: np.zeros(len(spent)) for name in CAMPAIGN_COLUMNS}
     figures |= {"spent": spent, "accuracy": accuracy, "loads": [30], "retired_items": [], **others}
     return Campaign(policy=policy, **figures)
 
 
 def test_campaigns_tell_their_figures_of_retired_items():
     rule = Retirement(threshold=0.99)
-    worth = Worth(payment=2.0, effort=0.5)
+    worth = Objective(payment=2.0, effort=0.5)
     known = crowd(1)
     told = replay.simulate(known, GreedyValue(), budget=900, retirement=rule, worth=worth, seed=0)
     assert_allclose(told.cost, 2.5 * told.spent)
@@ -168,7 +168,7 @@ def test_campaigns_tell_their_figures_of_retired_items():
     assert (told.calibration <= 1).all()
     assert "items retired" in repr(told)
     frame = told.to_frame()
-    assert frame.columns.tolist() == ["policy", *FIGURES]
+    assert frame.columns.tolist() == ["policy", *CAMPAIGN_COLUMNS]
 
 
 def test_known_items_do_not_retire():

@@ -9,8 +9,8 @@ from scipy.stats import binomtest
 
 import crowdgraph as cg
 from crowdgraph.allocation.retirement import (
+    ErrorGuarantee,
     Paths,
-    Promise,
     Retirement,
     _chosen,
     _fewest,
@@ -240,7 +240,7 @@ def test_bad_rules_are_told():
 
 
 def test_promises_are_shown_whole():
-    told = Promise(error=0.02, confidence=0.9, updates=3, n_gold=1_500, n_retired=1_200, n_wrong=7, bound=0.0105)
+    told = ErrorGuarantee(error=0.02, confidence=0.9, updates=3, n_gold=1_500, n_retired=1_200, n_wrong=7, bound=0.0105)
     assert repr(Retirement(threshold=0.9987, promise=told)) == (
         "Retirement(threshold 0.9987; at most 2.00% wrong with 90% confidence: of 1,500 gold items 1,200 retired, 7 of "
         "them wrongly, bound 1.05%)"

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import crowdgraph as cg
-from crowdgraph.allocation import GreedyValue, SharedErrors, Training, Worth, shared_errors, specialisation, value
+from crowdgraph.allocation import GreedyValue, Objective, SharedErrors, Training, shared_errors, specialisation, value
 from crowdgraph.allocation import campaign as replay
 from crowdgraph.allocation._information_gain import row_information, single_gains
 from crowdgraph.errors import AlignmentError, ParameterError, ResultError, UnknownIdError
@@ -36,9 +36,9 @@ def crowd():
 @pytest.mark.parametrize(
     "worth",
     [
-        Worth(),
-        Worth(information=2.0, learning=0.7, cost=0.03, payment=2.0, effort=0.25),
-        Worth(learning=1.0, training=Training(rate=0.5)),
+        Objective(),
+        Objective(information=2.0, learning=0.7, cost=0.03, payment=2.0, effort=0.25),
+        Objective(learning=1.0, training=Training(rate=0.5)),
     ],
     ids=["information", "all", "training"],
 )
@@ -227,7 +227,7 @@ def test_specialists_tell_more_of_what_they_know():
 
 
 def test_policies_take_all_of_it(crowd):
-    worth = Worth(
+    worth = Objective(
         shared_errors=shared_errors(crowd.graph, by_group(crowd)),
         specialisation=specialisation(crowd.graph, by_group(crowd)),
         learning=0.2,
@@ -260,7 +260,7 @@ def test_policies_take_all_of_it(crowd):
         worth=worth,
     )
     assert best.value[0] == pytest.approx(max(value for value, pair in everything if pair not in answered))
-    assert replay.simulate(crowd, GreedyValue(), budget=500, worth=Worth(learning=0.1), seed=0).spent[-1] == 500
+    assert replay.simulate(crowd, GreedyValue(), budget=500, worth=Objective(learning=0.1), seed=0).spent[-1] == 500
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_policies_take_all_of_it(crowd):
 )
 def test_bad_rates_are_told(options, message):
     with pytest.raises(ParameterError, match=message):
-        Worth(**options)
+        Objective(**options)
 
 
 def test_bad_input_is_told(crowd):
@@ -310,7 +310,9 @@ def test_bad_input_is_told(crowd):
     other = cg.simulate.crowd(n_volunteers=41, n_items=400, seed=0)
     elsewhere = other.graph.annotate(cg.IBCC().fit(other.graph))
     with pytest.raises(AlignmentError, match="specialisation"):
-        GreedyValue().assign(graph, budget=1, worth=Worth(specialisation=specialisation(elsewhere, by_group(other))))
+        GreedyValue().assign(
+            graph, budget=1, worth=Objective(specialisation=specialisation(elsewhere, by_group(other)))
+        )
 
 
 def test_skipped_items_are_of_no_kind(crowd):

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.analysis import MODELS, guessed_votes, named_model
+from crowdgraph.analysis import MODELS, guess_votes, named_model
 from crowdgraph.analysis import analyse as whole_analysis
 from crowdgraph.analysis.analyse import _last, _renumbered
-from crowdgraph.analysis.defaults import fewest_answers
+from crowdgraph.analysis.defaults import activity_threshold
 from crowdgraph.errors import ParameterError
 
 ALL = {"dynibcc", "pi_similarity", "task_cooccurrence", "task communities", "pi_similarity over time", "communities"}
@@ -162,7 +162,7 @@ def test_small_crowds_never_fail(n_volunteers, n_items, n_labels, snapshots, tim
 
 def test_large_crowds_are_of_the_most_active():
     graph = crowd(n_volunteers=30, n_responses=900)
-    found = analyse(graph, model="ibcc", snapshots=0, most_volunteers=8)
+    found = analyse(graph, model="ibcc", snapshots=0, max_volunteers=8)
     counts = np.sort(graph.volunteers.n_responses)[::-1]
     chosen = len(found.graph.network("pi_similarity"))
     assert 3 <= chosen <= 8
@@ -176,7 +176,7 @@ def test_large_crowds_are_of_the_most_active():
 def test_fewest_answers(counts, least, most):
     rows = [(volunteer, item) for volunteer, n in enumerate(counts) for item in range(n)]
     graph = table([row[0] for row in rows], [row[1] for row in rows], [row[0] % 2 for row in rows])
-    bar = fewest_answers(graph, least=least, most_volunteers=most)
+    bar = activity_threshold(graph, least=least, max_volunteers=most)
     assert bar >= least
     assert sum(n >= bar for n in counts) <= most
     # No lower bar would do.
@@ -199,7 +199,7 @@ def test_votes_are_guessed_from_gold():
     """Of ten answers to each class: likely 8 and 2, unsure 1 and 1, unlikely 1 and 7."""
     said = ["likely"] * 8 + ["unsure", "unlikely"] + ["likely"] * 2 + ["unsure"] + ["unlikely"] * 7
     graph = table([f"v{n}" for n in range(20)], ["x"] * 10 + ["y"] * 10, said, gold={"x": "yes", "y": "no"})
-    assert guessed_votes(graph) == {"likely": "yes", "unlikely": "no", "unsure": None}
+    assert guess_votes(graph) == {"likely": "yes", "unlikely": "no", "unsure": None}
     assert named_model("ibcc", graph=graph).votes["likely"] == "yes"
     assert named_model("cautious", graph=graph).model.votes["likely"] == "yes"
     found = analyse(graph)
@@ -212,7 +212,7 @@ def test_votes_are_guessed_from_gold():
 
 def test_labels_that_tell_nothing_leave_the_prior_to_gold():
     graph = table(list("abcd"), list("xyxy"), ["u", "u", "w", "w"], gold={"x": "yes", "y": "no"})
-    assert guessed_votes(graph) is None
+    assert guess_votes(graph) is None
     assert named_model("ibcc", graph=graph).confusion_prior == "gold"
     assert named_model("cautious", graph=graph).model.confusion_prior == "gold"
     assert "model" not in analyse(graph).skipped

@@ -4,13 +4,13 @@ import warnings
 
 import pytest
 
-from crowdgraph.analysis.analyse import CannotError, Run
+from crowdgraph.analysis.analyse import Run, StepSkippedError
 from crowdgraph.errors import ConvergenceWarning, GoldWarning, collect_warnings
 
 
 def test_a_step_that_cannot_be_done(graph):
     def cannot():
-        raise CannotError("There is nobody.")
+        raise StepSkippedError("There is nobody.")
 
     run = Run(graph)
     assert run.step("first", lambda: 5) == 5

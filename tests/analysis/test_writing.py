@@ -15,7 +15,7 @@ import pytest
 
 import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
-from crowdgraph.analysis.output import check_target, communities_table, confusion_table, whole_folder
+from crowdgraph.analysis.output import atomic_directory, check_target, communities_table, confusion_table
 from crowdgraph.cli._output import as_options
 from crowdgraph.errors import ParameterError, StoreError
 
@@ -167,14 +167,14 @@ def test_a_failure_leaves_nothing(analysis, tmp_path, monkeypatch, step):
 
 
 def folder_with(path, content="old"):
-    with whole_folder(path) as part:
+    with atomic_directory(path) as part:
         (part / "a.txt").write_text(content)
         (part / "run.json").write_text(json.dumps({"files": ["a.txt", "run.json"]}))
 
 
 def test_a_failure_leaves_the_old_results(tmp_path):
     folder_with(tmp_path / "out")
-    with pytest.raises(StoreError, match="Is a directory"), whole_folder(tmp_path / "out", force=True) as part:
+    with pytest.raises(StoreError, match="Is a directory"), atomic_directory(tmp_path / "out", force=True) as part:
         part.write_text("new")
     assert (tmp_path / "out" / "a.txt").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -190,7 +190,7 @@ def test_old_results_come_back_if_new_ones_cannot_take_their_place(tmp_path, mon
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises(StoreError, match="Input/output error"), whole_folder(tmp_path / "out", force=True) as part:
+    with pytest.raises(StoreError, match="Input/output error"), atomic_directory(tmp_path / "out", force=True) as part:
         (part / "a.txt").write_text("new")
     assert (tmp_path / "out" / "a.txt").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -198,7 +198,7 @@ def test_old_results_come_back_if_new_ones_cannot_take_their_place(tmp_path, mon
 
 def test_old_results_are_replaced_when_asked(tmp_path):
     folder_with(tmp_path / "out")
-    with whole_folder(tmp_path / "out", force=True) as part:
+    with atomic_directory(tmp_path / "out", force=True) as part:
         (part / "b.txt").write_text("new")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["b.txt"]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -17,7 +17,7 @@ import crowdgraph as cg
 import crowdgraph.analysis
 import crowdgraph.diagnosis
 from crowdgraph.cli import app
-from crowdgraph.cli._output import as_options, typed_command
+from crowdgraph.cli._output import as_options, command_line
 
 COMMANDS = ("demo", "analyse", "inspect", "evaluate", "allocate", "simulate", "convert")
 
@@ -299,7 +299,7 @@ def test_inspect_speaks_of_options(crowd):
 def test_absolute_paths_are_not_recorded(monkeypatch):
     given = ["x", "analyse", "/home/me/r.csv", "--gold=/home/me/gold.csv", "--vote", "a=b", "--out", "../results"]
     monkeypatch.setattr(sys, "argv", given)
-    assert typed_command() == "crowdgraph analyse r.csv --gold=gold.csv --vote a=b --out ../results"
+    assert command_line() == "crowdgraph analyse r.csv --gold=gold.csv --vote a=b --out ../results"
 
 
 def test_simulated_crowds_have_gold_for_a_fifth(tmp_path):

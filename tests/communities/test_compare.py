@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score, homogeneity_score, normalized_m
 
 import crowdgraph as cg
 from crowdgraph.communities import network_comparison as compare
-from crowdgraph.communities.base import Found
+from crowdgraph.communities.base import Detection
 from crowdgraph.communities.network_comparison import compare_networks
 from crowdgraph.errors import AlignmentError, ParameterError
 
@@ -185,7 +185,7 @@ class Halves(cg.Leiden):
     """Finds the first half and the second half of the volunteers."""
 
     def _detect(self, network, *, seed, progress):
-        return Found(np.eye(2)[np.arange(len(network)) * 2 // len(network)])
+        return Detection(np.eye(2)[np.arange(len(network)) * 2 // len(network)])
 
 
 def test_the_detector_finds_the_communities():

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
 from crowdgraph.errors import ParameterError
-from crowdgraph.networks.pi_similarity import Behaviour
+from crowdgraph.networks.pi_similarity import ConfusionModel
 
 
 def known_by(n_answers, *, seed=0):
@@ -18,8 +18,10 @@ def known_by(n_answers, *, seed=0):
     confusion = cg.ConfusionSnapshot(
         ids=np.arange(len(counts)), concentration=counts + 0.3, classes=CLASSES, labels=LABELS
     )
-    origin = Behaviour(confusion=confusion, prior=np.full(counts.shape, 0.3), distance="bhattacharyya", neighbours=None)
-    return cg.VolunteerNetwork(ids=confusion.ids, weights=origin.weights(), method="pi_similarity", origin=origin)
+    model = ConfusionModel(
+        confusion=confusion, prior=np.full(counts.shape, 0.3), distance="bhattacharyya", neighbours=None
+    )
+    return cg.VolunteerNetwork(ids=confusion.ids, weights=model.weights(), method="pi_similarity", model=model)
 
 
 def test_intervals_narrow_as_volunteers_answer_more():
@@ -56,7 +58,7 @@ def test_more_communities_count_for_those_with_which_they_share_most():
 
     class Thirds(cg.Leiden):
         def _detect(self, network, *, seed, progress):
-            return cg.communities.base.Found(np.eye(3)[[0, 0, 1, 1, 2, 2, 2, 2]])
+            return cg.communities.base.Detection(np.eye(3)[[0, 0, 1, 1, 2, 2, 2, 2]])
 
     blocks = np.kron(np.eye(2), np.ones((4, 4))) - np.eye(8)
     network = cg.VolunteerNetwork(ids=range(8), weights=blocks, method="by hand")

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 import crowdgraph as cg
 from crowdgraph.communities import Detector
-from crowdgraph.communities.base import Found
+from crowdgraph.communities.base import Detection
 from crowdgraph.errors import ParameterError
 from crowdgraph.testing import check_detector
 
@@ -60,7 +60,7 @@ class Lazy(cg.Leiden):
     """A detector that puts everybody into one community."""
 
     def _detect(self, network, *, seed, progress):
-        return Found(np.ones((len(network), 1)))
+        return Detection(np.ones((len(network), 1)))
 
 
 def test_the_check_fails_for_a_detector_that_finds_nothing():

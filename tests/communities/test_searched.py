@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import crowdgraph as cg
 from crowdgraph.communities._factoriser import Factoriser
-from crowdgraph.communities._nmf_weights import is_similarity, searched
-from crowdgraph.kernels._runtime import undisturbed
+from crowdgraph.communities._nmf_weights import is_similarity, prepare_weights
+from crowdgraph.kernels._runtime import single_threaded_torch
 from crowdgraph.kernels.nmf import Prior
 
 PRIOR = Prior(5.0, 2.0)
@@ -23,7 +23,7 @@ PRIOR = Prior(5.0, 2.0)
 @pytest.fixture(autouse=True)
 def _one_thread():
     """Tensors this small are done before other threads have woken up."""
-    with undisturbed():
+    with single_threaded_torch():
         yield
 
 
@@ -72,7 +72,7 @@ seeds = st.integers(0, 10**6)
 @settings(max_examples=30)
 def test_similarities_are_sharpened_and_normalised(seed, n, sharpness, strength, exponent, sparse):
     similarities = mirrored(0.2 + np.random.default_rng(seed).random((n, n)))
-    found = searched(network(similarities * 10**exponent, sparse=sparse), sharpness=sharpness, strength=strength)
+    found = prepare_weights(network(similarities * 10**exponent, sparse=sparse), sharpness=sharpness, strength=strength)
     assert found.weights is found.judged
     assert isinstance(found.weights, np.ndarray)
     powers = [[similarities[i, j] ** sharpness if i != j else 0.0 for j in range(n)] for i in range(n)]
@@ -91,7 +91,7 @@ def test_what_chance_gives_is_subtracted_where_there_are_links(seed, n, sharpnes
     weights[0, 1] = weights[1, 0] = 1.0
     weights[0, 2] = weights[2, 0] = 0.0
     forms = [network(weights * 10**exponent, sparse=sparse) for sparse in (False, True)]
-    found = [searched(form, sharpness=sharpness, strength=strength) for form in forms]
+    found = [prepare_weights(form, sharpness=sharpness, strength=strength) for form in forms]
     assert not is_similarity(forms[0])
     for part, form in zip(found, forms, strict=True):
         assert issparse(part.weights)
@@ -116,9 +116,9 @@ def test_every_volunteer_has_a_link_that_chance_does_not_explain(seed, n):
     """Weights beyond chance sum to more than nothing for everybody, since nobody is linked with themselves."""
     rng = np.random.default_rng(seed)
     weights = mirrored(rng.lognormal(0, 2, (n, n)) * (rng.random((n, n)) < rng.random())) + 0.1 * star(n)
-    whole = network(weights, origin=SharedItems())
+    whole = network(weights, model=SharedItems())
     assert not is_similarity(whole)
-    assert (searched(whole, sharpness=1.0, strength=1.0).weights.sum(axis=1) > 0).all()
+    assert (prepare_weights(whole, sharpness=1.0, strength=1.0).weights.sum(axis=1) > 0).all()
 
 
 class SharedItems:
@@ -131,7 +131,7 @@ def test_networks_of_shared_items_are_no_similarities_though_they_link_everybody
     weights = similar(0)
     assert is_similarity(network(weights))
     assert is_similarity(network(weights, sparse=True))
-    assert not is_similarity(network(weights, origin=SharedItems()))
+    assert not is_similarity(network(weights, model=SharedItems()))
     weights[0, 1] = weights[1, 0] = 0
     assert not is_similarity(network(weights))
 
@@ -150,7 +150,7 @@ PAIRS_AND_ONE = np.array(
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_who_has_links_by_chance_alone_belongs_where_most_do(symmetric):
-    weights = searched(network(PAIRS_AND_ONE), sharpness=1.0, strength=30.0).weights
+    weights = prepare_weights(network(PAIRS_AND_ONE), sharpness=1.0, strength=30.0).weights
     assert weights.sum(axis=1)[4] == 0
     factoriser = Factoriser(weights, PRIOR, device="cpu", symmetric=symmetric)
     for seed in range(5):
@@ -172,7 +172,7 @@ def test_somebody_like_nobody_else_has_no_weights_once_sharpened(symmetric):
     similarities = similar(0)
     similarities[5] *= 1e-200
     similarities[:, 5] = similarities[5]
-    weights = searched(network(similarities), sharpness=12.0, strength=100.0).weights
+    weights = prepare_weights(network(similarities), sharpness=12.0, strength=100.0).weights
     assert (np.flatnonzero(weights.sum(axis=1) == 0) == [5]).all()
     found = cg.BayesianNMF(symmetric=symmetric, sharpness=12.0, nulls=0, restarts=1).detect(
         network(similarities), seed=0
@@ -187,7 +187,9 @@ def test_somebody_like_nobody_else_has_no_weights_once_sharpened(symmetric):
 @pytest.mark.parametrize("whole", [True, False])
 def test_tensors_and_compiled_code_dense_and_sparse_find_the_same(whole, symmetric):
     made = similar(1) if whole else planted(1)
-    weights = searched(network(made), sharpness=12.0 if whole else 1.0, strength=100.0 if whole else 30.0).weights
+    weights = prepare_weights(
+        network(made), sharpness=12.0 if whole else 1.0, strength=100.0 if whole else 30.0
+    ).weights
     dense = weights if whole else weights.toarray()
     found = []
     for form in (dense, csr_array(dense)):
@@ -204,7 +206,7 @@ def test_tensors_and_compiled_code_dense_and_sparse_find_the_same(whole, symmetr
 
 
 def test_settings_of_the_prior_reach_the_factors():
-    weights = searched(network(planted(0)), sharpness=1.0, strength=30.0).weights
+    weights = prepare_weights(network(planted(0)), sharpness=1.0, strength=30.0).weights
     factoriser = Factoriser(weights, Prior(3.0, 7.0), device="cpu", symmetric=True)
     factors = torch.rand(30, 2, dtype=torch.float64)
     below = (factors.numpy() ** 2).sum(axis=0) / 2 + 7

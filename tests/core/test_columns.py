@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdgraph.core._arrays import columns_equal, grouped, id_array, read_only, sealed, value_tuple
+from crowdgraph.core._arrays import columns_equal, grouped, id_array, lock, read_only, value_tuple
 from crowdgraph.errors import ParameterError
 
 
@@ -29,7 +29,7 @@ def test_frozen_copies_what_others_can_write():
 
 
 def test_sealed_columns_are_not_copied():
-    column = sealed(np.arange(3))
+    column = lock(np.arange(3))
     assert read_only(column) is column
     assert np.shares_memory(read_only(column[1:]), column)
 

@@ -5,7 +5,7 @@ import random
 import igraph
 import pytest
 
-from crowdgraph.core._parameters import drawing
+from crowdgraph.core._parameters import igraph_seed
 
 
 def some_edges():
@@ -15,17 +15,17 @@ def some_edges():
 def test_a_seed_gives_the_same_draws():
     found = []
     for seed in (0, 0, 1):
-        with drawing(seed):
+        with igraph_seed(seed):
             found.append(some_edges())
     assert found[0] == found[1] != found[2]
 
 
 def test_pythons_source_is_neither_used_nor_lost():
     state = random.getstate()
-    with drawing(0):
+    with igraph_seed(0):
         some_edges()
     assert random.getstate() == state
-    with pytest.raises(ZeroDivisionError), drawing(0):
+    with pytest.raises(ZeroDivisionError), igraph_seed(0):
         1 / 0  # noqa: B018
     random.seed(5)
     expected = some_edges()
@@ -34,5 +34,5 @@ def test_pythons_source_is_neither_used_nor_lost():
     assert random.getstate() != state
     random.setstate(state)
     # The lock was given back, too.
-    with drawing(None):
+    with igraph_seed(None):
         assert some_edges() != expected

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import crowdgraph as cg
-from crowdgraph.core.network import rewired, rewired_pairs
+from crowdgraph.core.network import rewire_bipartite, rewire_pairs
 from crowdgraph.errors import IdError, ParameterError, ResultError, UnknownIdError
 
 
@@ -47,7 +47,7 @@ def drawn(rng, n, share):
 def test_rewired_links_keep_both_numbers_and_stay_apart(seed, n_left, n_right, share):
     rng = np.random.default_rng(seed)
     left, right = np.nonzero(rng.random((n_left, n_right)) < share)
-    found = rewired(left, right, n_right, rng)
+    found = rewire_bipartite(left, right, n_right, rng)
     assert_array_equal(np.bincount(found, minlength=n_right), np.bincount(right, minlength=n_right))
     assert len(set(zip(left.tolist(), found.tolist(), strict=True))) == len(left)
 
@@ -56,7 +56,7 @@ def test_rewired_links_keep_both_numbers_and_stay_apart(seed, n_left, n_right, s
 def test_rewired_pairs_keep_everybodys_number(seed, n, share):
     rng = np.random.default_rng(seed)
     left, right = np.nonzero(np.triu(rng.random((n, n)) < share, 1))
-    found = rewired_pairs(left, right, n, rng)
+    found = rewire_pairs(left, right, n, rng)
     assert_array_equal(np.bincount(np.concatenate(found), minlength=n), np.bincount([*left, *right], minlength=n))
     assert len({frozenset(pair) for pair in zip(*map(np.ndarray.tolist, found), strict=True)} - {()}) == len(left)
     assert (found[0] != found[1]).all()
@@ -67,13 +67,13 @@ def test_all_rewirings_are_drawn_alike():
     rng = np.random.default_rng(0)
     counts = {}
     for _ in range(300):
-        pair = tuple(sorted(rewired(np.array([0, 0, 1, 1]), np.arange(4), 4, rng)[:2].tolist()))
+        pair = tuple(sorted(rewire_bipartite(np.array([0, 0, 1, 1]), np.arange(4), 4, rng)[:2].tolist()))
         counts[pair] = counts.get(pair, 0) + 1
     assert len(counts) == 6
     assert max(abs(count - 50) for count in counts.values()) < 5 * np.sqrt(50)
     rings = {}
     for _ in range(600):
-        left, right = rewired_pairs(np.arange(5), np.array([1, 2, 3, 4, 0]), 5, rng)
+        left, right = rewire_pairs(np.arange(5), np.array([1, 2, 3, 4, 0]), 5, rng)
         ring = frozenset(map(frozenset, zip(left.tolist(), right.tolist(), strict=True)))
         rings[ring] = rings.get(ring, 0) + 1
     assert len(rings) == 12
@@ -93,7 +93,7 @@ def test_a_network_made_by_hand_is_rewired(kind):
     assert type(null.weights) is type(network.weights)
     assert (null.method, null.ids is network.ids, dict(null.params)) == ("by hand without communities", True, {"k": 1})
     assert_array_equal(null.support, network.support)
-    assert null.origin is None
+    assert null.model is None
     again, other = network.null(seed=3), network.null(seed=4)
     assert abs(null.weights - again.weights).max() == 0
     assert abs(null.weights - other.weights).max() > 0
@@ -118,8 +118,8 @@ def test_what_cannot_be_drawn():
     with pytest.raises(ParameterError, match=r"'by hand' links 100% of all pairs.*Make it with networks.pi_similarity"):
         network.null(seed=0)
     with pytest.raises(ParameterError, match="'by hand' does not know what it was made from"):
-        network.redrawn(seed=0)
-    for draw in (network.null, network.redrawn):
+        network.resampled(seed=0)
+    for draw in (network.null, network.resampled):
         with pytest.raises(ParameterError, match=r"seed=0\.5 must be a whole number"):
             draw(seed=0.5)
     empty = cg.VolunteerNetwork(ids=range(4), weights=csr_array((4, 4)), method="by hand")

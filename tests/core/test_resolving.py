@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import crowdgraph as cg
-from crowdgraph.core.result import Coded, Tabular, check_ids
+from crowdgraph.core.result import CodedColumn, Tabular, check_ids
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError
 
 
@@ -80,7 +80,10 @@ def test_missing_ids_are_counted_and_named(graph):
 def test_what_says_its_columns_becomes_a_table(kind, columns):
     class Pairs(Tabular):
         def _columns(self):
-            return {"volunteer": Coded(np.array([1, 0]), np.array(["anna", "bert"], dtype=object)), "n": np.arange(2)}
+            return {
+                "volunteer": CodedColumn(np.array([1, 0]), np.array(["anna", "bert"], dtype=object)),
+                "n": np.arange(2),
+            }
 
     assert list(getattr(Pairs().to_frame(kind=kind), columns)) == ["volunteer", "n"]
     assert Pairs().to_frame(kind="text").splitlines()[1] == "bert       0"

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from strategies import answered_graphs
 
 import crowdgraph as cg
-from crowdgraph.core._text import counted, named, percent
+from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.diagnosis._statistics import FirstAnswers, agreement, consensus, first_answers, upper_tail
 from crowdgraph.diagnosis.bots import COMMON, RUN, _affordable, _alike, _fastest_runs
 from crowdgraph.diagnosis.responses import find_duplicates
@@ -222,7 +222,11 @@ def test_all_answers_weigh_against_the_prior():
 
 
 def test_words():
-    assert [counted(1, "class"), counted(1_200, "class"), counted(0, "item")] == ["1 class", "1,200 classes", "0 items"]
+    assert [quantity(1, "class"), quantity(1_200, "class"), quantity(0, "item")] == [
+        "1 class",
+        "1,200 classes",
+        "0 items",
+    ]
     assert [percent(share) for share in (0, 0.0001, 0.034, 0.34, 0.955, 0.9999, 1)] == [
         "0%",
         "less than 0.1%",
@@ -232,4 +236,4 @@ def test_words():
         "more than 99.9%",
         "100%",
     ]
-    assert named("abcde") == "a, b, c and 2 more"
+    assert join_names("abcde") == "a, b, c and 2 more"

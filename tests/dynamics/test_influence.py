@@ -34,7 +34,7 @@ def test_items_that_bridge_groups_move_volunteers(bridged):
     extra = [name for name in bridged.items.ids if "extra" in name]
     found = influence(bridged, extra, controls=9, **OPTIONS)
     assert found.track.counts.tolist() == [len(bridged.responses) - found.n_responses, len(bridged.responses)]
-    moved = set(found.track.movers().volunteer)
+    moved = set(found.track.moves_to_frame().volunteer)
     assert moved == {0, 2, 4, 6, 8}
     assert found.change == pytest.approx(5 / 30)
     assert len(found.controls) == 9

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import crowdgraph as cg
 from crowdgraph.core._arrays import object_array
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.dynamics.matching import ALIKE, Sighting, match, sighted
+from crowdgraph.dynamics.matching import ALIKE, CommunityProfile, community_profiles, match
 
 
 @st.composite
@@ -24,12 +24,12 @@ def sightings(draw):
         shares = rng.dirichlet(np.full(max(n, 1), 0.3), 12)
         shares[rng.random(12) < 0.3] = np.nan
         matrices = rng.dirichlet(np.ones(3), (n, 2))
-        return [Sighting(shares[:, k], matrices[k] if known else None) for k in range(n)]
+        return [CommunityProfile(shares[:, k], matrices[k] if known else None) for k in range(n)]
 
     return some(n_before), some(n_after)
 
 
-def likeness(old, new):
+def similarity(old, new):
     parts, low, high = [], 0.0, 0.0
     for a, b in zip(old.participation, new.participation, strict=True):
         if not (np.isnan(a) or np.isnan(b)):
@@ -49,8 +49,8 @@ def likeness(old, new):
 def test_no_other_matching_is_better(case):
     before, after = case
     found = match(before, after)
-    table = np.array([[likeness(old, new) for new in after] for old in before]).reshape(len(before), len(after))
-    assert_allclose(found.likeness, table, atol=1e-12)
+    table = np.array([[similarity(old, new) for new in after] for old in before]).reshape(len(before), len(after))
+    assert_allclose(found.similarity, table, atol=1e-12)
     matched = [(old, new) for new, old in enumerate(found.number) if old >= 0]
     assert all(table[pair] > ALIKE for pair in matched)
     own = sum(table[pair] - ALIKE for pair in matched)
@@ -74,23 +74,23 @@ def test_the_order_of_communities_does_not_matter(case, random):
 
 
 def test_those_who_were_not_there_both_times_do_not_count():
-    old = Sighting(np.array([1.0, 1.0, np.nan, np.nan]), None)
-    new = Sighting(np.array([1.0, np.nan, 1.0, 1.0]), None)
-    assert_allclose(match([old], [new]).likeness, 1.0)
-    strangers = Sighting(np.array([np.nan, np.nan, 1.0, 1.0]), None)
+    old = CommunityProfile(np.array([1.0, 1.0, np.nan, np.nan]), None)
+    new = CommunityProfile(np.array([1.0, np.nan, 1.0, 1.0]), None)
+    assert_allclose(match([old], [new]).similarity, 1.0)
+    strangers = CommunityProfile(np.array([np.nan, np.nan, 1.0, 1.0]), None)
     assert match([old], [strangers]).number.tolist() == [-1]
 
 
 def test_newcomers_who_behave_the_same_are_the_same_community():
     behaviour = np.array([[0.9, 0.1], [0.2, 0.8]])
-    old = Sighting(np.array([1.0, np.nan]), behaviour)
-    assert match([old], [Sighting(np.array([np.nan, 1.0]), behaviour)]).number.tolist() == [0]
-    assert match([old], [Sighting(np.array([np.nan, 1.0]), behaviour[::-1])]).number.tolist() == [-1]
+    old = CommunityProfile(np.array([1.0, np.nan]), behaviour)
+    assert match([old], [CommunityProfile(np.array([np.nan, 1.0]), behaviour)]).number.tolist() == [0]
+    assert match([old], [CommunityProfile(np.array([np.nan, 1.0]), behaviour[::-1])]).number.tolist() == [-1]
 
 
 def test_confidence_is_the_share_of_restarts_that_agree():
     def seen(*rows):
-        return [Sighting(np.array(column, dtype=float), None) for column in np.array(rows).T]
+        return [CommunityProfile(np.array(column, dtype=float), None) for column in np.array(rows).T]
 
     before = seen([1, 0], [1, 0], [0, 1], [0, 1])
     after = seen([1, 0], [1, 0], [0, 1], [0, 1])
@@ -112,7 +112,7 @@ def test_communities_are_seen_with_members_and_behaviour():
             ids=["b", "a", "z"], concentration=[[[9, 1]], [[1, 9]], [[5, 5]]], classes=["x"], labels=[0, 1]
         ),
     )
-    first, second = sighted(groups, NodeTable("volunteer", object_array(["a", "b", "c", "z"])))
+    first, second = community_profiles(groups, NodeTable("volunteer", object_array(["a", "b", "c", "z"])))
     assert_array_equal(first.participation, [0.5, 1.0, np.nan, np.nan])
     assert_array_equal(second.participation, [0.5, 0.0, np.nan, np.nan])
     assert_allclose(second.confusion, [[0.1, 0.9]])

@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.communities.base import Detector, Found
-from crowdgraph.dynamics.matching import match, sighted
-from crowdgraph.dynamics.over_time import Fits, over_time
+from crowdgraph.communities.base import Detection, Detector
+from crowdgraph.dynamics.matching import community_profiles, match
+from crowdgraph.dynamics.over_time import SnapshotFits, over_time
 from crowdgraph.errors import NotAnnotatedError, ParameterError, TimeError, UnknownIdError
 from crowdgraph.networks import pi_similarity, task_cooccurrence
 
@@ -127,7 +127,7 @@ class Scripted(Detector):
         order = np.argsort(network.ids.astype(str))
         shares = np.zeros((len(network), 10))
         shares[order, [int(one) for one in line.replace(" ", "")]] = 1
-        return Found(shares[:, shares.any(axis=0)])
+        return Detection(shares[:, shares.any(axis=0)])
 
 
 def everybody(n):
@@ -243,7 +243,7 @@ def test_members_who_never_answered_have_no_behaviour():
             ids=["a", "b"], concentration=[[[1, 1]], [[9, 1]]], classes=["x"], labels=[0, 1]
         ),
     )
-    first, second = sighted(groups, groups.table)
+    first, second = community_profiles(groups, groups.table)
     assert first.confusion is None
     assert second.confusion is not None
     assert match([first, second], [second, first]).number.tolist() == [1, 0]
@@ -260,7 +260,7 @@ def test_a_track_is_for_its_graph(graph, tmp_path):
     with pytest.raises(UnknownIdError):
         track.participation("nobody")
     with pytest.raises(ParameterError, match="min_change"):
-        track.movers(min_change=2)
+        track.moves_to_frame(min_change=2)
     graph.annotate(track).save(tmp_path / "crowd")
     loaded = cg.load(tmp_path / "crowd").community_track()
     assert_array_equal(loaded.participations, track.participations)
@@ -271,12 +271,12 @@ def test_a_track_is_for_its_graph(graph, tmp_path):
         frame = track.to_frame(kind=kind)
         assert frame.shape[1] == 5
         assert len(frame) == track.width * np.count_nonzero(track.assignment >= 0)
-        assert len(track.movers(kind=kind)) == len(track.moves())
-    lines = track.lifelines_to_frame(kind="text").splitlines()
+        assert len(track.moves_to_frame(kind=kind)) == len(track.moves())
+    lines = track.events_to_frame(kind="text").splitlines()
     assert len(lines) == 1 + len(track.events)
     assert lines[0].split()[:3] == ["time", "count", "event"]
     with pytest.raises(ParameterError, match="kind"):
-        track.movers(kind="excel")
+        track.moves_to_frame(kind="excel")
 
 
 class Modes:
@@ -290,7 +290,7 @@ class Modes:
     def fit(self, graph, *, seed):
         return self.cold
 
-    def refit(self, graph, *, start, seed):
+    def _refit(self, graph, *, start, seed):
         return self.warm
 
 
@@ -299,7 +299,7 @@ class Modes:
 )
 def test_the_better_fit_is_kept(graph, cold, warm, compare, kept):
     model = Modes(cg.IBCC().fit(graph), cold, warm)
-    fits = Fits(graph, model, hindsight=False, compare_starts=compare)
+    fits = SnapshotFits(graph, model, hindsight=False, compare_starts=compare)
     rng = np.random.default_rng(0)
     assert fits.of(graph, rng) is model.cold
     assert fits.of(graph, rng) is getattr(model, kept)
@@ -310,7 +310,7 @@ def test_the_better_fit_is_kept(graph, cold, warm, compare, kept):
 def test_warm_fits_in_the_same_mode_are_the_same(model):
     crowd = cg.simulate.crowd(n_volunteers=60, n_items=300, n_responses=6_000, gold=0.2, seed=0).graph
     early = model.fit(crowd.first(3_000))
-    warm, cold = model.refit(crowd, start=early), model.fit(crowd)
+    warm, cold = model._refit(crowd, start=early), model.fit(crowd)
     assert_allclose(warm.item_probs, cold.item_probs, atol=1e-6)
     assert warm.converged
     assert cold.converged

@@ -20,7 +20,7 @@ from crowdgraph.errors import (
     ResultError,
 )
 from crowdgraph.evaluation import cross_validate
-from crowdgraph.evaluation.cross_validation import CrossValidation, defined_mean, defined_spread
+from crowdgraph.evaluation.cross_validation import CrossValidation, nan_mean, nan_std
 from crowdgraph.models import Model, Outcome
 
 
@@ -223,8 +223,8 @@ def test_items_that_nobody_answered_are_scored_and_told():
 
 def test_means_and_spreads_skip_what_is_not_defined():
     values = np.array([[1.0, np.nan, 3.0], [np.nan, 5.0, np.nan], [np.nan, np.nan, np.nan]])
-    np.testing.assert_array_equal(defined_mean(values, axis=1), [2, 5, np.nan])
-    np.testing.assert_allclose(defined_spread(values, axis=1), [np.sqrt(2), np.nan, np.nan])
+    np.testing.assert_array_equal(nan_mean(values, axis=1), [2, 5, np.nan])
+    np.testing.assert_allclose(nan_std(values, axis=1), [np.sqrt(2), np.nan, np.nan])
 
 
 def test_means_and_spreads_of_scores(result):

@@ -8,10 +8,10 @@ from sklearn.calibration import calibration_curve
 
 from crowdgraph.evaluation.scores import (
     FALSE_POSITIVE_RATE,
+    aucs_by_class,
     calibration_error,
-    class_aucs,
-    class_roc_curves,
     reliability,
+    roc_curves_by_class,
 )
 
 TRUTH = np.array([0, 0, 1, 1])
@@ -38,7 +38,7 @@ def share_of_pairs(members, others):
 @given(stated())
 def test_areas_are_shares_of_pairs(case):
     truth, probs = case
-    for code, area in enumerate(class_aucs(truth, probs)):
+    for code, area in enumerate(aucs_by_class(truth, probs)):
         members, others = probs[truth == code, code], probs[truth != code, code]
         if len(members) and len(others):
             assert area == pytest.approx(share_of_pairs(members, others), abs=1e-12)
@@ -49,13 +49,13 @@ def test_areas_are_shares_of_pairs(case):
 @given(stated(n_classes=2, both=True))
 def test_areas_depend_on_the_order_only(case):
     truth, probs = case
-    np.testing.assert_allclose(class_aucs(truth, np.exp(3 * probs) - 1), class_aucs(truth, probs), atol=1e-12)
-    np.testing.assert_allclose(class_aucs(truth, -probs), 1 - class_aucs(truth, probs), atol=1e-12)
+    np.testing.assert_allclose(aucs_by_class(truth, np.exp(3 * probs) - 1), aucs_by_class(truth, probs), atol=1e-12)
+    np.testing.assert_allclose(aucs_by_class(truth, -probs), 1 - aucs_by_class(truth, probs), atol=1e-12)
 
 
 def test_curves_are_read_off_a_grid():
     """False positives come at 1/2 and 1; before them one of two is found, after them all."""
-    curve = class_roc_curves(TRUTH, PROBS)[1]
+    curve = roc_curves_by_class(TRUTH, PROBS)[1]
     assert FALSE_POSITIVE_RATE[:3].tolist() == [0, 0, 0.01]
     assert curve[0] == 0
     assert set(curve[1:][FALSE_POSITIVE_RATE[1:] < 0.5]) == {0.5}
@@ -65,7 +65,7 @@ def test_curves_are_read_off_a_grid():
 @given(stated(both=True))
 def test_curves_rise_and_enclose_their_area(case):
     truth, probs = case
-    areas, curves = class_aucs(truth, probs), class_roc_curves(truth, probs)
+    areas, curves = aucs_by_class(truth, probs), roc_curves_by_class(truth, probs)
     assert (np.isnan(curves).all(axis=1) == np.isnan(areas)).all()
     for area, curve in zip(areas[:2], curves[:2], strict=True):
         assert (np.diff(curve) >= 0).all()

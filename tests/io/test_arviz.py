@@ -10,7 +10,7 @@ from arviz_stats.base import array_stats
 import crowdgraph as cg
 from crowdgraph.core.fit import PosteriorDraws
 from crowdgraph.errors import MissingPackageError, NotAnnotatedError, ParameterError, ResultError
-from crowdgraph.models.gibbs_ibcc import check_memory
+from crowdgraph.models.gibbs_ibcc import check_draws_memory
 
 GRAPH = cg.simulate.crowd(n_volunteers=6, n_items=15, n_responses=60, gold=0.2, seed=0).graph
 # One volunteer and one item without answers, which are not drawn from, or from the prior.
@@ -154,9 +154,9 @@ def test_memory_is_bounded():
         cg.GibbsIBCC(keep_draws=10**8).fit(GRAPH, seed=0)
     # Four chains of two bytes for each of a thousand items and four for each of 10 x 2 x 3 entries.
     most = 10**9 // (4 * (2 * 1000 + 4 * 60))
-    check_memory(most, 4, 1000, (10, 2, 3))
+    check_draws_memory(most, 4, 1000, (10, 2, 3))
     with pytest.raises(ParameterError, match=f"Use keep_draws={most} or less"):
-        check_memory(most + 1, 4, 1000, (10, 2, 3))
+        check_draws_memory(most + 1, 4, 1000, (10, 2, 3))
 
 
 DRAWS = {

@@ -9,7 +9,7 @@ import pytest
 
 import crowdgraph as cg
 from crowdgraph.allocation.availability import Availability
-from crowdgraph.allocation.campaign import FIGURES, Campaign
+from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS, Campaign
 from crowdgraph.allocation.counterfactual import Counterfactual
 from crowdgraph.allocation.policy import Assignment
 from crowdgraph.allocation.training import TrainingPlan
@@ -59,7 +59,7 @@ EXAMPLES = {
         horizon=7,
     ),
     "Campaign": Campaign(
-        policy="mine", **{name: np.arange(3) for name in FIGURES}, loads=np.ones(3), retired_items=np.zeros(0)
+        policy="mine", **{name: np.arange(3) for name in CAMPAIGN_COLUMNS}, loads=np.ones(3), retired_items=np.zeros(0)
     ),
     "Communities": GROUPS,
     "CommunityTrack": TRACK,
@@ -103,8 +103,8 @@ TABLES = {
     "ConfusionTrack.changes_to_frame": MOVING.changes_to_frame,
     "static ConfusionTrack": FIT.confusion.to_frame,
     "static ConfusionHistory": FIT.confusion.of("anna").to_frame,
-    "CommunityTrack.lifelines_to_frame": TRACK.lifelines_to_frame,
-    "CommunityTrack.movers": TRACK.movers,
+    "CommunityTrack.lifelines_to_frame": TRACK.events_to_frame,
+    "CommunityTrack.movers": TRACK.moves_to_frame,
     "Communities.describe": GROUPS.describe,
 }
 

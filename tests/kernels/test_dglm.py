@@ -7,21 +7,21 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.dglm import Sequence, joint_mixed, joint_weighted, recursion
+from oracles.dglm import Sequence, joint_published, joint_weighted, recursion
 from scipy.special import digamma
 
 from crowdgraph.kernels import _runtime as threads
 from crowdgraph.kernels import dglm_compiled, dynibcc
-from crowdgraph.kernels.dglm import Steps, TensorScan, rows, tensor_states
+from crowdgraph.kernels.dglm import Steps, TensorScan, filter_and_smooth, rows
 from crowdgraph.kernels.dglm_compiled import (
     CompiledScan,
-    Room,
+    Workspace,
     filter_weighted,
     shares,
     smooth_weighted,
 )
-from crowdgraph.kernels.dglm_published import filter_mixed, smooth_mixed
-from crowdgraph.kernels.dynibcc import CompiledReader, Gathered, TensorReader
+from crowdgraph.kernels.dglm_published import filter_published, smooth_published
+from crowdgraph.kernels.dynibcc import CompiledLikelihood, ItemSteps, TensorLikelihood
 
 STAGES = ("predicted", "filtered", "smoothed")
 HARD, SOFT, EITHER = "hard", "soft", "either"
@@ -86,19 +86,19 @@ def seen_by(label, steps, prior, probs, noise_scale):
     )
 
 
-def compiled_states(label, steps, prior, probs, noise_scale, *, stage, mixed):
+def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published):
     """Means and covariances of one volunteer and label from the compiled filter and smoother."""
     sequence, n_classes, n_steps = seen_by(label, steps, prior, probs, noise_scale), prior.shape[1], len(steps.item)
-    room = Room.of(n_steps, 1, n_classes, mixed=mixed)
+    room = Workspace.of(n_steps, 1, n_classes, published=published)
     columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
     counts = [np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses)]
-    start = (*(counts if mixed else [part[None] for part in counts]), float(noise_scale), stage == "predicted")
+    start = (*(counts if published else [part[None] for part in counts]), float(noise_scale), stage == "predicted")
     classes = tuple(range(n_classes))
-    run, smooth = (filter_mixed, smooth_mixed) if mixed else (filter_weighted, smooth_weighted)
+    run, smooth = (filter_published, smooth_published) if published else (filter_weighted, smooth_weighted)
     run(classes, 0, n_steps, label, *columns, probs.numpy(), *start, *room)
     if stage == "smoothed":
         smooth(classes, n_steps, *room)
-    if mixed:
+    if published:
         return room.first, room.second
     hits, misses = room.first[:, 0], room.second[:, 0]
     return np.log(hits / misses), (1 / hits + 1 / misses)[:, :, None] * np.eye(n_classes)
@@ -114,20 +114,20 @@ def largest(found, expected):
 
 @pytest.mark.parametrize("mixed", [True, False])
 @given(sequences())
-def test_states_are_those_of_the_joint_gaussian(mixed, sequence):
+def test_states_are_those_of_the_joint_gaussian(published, sequence):
     for label in range(sequence[1].shape[2]):
-        exact = (joint_mixed if mixed else joint_weighted)(seen_by(label, *sequence))
+        exact = (joint_published if published else joint_weighted)(seen_by(label, *sequence))
         for stage in STAGES:
             steps, prior, probs, noise_scale = sequence
-            states = tensor_states(steps, prior, probs, noise_scale=noise_scale, stage=stage, mixed=mixed)
+            states = filter_and_smooth(steps, prior, probs, noise_scale=noise_scale, stage=stage, published=published)
             assert largest([part[:, label].numpy() for part in states], exact[stage]) < 1e-10
-            assert largest(compiled_states(label, *sequence, stage=stage, mixed=mixed), exact[stage]) < 1e-10
+            assert largest(compiled_states(label, *sequence, stage=stage, published=published), exact[stage]) < 1e-10
 
 
 @given(sequences())
 def test_the_corrected_recursion_is_the_joint_gaussian(sequence):
     sequence = seen_by(0, *sequence)
-    exact, found = joint_mixed(sequence), recursion(sequence)
+    exact, found = joint_published(sequence), recursion(sequence)
     assert max(largest(found[stage], exact[stage]) for stage in STAGES) < 1e-10
 
 
@@ -147,7 +147,7 @@ def sensible(n_steps=30):
 def test_erratum_1_the_printed_covariance():
     """The paper multiplies all of (I - K h') P by 1 - r' / r; only what the answer took away is to be."""
     sequence = sensible()
-    exact = joint_mixed(sequence)
+    exact = joint_published(sequence)
     assert largest(recursion(sequence)["filtered"], exact["filtered"]) < 1e-12
     printed = recursion(sequence, printed_covariance=True)
     for stage in STAGES:
@@ -165,7 +165,7 @@ def test_erratum_1_an_answer_that_tells_nothing_would_tell_all():
 def test_erratum_2_the_printed_smoother():
     """The paper goes back with the full gain, and without a transpose on the left."""
     sequence = sensible()
-    exact = joint_mixed(sequence)
+    exact = joint_published(sequence)
     printed = recursion(sequence, printed_smoother=True)
     assert largest(printed["filtered"], exact["filtered"]) < 1e-12
     for part in range(2):
@@ -187,11 +187,11 @@ def test_erratum_2_only_the_next_answer_would_be_heard():
 
 
 @given(seeds, sizes, st.integers(2, 4), truths, st.booleans())
-def test_without_noise_every_step_has_the_static_counts(seed, n_classes, n_labels, kind, mixed):
+def test_without_noise_every_step_has_the_static_counts(seed, n_classes, n_labels, kind, published):
     rng = np.random.default_rng(seed)
-    kind = HARD if mixed else kind
+    kind = HARD if published else kind
     steps, prior, probs = random_crowd(rng, [9, 0, 1, 14], n_classes, n_labels, kind=kind, drift=0)
-    for scan in (CompiledScan(steps, prior, mixed=mixed), TensorScan(steps, prior, mixed=mixed)):
+    for scan in (CompiledScan(steps, prior, published=published), TensorScan(steps, prior, published=published)):
         found = scan(probs, noise_scale=0, stage="smoothed").numpy()
         for k in range(4):
             counts = prior.numpy()[k].copy()
@@ -215,7 +215,7 @@ def test_without_noise_every_step_has_the_static_counts(seed, n_classes, n_label
     st.booleans(),
     st.integers(1, 3),
 )
-def test_both_scans_agree(seed, counts, n_classes, n_labels, kind, shared, mixed, n_threads):
+def test_both_scans_agree(seed, counts, n_classes, n_labels, kind, shared, published, n_threads):
     """For any crowd and number of threads; few steps are enough for several here."""
     rng = np.random.default_rng(seed)
     steps, prior, probs = random_crowd(rng, counts, n_classes, n_labels, kind=kind, shared=shared)
@@ -223,7 +223,10 @@ def test_both_scans_agree(seed, counts, n_classes, n_labels, kind, shared, mixed
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dglm_compiled, "LEAST_STEPS", 5)
         patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
-        compiled, tensor = CompiledScan(steps, prior, mixed=mixed), TensorScan(steps, prior, mixed=mixed)
+        compiled, tensor = (
+            CompiledScan(steps, prior, published=published),
+            TensorScan(steps, prior, published=published),
+        )
         for stage in STAGES:
             found = compiled(probs, noise_scale=noise_scale, stage=stage).numpy().copy()
             assert found.shape == (sum(counts), n_classes, n_labels)
@@ -232,7 +235,7 @@ def test_both_scans_agree(seed, counts, n_classes, n_labels, kind, shared, mixed
 
 
 @pytest.mark.parametrize("mixed", [True, False])
-def test_a_busy_volunteer_is_split_by_label(monkeypatch, mixed):
+def test_a_busy_volunteer_is_split_by_label(monkeypatch, published):
     """The same bits for any number of threads, and for scans of other stages between."""
     rng = np.random.default_rng(0)
     counts = [3, 300, 0, 9, 250, *[10] * 30]
@@ -241,7 +244,7 @@ def test_a_busy_volunteer_is_split_by_label(monkeypatch, mixed):
     found = {}
     for n_threads in (1, 2, 3, 7):
         monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
-        scan = CompiledScan(steps, prior, mixed=mixed)
+        scan = CompiledScan(steps, prior, published=published)
         tasks = dglm_compiled.shares(np.array(counts), 3)
         assert len(tasks) == n_threads
         split = {int(own[0]) for part in tasks for own, first, last in part if last - first < 3}
@@ -249,7 +252,7 @@ def test_a_busy_volunteer_is_split_by_label(monkeypatch, mixed):
         for stage in (*STAGES, *STAGES):
             bits = scan(probs, noise_scale=1.5, stage=stage).numpy().copy()
             assert np.array_equal(bits, found.setdefault(stage, bits))
-    tensor = TensorScan(steps, prior, mixed=mixed)
+    tensor = TensorScan(steps, prior, published=published)
     for stage in STAGES:
         assert np.allclose(found[stage], tensor(probs, noise_scale=1.5, stage=stage), rtol=1e-10, atol=0)
 
@@ -277,8 +280,8 @@ def test_nobody_answered():
     steps = Steps(torch.zeros(4, dtype=torch.int64), *(torch.zeros(0, dtype=torch.int16),) * 2, *(torch.zeros(0),) * 2)
     steps = steps._replace(weight=steps.weight.double(), drift=steps.drift.double(), item=steps.item.int())
     prior, probs = torch.ones(1, 2, 3, dtype=torch.float64), torch.full((5, 2), 0.5, dtype=torch.float64)
-    for mixed in (True, False):
-        for scan in (CompiledScan(steps, prior, mixed=mixed), TensorScan(steps, prior, mixed=mixed)):
+    for published in (True, False):
+        for scan in (CompiledScan(steps, prior, published=published), TensorScan(steps, prior, published=published)):
             assert all(scan(probs, noise_scale=1, stage=stage).shape == (0, 2, 3) for stage in STAGES)
 
 
@@ -295,22 +298,22 @@ def betas(rng, n_labels, *, equal=False, sure=True):
 @given(seeds, st.integers(2, 5))
 def test_rows_of_equal_totals_are_the_counts(seed, n_labels):
     hits, misses, _, _ = betas(np.random.default_rng(seed), n_labels, equal=True)
-    assert torch.allclose(rows(hits, misses, mixed=False), hits, rtol=1e-12)
-    assert rows(hits, misses, mixed=True) is hits
+    assert torch.allclose(rows(hits, misses, published=False), hits, rtol=1e-12)
+    assert rows(hits, misses, published=True) is hits
 
 
 @given(seeds)
 def test_rows_of_two_labels_are_the_counts(seed):
     """What is for the one label is against the other, so that their totals are the same."""
     hits = torch.from_numpy(np.random.default_rng(seed).gamma(1, 5, (3, 2)) + 1e-9)
-    assert torch.allclose(rows(hits, hits.flip(-1), mixed=False), hits, rtol=1e-12)
+    assert torch.allclose(rows(hits, hits.flip(-1), published=False), hits, rtol=1e-12)
 
 
 @given(seeds, st.integers(2, 5))
 def test_rows_keep_means_and_the_total_variance(seed, n_labels):
     """Of probabilities whose log odds have variance 1 / a + 1 / b, which is p (1 - p) / n to first order."""
     hits, misses, mean, total = betas(np.random.default_rng(seed), n_labels)
-    row = rows(hits, misses, mixed=False).numpy()
+    row = rows(hits, misses, published=False).numpy()
     assert np.allclose(row / row.sum(), mean, rtol=1e-12)
     spread = mean * (1 - mean)
     assert np.allclose(spread.sum() / row.sum(), (spread / total).sum(), rtol=1e-12)
@@ -320,21 +323,21 @@ def test_rows_keep_means_and_the_total_variance(seed, n_labels):
 def test_rows_whose_means_do_not_add_up(seed, n_labels):
     """Their ratios stay, and the row counts as much as something between its labels."""
     hits, misses, mean, total = betas(np.random.default_rng(seed), n_labels, sure=False)
-    row = rows(hits, misses, mixed=False).numpy()
+    row = rows(hits, misses, published=False).numpy()
     assert np.allclose(row / row.sum(), mean / mean.sum(), rtol=1e-12)
     assert total.min() * (1 - 1e-12) <= row.sum() <= total.max() * (1 + 1e-12)
 
 
 @settings(max_examples=20)
 @given(seeds, st.floats(0, 3), st.booleans())
-def test_two_labels_need_no_join(seed, noise_scale, mixed):
+def test_two_labels_need_no_join(seed, noise_scale, published):
     """The states of two labels mirror each other, so that a row's counts are those of both."""
     rng = np.random.default_rng(seed)
     steps, prior, probs = random_crowd(rng, [12], 2, 2)
-    mean, covariance = compiled_states(0, steps, prior, probs, noise_scale, stage="smoothed", mixed=mixed)
+    mean, covariance = compiled_states(0, steps, prior, probs, noise_scale, stage="smoothed", published=published)
     variance = np.diagonal(covariance, axis1=1, axis2=2)
     expected = np.stack([(1 + np.exp(mean)) / variance, (1 + np.exp(-mean)) / variance], axis=2)
-    found = CompiledScan(steps, prior, mixed=mixed)(probs, noise_scale=noise_scale, stage="smoothed")
+    found = CompiledScan(steps, prior, published=published)(probs, noise_scale=noise_scale, stage="smoothed")
     assert np.allclose(found, expected, rtol=1e-10, atol=0)
 
 
@@ -380,11 +383,11 @@ def is_positive(values):
 def test_extremes_stay_positive_and_finite(crowd):
     steps, prior, probs, noise_scale = crowd
     for stage in STAGES:
-        for mixed in (True, False):
-            compiled = CompiledScan(steps, prior, mixed=mixed)(probs, noise_scale=noise_scale, stage=stage)
+        for published in (True, False):
+            compiled = CompiledScan(steps, prior, published=published)(probs, noise_scale=noise_scale, stage=stage)
             assert is_positive(compiled)
         if len(steps.item) < 200:
-            tensor = TensorScan(steps, prior, mixed=False)(probs, noise_scale=noise_scale, stage=stage)
+            tensor = TensorScan(steps, prior, published=False)(probs, noise_scale=noise_scale, stage=stage)
             assert is_positive(tensor)
 
 
@@ -394,7 +397,7 @@ def test_covariances_of_extremes_are_positive(crowd):
     last = int(steps.starts[1])
     steps = Steps(steps.starts[:2], *(column[:last] for column in steps[1:]))
     for stage in STAGES:
-        mean, covariance = compiled_states(0, steps, prior, probs, noise_scale, stage=stage, mixed=True)
+        mean, covariance = compiled_states(0, steps, prior, probs, noise_scale, stage=stage, published=True)
         assert np.isfinite(mean).all()
         assert np.isfinite(covariance).all()
         assert is_positive(np.diagonal(covariance, axis1=1, axis2=2))
@@ -406,7 +409,7 @@ def test_covariances_of_extremes_are_positive(crowd):
 @pytest.mark.parametrize(("noise_scale", "drift"), [(0, 0), (1e3, 0), (1, 1e-3), (1e3, 1e6)])
 @pytest.mark.parametrize("rows_of_prior", [[[1e-12, 1.0], [1.0, 1e-12]], [[1e8, 1e8], [1e-12, 1e-12]]])
 @pytest.mark.parametrize("truth", [[1.0, 0.0], [1 - 1e-12, 1e-12], [0.6, 0.4]])
-def test_very_long_sequences_of_one_answer(mixed, noise_scale, drift, rows_of_prior, truth):
+def test_very_long_sequences_of_one_answer(published, noise_scale, drift, rows_of_prior, truth):
     n_steps = 100_000
     steps = Steps(
         torch.tensor([0, n_steps]),
@@ -416,7 +419,7 @@ def test_very_long_sequences_of_one_answer(mixed, noise_scale, drift, rows_of_pr
         torch.full((n_steps,), float(drift), dtype=torch.float64),
     )
     prior = torch.tensor([rows_of_prior], dtype=torch.float64)
-    scan = CompiledScan(steps, prior, mixed=mixed)
+    scan = CompiledScan(steps, prior, published=published)
     for stage in STAGES:
         found = scan(torch.tensor([truth], dtype=torch.float64), noise_scale=noise_scale, stage=stage)
         assert is_positive(found)
@@ -433,7 +436,7 @@ def reading(seed, n_items, n_steps, n_classes, n_labels):
     steps, _, probs = random_crowd(rng, counts, n_classes, n_labels, n_items=n_items)
     order = np.argsort(steps.item.numpy(), kind="stable")
     starts = np.searchsorted(steps.item.numpy()[order], np.arange(n_items + 1))
-    gathered = Gathered(torch.from_numpy(starts), torch.from_numpy(order))
+    gathered = ItemSteps(torch.from_numpy(starts), torch.from_numpy(order))
     concentration = torch.from_numpy(rng.gamma(1, 4, (n_steps, n_classes, n_labels)) + 1e-3)
     fixed = torch.from_numpy(rng.random(n_items) < 0.3)
     # Probabilities that were worked out are never exactly zero.
@@ -472,14 +475,14 @@ def test_readers_are_the_one_written_out(seed, n_items, n_steps, n_classes, n_la
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dynibcc, "LEAST_STEPS", 10)
         patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
-        for reader in (CompiledReader(steps, gathered, n_classes=n_classes), TensorReader(steps, gathered)):
+        for reader in (CompiledLikelihood(steps, gathered, n_classes=n_classes), TensorLikelihood(steps, gathered)):
             found = reader.logs(concentration)
             assert np.allclose(found, logs, rtol=1e-10, atol=1e-10)
             assert np.allclose(
                 reader.predictive(concentration, found, probs, fixed), predictive, rtol=1e-10, atol=1e-10
             )
             changed = probs.clone()
-            change = reader.combined(found, class_logs, changed, fixed)
+            change = reader.update_items(found, class_logs, changed, fixed)
             assert np.allclose(changed, new_probs, rtol=1e-10, atol=1e-10)
             assert change == pytest.approx(float((changed - probs).abs().max()), abs=1e-15)
             assert torch.equal(changed[fixed], probs[fixed])
@@ -489,10 +492,10 @@ def test_an_unanswered_step_tells_nothing():
     steps, gathered, concentration, class_logs, probs, fixed = reading(0, 5, 30, 2, 3)
     steps.label.fill_(-1)
     fixed.fill_(False)
-    for reader in (CompiledReader(steps, gathered, n_classes=2), TensorReader(steps, gathered)):
+    for reader in (CompiledLikelihood(steps, gathered, n_classes=2), TensorLikelihood(steps, gathered)):
         logs = reader.logs(concentration)
         assert not logs.any()
         assert reader.predictive(concentration, logs, probs, fixed) == (0, 0)
         changed = probs.clone()
-        reader.combined(logs, class_logs, changed, fixed)
+        reader.update_items(logs, class_logs, changed, fixed)
         assert np.allclose(changed, class_logs.exp(), rtol=1e-12)

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from scipy.special import digamma, gammaln
 from scipy.stats import dirichlet, dirichlet_multinomial
 
-from crowdgraph.kernels.dirichlet import best_concentration, expected_log, log_normaliser, shared_concentration
+from crowdgraph.kernels.dirichlet import (
+    concentration_from_mean_logs,
+    empirical_bayes_concentration,
+    expected_log,
+    log_normaliser,
+)
 
 rows = st.lists(st.floats(0.05, 500), min_size=2, max_size=6)
 
@@ -33,7 +38,7 @@ def test_expected_log_is_the_mean_of_draws():
 def test_best_concentration_finds_the_dirichlet_that_made_the_logarithms(row, factor):
     alpha = torch.tensor([row], dtype=torch.float64)
     logs = expected_log(alpha, axis=1)
-    found = best_concentration(logs, torch.full_like(alpha, factor))
+    found = concentration_from_mean_logs(logs, torch.full_like(alpha, factor))
     assert torch.allclose(expected_log(found, axis=1), logs, rtol=1e-9, atol=1e-9)
     assert torch.allclose(found, alpha, rtol=1e-5)
 
@@ -42,7 +47,7 @@ def test_best_concentration_is_of_greatest_likelihood():
     """No nearby concentration makes drawn rows more probable."""
     drawn = dirichlet.rvs([2.0, 0.5, 4.0], size=50, random_state=1)
     logs = torch.tensor(np.log(drawn).mean(axis=0)[None])
-    found = best_concentration(logs, torch.ones(1, 3, dtype=torch.float64))[0].numpy()
+    found = concentration_from_mean_logs(logs, torch.ones(1, 3, dtype=torch.float64))[0].numpy()
     best = sum(dirichlet.logpdf(row, found) for row in drawn)
     for nudge in np.random.default_rng(0).normal(0, 0.02, (50, 3)):
         assert sum(dirichlet.logpdf(row, found * np.exp(nudge)) for row in drawn) < best
@@ -54,7 +59,7 @@ def test_shared_concentration_is_of_greatest_likelihood():
     rows = rng.dirichlet([3.0, 1.0, 0.5], 400)
     counts = np.array([[rng.multinomial(10, row)] for row in rows], dtype=float)
     given_rows = torch.ones(1, 3, dtype=torch.float64)
-    found = shared_concentration(torch.from_numpy(counts), given_rows)[0].numpy()
+    found = empirical_bayes_concentration(torch.from_numpy(counts), given_rows)[0].numpy()
     assert np.allclose(found, [3, 1, 0.5], rtol=0.25)
 
     def height(alpha):
@@ -69,5 +74,5 @@ def test_shared_concentration_is_of_greatest_likelihood():
 @pytest.mark.parametrize("start", [1e-3, 1.0, 1e3])
 def test_best_concentration_from_far_starts(start):
     logs = expected_log(torch.tensor([[0.1, 30.0], [4.0, 4.0]], dtype=torch.float64), axis=1)
-    found = best_concentration(logs, torch.full((2, 2), start, dtype=torch.float64))
+    found = concentration_from_mean_logs(logs, torch.full((2, 2), start, dtype=torch.float64))
     assert torch.allclose(found, torch.tensor([[0.1, 30.0], [4.0, 4.0]], dtype=torch.float64), rtol=1e-6)

@@ -11,23 +11,23 @@ from kernels.test_dglm import random_crowd
 
 from crowdgraph.kernels.dglm import TensorScan
 from crowdgraph.kernels.dglm_compiled import CompiledScan
-from crowdgraph.kernels.dynibcc import CompiledReader, Gathered, Passes, TensorReader, shuffled
+from crowdgraph.kernels.dynibcc import CompiledLikelihood, DynamicVB, ItemSteps, TensorLikelihood, shuffle_steps
 
 
 def gathered(steps, n_items):
     order = torch.argsort(steps.item.long(), stable=True)
     counts = torch.bincount(steps.item.long(), minlength=n_items)
-    return Gathered(torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]), order)
+    return ItemSteps(torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]), order)
 
 
 def made(steps, prior, probs, *, compiled=True, stage="smoothed"):
     """Passes over steps, with gold for every third item."""
     if compiled:
-        reader = CompiledReader(steps, gathered(steps, len(probs)), n_classes=prior.shape[1])
+        reader = CompiledLikelihood(steps, gathered(steps, len(probs)), n_classes=prior.shape[1])
         scan = CompiledScan(steps, prior)
     else:
-        scan, reader = TensorScan(steps, prior), TensorReader(steps, gathered(steps, len(probs)))
-    return Passes(
+        scan, reader = TensorScan(steps, prior), TensorLikelihood(steps, gathered(steps, len(probs)))
+    return DynamicVB(
         steps,
         scan,
         reader,
@@ -41,17 +41,17 @@ def made(steps, prior, probs, *, compiled=True, stage="smoothed"):
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(0, 1000))
 def test_shuffling_keeps_every_step_with_its_volunteer(counts, seed):
     starts = torch.tensor(np.concatenate([[0], np.cumsum(counts)]))
-    order = shuffled(starts, seed=seed)
+    order = shuffle_steps(starts, seed=seed)
     for first, last in pairwise(starts.tolist()):
         assert sorted(order[first:last].tolist()) == list(range(first, last))
-    assert torch.equal(order, shuffled(starts, seed=seed))
+    assert torch.equal(order, shuffle_steps(starts, seed=seed))
 
 
 def test_shuffling_is_fair():
     """All six orders of three steps are equally frequent."""
     starts = torch.tensor([0, 3])
     found, counts = np.unique(
-        [tuple(shuffled(starts, seed=seed).tolist()) for seed in range(3_000)], axis=0, return_counts=True
+        [tuple(shuffle_steps(starts, seed=seed).tolist()) for seed in range(3_000)], axis=0, return_counts=True
     )
     assert len(found) == 6
     assert abs(counts - 500).max() < 5 * np.sqrt(500)
@@ -68,11 +68,11 @@ def test_order_matters_as_written_out(monkeypatch, compiled):
         own = made(steps, prior, probs, compiled=compiled)
         logs = own._reader.logs(own.confusion(0.7)).clone()
         scores = []
-        for order in [torch.arange(len(steps.item)), *(shuffled(steps.starts, seed=draw) for draw in range(4))]:
+        for order in [torch.arange(len(steps.item)), *(shuffle_steps(steps.starts, seed=draw) for draw in range(4))]:
             again = made(steps.reordered(order), prior, probs, compiled=compiled)
             predicted = again._scan(probs, noise_scale=0.7, stage="predicted")
             scores.append(again._reader.predictive(predicted, logs[order], probs, again._fixed)[0])
-        verdicts.append(own.order_matters(0.7, prior=prior))
+        verdicts.append(own.order_is_informative(0.7, prior=prior))
         assert verdicts[-1] == (scores[0] > max(scores[1:]))
     assert len(set(verdicts)) == 2
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdgraph.errors import FitError
-from crowdgraph.kernels.fixed_point import Step, climb
+from crowdgraph.kernels.fixed_point import Step, squarem
 
 
 def em_of_a_mixture(data, weights):
@@ -32,19 +32,19 @@ def mixture():
 
 def test_acceleration_ends_in_the_same_point_sooner(mixture):
     start = torch.tensor([0.99, 0.01], dtype=torch.float64)
-    plain = climb(mixture, start, max_iter=5_000, tol=1e-10, accelerate=False)
-    fast = climb(mixture, start, max_iter=5_000, tol=1e-10, accelerate=True)
+    plain = squarem(mixture, start, max_iter=5_000, tol=1e-10, accelerate=False)
+    fast = squarem(mixture, start, max_iter=5_000, tol=1e-10, accelerate=True)
     assert plain.converged
     assert fast.converged
     assert fast.n_steps < plain.n_steps / 3
     assert torch.allclose(fast.state, plain.state, atol=1e-7)
-    for path in (plain, fast):
-        assert (np.diff(path.objectives) >= -1e-9).all()
+    for trace in (plain, fast):
+        assert (np.diff(trace.objectives) >= -1e-9).all()
 
 
 def test_end_is_a_fixed_point(mixture):
-    path = climb(mixture, torch.tensor([0.5, 0.5], dtype=torch.float64), max_iter=5_000, tol=1e-9, accelerate=True)
-    assert mixture(path.state).change < 1e-8
+    trace = squarem(mixture, torch.tensor([0.5, 0.5], dtype=torch.float64), max_iter=5_000, tol=1e-9, accelerate=True)
+    assert mixture(trace.state).change < 1e-8
 
 
 @given(st.integers(2, 40))
@@ -55,9 +55,9 @@ def test_never_more_steps_than_allowed(max_iter):
         calls.append(1)
         return Step(state * 1.01, float(len(calls)), 1.0)
 
-    path = climb(step, torch.ones(2, dtype=torch.float64), max_iter=max_iter, tol=1e-3, accelerate=True)
-    assert not path.converged
-    assert len(calls) == path.n_steps <= max_iter
+    trace = squarem(step, torch.ones(2, dtype=torch.float64), max_iter=max_iter, tol=1e-3, accelerate=True)
+    assert not trace.converged
+    assert len(calls) == trace.n_steps <= max_iter
 
 
 def test_a_leap_that_lowers_the_objective_is_taken_back():
@@ -71,21 +71,21 @@ def test_a_leap_that_lowers_the_objective_is_taken_back():
         leaps.append(not on_path)
         return Step(1 + 0.9 * (state - 1), -value if on_path else -1e6, abs(value - 1) * 0.1)
 
-    path = climb(step, torch.tensor([2.0], dtype=torch.float64), max_iter=400, tol=1e-4, accelerate=True)
+    trace = squarem(step, torch.tensor([2.0], dtype=torch.float64), max_iter=400, tol=1e-4, accelerate=True)
     assert any(leaps)
-    assert path.converged
-    assert min(path.objectives) > -3
-    assert (np.diff(path.objectives) >= 0).all()
+    assert trace.converged
+    assert min(trace.objectives) > -3
+    assert (np.diff(trace.objectives) >= 0).all()
 
 
 def test_overflow_is_said():
     with pytest.raises(FitError, match="overflowed: its objective became nan"):
-        climb(lambda state: Step(state, float("nan"), 1.0), torch.ones(1), max_iter=5, tol=1e-3, accelerate=False)
+        squarem(lambda state: Step(state, float("nan"), 1.0), torch.ones(1), max_iter=5, tol=1e-3, accelerate=False)
 
 
 def test_a_hopeless_climb_is_given_up(mixture):
     start = torch.tensor([0.99, 0.01], dtype=torch.float64)
-    whole = climb(mixture, start, max_iter=50, tol=0.0, accelerate=True)
-    part = climb(mixture, start, max_iter=50, tol=0.0, accelerate=True, hopeless=lambda so_far: len(so_far) == 4)
+    whole = squarem(mixture, start, max_iter=50, tol=0.0, accelerate=True)
+    part = squarem(mixture, start, max_iter=50, tol=0.0, accelerate=True, give_up=lambda so_far: len(so_far) == 4)
     assert not part.converged
     assert part.objectives == whole.objectives[:4]

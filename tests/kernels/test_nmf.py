@@ -20,7 +20,7 @@ from sklearn.metrics import adjusted_rand_score
 from crowdgraph.kernels import _runtime as threads
 from crowdgraph.kernels import nmf, nmf_search
 from crowdgraph.kernels import nmf as nmf_compiled
-from crowdgraph.kernels.fixed_point import climb
+from crowdgraph.kernels.fixed_point import squarem
 from crowdgraph.kernels.nmf import (
     CompiledWeights,
     DenseWeights,
@@ -31,7 +31,7 @@ from crowdgraph.kernels.nmf import (
     relevance,
     symmetric,
 )
-from crowdgraph.kernels.nmf_search import search, seeded
+from crowdgraph.kernels.nmf_search import search, seeded_start
 
 USUAL = Prior(5.0, 2.0)
 STEPS = {"symmetric": symmetric, "paired": paired, "published": published}
@@ -46,7 +46,7 @@ PAIRS = {
 @pytest.fixture(autouse=True)
 def _one_thread():
     """Tensors this small are done before other threads have woken up."""
-    with threads.undisturbed():
+    with threads.single_threaded_torch():
         yield
 
 
@@ -264,7 +264,7 @@ def test_ends_are_stationary(kind, seed):
     weights, prior = torch.from_numpy(symmetric_weights(rng, 8, 0.7) * 5), USUAL
     start = torch.from_numpy(rng.random((8 if kind == "symmetric" else 16, 3)))
     whole, n_steps = DenseWeights(weights), 2_000 if kind == "symmetric" else 800
-    end = climb(
+    end = squarem(
         lambda state: STEPS[kind](whole, state, prior), start, max_iter=n_steps, tol=-1.0, accelerate=True
     ).state.requires_grad_()
     differentiable(kind, weights, end, prior).backward()
@@ -373,9 +373,9 @@ def test_volunteers_with_next_to_no_weights_do_not_keep_a_climb_going(kind):
         whole = DenseWeights(torch.from_numpy(weights))
         step = partial(STEPS[kind], whole, prior=USUAL)
     start = torch.from_numpy(rng.random((9 if kind in ("symmetric", "compiled") else 18, 2)))
-    path = climb(step, start, max_iter=2_000, tol=1e-6, accelerate=False)
-    assert path.converged
-    shares = path.state[:9] / path.state[:9].sum(1, keepdim=True)
+    trace = squarem(step, start, max_iter=2_000, tol=1e-6, accelerate=False)
+    assert trace.converged
+    shares = trace.state[:9] / trace.state[:9].sum(1, keepdim=True)
     assert_allclose(shares[8], 0.5)
     # The weak ones belong where those that they are linked with do.
     assert_array_equal(shares[:8].argmax(1), shares[[0, 4]].argmax(1).repeat_interleave(4))
@@ -389,9 +389,9 @@ def test_the_hub_of_a_star_is_not_held_down():
     weights[0, 1:] = weights[1:, 0] = 30.0
     whole, prior = compiled(weights, sparse=True), USUAL
     start = torch.full((n, 1), 1.0, dtype=torch.float64)
-    end = climb(lambda state: whole.symmetric(state, prior), start, max_iter=300, tol=-1.0, accelerate=True)
+    end = squarem(lambda state: whole.symmetric(state, prior), start, max_iter=300, tol=-1.0, accelerate=True)
     assert end.state.max() > 100 * 30**0.5
-    assert end.state.max() < whole.highest / 10
+    assert end.state.max() < whole.max_factor / 10
 
 
 BLOCKS = np.arange(60) % 4
@@ -407,7 +407,7 @@ def blocks(seed, *, inside=0.8, between=0.02, group=BLOCKS):
 def start_from(weights, k, seed):
     whole = torch.from_numpy(weights)
     draw = torch.Generator().manual_seed(seed)
-    start = seeded(lambda place: whole[place], lambda vector: whole @ vector, whole.sum(1), k, draw)
+    start = seeded_start(lambda place: whole[place], lambda vector: whole @ vector, whole.sum(1), k, draw)
     return start * (whole.sum() / (start.sum(0) ** 2).sum()).sqrt()
 
 
@@ -422,7 +422,7 @@ def test_planted_blocks_are_found_and_no_worse_than_by_climbing(seed):
     assert found.n_steps == len(seen)
     assert found.factors.shape == (60, 4)
     assert adjusted_rand_score(found.factors.argmax(1), BLOCKS) == 1
-    plain = climb(step, start, tol=1e-4, max_iter=1_000, accelerate=True)
+    plain = squarem(step, start, tol=1e-4, max_iter=1_000, accelerate=True)
     assert found.objective >= plain.objectives[-1] - 1e-6 * abs(found.objective)
     # The objective is that of the factors one step before, which are no better.
     assert 0 <= step(found.factors).objective - found.objective < 0.5
@@ -443,7 +443,7 @@ def test_columns_that_climbing_leaves_apart_are_merged(seed):
     upper = np.triu(0.5 + 0.1 * np.random.default_rng(seed).random((60, 60)), 1)
     weights = upper + upper.T
     step, start = stepping(weights), start_from(weights, 6, seed)
-    plain = climb(step, start, tol=1e-3, max_iter=1_000, accelerate=True)
+    plain = squarem(step, start, tol=1e-3, max_iter=1_000, accelerate=True)
     found = search(step, start, tol=1e-3, max_iter=1_000)
     assert ((plain.state**2).sum(0) > 0.1).sum() > found.factors.shape[1] == 1
     assert found.objective > plain.objectives[-1]
@@ -497,7 +497,7 @@ def test_starts_are_shares_of_everybody(seed, n, k):
     assert (start > 0).all()
     whole = torch.from_numpy(weights)
     draw = torch.Generator().manual_seed(seed)
-    shares = seeded(lambda place: whole[place], lambda vector: whole @ vector, whole.sum(1), k, draw)
+    shares = seeded_start(lambda place: whole[place], lambda vector: whole @ vector, whole.sum(1), k, draw)
     near = shares - nmf_search.OPEN / k
     sums = near.sum(1)
     assert ((sums - 1).abs().lt(1e-9) | sums.abs().lt(1e-9)).all()

@@ -157,7 +157,7 @@ def test_expectations_agree(seed, shared):
 def test_torch_gets_its_threads_back():
     """Also when fits overlap, and when one of them fails."""
     n_threads = torch.get_num_threads()
-    outer, inner = threads.undisturbed(), threads.undisturbed()
+    outer, inner = threads.single_threaded_torch(), threads.single_threaded_torch()
     with outer:
         with pytest.raises(ValueError, match="oops"), inner:
             raise ValueError("oops")
@@ -180,9 +180,9 @@ def test_compiled_code_is_kept_on_disk():
 
 def test_compiling_is_announced(capsys, monkeypatch):
     monkeypatch.setattr(threads, "PATIENCE", 0.01)
-    with threads.announced("something slow"):
+    with threads.compile_notice("something slow"):
         time.sleep(0.1)
     assert "compiling something slow; this happens once" in capsys.readouterr().err
-    with threads.announced("something fast"):
+    with threads.compile_notice("something fast"):
         pass
     assert capsys.readouterr().err == ""

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
 from crowdgraph.errors import AlignmentError, ParameterError
-from crowdgraph.kernels.cautious import Caution, cells
+from crowdgraph.kernels.cautious import CautiousEM, cell_likelihoods
 from crowdgraph.models.cautious import DIFFICULTIES, STRENGTH
 from crowdgraph.testing import check_model
 
@@ -96,9 +96,11 @@ def test_nothing_more_probable_lies_near_what_is_learned(seed):
     row = torch.from_numpy(rng.uniform(0.05, 0.6, (40, 2)))
     start = torch.from_numpy(rng.uniform(0, 0.4, (40, 2)))
     places = rng.integers(15, size=40)
-    told = cells(row, start, torch.tensor([0.3, 0.7]).double(), torch.tensor([0, 0.5]).double(), _t(places), 15)
+    told = cell_likelihoods(
+        row, start, torch.tensor([0.3, 0.7]).double(), torch.tensor([0, 0.5]).double(), _t(places), 15
+    )
     community = _t(np.where(np.bincount(places, minlength=15) > 1, rng.integers(-1, 2, 15), -1))
-    step = Caution(
+    step = CautiousEM(
         told,
         item=_t(rng.integers(6, size=15)),
         community=community,

@@ -23,7 +23,7 @@ from crowdgraph.errors import (
     UnknownIdError,
 )
 from crowdgraph.kernels.dglm import TensorScan
-from crowdgraph.kernels.dynibcc import TensorReader
+from crowdgraph.kernels.dynibcc import TensorLikelihood
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdgraph.errors.CollapsedFitWarning")
 
@@ -166,7 +166,8 @@ def test_tensors_say_the_same(monkeypatch, published, inference):
     compiled = model.fit(graph)
     monkeypatch.setattr("crowdgraph.models.steps.CompiledScan", TensorScan)
     monkeypatch.setattr(
-        "crowdgraph.models.steps.CompiledReader", lambda steps, gathered, n_classes: TensorReader(steps, gathered)
+        "crowdgraph.models.steps.CompiledLikelihood",
+        lambda steps, gathered, n_classes: TensorLikelihood(steps, gathered),
     )
     tensors = model.fit(graph)
     assert compiled.n_iter == tensors.n_iter

@@ -403,8 +403,8 @@ def test_influence_is_the_difference_of_two_fits():
     assert frame["item"].iloc[0] == graph.items.ids[largest.argmax()]
     gold_item = next(iter(graph.gold))
     about = fit.influence(item=gold_item)
-    assert not about.without.origin.graph.gold.known[graph.items.table.code(gold_item)]
-    assert about.without.origin.graph.items[gold_item].n_responses == 0
+    assert not about.without.source.graph.gold.known[graph.items.table.code(gold_item)]
+    assert about.without.source.graph.items[gold_item].n_responses == 0
 
 
 def test_influence_of_a_gold_answer_by_hand():
@@ -434,7 +434,7 @@ def test_fits_do_not_hold_the_graphs_before_them():
     graph = cg.simulate.crowd(seed=0, n_responses=200).graph
     for number in range(3):
         graph = graph.annotate(cg.MajorityVote().fit(graph), name=str(number))
-    assert all(not graph.fit(str(number)).origin.graph.annotations for number in range(3))
+    assert all(not graph.fit(str(number)).source.graph.annotations for number in range(3))
 
 
 def test_many_classes_and_labels():
@@ -464,7 +464,7 @@ def test_unanswered_responses_are_left_out():
 def test_progress_is_shown_when_asked(capsys):
     graph = cg.simulate.crowd(seed=0).graph
     # The first fit on a machine may say that it compiles.
-    cg.IBCC().prepare(graph)
+    cg.IBCC().warm_up(graph)
     capsys.readouterr()
     cg.IBCC().fit(graph)
     assert capsys.readouterr().err == ""

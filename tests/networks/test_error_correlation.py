@@ -70,17 +70,17 @@ def test_bayesian_nmf_tells_whether_there_are_any():
 def test_null_and_redrawn_keep_who_met_what():
     _, graph = planted(2, shared_errors=0.4)
     network = cg.networks.error_correlation(graph)
-    null, again = network.null(seed=0), network.redrawn(seed=0)
+    null, again = network.null(seed=0), network.resampled(seed=0)
     assert null.strength.sum() < 0.6 * network.strength.sum()
     assert_allclose(again.strength.sum(), network.strength.sum(), rtol=0.2)
-    drawn = network.origin.null(network.ids, np.random.default_rng(0))
-    assert_array_equal(drawn.place, network.origin.place)
-    assert_array_equal(drawn.item, network.origin.item)
+    drawn = network.model.null(network.ids, np.random.default_rng(0))
+    assert_array_equal(drawn.place, network.model.place)
+    assert_array_equal(drawn.item, network.model.item)
     for volunteer in range(3):
-        own = network.origin.place == volunteer
-        assert_allclose(np.sort(drawn.surprise[own], axis=0), np.sort(network.origin.surprise[own], axis=0))
+        own = network.model.place == volunteer
+        assert_allclose(np.sort(drawn.surprise[own], axis=0), np.sort(network.model.surprise[own], axis=0))
     some = network.ids[5:20]
-    assert network.origin.redrawn(some, np.random.default_rng(0)).weights().shape == (15, 15)
+    assert network.model.resampled(some, np.random.default_rng(0)).weights().shape == (15, 15)
 
 
 def test_confusion_that_changes_counts_as_it_was_then():

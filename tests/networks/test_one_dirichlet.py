@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import gammaln
 from scipy.stats import dirichlet_multinomial
 
-from crowdgraph.kernels.dirichlet import likeliest_concentration
+from crowdgraph.kernels.dirichlet import max_likelihood_concentration
 
 
 def fitted(counts):
-    return likeliest_concentration(torch.tensor(np.asarray(counts, dtype=float))).numpy()
+    return max_likelihood_concentration(torch.tensor(np.asarray(counts, dtype=float))).numpy()
 
 
 def height(counts, alpha):

@@ -50,7 +50,7 @@ def test_similarities_are_as_defined(seed, n_volunteers, n_classes, n_labels, di
         assert_array_equal(found, found.T)
         k = int(rng.integers(1, max(n_volunteers, 2)))
         if n_volunteers > 1:
-            places, values = similarity.nearest(torch.tensor(confusion), n_neighbours=k, distance=distance)
+            places, values = similarity.nearest_neighbours(torch.tensor(confusion), n_neighbours=k, distance=distance)
             assert (places != torch.arange(n_volunteers)[:, None]).all()
             others = -np.sort(-(expected + np.where(np.eye(n_volunteers), -1, 0)), axis=1)[:, :k]
             assert_allclose(values.numpy(), others, rtol=0, atol=1e-12 if distance == "bhattacharyya" else 1e-7)
@@ -100,7 +100,7 @@ def test_nearest_neighbours_are_the_heaviest_links(graph, neighbours):
 def test_many_who_are_the_same_are_not_their_own_neighbours(monkeypatch, few):
     monkeypatch.setattr(similarity, "FEW", few)
     confusion = torch.tensor([[[0.8, 0.2]]] * 7 + [[[0.1, 0.9]]], dtype=torch.float64)
-    places, values = similarity.nearest(confusion, n_neighbours=3, distance="bhattacharyya")
+    places, values = similarity.nearest_neighbours(confusion, n_neighbours=3, distance="bhattacharyya")
     assert (places != torch.arange(8)[:, None]).all()
     assert all(len(set(row)) == 3 for row in places.tolist())
     assert_allclose(values[:7], 1, atol=1e-12)
@@ -163,10 +163,10 @@ def judged(rows, n_answers, rng, *, prior=None, **options):
     confusion = cg.ConfusionSnapshot(
         ids=range(len(rows)), concentration=np.maximum(answers + prior, 1e-9), classes=(0, 1), labels=(0, 1, 2)
     )
-    origin = behaviour.Behaviour(
+    model = behaviour.ConfusionModel(
         confusion=confusion, prior=prior, **{"distance": "bhattacharyya", "neighbours": None, **options}
     )
-    return cg.VolunteerNetwork(ids=range(len(rows)), weights=origin.weights(), method="pi_similarity", origin=origin)
+    return cg.VolunteerNetwork(ids=range(len(rows)), weights=model.weights(), method="pi_similarity", model=model)
 
 
 def one_kind(rng, n, spread=20.0):
@@ -181,13 +181,13 @@ def test_the_network_knows_its_confusion_its_prior_and_its_answers(graph):
     fit = graph.fit("ibcc")
     for given_as in ("ibcc", fit, fit.confusion):
         network = cg.networks.pi_similarity(graph, fit=given_as, min_responses=20)
-        origin = network.origin
+        model = network.model
         codes = graph.volunteers.codes(network.ids)
-        assert_array_equal(origin.confusion.ids, network.ids)
-        assert_array_equal(origin.confusion.concentration, fit.confusion.latest().concentration[codes])
-        assert_array_equal(origin.prior, fit.prior.of_all(network.ids.tolist()))
+        assert_array_equal(model.confusion.ids, network.ids)
+        assert_array_equal(model.confusion.concentration, fit.confusion.latest().concentration[codes])
+        assert_array_equal(model.prior, fit.prior.of_all(network.ids.tolist()))
         # Without the prior, every answer is there once, shared out over the classes.
-        evidence = (origin.confusion.concentration - origin.prior).sum(axis=(1, 2))
+        evidence = (model.confusion.concentration - model.prior).sum(axis=(1, 2))
         assert_allclose(evidence, network.support)
         assert_array_equal(network.support, graph.volunteers.n_responses[codes])
     moment = graph.responses.time[300]
@@ -201,15 +201,15 @@ def test_the_network_knows_its_confusion_its_prior_and_its_answers(graph):
             labels=graph.labels,
         )
     )
-    assert_array_equal(cg.networks.pi_similarity(bare).origin.prior, 0)
+    assert_array_equal(cg.networks.pi_similarity(bare).model.prior, 0)
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
 @pytest.mark.parametrize("neighbours", [None, 7])
 def test_networks_drawn_are_made_the_same_way(graph, distance, neighbours):
     network = cg.networks.pi_similarity(graph, distance=distance, neighbours=neighbours)
-    for drawn in (network.null(seed=1), network.redrawn(seed=1)):
-        means = drawn.origin.confusion.mean
+    for drawn in (network.null(seed=1), network.resampled(seed=1)):
+        means = drawn.model.confusion.mean
         whole = written_out(means, distance)
         if neighbours is not None:
             wanted = whole >= -np.sort(-whole, axis=1)[:, 6:7] - 1e-9
@@ -221,7 +221,7 @@ def test_networks_drawn_are_made_the_same_way(graph, distance, neighbours):
         assert_array_equal(drawn.ids, network.ids)
         assert_array_equal(drawn.support, network.support)
     assert network.null(seed=1).method == "pi_similarity without communities"
-    assert network.redrawn(seed=1).method == "pi_similarity"
+    assert network.resampled(seed=1).method == "pi_similarity"
     assert abs(network.null(seed=1).weights - network.null(seed=1).weights).max() == 0
     assert abs(network.null(seed=1).weights - network.null(seed=2).weights).max() > 0
 
@@ -236,14 +236,14 @@ def test_everybody_keeps_the_number_of_answers(seed, n_volunteers, n_labels, for
     confusion = cg.ConfusionSnapshot(
         ids=range(n_volunteers), concentration=concentration, classes=(0, 1), labels=range(n_labels)
     )
-    made = behaviour.Behaviour(confusion=confusion, prior=prior, distance="bhattacharyya", neighbours=None)
+    made = behaviour.ConfusionModel(confusion=confusion, prior=prior, distance="bhattacharyya", neighbours=None)
     null = made.null(confusion.ids, rng).confusion.concentration
     assert np.isfinite(null).all()
     assert_allclose(null.sum(axis=2), concentration.sum(axis=2), rtol=1e-12)
     if not forgetful:
         assert (null >= prior * (1 - 1e-3)).all()
-    redrawn = made.redrawn(confusion.ids, rng).confusion.concentration
-    assert_allclose(redrawn.sum(axis=2), concentration.sum(axis=2), rtol=1e-12)
+    resampled = made.resampled(confusion.ids, rng).confusion.concentration
+    assert_allclose(resampled.sum(axis=2), concentration.sum(axis=2), rtol=1e-12)
 
 
 def test_answers_drawn_are_whole_but_for_one():
@@ -296,21 +296,21 @@ def test_with_communities_the_null_is_not_like_the_network():
     # Of one of the groups alone, the null is like that group.
     part = network.subnetwork(range(200))
     own, null = off_diagonal(part), off_diagonal(part.null(seed=0))
-    assert part.null(seed=0).origin.confusion.ids.tolist() == list(range(200))
+    assert part.null(seed=0).model.confusion.ids.tolist() == list(range(200))
     assert_allclose(np.quantile(null, [0.1, 0.5, 0.9]), np.quantile(own, [0.1, 0.5, 0.9]), atol=0.015)
 
 
 def test_redrawn_confusion_is_that_of_the_posterior():
     rng = np.random.default_rng(3)
     network = judged(one_kind(rng, 5), 12, rng, prior=np.full((2, 3), 0.5))
-    known = network.origin.confusion
-    drawn = np.array([network.redrawn(seed=seed).origin.confusion.mean for seed in range(800)])
+    known = network.model.confusion
+    drawn = np.array([network.resampled(seed=seed).model.confusion.mean for seed in range(800)])
     totals = known.concentration.sum(axis=2, keepdims=True)
     variance = known.mean * (1 - known.mean) / (totals + 1)
     assert (np.abs(drawn.mean(axis=0) - known.mean) < 5 * np.sqrt(variance / 800)).all()
     assert_allclose(drawn.var(axis=0), variance, rtol=0.35)
-    part = network.subnetwork([3, 1]).redrawn(seed=0)
-    assert part.origin.confusion.ids.tolist() == [3, 1]
+    part = network.subnetwork([3, 1]).resampled(seed=0)
+    assert part.model.confusion.ids.tolist() == [3, 1]
     assert part.weights.shape == (2, 2)
 
 
@@ -318,5 +318,5 @@ def test_redrawn_confusion_is_that_of_the_posterior():
 def test_hardly_anybody(n):
     rng = np.random.default_rng(0)
     network = judged(one_kind(rng, n), 5, rng)
-    for drawn in (network.null(seed=0), network.redrawn(seed=0)):
+    for drawn in (network.null(seed=0), network.resampled(seed=0)):
         assert drawn.weights.shape == (n, n)

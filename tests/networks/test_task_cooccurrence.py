@@ -116,7 +116,7 @@ def test_a_half_life_without_a_unit():
 def test_rewired_meetings_keep_what_everybody_and_every_item_has(rows, seed, half_life, prior):
     network = cg.networks.task_cooccurrence(made(rows), min_responses=1, half_life=half_life, prior=prior)
     null = network.null(seed=seed)
-    met, drawn = network.origin.met, null.origin.met
+    met, drawn = network.model.met, null.model.met
     for axis in (0, 1):
         assert_array_equal((drawn > 0).sum(axis=axis), (met > 0).sum(axis=axis))
     assert_array_equal(drawn.sum(axis=1).round(12), met.sum(axis=1).round(12))
@@ -135,8 +135,8 @@ def test_rewired_meetings_keep_what_everybody_and_every_item_has(rows, seed, hal
 def test_redrawn_items_count_as_often_as_they_are_drawn(rows, seed):
     graph = made(rows)
     network = cg.networks.task_cooccurrence(graph, min_responses=1)
-    redrawn = network.redrawn(seed=seed)
-    met, drawn = network.origin.met.toarray(), redrawn.origin.met.toarray() ** 2
+    resampled = network.resampled(seed=seed)
+    met, drawn = network.model.met.toarray(), resampled.model.met.toarray() ** 2
     times = drawn.max(axis=0)
     assert_allclose(drawn, met * times, atol=1e-12)
     assert_allclose(times, times.round(), atol=1e-9)
@@ -147,7 +147,7 @@ def test_redrawn_items_count_as_often_as_they_are_drawn(rows, seed):
         for n in range(m):
             total = ((met[m] + met[n]) * times).sum() / 2
             expected = (met[m] * met[n] * times).sum() / total if total else 0
-            assert_allclose(redrawn.weights[m, n], expected, atol=1e-12)
+            assert_allclose(resampled.weights[m, n], expected, atol=1e-12)
 
 
 def test_drawn_networks_have_the_same_volunteers_and_support():
@@ -157,16 +157,16 @@ def test_drawn_networks_have_the_same_volunteers_and_support():
     assert_array_equal(network.support, graph.volunteers.n_responses[codes])
     part = network.subnetwork(network.ids[5:30])
     for whole in (network, part):
-        null, redrawn = whole.null(seed=0), whole.redrawn(seed=0)
-        assert (null.method, redrawn.method) == ("task_cooccurrence without communities", "task_cooccurrence")
-        for drawn in (null, redrawn):
+        null, resampled = whole.null(seed=0), whole.resampled(seed=0)
+        assert (null.method, resampled.method) == ("task_cooccurrence without communities", "task_cooccurrence")
+        for drawn in (null, resampled):
             assert_array_equal(drawn.ids, whole.ids)
             assert_array_equal(drawn.support, whole.support)
-            assert_array_equal(drawn.origin.ids, whole.ids)
+            assert_array_equal(drawn.model.ids, whole.ids)
             assert drawn.params == whole.params
         assert abs(null.weights - whole.null(seed=0).weights).max() == 0
         assert abs(null.weights - whole.null(seed=1).weights).max() > 0
-        assert abs(redrawn.weights - whole.redrawn(seed=1).weights).max() > 0
+        assert abs(resampled.weights - whole.resampled(seed=1).weights).max() > 0
 
 
 def test_communities_are_more_than_the_null_and_chance_is_not():

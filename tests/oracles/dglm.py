@@ -34,7 +34,7 @@ def logistic(x):
     return 1 / (1 + np.exp(-x)) if x > 0 else np.exp(x) / (1 + np.exp(x))
 
 
-def unrest(eta):
+def bernoulli_variance(eta):
     return logistic(eta) * logistic(-eta)
 
 
@@ -75,7 +75,7 @@ def observed(step, direction, eta, r, *, hit, weight):
     return Seen(step, direction, eta + (new_eta - eta) / (taken / r), r * new_r / taken), new_eta
 
 
-def joint_mixed(sequence):
+def joint_published(sequence):
     """As published: an answer is a pseudo-observation of h @ w. Every step conditions the whole path anew."""
     truth, hit, weight, drift, hits, misses, noise_scale = sequence
     start, spread = np.log(hits / misses), 1 / hits + 1 / misses
@@ -93,13 +93,13 @@ def joint_mixed(sequence):
         mean, covariance = note("predicted")
         eta = h @ mean
         if hit[t] is None:
-            caused = noise_scale * unrest(eta)
+            caused = noise_scale * bernoulli_variance(eta)
         else:
             one, _ = observed(t, h, eta, h @ covariance @ h, hit=hit[t], weight=weight[t])
             seen.append(one)
         mean, _ = note("filtered")
         if hit[t] is not None:
-            caused = noise_scale * max(unrest(h @ mean) - unrest(eta), 0)
+            caused = noise_scale * max(bernoulli_variance(h @ mean) - bernoulli_variance(eta), 0)
     found = {stage: tuple(np.array(part) for part in parts) for stage, parts in stages.items()}
     return found | {"smoothed": conditioned(start, spread, noise, seen)}
 
@@ -126,11 +126,11 @@ def joint_weighted(sequence):
             eta, r = note("predicted", t, j)
             share = weight[t] * h[j]
             if hit[t] is None:
-                caused += noise_scale * h[j] * unrest(eta)
+                caused += noise_scale * h[j] * bernoulli_variance(eta)
             elif share > 0:
                 one, new_eta = observed(t, np.ones(1), eta, r, hit=hit[t], weight=share)
                 seen[j].append(one)
-                caused += noise_scale * max(unrest(new_eta) - unrest(eta), 0)
+                caused += noise_scale * max(bernoulli_variance(new_eta) - bernoulli_variance(eta), 0)
             note("filtered", t, j)
     for t in range(n_steps):
         for j in range(n_classes):
@@ -157,7 +157,7 @@ def recursion(sequence, *, printed_covariance=False, printed_smoother=False):
         K = P @ h / r
         if hit[t] is None:
             moved, g, C = 0.0, 0.0, identity
-            q = noise_scale * unrest(eta)
+            q = noise_scale * bernoulli_variance(eta)
         else:
             new_eta, new_r, taken = counted(eta, r, hit=hit[t], weight=weight[t])
             moved, g = new_eta - eta, taken / r
@@ -166,7 +166,7 @@ def recursion(sequence, *, printed_covariance=False, printed_smoother=False):
             P = printed if printed_covariance else P - g * np.outer(K, h) @ P
             # The printed smoother multiplies by C and C'; here C' stands for it, so that the lines below are the same.
             C = (identity - np.outer(K, h)).T if printed_smoother else identity - g * np.outer(K, h)
-            q = noise_scale * max(unrest(h @ w) - unrest(eta), 0)
+            q = noise_scale * max(bernoulli_variance(h @ w) - bernoulli_variance(eta), 0)
         filtered.append((w, P))
         steps.append((h, r, moved, g, C))
     adjoint, adjoint_covariance = np.zeros(len(identity)), np.zeros_like(identity)

@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 
 import crowdgraph as cg
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError
-from crowdgraph.plot._panels import uncovered
-from crowdgraph.plot._style import GREY, HUES, INK, PALE, SHARES, colours, ink_on, mixed
+from crowdgraph.plot._panels import non_overlapping
+from crowdgraph.plot._style import GREY, HUES, INK, PALE, SHARES, colours, ink_on, mix_colours
 from crowdgraph.plot.network import strongest_links
 
 CLASSES, LABELS = ("not supernova", "supernova"), (-1, 1, 3)
@@ -95,13 +95,13 @@ def test_many_colours_differ():
 
 
 def test_colours_mix_as_lights():
-    drawn = mixed(["#FF0000", "#0000FF"], np.array([[1, 0], [0, 1], [0.5, 0.5], [0, 0]]))
+    drawn = mix_colours(["#FF0000", "#0000FF"], np.array([[1, 0], [0, 1], [0.5, 0.5], [0, 0]]))
     np.testing.assert_allclose(drawn[:2], [[1, 0, 0], [0, 0, 1]], atol=1e-12)
     # Half the light of a channel is sRGB 188 of 255.
     np.testing.assert_allclose(drawn[2] * 255, [187.5, 0, 187.5], atol=0.1)
     assert drawn[3].tolist() == [0, 0, 0]
     for hue in colours(range(40)):
-        assert hexes(mixed([hue], np.ones((1, 1)))) == [hue]
+        assert hexes(mix_colours([hue], np.ones((1, 1)))) == [hue]
 
 
 def test_text_can_be_read_on_every_colour():
@@ -119,8 +119,8 @@ def test_text_can_be_read_on_every_colour():
 
 def test_texts_that_cover_earlier_ones_are_left_out():
     spots = np.array([[0.0, 0.0], [5.0, 5.0], [14.0, 0.0], [0.0, 10.5]])
-    assert uncovered(spots, ["0", "1", "2", "3"], points=10) == [0, 2, 3]
-    assert uncovered(spots, ["0", "1", "2222", "3"], points=10) == [0, 3]
+    assert non_overlapping(spots, ["0", "1", "2", "3"], points=10) == [0, 2, 3]
+    assert non_overlapping(spots, ["0", "1", "2222", "3"], points=10) == [0, 3]
 
 
 # Prototypes.
@@ -400,7 +400,9 @@ def test_dots_have_the_colours_of_their_communities():
     network, groups = network_of(random_weights(200)), soft(200, 9)
     ax = cg.plot.network(network, groups)
     _, dots = ax.collections
-    np.testing.assert_allclose(dots.get_facecolors()[:-1, :3], mixed(colours(range(9)), groups.participation[:-1]))
+    np.testing.assert_allclose(
+        dots.get_facecolors()[:-1, :3], mix_colours(colours(range(9)), groups.participation[:-1])
+    )
     assert hexes(dots.get_facecolors()[-1:]) == [PALE]
     assert hexes(dots.get_edgecolors()[-1:]) == [GREY.upper()]
     one = hard(np.arange(200) % 9)

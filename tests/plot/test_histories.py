@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import crowdgraph as cg
 from crowdgraph.errors import CrowdGraphError, ParameterError, UnknownIdError
-from crowdgraph.plot._style import HUES, MOST_POINTS, colours, short_times, thinned_steps
+from crowdgraph.plot._style import HUES, MOST_POINTS, colours, short_times, thin_steps
 
 ORDER, NUMBER, DATES = cg.Clock("order"), cg.Clock("number"), cg.Clock("datetime", "Europe/Amsterdam")
 STATIC = cg.ConfusionTrack.static(
@@ -131,7 +131,7 @@ def test_long_lines_are_thinned_and_keep_their_ends():
     drawn = shares(line)
     assert len(drawn) == MOST_POINTS
     np.testing.assert_allclose(drawn[[0, -1]], history.mean[[0, -1], 0], atol=1e-9)
-    steps = thinned_steps(30_000)
+    steps = thin_steps(30_000)
     assert (steps[0], steps[-1]) == (0, 29_999)
     assert set(np.diff(steps)) == {15, 16}
     ax = cg.plot.confusion_history(history, labels=[3])

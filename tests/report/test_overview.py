@@ -8,7 +8,7 @@ from report.pages import VOTES, annotated
 
 import crowdgraph as cg
 from crowdgraph.diagnosis.findings import Finding
-from crowdgraph.report._results import Parts
+from crowdgraph.report._results import GraphResults
 from crowdgraph.report.checks import answers_alone
 from crowdgraph.report.overview import _about_communities, _about_findings, _about_gold, _doubt, _settled
 from crowdgraph.report.write import payload
@@ -142,7 +142,7 @@ def test_models_that_are_no_products_are_judged_while_gold_is_hidden(model):
 def test_what_was_not_measured_is_not_told(why, graph, monkeypatch):
     fit = graph.fit("dynibcc")
     if why == "loaded":
-        fit = replace(fit, origin=None)
+        fit = replace(fit, source=None)
     if why == "large":
         monkeypatch.setattr("crowdgraph.report.checks.MOST_RESPONSES", 2_399)
     if why == "little gold":
@@ -237,12 +237,12 @@ def test_task_communities_are_known_by_name_or_volunteers(graph):
     tasks, alike = graph.annotations["task communities"], graph.communities()
     bare = graph.first(len(graph.responses)).annotate(graph.network("task_cooccurrence"))
     for name in ("Groups by task", "groups"):
-        parts = Parts(bare.annotate(alike, name="alike").annotate(tasks, name=name))
+        parts = GraphResults(bare.annotate(alike, name="alike").annotate(tasks, name=name))
         assert parts.task_communities is tasks
         assert parts.communities is alike
-    only = Parts(bare.annotate(tasks, name="groups"))
+    only = GraphResults(bare.annotate(tasks, name="groups"))
     assert (only.communities, only.task_communities) == (None, tasks)
-    assert Parts(bare.annotate(alike, name="alike")).task_communities is None
+    assert GraphResults(bare.annotate(alike, name="alike")).task_communities is None
 
 
 def test_task_communities_are_never_told_as_those_of_behaviour(graph):

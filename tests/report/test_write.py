@@ -20,7 +20,7 @@ from crowdgraph.report import _results as amounts
 from crowdgraph.report import communities as pictures
 from crowdgraph.report import nodes as people
 from crowdgraph.report.checks import answers_alone, predictive_check
-from crowdgraph.report.communities import event_words, ribbons
+from crowdgraph.report.communities import describe_event, ribbons
 from crowdgraph.report.write import page, payload
 
 
@@ -249,16 +249,16 @@ def test_ribbons_count_pairs(pairs):
 
 @pytest.mark.parametrize("name", ["born", "split", "returned", "ended", "merged", "grew", "shrank", "moved"])
 def test_every_event_has_words(name):
-    words = event_words(CommunityEvent(1, name, 2, 3, 10, 20, 1))
+    words = describe_event(CommunityEvent(1, name, 2, 3, 10, 20, 1))
     assert "community 2" in words
     assert ("community 3" in words) == (name in ("split", "merged", "moved"))
 
 
 def test_events_tell_the_sizes_and_who_moved():
     split = CommunityEvent(1, "split", 1, 0, before=0, after=79, volunteers=46)
-    assert event_words(split) == "community 1 (79 volunteers) splits off community 0, from which 46 came"
+    assert describe_event(split) == "community 1 (79 volunteers) splits off community 0, from which 46 came"
     merged = CommunityEvent(2, "merged", 2, 0, before=1, after=0, volunteers=1)
-    assert event_words(merged) == "community 2 (1 volunteer) merges into community 0, to which 1 went"
+    assert describe_event(merged) == "community 2 (1 volunteer) merges into community 0, to which 1 went"
 
 
 # Which labels are right

@@ -9,9 +9,9 @@ from crowdgraph.allocation import (
     CommunitiesFirst,
     GreedyValue,
     MostUncertain,
+    Objective,
     OldestFirst,
     RandomPolicy,
-    Worth,
     shared_errors,
 )
 from crowdgraph.allocation import campaign as replay
@@ -112,9 +112,9 @@ def test_what_knowing_of_shared_errors_brings():
         crowd = mixed(seed, shared_errors=0.5, gold=0.3)
         graph = crowd.graph.annotate(cg.IBCC().fit(crowd.graph))
         known = graph.items.ids[graph.gold.known]
-        careful = Worth(shared_errors=shared_errors(graph, planted(crowd)))
+        careful = Objective(shared_errors=shared_errors(graph, planted(crowd)))
         ways = {
-            "alone": (GreedyValue(per_item=3), Worth()),
+            "alone": (GreedyValue(per_item=3), Objective()),
             "shared": (GreedyValue(per_item=3), careful),
             "communities first": (CommunitiesFirst(communities=planted(crowd)), careful),
         }

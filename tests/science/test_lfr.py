@@ -11,7 +11,7 @@ from sklearn.decomposition import NMF
 
 import crowdgraph as cg
 from crowdgraph.communities import agreement
-from crowdgraph.core._parameters import drawing
+from crowdgraph.core._parameters import igraph_seed
 from crowdgraph.errors import ConvergenceWarning
 
 SEEDS = range(5)
@@ -54,7 +54,7 @@ def detected(network, seed):
 def hard_partitions(network, seed):
     """The community of each volunteer, by methods that give everybody one."""
     graph = network.to_igraph()
-    with drawing(seed):
+    with igraph_seed(seed):
         louvain = graph.community_multilevel(weights="weight")
         infomap = graph.community_infomap(edge_weights="weight")
     leiden = cg.Leiden().detect(network, seed=seed).assignment

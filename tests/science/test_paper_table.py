@@ -74,7 +74,7 @@ def test_gibbs_beside_variational_bayes():
     found = {}
     print("\n| method | AUC | seconds | settled | R-hat |\n|---|--:|--:|---|--:|")
     for model in (cg.IBCC(**settings), cg.GibbsIBCC(**settings), cg.IBCC(**AUTHORS), cg.GibbsIBCC(**AUTHORS)):
-        model.prepare(rest)
+        model.warm_up(rest)
         start = time.perf_counter()
         fit = model.fit(rest, seed=0)
         took = time.perf_counter() - start

@@ -47,7 +47,7 @@ def test_sweeps_and_modes(name, steps):
         for share in steps:
             view = graph.first(int(share * len(graph.responses)))
             cold = model.fit(view)
-            warm = cold if alone is None else model.refit(view, start=alone)
+            warm = cold if alone is None else model._refit(view, start=alone)
             if alone is not None:
                 difference, scale = worth(warm) - worth(cold), 1e-6 * abs(worth(cold))
                 worse, better = worse + (difference < -scale), better + (difference > scale)

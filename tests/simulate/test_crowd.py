@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import crowdgraph as cg
 from crowdgraph.errors import ParameterError
 from crowdgraph.simulate import Group, crowd
-from crowdgraph.simulate.crowd import capped_shares
+from crowdgraph.simulate.crowd import apportion_capped
 
 SHARP = Group(name="sharp", confusion=[[0.95, 0.05], [0.05, 0.95]], concentration=1e6)
 BLUNT = Group(name="blunt", confusion=[[0.5, 0.5], [0.5, 0.5]], concentration=1e6)
@@ -188,7 +188,7 @@ def test_counts_can_be_given():
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=9), st.integers(1, 20), st.floats(0, 1))
 def test_shares_are_capped_and_sum_up(weights, most, fill):
     total = int(fill * most * len(weights))
-    shares = capped_shares(np.array(weights), total, most)
+    shares = apportion_capped(np.array(weights), total, most)
     assert shares.sum() == total
     assert shares.max(initial=0) <= most
     assert shares.min(initial=0) >= 0

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from crowdgraph.allocation._information_gain import Knowledge
-from crowdgraph.allocation.policy import Pair, Round
+from crowdgraph.allocation._information_gain import PosteriorTree
+from crowdgraph.allocation.policy import Pair, Problem
 from crowdgraph.core._arrays import Array
 
 
@@ -28,19 +28,19 @@ class Queue(ABC):
         How many questions there may be about one item.
     """
 
-    def __init__(self, task: Round, values: Array, *, per_item: int | None = None) -> None:
+    def __init__(self, task: Problem, values: Array, *, per_item: int | None = None) -> None:
         self.task, self.left = task, task.capacity.copy()
         self._values = values
         self._most = task.budget if per_item is None else per_item
         self._asked = np.zeros(len(task.items), dtype=np.int64)
-        self._known: dict[int, Knowledge] = {}
+        self._known: dict[int, PosteriorTree] = {}
 
     def pairs(self) -> list[Pair]:
         """The pairs in the order in which they were chosen; none is worth less than nothing."""
-        from crowdgraph.kernels.information_gain import BLOCK, best_question
+        from crowdgraph.kernels.information_gain import ITEMS_PER_BLOCK, best_question
 
         bounds = self._best_values()
-        tops = np.maximum.reduceat(bounds, np.arange(0, len(bounds), BLOCK))
+        tops = np.maximum.reduceat(bounds, np.arange(0, len(bounds), ITEMS_PER_BLOCK))
         chosen: list[Pair] = []
         while len(chosen) < self.task.budget:
             item, column = best_question(bounds, tops, self._values, self.able)
@@ -53,7 +53,7 @@ class Queue(ABC):
                 chosen.append((item, volunteer))
                 self._take(item, volunteer)
             # To be worked out again, also if it has become worth more, as it may where errors are shared.
-            bounds[item] = tops[item // BLOCK] = np.inf
+            bounds[item] = tops[item // ITEMS_PER_BLOCK] = np.inf
         return chosen
 
     @property
@@ -66,7 +66,7 @@ class Queue(ABC):
         """The volunteer who is asked; -1 if there is none."""
 
     @abstractmethod
-    def _again(self, item: int, known: Knowledge, volunteer: int) -> Array:
+    def _again(self, item: int, known: PosteriorTree, volunteer: int) -> Array:
         """What questions about an item are worth after a volunteer was asked, of shape (C,)."""
 
     def _best_values(self) -> Array:
@@ -79,6 +79,6 @@ class Queue(ABC):
         if self._asked[item] >= self._most:
             self._values[item] = -np.inf
             return
-        known = self._known.setdefault(item, self.task.outlook.knowledge(item))
-        self.task.outlook.ask(known, item, volunteer)
+        known = self._known.setdefault(item, self.task.question_values.knowledge(item))
+        self.task.question_values.ask(known, item, volunteer)
         self._values[item] = np.where(np.isneginf(self._values[item]), -np.inf, self._again(item, known, volunteer))

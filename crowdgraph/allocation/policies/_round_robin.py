@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from crowdgraph.allocation.policy import Pair, Round
+from crowdgraph.allocation.policy import Pair, Problem
 from crowdgraph.core._arrays import Array
 
 
-def in_turn(task: Round, items: Iterable[int], volunteers: Array, *, wanted: Array | None = None) -> list[Pair]:
+def in_turn(task: Problem, items: Iterable[int], volunteers: Array, *, wanted: Array | None = None) -> list[Pair]:
     """Ask about one item after another, each time the first volunteer who may, until budget or capacities are used up.
 
     After the last item it begins again with the first, so that each item is asked about once before any is twice. Where
@@ -27,7 +27,7 @@ def in_turn(task: Round, items: Iterable[int], volunteers: Array, *, wanted: Arr
     return pairs
 
 
-def _asked(task: Round, item: int, volunteers: Array, left: Array, free: Array, pairs: list[Pair]) -> bool:
+def _asked(task: Problem, item: int, volunteers: Array, left: Array, free: Array, pairs: list[Pair]) -> bool:
     """Whether somebody could be asked about an item; if so they are."""
     able = volunteers[free[item, volunteers] & (left[volunteers] > 0)]
     if not len(able) or len(pairs) == task.budget:

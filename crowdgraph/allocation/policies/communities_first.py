@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from crowdgraph.allocation._beliefs import found_communities
-from crowdgraph.allocation._information_gain import Knowledge, Sharing
-from crowdgraph.allocation.objective import Outlook
+from crowdgraph.allocation._information_gain import PosteriorTree, Sharing
+from crowdgraph.allocation.objective import QuestionValues
 from crowdgraph.allocation.policies._lazy_greedy import Queue
-from crowdgraph.allocation.policy import Pair, Policy, Round
+from crowdgraph.allocation.policy import Pair, Policy, Problem
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.errors import ParameterError
@@ -43,7 +43,7 @@ class CommunitiesFirst(Policy):
                 f"communities= takes Communities or the name of some; got a {type(self.communities).__name__}."
             )
 
-    def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
+    def _choose(self, task: Problem, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
         groups = found_communities(task.graph, self.communities, network="pi_similarity")
         community = groups.assigned(task.graph)[task.volunteers]
         _, member = np.unique(community, return_inverse=True)
@@ -53,9 +53,9 @@ class CommunitiesFirst(Policy):
 class Groups(Queue):
     """A queue of communities, each standing for its members, of whom `member` tells the community, of shape (M,)."""
 
-    def __init__(self, task: Round, member: Array) -> None:
+    def __init__(self, task: Problem, member: Array) -> None:
         self._community, self._size = member, int(member.max()) + 1
-        self._prototypes = self._averaged(task.outlook)
+        self._prototypes = self._averaged(task.question_values)
         self._free = task.open.copy()
         self._chances = self._likely(task)
         values = self._prototypes.values(self._prototypes.first()) * self._chances
@@ -67,7 +67,7 @@ class Groups(Queue):
         """See `Queue`."""
         return np.asarray(np.bincount(self._community, weights=self.left, minlength=self._size) > 0)
 
-    def _likely(self, task: Round) -> Array:
+    def _likely(self, task: Problem) -> Array:
         """How likely the members of each community who may be asked are to answer, on average, of shape (N, C)."""
         chance = np.where(task.open, task.chance, 0.0)
         sums, counts = (
@@ -76,7 +76,7 @@ class Groups(Queue):
         )
         return np.asarray(sums / np.maximum(counts, 1))
 
-    def _averaged(self, view: Outlook) -> Outlook:
+    def _averaged(self, view: QuestionValues) -> QuestionValues:
         """The outlook of asking communities, each as its members are on average."""
         return replace(
             view,
@@ -98,7 +98,7 @@ class Groups(Queue):
     def _member(self, item: int, column: int) -> int:
         told = self._values[item, column] / self._chances[item, column]
         worth = told - self._apart(self._prototypes, item)[column]
-        paid = worth + self._apart(self.task.outlook, item) >= 0
+        paid = worth + self._apart(self.task.question_values, item) >= 0
         members = np.flatnonzero((self._community == column) & self._free[item] & (self.left > 0) & paid)
         if not len(members):
             return -1
@@ -108,10 +108,10 @@ class Groups(Queue):
         return chosen
 
     @staticmethod
-    def _apart(view: Outlook, item: int) -> Array:
+    def _apart(view: QuestionValues, item: int) -> Array:
         """What questions about an item are worth apart from what they tell of it: learning, less cost."""
         return view.values(np.zeros(len(view.payment)), item)
 
-    def _again(self, item: int, known: Knowledge, volunteer: int) -> Array:  # noqa: ARG002 - others like them may be
+    def _again(self, item: int, known: PosteriorTree, volunteer: int) -> Array:  # noqa: ARG002 - others like them may be
         values = self._prototypes.values(self._prototypes.further(known, item), item)
         return np.asarray(values * self._chances[item])

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.allocation._information_gain import Knowledge
+from crowdgraph.allocation._information_gain import PosteriorTree
 from crowdgraph.allocation.policies._lazy_greedy import Queue
-from crowdgraph.allocation.policy import Pair, Policy, Round
+from crowdgraph.allocation.policy import Pair, Policy, Problem
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_integer
 
@@ -42,7 +42,7 @@ class GreedyValue(Policy):
         if self.per_item is not None:
             check_integer("per_item", self.per_item)
 
-    def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
+    def _choose(self, task: Problem, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
         return Volunteers(task, task.first_values(), per_item=self.per_item).pairs()
 
 
@@ -57,8 +57,8 @@ class Volunteers(Queue):
     def _member(self, item: int, column: int) -> int:  # noqa: ARG002 - the same for every item
         return column
 
-    def _again(self, item: int, known: Knowledge, volunteer: int) -> Array:
-        view = self.task.outlook
+    def _again(self, item: int, known: PosteriorTree, volunteer: int) -> Array:
+        view = self.task.question_values
         values = view.values(view.further(known, item), item) * self.task.chances(item)
         values[volunteer] = -np.inf
         return values

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdgraph.allocation._information_gain import entropy
 from crowdgraph.allocation.policies._round_robin import in_turn
-from crowdgraph.allocation.policy import Pair, Policy, Round
+from crowdgraph.allocation.policy import Pair, Policy, Problem
 
 __all__ = ["MostUncertain"]
 
@@ -23,8 +23,8 @@ class MostUncertain(Policy):
 
     name: ClassVar[str] = "most uncertain"
 
-    def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:
+    def _choose(self, task: Problem, rng: np.random.Generator) -> list[Pair]:
         # Of equally uncertain ones, as all are at the beginning, a random one.
         ties = rng.random(len(task.items))
-        order = np.lexsort((ties, -entropy(task.outlook.probs).round(9)))
+        order = np.lexsort((ties, -entropy(task.question_values.probs).round(9)))
         return in_turn(task, order.tolist(), rng.permutation(len(task.volunteers)))

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from crowdgraph.allocation.policies._round_robin import in_turn
-from crowdgraph.allocation.policy import Pair, Policy, Round
+from crowdgraph.allocation.policy import Pair, Policy, Problem
 from crowdgraph.core._parameters import check_integer
 
 __all__ = ["OldestFirst"]
@@ -33,7 +33,7 @@ class OldestFirst(Policy):
     def __post_init__(self) -> None:
         check_integer("enough", self.enough)
 
-    def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:
+    def _choose(self, task: Problem, rng: np.random.Generator) -> list[Pair]:
         responses = task.graph.responses
         first = np.full(len(task.graph.items), len(responses))
         # In reverse, so that the first response is what remains.

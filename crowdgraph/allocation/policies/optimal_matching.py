@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from crowdgraph.allocation.policy import Pair, Policy, Round
+from crowdgraph.allocation.policy import Pair, Policy, Problem
 from crowdgraph.core._arrays import Array
 from crowdgraph.errors import ParameterError
 
@@ -34,7 +34,7 @@ class OptimalMatching(Policy):
 
     name: ClassVar[str] = "optimal matching"
 
-    def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
+    def _choose(self, task: Problem, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
         values = task.first_values()
         # Nobody has more places than there are questions for them.
         most = np.minimum(task.open.sum(axis=0), task.budget)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from crowdgraph.allocation.policies._round_robin import in_turn
-from crowdgraph.allocation.policy import Pair, Policy, Round
+from crowdgraph.allocation.policy import Pair, Policy, Problem
 
 __all__ = ["RandomPolicy"]
 
@@ -23,5 +23,5 @@ class RandomPolicy(Policy):
 
     name: ClassVar[str] = "random"
 
-    def _choose(self, task: Round, rng: np.random.Generator) -> list[Pair]:
+    def _choose(self, task: Problem, rng: np.random.Generator) -> list[Pair]:
         return in_turn(task, rng.permutation(len(task.items)).tolist(), rng.permutation(len(task.volunteers)))
