@@ -292,7 +292,7 @@ class ReturnModel(NamedTuple):
 
 def _activity(graph: CrowdGraph, now: float, step: float) -> Activity:
     """Return the steps in which each volunteer of a graph was active."""
-    responses, rows = graph.responses, graph._rows_by_volunteer
+    responses, rows = graph.responses, graph.responses.by_volunteer
     volunteer = responses.volunteer[rows.order]
     elapsed = now - ticks(responses.time[rows.order]).astype(np.float64)
     age = np.maximum(np.ceil(elapsed / step) - 1, 0)

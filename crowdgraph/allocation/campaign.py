@@ -302,7 +302,7 @@ class GroundTruth:
         self._classes = classes[self._scored]
         probs = np.full((len(classes), len(graph.classes)), np.nan)
         probs[known] = np.eye(len(graph.classes))[classes[known]]
-        self.graph = graph._with(gold=Gold(graph.items.table, graph.classes, probs))
+        self.graph = graph.replace(gold=Gold(graph.items.table, graph.classes, probs))
 
     def graph_of(self, rows: list[tuple[int, int, int]]) -> CrowdGraph:
         """Return the graph of some responses (codes of volunteers, items and labels), in the order given."""
@@ -314,7 +314,7 @@ class GroundTruth:
             time=lock(np.arange(len(volunteer))),
             clock=Clock("number"),
         )
-        return self.graph._with(responses=table)
+        return self.graph.replace(responses=table)
 
     def scores(self, item_probs: Array) -> tuple[float, float, float]:
         """Return accuracy, log loss and calibration error on the items whose class the model does not know."""
@@ -383,7 +383,7 @@ class SimulatedAnswers(AnswerSource):
 
     def __init__(self, crowd: SimulatedCrowd, rng: np.random.Generator) -> None:
         self._truth, self._rng = crowd.truth, rng
-        self._rows, self._ids = crowd.graph._rows_by_volunteer, crowd.graph.volunteers.ids
+        self._rows, self._ids = crowd.graph.responses.by_volunteer, crowd.graph.volunteers.ids
         self._n_asked = np.zeros(len(crowd.graph.volunteers), dtype=np.int64)
 
     def first_questions(self, rng: np.random.Generator) -> list[tuple[int, int]]:

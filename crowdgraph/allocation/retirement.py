@@ -258,7 +258,7 @@ def _certainty_paths(
     """Record what the model says about some items after each update while their gold is hidden."""
     visible = np.ones(len(graph.items), dtype=bool)
     visible[items] = False
-    hidden = graph._with(gold=graph.gold.where(visible))
+    hidden = graph.replace(gold=graph.gold.where(visible))
     fit, certainty, wrong = None, [], []
     for end in ends:
         view = hidden.first(end)
