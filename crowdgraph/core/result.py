@@ -142,8 +142,8 @@ def unique_ids(values: Iterable[Hashable], *, kind: str) -> Array:
     return ids
 
 
-def parameters(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How a result was made, read-only."""
+def frozen_copy(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a read-only copy of a mapping, such as the settings with which a result was computed."""
     return FrozenMapping(deepcopy(dict(values)))
 
 
