@@ -134,7 +134,7 @@ def campaign(
     --------
     >>> import crowdgraph as cg
     >>> crowd = cg.simulate.crowd(n_volunteers=10, n_items=50, n_responses=300, seed=0)
-    >>> result = cg.allocation.replay.simulate(crowd, cg.allocation.RandomPolicy(), budget=150, seed=0)
+    >>> result = cg.allocation.simulate_campaign(crowd, cg.allocation.RandomPolicy(), budget=150, seed=0)
     >>> cg.plot.campaign(result).get_ylabel()
     'accuracy'
     """
@@ -142,10 +142,10 @@ def campaign(
     results: list[Campaign] = [campaigns] if is_kind(campaigns, "Campaign") else list(campaigns)  # type: ignore[arg-type, list-item]
     if not results:
         raise ParameterError(
-            "There are no campaigns to draw; give some, such as [replay.simulate(crowd, policy, ...)]."
+            "There are no campaigns to draw; give some, such as [allocation.simulate_campaign(crowd, policy, ...)]."
         )
     for result in results:
-        check_kind(result, "Campaign", "allocation.replay.simulate(crowd, policy, budget=...)")
+        check_kind(result, "Campaign", "allocation.simulate_campaign(crowd, policy, budget=...)")
     ax = new_or_given_axes(ax)
     policies = list(dict.fromkeys(result.policy for result in results))
     for policy, colour in zip(policies, colours(policies), strict=True):
