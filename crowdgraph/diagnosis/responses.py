@@ -357,7 +357,7 @@ def check_times(graph: CrowdGraph) -> list[Finding]:
 
 
 def _same_moment(graph: CrowdGraph) -> list[Finding]:
-    rows = graph._rows_by_volunteer.order
+    rows = graph.responses.by_volunteer.order
     time, volunteer = graph.responses.time[rows], graph.responses.volunteer[rows]
     same = (time[1:] == time[:-1])[volunteer[1:] == volunteer[:-1]]
     share = float(same.mean()) if len(same) else 0.0
