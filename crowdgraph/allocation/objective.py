@@ -26,7 +26,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ParameterError, quote
 
-__all__ = ["Amount", "Objective", "QuestionValues", "amounts", "question_values"]
+__all__ = ["Amount", "Objective", "QuestionValues"]
 
 Amount = float | Mapping[Hashable, float]
 
