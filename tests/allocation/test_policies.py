@@ -452,6 +452,14 @@ def test_why_nothing_can_be_asked(graph):
     assert len(GreedyValue(per_item=None).assign(graph, budget=0, capacity=0)) == 0
 
 
+def test_why_nothing_can_be_asked_on_the_command_line(graph):
+    with pytest.raises(InfeasibleError) as caught:
+        GreedyValue().assign(graph, budget=5, capacity=0)
+    message = caught.value.message
+    assert message == "Nothing can be asked: nobody has capacity left. Raise capacity= or load=."
+    assert message.wording("cli") == "Nothing can be asked: nobody has capacity left. Raise --capacity."
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_queue_gives_the_best_question_each_time(seed):
     rng = np.random.default_rng(seed)

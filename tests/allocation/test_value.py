@@ -82,6 +82,13 @@ def test_costs_are_never_above_zero(crowd):
     assert told == pytest.approx(-0.5 * 3.2)
 
 
+def test_costs_need_no_fit():
+    graph = cg.CrowdGraph.from_responses({"volunteer": ["a"], "item": ["x"], "label": ["y"]})
+    assert value.cost(graph, "a", "x", rate=0.5, payment={"a": 3.0}, effort=1.0) == -2.0
+    with pytest.raises(ParameterError, match="graph= takes a CrowdGraph; got a list"):
+        value.cost([], "a", "x")
+
+
 def test_training_by_hand(crowd):
     graph = crowd.graph
     groups = by_group(crowd)
