@@ -171,8 +171,7 @@ def scipy_sweep(graph: cg.CrowdGraph) -> Callable[[], Any]:
 
 def torch_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
     """Our tensor version, on the processor, with torch's own threads."""
-    from crowdgraph.kernels.ibcc import tensor_expectations
-    from crowdgraph.kernels.sweep import TensorSweep
+    from crowdgraph.kernels.sweep import TensorSweep, tensor_expectations
 
     tables = AnswerTensors(Answers(graph))
     sweeper = TensorSweep(tables.responses, device=torch.device("cpu"), dtype=torch.float64)

@@ -208,10 +208,10 @@ def coalition_gain(
 
 def single_gains(item_probs: Array, confusion: Array) -> Array:
     """How much each volunteer alone, of confusion (V, J, L), would tell about each item, (N, J); of shape (N, V)."""
-    from crowdgraph.kernels import information_gain as questions_compiled
+    from crowdgraph.kernels.information_gain import label_information
 
     probs, rows = (np.ascontiguousarray(values, dtype=np.float64) for values in (item_probs, confusion))
-    return np.asarray(questions_compiled.single_gains(probs, rows, entropy(rows)))
+    return np.asarray(label_information(probs, rows, entropy(rows)))
 
 
 def entropy(probs: Array) -> Array:

@@ -15,14 +15,15 @@ from crowdgraph.kernels.dglm import Scan, Stage, Steps, TensorScan
 from crowdgraph.kernels.dglm_compiled import CompiledScan, compile_scan
 from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
 from crowdgraph.kernels.dynibcc import CompiledLikelihood, DynamicVB, ItemSteps, Likelihood, TensorLikelihood
-from crowdgraph.kernels.ibcc import Expectations, tensor_expectations
 from crowdgraph.kernels.sweep import (
     CompiledSweep,
+    Expectations,
     ItemResponses,
     Sweeper,
     TensorSweep,
     compile_sweep,
     compiled_expectations,
+    tensor_expectations,
 )
 from crowdgraph.models._priors import volunteer_priors
 from crowdgraph.models.base import Answers

@@ -118,7 +118,7 @@ class Cautious(Model):
                 on_step=lambda _: bar.update(),
             )
         gold = job.answers.graph.gold
-        learned = step.read(trace.state)
+        learned = step.parameters(trace.state)
         return replace(
             found,
             item_probs=np.where(gold.known[:, None], gold.probs, step.probs.numpy()),

@@ -259,7 +259,7 @@ class Settling:
         """Pass until no class probability changes by more than `tol`, with a certain noise."""
         while self.n_iter < self._max_iter:
             # Answers that unsettle each other may swing to and fro; half steps calm them.
-            self.change = self._passes(noise_scale, pace=1.0 if self.n_iter < CALM else 0.5)
+            self.change = self._passes(noise_scale, damping=0.0 if self.n_iter < CALM else 0.5)
             self.n_iter += 1
             self._bar.set_postfix(change=f"{self.change:.1e}", noise_scale=f"{noise_scale:.2f}", refresh=False)
             self._bar.update()

@@ -80,5 +80,5 @@ def test_order_matters_as_written_out(monkeypatch, compiled):
 def test_half_a_pass_goes_half_the_way():
     steps, prior, probs = random_crowd(np.random.default_rng(1), [12, 25, 7], 2, 3)
     whole, half = (made(steps, prior, probs) for _ in range(2))
-    assert whole(1.0) == half(1.0, pace=0.5)
+    assert whole(1.0) == half(1.0, damping=0.5)
     assert torch.allclose(half.probs, (whole.probs + probs) / 2, atol=1e-14)
