@@ -297,7 +297,7 @@ class Habit(NamedTuple):
 
 
 def _visits(graph: CrowdGraph, now: float, step: float) -> Visits:
-    responses, rows = graph.responses, graph._rows_by_volunteer
+    responses, rows = graph.responses, graph.responses.by_volunteer
     volunteer = responses.volunteer[rows.order]
     elapsed = now - ticks(responses.time[rows.order]).astype(np.float64)
     age = np.maximum(np.ceil(elapsed / step) - 1, 0)

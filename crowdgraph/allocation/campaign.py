@@ -255,7 +255,7 @@ class Known:
         self._right = truth[self._scored]
         probs = np.full((len(truth), len(graph.classes)), np.nan)
         probs[told] = np.eye(len(graph.classes))[truth[told]]
-        self.graph = graph._with(gold=Gold(graph.items.table, graph.classes, probs))
+        self.graph = graph.replace(gold=Gold(graph.items.table, graph.classes, probs))
 
     def after(self, rows: list[tuple[int, int, int]]) -> CrowdGraph:
         """The graph of some responses (codes of volunteers, items and labels), in the order of their giving."""
@@ -267,7 +267,7 @@ class Known:
             time=lock(np.arange(len(volunteer))),
             clock=Clock("number"),
         )
-        return self.graph._with(responses=table)
+        return self.graph.replace(responses=table)
 
     def scores(self, item_probs: Array) -> tuple[float, float, float]:
         """Accuracy, log loss and calibration error among the items that the model was not told."""
@@ -437,7 +437,7 @@ class Simulated(Source):
 
     def __init__(self, crowd: SimulatedCrowd, rng: np.random.Generator) -> None:
         self._truth, self._rng = crowd.truth, rng
-        self._rows, self._ids = crowd.graph._rows_by_volunteer, crowd.graph.volunteers.ids
+        self._rows, self._ids = crowd.graph.responses.by_volunteer, crowd.graph.volunteers.ids
         self._asked = np.zeros(len(crowd.graph.volunteers), dtype=np.int64)
 
     def first(self, rng: np.random.Generator) -> list[tuple[int, int]]:

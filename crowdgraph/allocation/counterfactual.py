@@ -156,7 +156,7 @@ def counterfactual(
     _check(graph, without, retirement, model)
     check_bool("hide_gold", hide_gold)
     check_seed(seed)
-    seen = graph._with(gold=Gold.unknown(graph.items.table, graph.classes)) if hide_gold else graph._with()
+    seen = graph.replace(gold=Gold.unknown(graph.items.table, graph.classes)) if hide_gold else graph.replace()
     drawn = child_seed(np.random.default_rng(seed))
     if retirement is not None:
         outcome = _retiring(seen, retirement, model, update_ends(graph, updates), drawn, progress=progress)

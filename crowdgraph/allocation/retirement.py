@@ -254,7 +254,7 @@ def _followed(
     """What the model says of some items after each update while their gold is hidden."""
     kept = np.ones(len(graph.items), dtype=bool)
     kept[items] = False
-    hidden = graph._with(gold=graph.gold.where(kept))
+    hidden = graph.replace(gold=graph.gold.where(kept))
     fit, certainty, wrong = None, [], []
     for end in ends:
         view = hidden.first(end)

@@ -124,7 +124,7 @@ def drop_responses(graph: CrowdGraph, gone: Array, *, drop_gold: ArrayLike = ())
     """The graph without the responses of a mask, of shape (R,), and without the gold of some items, as codes."""
     known = np.ones(len(graph.items), dtype=bool)
     known[np.asarray(drop_gold, dtype=np.int64)] = False
-    return graph._with(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(known))
+    return graph.replace(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(known))
 
 
 def compared_columns(fit: ModelFit, change: Array, *, retired_at: Array | None = None, **other: ModelFit) -> Columns:
@@ -460,7 +460,7 @@ class ModelFit(Result):
             ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
         """
         track = self._require_confusion()
-        snapshot, correct = track.latest(), self._correct() if correct is None else correct
+        snapshot, correct = track.latest(), self.correct_labels if correct is None else correct
         accuracy = snapshot.accuracy(self.class_probs, correct=correct)
         low, high = snapshot.accuracy_interval(level, class_probs=self.class_probs, correct=correct)
         columns = {
@@ -506,7 +506,8 @@ class ModelFit(Result):
         if self.confusion is not None:
             self.confusion.check_nodes(graph)
 
-    def _correct(self) -> Correct | None:
+    @property
+    def correct_labels(self) -> dict[Hashable, list[Hashable]] | None:
         """The labels that vote for each class in the model's settings; None if these do not say."""
         votes = self.params.get("votes")
         if not votes:

@@ -55,7 +55,7 @@ def test_campaigns_repeat():
 
 def test_answers_follow_the_behaviour_at_that_response():
     made = crowd(2, n_volunteers=2, n_responses=[100, 100], drift="step", difficulty=0.3)
-    rows = made.graph._rows_by_volunteer.rows(0)
+    rows = made.graph.responses.by_volunteer.rows(0)
     asked = 4_000
     source = Simulated(made, np.random.default_rng(0))
     # Only the first hundred answers change with time; later ones stay as the last.

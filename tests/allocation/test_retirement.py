@@ -184,7 +184,7 @@ def test_the_model_does_not_see_the_gold_that_it_is_judged_by():
 def test_items_that_nobody_answered_say_nothing():
     graph = crowd(2).graph
     rows = graph.responses.item < 300
-    graph = graph._with(responses=graph.responses.table.take(np.flatnonzero(rows)))
+    graph = graph.replace(responses=graph.responses.table.take(np.flatnonzero(rows)))
     assert calibrated_retirement(graph, error=0.1, updates=2, folds=2, seed=0).promise.n_gold == 300
 
 
