@@ -72,7 +72,7 @@ def sequences(draw):
 
 
 def seen_by(label, steps, prior, probs, noise_scale):
-    """What the oracle is told: the steps of one volunteer, as one label sees them."""
+    """Return the input of the oracle: the steps of one volunteer, as one label sees them."""
     given_labels, table = steps.label.tolist(), prior.numpy()[0]
     return Sequence(
         truth=probs.numpy()[steps.item.numpy()],
@@ -88,18 +88,18 @@ def seen_by(label, steps, prior, probs, noise_scale):
 def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published):
     """Means and covariances of one volunteer and label from the compiled filter and smoother."""
     sequence, n_classes, n_steps = seen_by(label, steps, prior, probs, noise_scale), prior.shape[1], len(steps.item)
-    room = Workspace.for_steps(n_steps, 1, n_classes, published=published)
+    workspace = Workspace.for_steps(n_steps, 1, n_classes, published=published)
     columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
     counts = [np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses)]
     start = (*(counts if published else [part[None] for part in counts]), float(noise_scale), stage == "predicted")
     classes = tuple(range(n_classes))
     run, smooth = (filter_published, smooth_published) if published else (filter_weighted, smooth_weighted)
-    run(classes, 0, n_steps, label, *columns, probs.numpy(), *start, *room)
+    run(classes, 0, n_steps, label, *columns, probs.numpy(), *start, *workspace)
     if stage == "smoothed":
-        smooth(classes, n_steps, *room)
+        smooth(classes, n_steps, *workspace)
     if published:
-        return room.first, room.second
-    hits, misses = room.first[:, 0], room.second[:, 0]
+        return workspace.first, workspace.second
+    hits, misses = workspace.first[:, 0], workspace.second[:, 0]
     return np.log(hits / misses), (1 / hits + 1 / misses)[:, :, None] * np.eye(n_classes)
 
 
@@ -424,28 +424,28 @@ def test_very_long_sequences_of_one_answer(published, noise_scale, drift, rows_o
         assert is_positive(found)
 
 
-# Reading answers off the rows.
+# The likelihood of answers.
 
 
-def reading(seed, n_items, n_steps, n_classes, n_labels):
-    """Steps, the same by item, and what a pass has at hand; some items are fixed, some of them for certain."""
+def likelihood_case(seed, n_items, n_steps, n_classes, n_labels):
+    """Return steps, the same by item, and the arguments of a likelihood; some items are fixed, some of them certain."""
     rng = np.random.default_rng(seed)
     n_volunteers = 4
     counts = rng.multinomial(n_steps, np.full(n_volunteers, 1 / n_volunteers)).tolist()
     steps, _, probs = random_crowd(rng, counts, n_classes, n_labels, n_items=n_items)
     order = np.argsort(steps.item.numpy(), kind="stable")
     starts = np.searchsorted(steps.item.numpy()[order], np.arange(n_items + 1))
-    gathered = ItemSteps(torch.from_numpy(starts), torch.from_numpy(order))
+    item_steps = ItemSteps(torch.from_numpy(starts), torch.from_numpy(order))
     concentration = torch.from_numpy(rng.gamma(1, 4, (n_steps, n_classes, n_labels)) + 1e-3)
     fixed = torch.from_numpy(rng.random(n_items) < 0.3)
-    # Probabilities that were worked out are never exactly zero.
+    # Computed probabilities are never exactly zero.
     probs = torch.where(fixed[:, None], probs, (probs + 1e-6) / (1 + n_classes * 1e-6))
     class_logs = torch.from_numpy(np.log(rng.dirichlet(np.ones(n_classes))))
-    return steps, gathered, concentration, class_logs, probs, fixed
+    return steps, item_steps, concentration, class_logs, probs, fixed
 
 
 def written_out(steps, concentration, class_logs, probs, fixed):
-    """Reading in plain Python, step by step."""
+    """Compute the likelihood in plain Python, step by step."""
     n_steps, n_classes, _ = concentration.shape
     table, probs = concentration.numpy(), probs.numpy()
     logs, totals = np.zeros((n_steps, n_classes)), np.tile(class_logs.numpy(), (len(probs), 1))
@@ -457,10 +457,10 @@ def written_out(steps, concentration, class_logs, probs, fixed):
         for j in range(n_classes):
             logs[step, j] = weight * (digamma(table[step, j, label]) - digamma(table[step, j].sum()))
         totals[item] += logs[step]
-        told = np.array([table[step, j, label] / table[step, j].sum() for j in range(n_classes)])
+        predicted = np.array([table[step, j, label] / table[step, j].sum() for j in range(n_classes)])
         without = probs[item] if fixed[item] else probs[item] * np.exp(logs[step].min() - logs[step])
-        left_out.append(weight * math.log(without @ told / without.sum()))
-        expected.append(weight * float(probs[item] @ np.log(told)))
+        left_out.append(weight * math.log(without @ predicted / without.sum()))
+        expected.append(weight * float(probs[item] @ np.log(predicted)))
     found = np.exp(totals - totals.max(axis=1, keepdims=True))
     found /= found.sum(axis=1, keepdims=True)
     found[fixed.numpy()] = probs[fixed.numpy()]
@@ -468,33 +468,38 @@ def written_out(steps, concentration, class_logs, probs, fixed):
 
 
 @given(seeds, st.integers(1, 20), st.integers(1, 120), sizes, st.integers(2, 4), st.integers(1, 3))
-def test_readers_are_the_one_written_out(seed, n_items, n_steps, n_classes, n_labels, n_threads):
-    steps, gathered, concentration, class_logs, probs, fixed = reading(seed, n_items, n_steps, n_classes, n_labels)
+def test_likelihoods_are_the_one_written_out(seed, n_items, n_steps, n_classes, n_labels, n_threads):
+    steps, item_steps, concentration, class_logs, probs, fixed = likelihood_case(
+        seed, n_items, n_steps, n_classes, n_labels
+    )
     logs, new_probs, predictive = written_out(steps, concentration, class_logs, probs, fixed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dynibcc, "MIN_STEPS_PER_THREAD", 10)
         patch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
-        for reader in (CompiledLikelihood(steps, gathered, n_classes=n_classes), TensorLikelihood(steps, gathered)):
-            found = reader.logs(concentration)
+        for likelihood in (
+            CompiledLikelihood(steps, item_steps, n_classes=n_classes),
+            TensorLikelihood(steps, item_steps),
+        ):
+            found = likelihood.logs(concentration)
             assert np.allclose(found, logs, rtol=1e-10, atol=1e-10)
             assert np.allclose(
-                reader.predictive(concentration, found, probs, fixed), predictive, rtol=1e-10, atol=1e-10
+                likelihood.predictive(concentration, found, probs, fixed), predictive, rtol=1e-10, atol=1e-10
             )
             changed = probs.clone()
-            change = reader.update_items(found, class_logs, changed, fixed)
+            change = likelihood.update_items(found, class_logs, changed, fixed)
             assert np.allclose(changed, new_probs, rtol=1e-10, atol=1e-10)
             assert change == pytest.approx(float((changed - probs).abs().max()), abs=1e-15)
             assert torch.equal(changed[fixed], probs[fixed])
 
 
-def test_an_unanswered_step_tells_nothing():
-    steps, gathered, concentration, class_logs, probs, fixed = reading(0, 5, 30, 2, 3)
+def test_an_unanswered_step_carries_no_information():
+    steps, item_steps, concentration, class_logs, probs, fixed = likelihood_case(0, 5, 30, 2, 3)
     steps.label.fill_(-1)
     fixed.fill_(False)
-    for reader in (CompiledLikelihood(steps, gathered, n_classes=2), TensorLikelihood(steps, gathered)):
-        logs = reader.logs(concentration)
+    for likelihood in (CompiledLikelihood(steps, item_steps, n_classes=2), TensorLikelihood(steps, item_steps)):
+        logs = likelihood.logs(concentration)
         assert not logs.any()
-        assert reader.predictive(concentration, logs, probs, fixed) == (0, 0)
+        assert likelihood.predictive(concentration, logs, probs, fixed) == (0, 0)
         changed = probs.clone()
-        reader.update_items(logs, class_logs, changed, fixed)
+        likelihood.update_items(logs, class_logs, changed, fixed)
         assert np.allclose(changed, class_logs.exp(), rtol=1e-12)
