@@ -77,7 +77,7 @@ def test_the_check_fails_models_that_are_wrong():
     draws = iter(range(1000))
     wrong = {
         "the bound fell": lambda fit, graph: dataclasses.replace(fit, bound=[1.0, 0.5]),
-        "gave another answer": lambda fit, graph: dataclasses.replace(
+        "gave other probabilities": lambda fit, graph: dataclasses.replace(
             fit, item_probs=_mixed(fit.item_probs, 1e-3 * next(draws))
         ),
         "did more": lambda fit, graph: dataclasses.replace(fit, item_probs=_toward_first(fit.item_probs)),
@@ -90,7 +90,7 @@ def test_the_check_fails_models_that_are_wrong():
         share = names.setdefault(first, 0.01 * len(names))
         return dataclasses.replace(fit, item_probs=_mixed(fit.item_probs, share))
 
-    wrong["other names of volunteers changed the answer"] = by_name
+    wrong["other names of volunteers changed the probabilities"] = by_name
     for message, spoil in wrong.items():
         with pytest.raises(AssertionError, match=message):
             check_model(spoiled(spoil))
