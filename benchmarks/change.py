@@ -27,7 +27,7 @@ import crowdgraph as cg
 from crowds import SIZES, crowd
 graph = crowd(SIZES[{size!r}])
 model = cg.DynIBCC(confusion_prior={prior!r}, max_iter=5)
-model.prepare(graph)
+model.warm_up(graph)
 """
 
 

@@ -28,7 +28,7 @@ import warnings; warnings.simplefilter("ignore")
 import crowdgraph as cg
 from crowds import SIZES, crowd
 graph = crowd(SIZES[{size!r}])
-cg.IBCC().prepare(graph)
+cg.IBCC().warm_up(graph)
 """
 
 
