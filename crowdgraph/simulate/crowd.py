@@ -251,7 +251,7 @@ def _draw_difficulty(mean: float, n_items: int, rng: np.random.Generator) -> Arr
 
 
 def _draw_shared(share: float, shape: tuple[int, int], rng: np.random.Generator) -> Array:
-    """Draw what decides for all of a group about an item, of shape (G, N); NaN where everybody answers independently."""
+    """Draw what decides for all of a group about an item, of shape (G, N); NaN where all answer independently."""
     # A generator of its own, so that shared errors leave all other draws as they are.
     (own,) = rng.spawn(1)
     return np.where(own.random(shape) < share, own.random(shape), np.nan)

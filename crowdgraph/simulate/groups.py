@@ -66,7 +66,7 @@ def check_groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tupl
     if groups is None:
         if shape[0] != shape[1]:
             raise ParameterError(
-                f"With {shape[0]} classes and {shape[1]} labels it is not clear which are right; give groups=[Group(...)]."
+                f"With {shape[0]} classes and {shape[1]} labels it is unclear which are right: give groups=[...]."
             )
         right = np.eye(shape[0])
         wrong = (1 - right) / max(shape[0] - 1, 1)
