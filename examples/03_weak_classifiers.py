@@ -22,10 +22,8 @@ rng = np.random.default_rng(0)
 rows = {"volunteer": [], "item": [], "label": []}
 for number in range(300):
     pixels = rng.choice(64, rng.integers(1, 6), replace=False)
-    training = rng.choice(len(seen), rng.integers(20, 400), replace=False)
-    tree = DecisionTreeClassifier(max_depth=3, random_state=number).fit(
-        seen[training][:, pixels], seen_digits[training]
-    )
+    trained = rng.choice(len(seen), rng.integers(20, 400), replace=False)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=number).fit(seen[trained][:, pixels], seen_digits[trained])
     shown = rng.choice(len(items), 300, replace=False)
     rows["volunteer"] += [f"tree {number}"] * len(shown)
     rows["item"] += shown.tolist()
