@@ -194,7 +194,7 @@ def test_an_interrupt(monkeypatch, tmp_path):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("crowdgraph.analysis.reading.read", interrupted)
+    monkeypatch.setattr("crowdgraph.io.any_file.read", interrupted)
     is_one_sentence(run("inspect", tmp_path / "r.csv"), "Interrupted", code=130)
 
 
@@ -202,5 +202,5 @@ def test_too_little_memory(monkeypatch, tmp_path):
     def hungry(*args, **options):
         raise MemoryError
 
-    monkeypatch.setattr("crowdgraph.analysis.reading.read", hungry)
+    monkeypatch.setattr("crowdgraph.io.any_file.read", hungry)
     is_one_sentence(run("inspect", tmp_path / "r.csv"), "not enough memory")
