@@ -155,7 +155,7 @@ def analyse(
     _check(graph, model, detector, snapshots, min_responses, max_volunteers, seed, progress)
     seed = child_seed(np.random.default_rng()) if seed is None else int(seed)
     seeds = [child_seed(np.random.default_rng(source)) for source in np.random.SeedSequence(seed).spawn(3)]
-    steps = StepRunner(graph._with())
+    steps = StepRunner(graph.replace())
     findings = steps.run("diagnosis", lambda: graph.diagnose(progress=progress))
     model = _choose_model(steps, model, votes)
     fit = steps.run("model", lambda: model.fit(graph, seed=seeds[0], progress=progress))
@@ -365,7 +365,7 @@ def _track(
         )
     settings: dict[str, Any] = {"compare_starts": False, "restarts": 0} if is_large else {}
     track = over_time(
-        steps.graph._with(),
+        steps.graph.replace(),
         counts=counts,
         network=make,
         model=model,

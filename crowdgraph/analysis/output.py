@@ -20,7 +20,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import to_frame
 from crowdgraph.errors import Hint, Interface, ParameterError, StoreError, quote
-from crowdgraph.io._files import reason as write_failure
+from crowdgraph.io._files import write_failure
 from crowdgraph.report._results import GraphResults
 from crowdgraph.report.provenance import versions
 from crowdgraph.report.tables import community_table, item_columns, volunteer_columns

@@ -435,7 +435,7 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         if self.inference == "static":
             return np.asarray(self.initial[graph.responses.volunteer])
         found = np.empty_like(self.concentration)
-        found[graph._rows_by_volunteer.order] = self.concentration
+        found[graph.responses.by_volunteer.order] = self.concentration
         return found
 
     def changes_to_frame(self, level: float = 0.95, *, min_size: float = 0.0, kind: str = "pandas") -> Any:

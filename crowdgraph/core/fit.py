@@ -124,7 +124,7 @@ def drop_responses(graph: CrowdGraph, gone: Array, *, drop_gold: ArrayLike = ())
     """The graph without the responses of a mask, of shape (R,), and without the gold of some items, as codes."""
     known = np.ones(len(graph.items), dtype=bool)
     known[np.asarray(drop_gold, dtype=np.int64)] = False
-    return graph._with(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(known))
+    return graph.replace(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(known))
 
 
 def compared_columns(fit: ModelFit, change: Array, *, retired_at: Array | None = None, **other: ModelFit) -> Columns:

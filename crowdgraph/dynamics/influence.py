@@ -145,7 +145,7 @@ def _compared(
         raise ParameterError("Nobody answered these items, so there is nothing that they could have done.")
     following = CommunityTracker(graph, network, detector, restarts=0)
     fits = SnapshotFits(graph, model, hindsight=False, compare_starts=True)
-    for view in (drop_responses(graph, gone, drop_gold=items), graph._with()):
+    for view in (drop_responses(graph, gone, drop_gold=items), graph.replace()):
         rng = np.random.default_rng(seed)
         following.add(view, fits.of(view, rng), rng)
     if reasons := [reason for reason in (step.reason for step in following.steps) if reason]:

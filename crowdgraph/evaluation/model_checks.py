@@ -242,7 +242,7 @@ def _confusion_rows(graph: CrowdGraph, track: ConfusionTrack) -> Array:
     if track.inference == "static":
         return graph.responses.volunteer
     rows = np.empty(len(graph.responses), dtype=np.int64)
-    rows[graph._rows_by_volunteer.order] = np.arange(len(rows))
+    rows[graph.responses.by_volunteer.order] = np.arange(len(rows))
     return rows
 
 

@@ -204,7 +204,7 @@ def _positions(moments: Array) -> Array:
 
 def _begun(graph: CrowdGraph, codes: Array, moments: Array) -> Array:
     """Return whether each volunteer had responded by each moment."""
-    rows = graph._rows_by_volunteer
+    rows = graph.responses.by_volunteer
     active = np.flatnonzero(np.diff(rows.starts)[codes])
     begun = np.zeros((len(codes), len(moments)), dtype=bool)
     begun[active] = graph.responses.time[rows.order[rows.starts[codes[active]]]][:, None] <= moments

@@ -182,7 +182,7 @@ def test_no_permission(write, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("pathlib.Path.open", refused)
-    with pytest.raises(InputError, match="cannot be read: Permission denied; check the path and its rights"):
+    with pytest.raises(InputError, match="cannot be read: Permission denied; check the path and its permissions"):
         read(path)
 
 
