@@ -50,7 +50,7 @@ def inspect(
     graph = source.read().graph
     if not set(graph.labels) <= set(graph.classes):
         note([votes_note(graph, guess_votes(graph))])
-    findings = graph.diagnose(progress=is_interactive()).worded("cli")
+    findings = graph.diagnose(progress=is_interactive()).wording("cli")
     if as_json:
         sizes = {"volunteers": len(graph.volunteers), "items": len(graph.items), "responses": len(graph.responses)}
         say_json({**sizes, **findings.to_dict()})

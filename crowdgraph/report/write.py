@@ -158,7 +158,7 @@ def payload(
         "colours": {"communities": _community_colours(results), "classes": colours(graph.classes)},
     }
     with progress_bar("Report", visible=progress, total=len(SECTIONS) + 1, unit="sections") as bar:
-        findings = (graph.diagnose() if findings is None else findings).worded(interface)
+        findings = (graph.diagnose() if findings is None else findings).wording(interface)
         bar.update()
         for name, section in SECTIONS.items():
             data[name] = _with_reason(section(results), _skip_reason(name, skipped), interface)

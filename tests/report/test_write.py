@@ -343,7 +343,7 @@ def test_advice_for_the_command_line(columns):
     for section in ("items", "volunteers", "histories", "networks", "communities", "track", "checks"):
         assert "graph = " not in data[section]["missing"], section
     assert data["items"]["missing"] == "What the items are is not known yet; use --model ibcc."
-    assert data["doctor"] == graph.diagnose().worded("cli").to_dict(most_ids=20)
+    assert data["doctor"] == graph.diagnose().wording("cli").to_dict(most_ids=20)
     assert any("--gold FILE" in finding["advice"] for finding in data["doctor"]["findings"])
 
 
