@@ -20,7 +20,7 @@ from crowdgraph.core.result import (
     VolunteerIndexed,
     check_ids,
     check_ids_known,
-    parameters,
+    frozen_copy,
     real_array,
     to_frame,
     unique_ids,
@@ -216,7 +216,7 @@ class Communities(VolunteerIndexed, Result):
             raise ResultError(f"Rows of participation must sum to one (or zero, for nobody's); one sum is {worst:g}.")
         if not -1.0 <= self.modularity <= 1.0:
             raise ResultError(f"modularity={self.modularity!r} must lie between -1 and 1.")
-        self._set(ids=ids, participation=participation, params=parameters(self.params))
+        self._set(ids=ids, participation=participation, params=frozen_copy(self.params))
         if self.relevance is not None:
             self._set(relevance=real_array("relevance", self.relevance, shape=(None,)))
         if self.support is not None:

@@ -13,7 +13,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning, Message
 from crowdgraph.evaluation.cross_validation import cross_validate
-from crowdgraph.evaluation.scores import calibration_error, reliability
+from crowdgraph.evaluation.scores import calibration_error, reliability_bins
 
 if TYPE_CHECKING:
     from crowdgraph.models.base import Model
@@ -128,7 +128,7 @@ def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None)
 
 def _against(truth: Array, probs: Array, gold: Literal["unused", "left out", "hidden"]) -> Calibration:
     """Compare class probabilities, of shape (N, J), with the true classes."""
-    stated, observed, n_items = reliability(truth, probs, n_bins=N_BINS)
+    stated, observed, n_items = reliability_bins(truth, probs, n_bins=N_BINS)
     right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1) >= SURE_PROBABILITY
     return Calibration(
         gold=gold,
