@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, object_array, plain
 from crowdgraph.core._parameters import check_bool, is_number
-from crowdgraph.core._text import behaviour
+from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import (
