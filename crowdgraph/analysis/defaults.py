@@ -23,7 +23,6 @@ from crowdgraph.models import (
     WeightedSum,
 )
 from crowdgraph.models._priors import gold_counts
-from crowdgraph.models.base import Answers
 
 __all__ = ["MODELS", "activity_threshold", "guess_votes", "named_model", "votes_note"]
 
@@ -98,7 +97,7 @@ def guess_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:
     >>> guess_votes(graph)
     {'likely': 'yes', 'unlikely': 'no'}
     """
-    counts = gold_counts(Answers(graph))[0].sum(axis=0)
+    counts = gold_counts(graph)[0].sum(axis=0)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     votes = {
         label: label if label in graph.classes else _spoken_for(graph.classes, shares[:, code])
