@@ -22,7 +22,7 @@ from crowdgraph.errors import (
 from crowdgraph.evaluation import cross_validate
 from crowdgraph.evaluation.cross_validation import CrossValidation
 from crowdgraph.evaluation.scores import nan_mean, nan_std
-from crowdgraph.models import Model, Outcome
+from crowdgraph.models import Model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,8 @@ class Said(Model):
 
     probs: np.ndarray
 
-    def _fit(self, job):
-        return Outcome(item_probs=self.probs, class_probs=self.probs.mean(axis=0))
+    def _fit(self, graph, *, seed, **_):
+        return self._result(graph, seed=seed, item_probs=self.probs, class_probs=self.probs.mean(axis=0))
 
 
 def graph_of(truth, *, classes=("no", "yes"), **options):
@@ -68,9 +68,9 @@ def test_hidden_gold_is_hidden():
     seen = []
 
     class Spy(Said):
-        def _fit(self, job):
-            seen.append((job.answers.graph, job.seed))
-            return super()._fit(job)
+        def _fit(self, graph, *, seed, **options):
+            seen.append((graph, seed))
+            return super()._fit(graph, seed=seed, **options)
 
     soft = {8: {"no": 0.2, "yes": 0.8}}
     gold = {item: ("no", "yes")[code] for item, code in enumerate(TRUTH[:8])} | soft
@@ -349,9 +349,9 @@ def test_warnings_come_once_for_each_model():
     """Three kinds in each of five fits of two models, of which one says the same of all items."""
 
     class Loud(Said):
-        def _fit(self, job):
-            warnings.warn(f"{len(job.answers.graph.gold)} left", RuntimeWarning, stacklevel=1)
-            return super()._fit(job)
+        def _fit(self, graph, **options):
+            warnings.warn(f"{len(graph.gold)} left", RuntimeWarning, stacklevel=1)
+            return super()._fit(graph, **options)
 
     truth = TRUTH[:-1]  # so that folds differ in size and the message with them
     columns = {"volunteer": ["anna"] * 10, "item": [*range(9), 0], "label": [*truth, 1]}

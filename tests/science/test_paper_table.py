@@ -45,7 +45,7 @@ def test_the_papers_table(table_methods):
 
 
 @pytest.mark.science
-@pytest.mark.filterwarnings("ignore:GibbsIBCC did not settle")
+@pytest.mark.filterwarnings("ignore:GibbsIBCC did not converge")
 def test_gibbs_beside_variational_bayes(table_methods):
     """One fold of one crowd; the paper reports 349 s for Gibbs sampling and 13 s for variational Bayes."""
     crowd = cg.simulate.galaxy_zoo_supernovae(seed=0)
