@@ -273,7 +273,7 @@ def _items_table(fit: ModelFit) -> str:
 
 def _volunteers_table(fit: ModelFit) -> str:
     """The best volunteers; nothing where there are none, or where it is not known which labels are right."""
-    track, correct = fit.confusion, fit._correct()
+    track, correct = fit.confusion, fit._correct_labels()
     if track is None or not len(track) or (correct is None and not set(fit.classes) <= set(track.labels)):
         return ""
     latest = track.latest()
@@ -308,7 +308,7 @@ def communities_html(communities: Communities) -> str:
 def _confusion(communities: Communities) -> ConfusionSnapshot | None:
     """The communities' own confusion, if it is known of all members."""
     try:
-        return communities._known_confusion(None)
+        return communities._resolve_confusion(None)
     except (NotAnnotatedError, AlignmentError):
         return None
 
@@ -320,16 +320,16 @@ def _some_of(n_communities: int) -> str:
 def track_html(track: CommunityTrack) -> str:
     """A track: its story, and a row for each community with its sizes and what became of it."""
     places = np.unique(np.linspace(0, max(len(track) - 1, 0), MOST_SNAPSHOTS).round().astype(int))[: len(track)]
-    lives: list[list[CommunityEvent]] = [[] for _ in range(track.width)]
+    lives: list[list[CommunityEvent]] = [[] for _ in range(track.n_communities_ever)]
     for event in track.events:
         lives[event.community].append(event)
     columns = {
-        "community": [str(k) for k in range(track.width)],
+        "community": [str(k) for k in range(track.n_communities_ever)],
         "volunteers over time": [" → ".join(f"{size:,}" for size in sizes) for sizes in track.sizes[places].T],
         "what became of it, at how many responses": [_life(events, track) for events in lives],
     }
     shown = {name: column[:MOST_ROWS] for name, column in columns.items()}
-    return html_card(*_story(track), html_table(shown, caption=_some_of(track.width)))
+    return html_card(*_story(track), html_table(shown, caption=_some_of(track.n_communities_ever)))
 
 
 def _life(events: Sequence[CommunityEvent], track: CommunityTrack) -> str:

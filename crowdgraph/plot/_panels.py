@@ -62,7 +62,7 @@ def check_track(track: object) -> None:
 
 def confusion_over_time(track: CommunityTrack) -> tuple[Array, ConfusionSnapshot]:
     """The mean confusion of all communities, of shape (T, K, J, L), and a snapshot that names its rows and columns."""
-    means = np.stack([track.mean_confusion(k) for k in range(track.width)], axis=1)
+    means = np.stack([track.mean_confusion(k) for k in range(track.n_communities_ever)], axis=1)
     return means, next(one.confusion for one in track.snapshots if one.confusion is not None)
 
 

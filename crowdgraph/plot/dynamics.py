@@ -95,7 +95,7 @@ def flow(track: CommunityTrack, *, ax: Axes | None = None) -> Axes:
     check_track(track)
     sizes, assignment = track.sizes, track.assignment
     width = float(np.clip(1 + STEP * len(track), FLOW_MIN_WIDTH, FLOW_MAX_WIDTH))
-    ax = new_or_given_axes(ax, width=width, height=float(np.clip(EACH * track.width, LOWEST, HIGHEST)))
+    ax = new_or_given_axes(ax, width=width, height=float(np.clip(EACH * track.n_communities_ever, LOWEST, HIGHEST)))
     name_snapshots(ax, track)
     ax.set(ylim=(0, 1.02 * sizes.sum(axis=1).max()), ylabel="volunteers")
     ax.yaxis.set_major_formatter("{x:,.0f}")
@@ -103,13 +103,13 @@ def flow(track: CommunityTrack, *, ax: Axes | None = None) -> Axes:
     known = np.flatnonzero(track.n_communities).tolist()
     _draw_column(ax, known[0], sizes[known[0]], new=0 * sizes[known[0]])
     for before, after in pairwise(known):
-        ribbons = _ribbons(assignment[before], assignment[after], track.width)
+        ribbons = _ribbons(assignment[before], assignment[after], track.n_communities_ever)
         _draw_ribbons(ax, ribbons, before + COLUMN / 2, after - COLUMN / 2)
         joined = (assignment[before] < 0) & (assignment[after] >= 0)
-        new = np.bincount(assignment[after, joined], minlength=track.width)
+        new = np.bincount(assignment[after, joined], minlength=track.n_communities_ever)
         _draw_column(ax, after, sizes[after], new=new)
     n_volunteers = int(np.count_nonzero((assignment >= 0).any(axis=0)))
-    title = f"Flow of {counted(n_volunteers, 'volunteer')} between {counted_communities(track.width)}"
+    title = f"Flow of {counted(n_volunteers, 'volunteer')} between {counted_communities(track.n_communities_ever)}"
     ax.set_title(title, loc="left")
     return ax
 
@@ -360,9 +360,9 @@ def participation(
         new_or_given_axes(ax)
         ax.set(ylim=(0, 1), yticks=[0, 0.5, 1])
         name_snapshots(ax, track)
-        _draw_participation(ax, track.participation(volunteer))
+        _draw_participation(ax, track.of(volunteer))
         # Above the numbers on the highest bars.
-        pad = SMALL + 4 if track.width > MOST_LISTED else None
+        pad = SMALL + 4 if track.n_communities_ever > MOST_LISTED else None
         ax.set_title(str(volunteer), loc="left", fontsize=SMALL + 2, pad=pad)
     _community_legend(panels[-1], track, beside=axes is None)
     return tuple(panels)
@@ -381,7 +381,7 @@ def _check_volunteers(track: CommunityTrack, volunteers: Iterable[Hashable]) -> 
             f"There is no volunteer {quote(unknown)} in this track of {counted(len(track.ids), 'volunteer')}; see "
             f"track.ids.{suggestion(unknown[0], track.ids.tolist())}"
         )
-    never = [one for one in chosen if not track.participation(one).any()]
+    never = [one for one in chosen if not track.of(one).any()]
     if never:
         raise ParameterError(
             f"{counted(len(never), 'volunteer')} of those named without a community at any snapshot: {quote(never)}. "
@@ -393,7 +393,8 @@ def _check_volunteers(track: CommunityTrack, volunteers: Iterable[Hashable]) -> 
 def _participation_panels(track: CommunityTrack, n_panels: int) -> list[Axes]:
     """Panels of a new figure, as wide as their bars and the names of the snapshots need."""
     step = max(
-        PARTICIPATION_BAR * track.width / GROUP, (longest_line(snapshot_names(track)) + 2) * SMALL * DIGIT[0] / 72
+        PARTICIPATION_BAR * track.n_communities_ever / GROUP,
+        (longest_line(snapshot_names(track)) + 2) * SMALL * DIGIT[0] / 72,
     )
     width = float(np.clip(0.5 + step * len(track), PARTICIPATION_MIN_WIDTH, PARTICIPATION_MAX_WIDTH))
     n_columns = min(n_panels, max(1, int(PARTICIPATION_ROW / width)))
@@ -454,9 +455,9 @@ def _number_bars(ax: Axes, places: Array, shares: Array) -> None:
 
 def _community_legend(ax: Axes, track: CommunityTrack, *, beside: bool) -> None:
     """The colours of the communities, if they are few."""
-    if track.width > MOST_LISTED:
+    if track.n_communities_ever > MOST_LISTED:
         return
-    handles = [Patch(color=hue, label=str(k)) for k, hue in enumerate(colours(range(track.width)))]
+    handles = [Patch(color=hue, label=str(k)) for k, hue in enumerate(colours(range(track.n_communities_ever)))]
     options = {"handles": handles, "frameon": False, "fontsize": "small", "title": "community", "alignment": "left"}
     if beside:
         ax.figure.legend(loc="outside right upper", **options)
@@ -519,7 +520,7 @@ def community_means_over_time(
     titles = [_title(k, means[:, k], names, width=width) for k in drawn]
     panels = np.array(_means_panels(track, names, titles, width=width) if given is None else given)
     panels = panels.reshape(len(track), len(drawn))
-    hues = colours(range(track.width))
+    hues = colours(range(track.n_communities_ever))
     for column, k, title in zip(panels.T, drawn, titles, strict=True):
         column[0].set_title(title, loc="left", fontsize=SMALL + 1)
         for ax, matrix, size in zip(column, means[:, k], track.sizes[:, k], strict=True):
@@ -527,7 +528,11 @@ def community_means_over_time(
     for row, text in zip(panels, snapshot_names(track), strict=True):
         _name_row(row, text)
     if given is None:
-        some = "" if len(drawn) == track.width else f", {len(drawn)} of {track.width} communities drawn"
+        some = (
+            ""
+            if len(drawn) == track.n_communities_ever
+            else f", {len(drawn)} of {track.n_communities_ever} communities drawn"
+        )
         figure = panels[0, 0].figure
         top = 1 - 0.1 / figure.get_figheight()
         figure.suptitle(f"Means of the communities over time{some}", x=0.01, y=top, ha="left")
@@ -536,7 +541,7 @@ def community_means_over_time(
 
 def _drawn(track: CommunityTrack, numbers: Iterable[int] | None, n_axes: int | None) -> list[int]:
     """The numbers of the communities that are drawn, as many as there are axes for."""
-    drawn = chosen_communities(track.width, numbers, most=n_axes // len(track) if n_axes else MOST_LISTED)
+    drawn = chosen_communities(track.n_communities_ever, numbers, most=n_axes // len(track) if n_axes else MOST_LISTED)
     if n_axes not in (None, len(drawn) * len(track)) or not drawn:
         raise ParameterError(
             f"axes= has {n_axes} axes; each of {counted(len(track), 'snapshot')} needs a row of them, one for each "

@@ -151,7 +151,7 @@ def community_ternary_over_time(
     check_bool("zoom", zoom)
     means, confusion = confusion_over_time(track)
     check_three_labels(confusion, instead="plot.community_means_over_time(track)")
-    size = {"side": SIDE} if track.width > MOST_LISTED else {}
+    size = {"side": SIDE} if track.n_communities_ever > MOST_LISTED else {}
     panels = triangles(confusion, **size) if axes is None else given_triangles(axes, confusion.classes)
     sizes = np.where(np.isfinite(means).all(axis=(2, 3)), track.sizes, 0)
     for row, (ternary, name) in enumerate(zip(panels, confusion.classes, strict=True)):

@@ -104,7 +104,7 @@ def _put(findings: Findings, words: Callable[[str], str]) -> Findings:
 def _community_colours(parts: GraphResults) -> list[str]:
     """A colour for each community, at one time or over time; task communities have the same ones."""
     widths = [len(found or ()) for found in (parts.communities, parts.task_communities)]
-    return colours(range(max(*widths, parts.community_track.width if parts.community_track else 0)))
+    return colours(range(max(*widths, parts.community_track.n_communities_ever if parts.community_track else 0)))
 
 
 PAGE = files("crowdgraph.report") / "page"

@@ -149,7 +149,7 @@ def test_settings_that_were_chosen_give_the_same_again(together):
     network, _ = together
     detector = cg.BayesianNMF()
     found = detector.detect(network, seed=0)
-    quick = detector.again(found)
+    quick = detector._with_settings_of(found)
     assert (quick.sharpness, quick.strength) == (found.params["sharpness"], found.params["strength"])
     assert (quick.restarts, quick.nulls) == (1, 0)
     assert_array_equal(quick.detect(network, seed=1).assignment, found.assignment)
