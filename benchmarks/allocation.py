@@ -9,7 +9,7 @@ from crowdgraph.allocation import CommunitiesFirst, GreedyValue, MostUncertain, 
 
 SIZES = [(250, 1_250), (500, 2_500), (1_000, 5_000), (2_000, 10_000)]
 # Exact, and slow beyond this many volunteers.
-MATCHED = 500
+MAX_MATCHED_VOLUNTEERS = 500
 
 
 def annotated(n_volunteers: int, n_items: int) -> cg.CrowdGraph:
@@ -58,7 +58,7 @@ def main() -> None:
     for name, policy in policies.items():
         cells = []
         for graph, least in zip(graphs, base, strict=True):
-            if isinstance(policy, OptimalMatching) and len(graph.volunteers) > MATCHED:
+            if isinstance(policy, OptimalMatching) and len(graph.volunteers) > MAX_MATCHED_VOLUNTEERS:
                 cells.append("not tried")
                 continue
             taken = seconds(policy, graph)

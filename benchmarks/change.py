@@ -109,7 +109,7 @@ def one_busy_volunteer() -> None:
     even = crowd(Size(n // 10, n // 200, n, 2, 3))
     volunteer = even.responses.volunteer.copy()
     volunteer[np.random.default_rng(0).permutation(n)[: n // 2]] = 0
-    busy = even._with(responses=replace(even.responses.table, volunteer=volunteer))
+    busy = even.replace(responses=replace(even.responses.table, volunteer=volunteer))
     seconds = turns({"even": our_pass(even), "busy": our_pass(busy)}, repeats=5)
     print(f"\nThreads: {os.cpu_count()}. One pass over a million responses, half of them by one volunteer, takes")
     print(f"{seconds['busy'] / seconds['even']:.2f} of the time that it takes where they are spread.", flush=True)

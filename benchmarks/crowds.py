@@ -1,4 +1,4 @@
-"""Crowds for benchmarks: heavy-tailed activity, and volunteers who know the class more or less often."""
+"""Simulate crowds for benchmarks, with heavy-tailed activity and volunteers who know the class more or less often."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SIZES = {
     "b": Size(100_000, 10_000, 1_000_000, 4, 4),
     "c": Size(1_000_000, 50_000, 10_000_000, 3, 3),
 }
-# How often volunteers know the class is Beta distributed; otherwise they guess.
+# The share of items whose class a volunteer knows follows a Beta distribution; on others they guess.
 SKILLS = {"good": (4.0, 3.0), "poor": (2.0, 4.0)}
 
 
 def crowd(size: Size, *, skill: str = "good", seed: int = 0) -> cg.CrowdGraph:
-    """A crowd without gold. The r-th volunteer's activity is proportional to 1/r; codes are in random order."""
+    """Return a crowd without gold, in which the r-th volunteer's activity is proportional to 1/r, in random order."""
     rng = np.random.default_rng(seed)
     weights = 1 / np.arange(1, size.n_volunteers + 1)
     rank = rng.choice(size.n_volunteers, size.n_responses, p=weights / weights.sum())

@@ -1,4 +1,4 @@
-"""Building a graph of 10 million responses from Parquet, and whether views copy it."""
+"""Build a graph of 10 million responses from Parquet, and check that views do not copy it."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def main() -> None:
                 f"| {ours.peak_bytes / n_bytes:.2f} |",
                 flush=True,
             )
-        shared(cg.read_parquet(path))
+        check_views(cg.read_parquet(path))
 
 
 def write(path: str, *, text: bool, shuffled: bool, gaps: bool) -> int:
-    """Write the file and tell how many bytes its columns take in memory."""
+    """Write the file, and return how many bytes its columns take in memory."""
     rng = np.random.default_rng(0)
     weights = 1 / np.arange(1, N_VOLUNTEERS + 1)
     volunteer = rng.choice(N_VOLUNTEERS, N_RESPONSES, p=weights / weights.sum())
@@ -58,9 +58,9 @@ def write(path: str, *, text: bool, shuffled: bool, gaps: bool) -> int:
     if not shuffled:
         time.sort()
     columns = {
-        "volunteer": named("volunteer", volunteer, N_VOLUNTEERS) if text else pa.array(volunteer),
-        "item": named("subject", item, N_ITEMS) if text else pa.array(item * 40 if gaps else item),
-        "label": named("label", rng.integers(0, 3, N_RESPONSES), 3),
+        "volunteer": names("volunteer", volunteer, N_VOLUNTEERS) if text else pa.array(volunteer),
+        "item": names("subject", item, N_ITEMS) if text else pa.array(item * 40 if gaps else item),
+        "label": names("label", rng.integers(0, 3, N_RESPONSES), 3),
         "time": pa.array(time, pa.timestamp("us")),
     }
     table = pa.table(columns)
@@ -68,12 +68,12 @@ def write(path: str, *, text: bool, shuffled: bool, gaps: bool) -> int:
     return int(table.nbytes)
 
 
-def named(word: str, codes: np.ndarray, n_names: int) -> pa.Array:
+def names(word: str, codes: np.ndarray, n_names: int) -> pa.Array:
     return pc.take(pa.array([f"{word}-{code}" for code in range(n_names)]), pa.array(codes))
 
 
-def shared(graph: cg.CrowdGraph) -> None:
-    """Whether views and annotated graphs share the columns' memory."""
+def check_views(graph: cg.CrowdGraph) -> None:
+    """Print whether views and annotated graphs share the memory of the columns."""
     middle = graph.responses.time[len(graph.responses) // 2]
     track = cg.ConfusionTrack.static(
         ids=graph.volunteers.ids,

@@ -1,4 +1,4 @@
-"""How long ``import crowdgraph`` takes beside ``import numpy``."""
+"""Measure how long ``import crowdgraph`` takes, compared with ``import numpy``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from side_by_side import measure
 
 
 def main() -> None:
-    pieces = {
+    statements = {
         "import numpy": ("", "import numpy"),
         "import crowdgraph": ("", "import crowdgraph"),
         "from crowdgraph import CrowdGraph": ("", "from crowdgraph import CrowdGraph"),
     }
-    measured = measure(pieces, repeats=9)
+    measured = measure(statements, repeats=9)
     base = measured["import numpy"].seconds
     print("| statement | seconds | times import numpy |\n|---|--:|--:|")
     for name, result in measured.items():

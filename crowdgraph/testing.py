@@ -190,7 +190,7 @@ def _check_silent_volunteer(fit: ModelFit) -> None:
     assert_allclose(silent, fit.prior.of("nobody"), err_msg="a volunteer without responses left the prior")
 
 
-def check_detector(detector: Detector, *, seed: int = 0) -> None:
+def check_detector(detector: Detector, *, seed: int | None = 0) -> None:
     """Raise `AssertionError` unless a detector keeps the promises that all detectors make.
 
     Participations are not negative and sum to one, to zero for those without neighbours; communities are ordered by

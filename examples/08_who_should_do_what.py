@@ -16,10 +16,10 @@ model = cg.IBCC(confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_pr
 # %% One round: who would tell most about what? The audit log says why.
 graph = crowd.graph.with_gold({item: crowd.graph.items[item].gold for item in known}).first(5_000)
 graph = graph.annotate(model.fit(graph))
-worth = cg.allocation.Objective(learning=0.1, cost=0.01)
-chosen = cg.allocation.GreedyValue().assign(graph, budget=10, worth=worth)
-print(chosen)
-print(chosen.to_frame(kind="text"))
+objective = cg.allocation.Objective(learning=0.1, cost=0.01)
+assignment = cg.allocation.GreedyValue().assign(graph, budget=10, objective=objective)
+print(assignment)
+print(assignment.to_frame(kind="text"))
 
 # %% Whole campaigns, as four policies would lead them. More seeds would make bands.
 policies = [
@@ -29,7 +29,9 @@ policies = [
     cg.allocation.GreedyValue(),
 ]
 campaigns = [
-    cg.allocation.replay.simulate(crowd, policy, budget=8_000, update_every=1_500, model=model, known=known, seed=0)
+    cg.allocation.simulate_campaign(
+        crowd, policy, budget=8_000, update_every=1_500, model=model, known_items=known, seed=0
+    )
     for policy in policies
 ]
 for one in campaigns:

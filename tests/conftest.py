@@ -35,7 +35,7 @@ def graph(columns):
 @pytest.fixture
 def fit(graph):
     """A made-up fit for `graph`, with a confusion that changes at every response."""
-    rows = graph._rows_by_volunteer
+    rows = graph.responses.by_volunteer
     concentration = 1.0 + np.arange(len(graph.responses) * 4).reshape(-1, 2, 2)
     track = cg.ConfusionTrack(
         ids=graph.volunteers.ids,

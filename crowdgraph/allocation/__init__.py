@@ -1,11 +1,10 @@
-"""Who should do what next: the value of asking volunteers about items, and policies that decide by it."""
+"""Allocation: who should be asked about what next. The value of questions, and policies that decide by it."""
 
-from crowdgraph.allocation import campaign as replay
 from crowdgraph.allocation import value
 from crowdgraph.allocation.availability import Availability, availability
-from crowdgraph.allocation.campaign import Campaign
+from crowdgraph.allocation.campaign import Campaign, replay_campaign, simulate_campaign
 from crowdgraph.allocation.counterfactual import Counterfactual, counterfactual
-from crowdgraph.allocation.objective import Objective, Training
+from crowdgraph.allocation.objective import Objective
 from crowdgraph.allocation.policies import (
     CommunitiesFirst,
     GreedyValue,
@@ -18,7 +17,7 @@ from crowdgraph.allocation.policy import Assignment, Policy
 from crowdgraph.allocation.retirement import ErrorGuarantee, Retirement, calibrated_retirement
 from crowdgraph.allocation.shared_errors import SharedErrors, shared_errors
 from crowdgraph.allocation.specialisation import Specialisation, specialisation
-from crowdgraph.allocation.training import TrainingPlan, training_candidates
+from crowdgraph.allocation.training import Training, TrainingPlan, training_candidates
 
 __all__ = [
     "Assignment",
@@ -42,8 +41,9 @@ __all__ = [
     "availability",
     "calibrated_retirement",
     "counterfactual",
-    "replay",
+    "replay_campaign",
     "shared_errors",
+    "simulate_campaign",
     "specialisation",
     "training_candidates",
     "value",

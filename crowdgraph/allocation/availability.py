@@ -1,17 +1,19 @@
-r"""Who is likely to be there, and to take and finish which items, from times of activity and task communities.
+r"""Availability: who is likely to be active soon, and to take and finish which items.
 
 A horizon is cut into four steps, and so is the time before now. A volunteer is active in a step in which they have a
-response, one or many, so that a burst counts once. Of the steps after their first (of which nothing could be forecast),
+response, one or many, so that a burst counts once. Of the steps after their first (about which nothing could be
+forecast),
 
 .. math:: a = \sum_t d^t y_t + c m, \qquad b = \sum_t d^t (1 - y_t) + c (1 - m)
 
-speak for and against being active, where :math:`y_t` is 1 if they were active `t` steps ago and :math:`d` halves what
-is as old as the half-life. With a share of active steps that is Beta(a, b), the chance to be active in the horizon is
+count for and against being active, where :math:`y_t` is 1 if they were active `t` steps ago and :math:`d` halves the
+weight of activity as old as the half-life. If the share of active steps is Beta(a, b), the chance to be active in the
+horizon is
 
 .. math:: 1 - \prod_{s=0}^{3} \frac{b + s}{a + b + s}.
 
-What a newcomer does on average, :math:`m`, how many steps that is worth, :math:`c`, and, if left open, the half-life
-are those that would have forecast best who was active in each of the latest four horizons, from what was known before.
+The mean of a newcomer, :math:`m`, its weight in steps, :math:`c`, and, if it is not given, the half-life are those that
+would have forecast best who was active in each of the latest four horizons, from what was known before it.
 """
 
 from __future__ import annotations
@@ -26,19 +28,30 @@ import numpy as np
 from scipy.special import expit, gammaln
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays
+from crowdgraph.core._parameters import check_instance
 from crowdgraph.core.clock import Moment, length_in_ticks, ticks, ticks_per_second
 from crowdgraph.core.communities import Communities, main_community
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, real_array, unique_ids
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ParameterError, ResultError, TimeError
+from crowdgraph.errors import ResultError, TimeError
 
 __all__ = ["Availability", "availability"]
+
+# The default horizon, as a share of the time so far.
+DEFAULT_HORIZON = 0.1
+# The number of steps in a horizon, and of past horizons that the model of returning is fitted to.
+STEPS = 4
+N_PAST_HORIZONS = 4
+# The half-lives that are tried, in steps.
+HALF_LIVES = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, np.inf)
+# The limits between which the weight of a prior is searched, in observations.
+PRIOR_WEIGHTS = (0.01, 10_000.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Availability(ReadOnlyArrays, Tabular):
-    """Who is likely to be there within a horizon, and to take and finish which items.
+    """Who is likely to be active within a horizon, and to take and finish which items.
 
     Attributes
     ----------
@@ -47,21 +60,21 @@ class Availability(ReadOnlyArrays, Tabular):
     active
         The chance that each volunteer is active within the horizon, of shape (V,).
     finishes
-        The chance that an item that is shown to the volunteer gets a label and is not rejected, of shape (V,).
+        The chance that an item shown to the volunteer gets a label and is not rejected, of shape (V,).
     participation
         How much each volunteer belongs to each task community, of shape (V, K). Rows sum to one, or to zero for
         volunteers of none.
     lift
         How much more often than the average item each item is taken by each task community, of shape (N, K).
     horizon, half_life
-        How far ahead is looked, and the age at which activity counts half (None: all counts the same), as numbers or
-        timedeltas.
+        How far the forecast looks ahead, and the age at which activity counts half (None: all counts the same), as
+        numbers or timedeltas.
 
     Examples
     --------
-    >>> made = Availability(volunteers=["anna", "bert"], items=["x", "y"], active=[0.5, 1.0], finishes=[1.0, 0.8],
-    ...                     participation=[[1.0, 0.0], [0.0, 1.0]], lift=[[1.5, 0.5], [1.0, 1.0]], horizon=7)
-    >>> made.chance()
+    >>> likely = Availability(volunteers=["anna", "bert"], items=["x", "y"], active=[0.5, 1.0], finishes=[1.0, 0.8],
+    ...                       participation=[[1.0, 0.0], [0.0, 1.0]], lift=[[1.5, 0.5], [1.0, 1.0]], horizon=7)
+    >>> likely.chance()
     array([[0.5, 0.4],
            [0.5, 0.8]])
     """
@@ -98,7 +111,7 @@ class Availability(ReadOnlyArrays, Tabular):
         return NodeTable("volunteer", self.volunteers), NodeTable("item", self.items)
 
     def affinity(self, volunteers: Iterable[Hashable] | None = None, items: Iterable[Hashable] | None = None) -> Array:
-        r"""How much more often than the average item each item is taken by the volunteers' communities, (N', V').
+        r"""Return how much more often than the average item the volunteers' communities take each item, (N', V').
 
         .. math:: a_{iv} = \sum_k P_{vk}\, \frac{p(k \mid i)}{p(k)}
 
@@ -108,39 +121,39 @@ class Availability(ReadOnlyArrays, Tabular):
         Parameters
         ----------
         volunteers, items
-            Some of them, in the order of the answer; all if left out.
+            Some of them, in the order of the result; all if left out.
         """
-        return self._affinity(*self._places(volunteers, items))
+        return self._affinity(*self._codes(volunteers, items))
 
     def chance(self, volunteers: Iterable[Hashable] | None = None, items: Iterable[Hashable] | None = None) -> Array:
-        r"""The chance that a volunteer takes an item that is offered now, and answers it, of shape (N', V').
+        r"""Return the chance that a volunteer takes and answers an item that is offered now, of shape (N', V').
 
         .. math:: \text{active}_v \cdot \min(1, a_{iv}) \cdot \text{finishes}_v
 
-        that they come within the horizon, take the item, and do not reject it. Items that a volunteer's communities
-        take at least as often as the average item are taken to be no obstacle; of others they take as much less as
-        their communities do (see `affinity`, which also tells favourites apart).
+        that is: they come within the horizon, take the item, and do not reject it. An item that a volunteer's
+        communities take at least as often as the average item is assumed to be no obstacle; other items are taken less
+        often in proportion (see `affinity`, which also tells favourites apart).
 
         Parameters
         ----------
         volunteers, items
-            Some of them, in the order of the answer; all if left out.
+            Some of them, in the order of the result; all if left out.
         """
-        people, things = self._places(volunteers, items)
-        taken = np.clip(self._affinity(people, things), 0.0, 1.0)
-        return np.asarray(taken * (self.active * self.finishes)[people])
+        volunteer, item = self._codes(volunteers, items)
+        takes = np.clip(self._affinity(volunteer, item), 0.0, 1.0)
+        return np.asarray(takes * (self.active * self.finishes)[volunteer])
 
-    def _affinity(self, people: Array, things: Array) -> Array:
-        shares = self.participation[people]
-        return np.asarray(self.lift[things] @ shares.T + (1 - shares.sum(axis=1)))
+    def _affinity(self, volunteer: Array, item: Array) -> Array:
+        shares = self.participation[volunteer]
+        return np.asarray(self.lift[item] @ shares.T + (1 - shares.sum(axis=1)))
 
-    def _places(self, volunteers: Iterable[Hashable] | None, items: Iterable[Hashable] | None) -> tuple[Array, Array]:
-        asked = zip(self._tables, (volunteers, items), strict=True)
-        people, things = (np.arange(len(table)) if ids is None else table.codes(ids) for table, ids in asked)
-        return people, things
+    def _codes(self, volunteers: Iterable[Hashable] | None, items: Iterable[Hashable] | None) -> tuple[Array, Array]:
+        pairs = zip(self._tables, (volunteers, items), strict=True)
+        volunteer, item = (np.arange(len(table)) if ids is None else table.codes(ids) for table, ids in pairs)
+        return volunteer, item
 
     def _columns(self) -> Columns:
-        """One row for each volunteer, the most likely first: `active`, `finishes` and the main task community."""
+        """Return one row for each volunteer, the most likely first: `active`, `finishes` and main task community."""
         order = np.argsort(-self.active, kind="stable")
         return {
             "volunteer": self.volunteers[order],
@@ -150,23 +163,12 @@ class Availability(ReadOnlyArrays, Tabular):
         }
 
     def __repr__(self) -> str:
-        groups = self.participation.shape[1]
-        known = f"{groups} task communities" if groups else "no task communities"
+        n_communities = self.participation.shape[1]
+        communities = f"{n_communities} task communities" if n_communities else "no task communities"
         return (
             f"Availability({self.active.sum():.1f} of {len(self.volunteers):,} volunteers expected within "
-            f"{self.horizon}; {len(self.items):,} items, {known})"
+            f"{self.horizon}; {len(self.items):,} items, {communities})"
         )
-
-
-# The share of the time so far that is looked ahead, if no horizon is given.
-AHEAD = 0.1
-# How many steps a horizon has, and how many of the latest horizons are forecast to learn from.
-STEPS = 4
-LEARNED_FROM = 4
-# The half-lives that are tried, in steps.
-HALF_LIVES = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, np.inf)
-# Between which limits the weight of a prior is sought, in observations.
-WEIGHTS = (0.01, 10_000.0)
 
 
 def availability(
@@ -177,26 +179,26 @@ def availability(
     horizon: float | dt.timedelta | np.timedelta64 | None = None,
     at: Moment | None = None,
 ) -> Availability:
-    """Who is likely to be there within a horizon, and to take, finish or reject which items.
+    """Forecast who is active within a horizon, and who then takes, finishes or rejects which items.
 
-    Three things are learned from the graph. How they make the chance that a volunteer takes and answers an item is told
-    at `Availability.chance`.
+    Three quantities are learned from the graph. `Availability.chance` combines them to the chance that a volunteer
+    takes and answers an item.
 
-    - ``active``: the chance that a volunteer is active within the horizon, from when they were active before; the
-      latest counts most. Of those without any response so far as much is known as of a newcomer.
+    - ``active``: the chance that a volunteer is active within the horizon, from their activity so far; recent activity
+      counts most. Volunteers without any response are treated as newcomers.
     - ``finishes``: the chance that an item shown gets a label. Responses without a label (``missing="keep"`` when the
-      graph was built) are rejections. The share of each volunteer is drawn to that of the crowd, less so the more they
-      were shown.
+      graph was built) are rejections. The share of each volunteer is shrunk towards that of the crowd, less so the more
+      items they were shown.
     - ``affinity``: how much more often than the average item an item is taken by the volunteer's task communities, from
-      who answered it; drawn to 1, less so the more answers there are and the more items differ.
+      who answered it; shrunk towards 1, less so the more answers there are and the more items differ.
 
     Parameters
     ----------
     graph
         The graph. Only its responses are used; of a view, such as ``graph.before(moment)``, only those in view.
     communities
-        Communities of volunteers who work on the same items, found in ``networks.task_cooccurrence(graph)``; for a
-        forecast that knows nothing of the future, in that of the same view. If left out, all items are alike.
+        Communities of volunteers who work on the same items, detected in ``networks.task_cooccurrence(graph)``; for a
+        forecast without knowledge of the future, in that of the same view. If left out, all items are alike.
     half_life
         The age at which activity counts half: a timedelta for datetimes, a number for other times (responses, where
         the graph has no times). Learned if left out.
@@ -216,73 +218,65 @@ def availability(
     >>> likely.chance(items=["item-000", "item-001"]).shape
     (2, 40)
     """
-    _check(graph, communities)
+    check_instance("graph", graph, CrowdGraph)
+    if communities is not None:
+        expected = "Communities, such as BayesianNMF().detect(networks.task_cooccurrence(graph))"
+        check_instance("communities", communities, Communities, expected=expected)
+        communities.check_matches(graph)
     seen = graph if at is None else graph.before(at)
     now = _now(seen, at)
-    step = _horizon(seen, horizon, now) / STEPS
-    visits = _visits(seen, now, step)
-    lives = HALF_LIVES if half_life is None else (_in_ticks(seen, "half_life", half_life) / step,)
-    habit = min((_learned(visits, life) for life in lives), key=lambda tried: tried.loss)
-    participation = _participation(seen, communities)
+    step = _horizon_in_ticks(seen, horizon, now) / STEPS
+    activity = _activity(seen, now, step)
+    half_lives = HALF_LIVES if half_life is None else (_in_ticks(seen, "half_life", half_life) / step,)
+    model = min((_fit_return_model(activity, half_life) for half_life in half_lives), key=lambda model: model.loss)
+    nowhere = np.zeros((len(seen.volunteers), 0))
+    participation = nowhere if communities is None else communities.on(seen).participation
     return Availability(
         volunteers=seen.volunteers.ids,
         items=seen.items.ids,
-        active=-np.expm1(habit.log_absent(*visits.record(0, habit.half_life))),
+        active=-np.expm1(model.log_absent(*activity.counts(0, model.half_life))),
         finishes=_finishes(seen),
         participation=participation,
         lift=_lift(seen, participation),
-        horizon=_shown(seen, step * STEPS),
-        half_life=None if habit.half_life == np.inf else _shown(seen, habit.half_life * step),
+        horizon=_from_ticks(seen, step * STEPS),
+        half_life=None if model.half_life == np.inf else _from_ticks(seen, model.half_life * step),
     )
 
 
-def _check(graph: CrowdGraph, communities: Communities | None) -> None:
-    if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"Who is available is told of a CrowdGraph; got a {type(graph).__name__}.")
-    if communities is None:
-        return
-    if not isinstance(communities, Communities):
-        raise ParameterError(
-            f"communities= takes Communities, such as BayesianNMF().detect(networks.task_cooccurrence(graph)); got a "
-            f"{type(communities).__name__}."
-        )
-    communities.check_matches(graph)
-
-
-class Visits(NamedTuple):
-    """Who was active in which step.
+class Activity(NamedTuple):
+    """The steps in which each volunteer was active.
 
     Attributes
     ----------
     volunteer, age
         Codes of volunteers and how many steps ago they were active, 0 in the latest, one row for each such step.
     first
-        How many steps ago each volunteer was seen first, of shape (V,); -1 for never.
+        How many steps ago each volunteer was first active, of shape (V,); -1 for never.
     """
 
     volunteer: Array
     age: Array
     first: Array
 
-    def record(self, back: int, half_life: float) -> tuple[Array, Array]:
-        """The steps with and without activity that could be known `back` steps ago, discounted, both of shape (V,)."""
+    def counts(self, back: int, half_life: float) -> tuple[Array, Array]:
+        """Return the discounted numbers of steps with and without activity, as known `back` steps ago, both (V,)."""
         rate = np.log(2) / half_life
-        counted = (self.age >= back) & (self.age < self.first[self.volunteer])
-        weights = np.exp(-rate * (self.age[counted] - back))
-        active = np.bincount(self.volunteer[counted], weights=weights, minlength=len(self.first))
+        known = (self.age >= back) & (self.age < self.first[self.volunteer])
+        weights = np.exp(-rate * (self.age[known] - back))
+        active = np.bincount(self.volunteer[known], weights=weights, minlength=len(self.first))
         length = np.maximum(self.first - back, 0)
-        every = np.expm1(-rate * length) / np.expm1(-rate) if rate else length
+        total = np.expm1(-rate * length) / np.expm1(-rate) if rate else length
         # Sums in another order may differ in the last digit.
-        return active, np.maximum(every - active, 0)
+        return active, np.maximum(total - active, 0)
 
     def active(self, start: int, stop: int) -> Array:
-        """Whether each volunteer was active from `start` to before `stop` steps ago, of shape (V,)."""
-        chosen = (self.age >= start) & (self.age < stop)
-        return np.bincount(self.volunteer[chosen], minlength=len(self.first)) > 0
+        """Return whether each volunteer was active from `start` to before `stop` steps ago, of shape (V,)."""
+        within = (self.age >= start) & (self.age < stop)
+        return np.bincount(self.volunteer[within], minlength=len(self.first)) > 0
 
 
-class Habit(NamedTuple):
-    """How a record becomes a forecast, and how badly that would have gone so far."""
+class ReturnModel(NamedTuple):
+    """A Beta-binomial model of returning: how past activity becomes a forecast, and the loss of past forecasts."""
 
     mean: float
     weight: float
@@ -290,114 +284,104 @@ class Habit(NamedTuple):
     loss: float = np.inf
 
     def log_absent(self, active: Array, absent: Array) -> Array:
-        """The log of the chance not to be active within the horizon, after so many steps with and without activity."""
-        every = active + absent + self.weight
+        """Return the log chance of no activity within the horizon, after so many steps with and without activity."""
+        total = active + absent + self.weight
         ahead = np.arange(STEPS)[:, None]
-        return np.asarray(np.log1p(-(active + self.weight * self.mean) / (every + ahead)).sum(axis=0))
+        return np.asarray(np.log1p(-(active + self.weight * self.mean) / (total + ahead)).sum(axis=0))
 
 
-def _visits(graph: CrowdGraph, now: float, step: float) -> Visits:
-    responses, rows = graph.responses, graph._rows_by_volunteer
+def _activity(graph: CrowdGraph, now: float, step: float) -> Activity:
+    """Return the steps in which each volunteer of a graph was active."""
+    responses, rows = graph.responses, graph.responses.by_volunteer
     volunteer = responses.volunteer[rows.order]
     elapsed = now - ticks(responses.time[rows.order]).astype(np.float64)
     age = np.maximum(np.ceil(elapsed / step) - 1, 0)
     new = np.ones(len(age), dtype=bool)
     new[1:] = (np.diff(volunteer) != 0) | (np.diff(age) != 0)
     first = np.full(len(graph.volunteers), -1.0)
-    known = np.flatnonzero(np.diff(rows.starts))
-    first[known] = age[rows.starts[known]]
-    return Visits(volunteer[new], age[new], first)
+    ever_active = np.flatnonzero(np.diff(rows.starts))
+    first[ever_active] = age[rows.starts[ever_active]]
+    return Activity(volunteer[new], age[new], first)
 
 
-def _learned(visits: Visits, half_life: float) -> Habit:
-    """The habit with this half-life that would have forecast best who was active in the latest horizons."""
+def _fit_return_model(activity: Activity, half_life: float) -> ReturnModel:
+    """Fit the mean and weight with which this half-life would have forecast the latest horizons best."""
     from scipy.optimize import minimize
 
-    parts = [_lesson(visits, horizon * STEPS, half_life) for horizon in range(LEARNED_FROM)]
+    parts = [_past_horizon(activity, horizon * STEPS, half_life) for horizon in range(N_PAST_HORIZONS)]
     active, absent, came = (np.concatenate(column) for column in zip(*parts, strict=True))
 
-    def habit(place: Array) -> Habit:
-        return Habit(float(expit(place[0])), float(np.exp(place[1])), half_life)
+    def model(point: Array) -> ReturnModel:
+        return ReturnModel(float(expit(point[0])), float(np.exp(point[1])), half_life)
 
-    def loss(place: Array) -> float:
-        tried = habit(place)
-        stayed_away = tried.log_absent(active, absent)
-        likely = np.where(came, np.log(-np.expm1(stayed_away)), stayed_away)
+    def loss(point: Array) -> float:
+        candidate = model(point)
+        log_absent = candidate.log_absent(active, absent)
+        log_likelihood = np.where(came, np.log(-np.expm1(log_absent)), log_absent)
         # One more step, half of it active, so that the mean is never 0 or 1.
-        return -float(likely.sum() + 0.5 * np.log(tried.mean * (1 - tried.mean)))
+        return -float(log_likelihood.sum() + 0.5 * np.log(candidate.mean * (1 - candidate.mean)))
 
-    found = minimize(loss, [0.0, 0.0], bounds=[(-12, 12), tuple(np.log(WEIGHTS))], method="L-BFGS-B")
-    return habit(found.x)._replace(loss=float(found.fun))
+    best = minimize(loss, [0.0, 0.0], bounds=[(-12, 12), tuple(np.log(PRIOR_WEIGHTS))], method="L-BFGS-B")
+    return model(best.x)._replace(loss=float(best.fun))
 
 
-def _lesson(visits: Visits, start: int, half_life: float) -> tuple[Array, Array, Array]:
-    """What was known before a horizon of those seen by then, and whether they came; it ended `start` steps ago."""
+def _past_horizon(activity: Activity, start: int, half_life: float) -> tuple[Array, Array, Array]:
+    """Return what was known before a horizon that ended `start` steps ago, and who came, for those seen before it."""
     stop = start + STEPS
-    seen = visits.first >= stop
-    active, absent = visits.record(stop, half_life)
-    return active[seen], absent[seen], visits.active(start, stop)[seen]
+    seen = activity.first >= stop
+    active, absent = activity.counts(stop, half_life)
+    return active[seen], absent[seen], activity.active(start, stop)[seen]
 
 
 def _finishes(graph: CrowdGraph) -> Array:
-    """The chance that each volunteer labels what is shown, of shape (V,)."""
-    responses, n_volunteers = graph.responses, len(graph.volunteers)
-    answered = responses.label >= 0
-    counts = np.stack(
-        [np.bincount(responses.volunteer[part], minlength=n_volunteers) for part in (answered, ~answered)]
-    )
-    return _shares(counts.T.astype(np.float64))[:, 0]
-
-
-def _participation(graph: CrowdGraph, communities: Communities | None) -> Array:
-    """How much each volunteer of the graph belongs to each community, of shape (V, K)."""
-    if communities is None:
-        return np.zeros((len(graph.volunteers), 0))
-    participation = np.zeros((len(graph.volunteers), len(communities)))
-    participation[graph.volunteers.codes(communities.ids)] = communities.participation
-    return participation
+    """Return the chance that each volunteer labels an item that is shown, of shape (V,)."""
+    n_responses = np.bincount(graph.responses.volunteer, minlength=len(graph.volunteers))
+    n_answers = graph.answers.n_by_volunteer
+    counts = np.stack([n_answers, n_responses - n_answers])
+    return _shrunken_shares(counts.T.astype(np.float64))[:, 0]
 
 
 def _lift(graph: CrowdGraph, participation: Array) -> Array:
-    """How much more often than the average item each item is taken by each community, of shape (N, K)."""
+    """Return how much more often than the average item each item is taken by each community, of shape (N, K)."""
     from scipy.sparse import csr_array
 
-    responses = graph.responses
-    answered = responses.label >= 0
-    pairs = (responses.item[answered], responses.volunteer[answered])
-    met = csr_array((np.ones(len(pairs[0])), pairs), shape=(len(graph.items), len(graph.volunteers)))
-    met.sum_duplicates()
-    met.data[:] = 1.0
-    counts = np.asarray(met @ participation)
-    return np.asarray(_shares(counts) / _average(counts))
+    answers = graph.answers
+    pairs = (answers.item, answers.volunteer)
+    answered = csr_array((np.ones(len(pairs[0])), pairs), shape=(len(graph.items), len(graph.volunteers)))
+    answered.sum_duplicates()
+    answered.data[:] = 1.0
+    counts = np.asarray(answered @ participation)
+    return np.asarray(_shrunken_shares(counts) / _average_shares(counts))
 
 
-def _average(counts: Array) -> Array:
-    """The shares of all counts together, of shape (K,), with one more that is spread evenly, so that none is zero."""
+def _average_shares(counts: Array) -> Array:
+    """Return the shares of all counts together, of shape (K,); one more is spread evenly, so that none is zero."""
     n_kinds = counts.shape[1]
     return np.asarray((counts.sum(axis=0) + 1 / max(n_kinds, 1)) / (counts.sum() + 1))
 
 
-def _shares(counts: Array) -> Array:
-    """The shares of each row of counts, (M, K), drawn to the average by as much as makes the rows most likely.
+def _shrunken_shares(counts: Array) -> Array:
+    """Return the shares of each row of counts, (M, K), shrunk towards the average by empirical Bayes.
 
-    Rows are taken to be drawn from shares of their own, which come from a Dirichlet around the average.
+    Each row is drawn from shares of its own, which come from a Dirichlet around the average; the weight of the
+    Dirichlet is the most likely one.
     """
     from scipy.optimize import minimize_scalar
 
-    average, known = _average(counts), counts[counts.any(axis=1)]
-    totals = known.sum(axis=1)
+    average, observed = _average_shares(counts), counts[counts.any(axis=1)]
+    totals = observed.sum(axis=1)
 
     def loss(log_weight: float) -> float:
         prior = np.exp(log_weight) * average
         rows = gammaln(prior.sum()) - gammaln(prior.sum() + totals)
-        return -float(rows.sum() + (gammaln(prior + known) - gammaln(prior)).sum())
+        return -float(rows.sum() + (gammaln(prior + observed) - gammaln(prior)).sum())
 
-    weight = np.exp(minimize_scalar(loss, bounds=np.log(WEIGHTS), method="bounded").x)
+    weight = np.exp(minimize_scalar(loss, bounds=np.log(PRIOR_WEIGHTS), method="bounded").x)
     return np.asarray((counts + weight * average) / (counts.sum(axis=1, keepdims=True) + weight))
 
 
 def _now(graph: CrowdGraph, at: Moment | None) -> float:
-    """Now, in ticks of the graph's times."""
+    """Return now, in ticks of the graph's times."""
     responses = graph.responses
     if at is not None:
         moment = float(responses.clock._floor(at, responses.time.dtype)[0])
@@ -409,22 +393,22 @@ def _now(graph: CrowdGraph, at: Moment | None) -> float:
     return float(np.nextafter(last, np.inf))
 
 
-def _horizon(graph: CrowdGraph, horizon: Any, now: float) -> float:
-    """How far to look ahead, in ticks."""
+def _horizon_in_ticks(graph: CrowdGraph, horizon: Any, now: float) -> float:
+    """Return how far to look ahead, in ticks."""
     if horizon is not None:
         return _in_ticks(graph, "horizon", horizon)
     times = ticks(graph.responses.time[:1])
     span = float(np.nextafter(now, -np.inf) - times[0]) if len(times) else 0.0
-    # Where all happened at once, or nothing did, any horizon tells the same.
-    return AHEAD * span if span > 0 else 1.0
+    # Where all responses came at once, or there are none, every horizon gives the same forecast.
+    return DEFAULT_HORIZON * span if span > 0 else 1.0
 
 
 def _in_ticks(graph: CrowdGraph, name: str, length: Any) -> float:
     return length_in_ticks(name, length, graph.responses.clock, graph.responses.time)
 
 
-def _shown(graph: CrowdGraph, length: float) -> float | dt.timedelta:
-    """A length in ticks as a user would give it."""
+def _from_ticks(graph: CrowdGraph, length: float) -> float | dt.timedelta:
+    """Return a length in ticks as a user would write it."""
     if graph.responses.clock.kind != "datetime":
         return length
     return dt.timedelta(seconds=length / ticks_per_second(graph.responses.time))

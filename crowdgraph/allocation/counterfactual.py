@@ -1,17 +1,17 @@
-"""What would have come out without some volunteers, or had items been retired."""
+"""Counterfactuals: what a model would have concluded without some volunteers, or had items been retired."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from crowdgraph.allocation.retirement import Retirement, are_answered, update_ends
+from crowdgraph.allocation.retirement import Retirement, update_ends
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, read_only
-from crowdgraph.core._parameters import check_bool, check_seed, child_seed, progress_bar
+from crowdgraph.core._parameters import check_bool, check_instance, check_seed, child_seed, progress_bar
 from crowdgraph.core.fit import ModelFit, compared_columns, drop_responses
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
@@ -30,10 +30,10 @@ class Counterfactual(ReadOnlyArrays, Tabular):
     Attributes
     ----------
     reason
-        What would have been otherwise, in words.
+        What would have been different, in words.
     fit, other
-        What the model concludes as it was, and as it would have been. Items that retired keep, in `other`, what was
-        believed when they did.
+        The fit as it was, and as it would have been. In `other`, items that retired keep the class probabilities that
+        they retired with.
     n_responses, n_left_out
         How many responses there are, and how many would not have been given.
     truth
@@ -83,7 +83,7 @@ class Counterfactual(ReadOnlyArrays, Tabular):
         return float(right[0].mean()), float(right[1].mean())
 
     def _columns(self) -> Columns:
-        """One row for each item, those that change most first."""
+        """Return one row for each item, those that change most first."""
         return compared_columns(self.fit, self.item_change, instead=self.other, retired_at=self.retired_at)
 
     def __repr__(self) -> str:
@@ -109,33 +109,33 @@ def counterfactual(
     seed: int | None = None,
     progress: bool = False,
 ) -> Counterfactual:
-    """Tell what would have come out had some volunteers never answered, or had items been retired.
+    """Compute what a model would have concluded had some volunteers never answered, or had items been retired.
 
     Without volunteers: the model is fitted to all responses, and again, starting from there, without theirs.
 
-    With retirement: the responses are gone through in time order, in `updates` equal parts, and after each the model is
-    fitted to what was given so far. Items that the rule retires then keep their class, and their later responses are
-    not given. Items with gold do not retire, since they tell how good volunteers are, nor do items before their first
-    answer. What the model concludes from all responses is found with the same updates, so that a rule that retires
-    nothing changes nothing.
+    With retirement: the responses are replayed in time order, in `updates` equal parts, and the model is fitted after
+    each to the responses so far. Items that the rule then retires keep their class, and their later responses are left
+    out. Items with gold do not retire, since they show how good volunteers are, nor do items before their first answer.
+    The fit to all responses uses the same updates, so that a rule that retires nothing changes nothing.
 
     Parameters
     ----------
     graph
-        The graph; it stays as it is.
+        The graph; it is not changed.
     without
         The volunteers who would not have answered.
     retirement
-        The rule, such as `calibrated_retirement` gives. Either this or `without`.
+        The rule, such as one from `calibrated_retirement`. Either this or `without`.
     model
-        What concludes.
+        The model.
     updates
-        How often items may retire; a rule that was calibrated keeps its promise with as many as then.
+        How often items may retire; the guarantee of a calibrated rule holds with as many updates as it was calibrated
+        with.
     hide_gold
-        False: the model sees gold as usual. True: it sees none, items with gold are treated as all others, and the
-        result tells how many of them are right. A rule that was calibrated with gold may then keep its promise less.
+        False: the model sees gold as usual. True: it sees none, items with gold are treated like all others, and the
+        result says how many of them are right. The guarantee of a rule that was calibrated with gold may then not hold.
     seed
-        The same seed gives the same answer.
+        The same seed gives the same result.
     progress
         Whether to show a progress bar.
 
@@ -147,102 +147,100 @@ def counterfactual(
     --------
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(n_volunteers=40, n_items=200, n_responses=3_000, seed=0).graph
-    >>> found = counterfactual(graph, retirement=Retirement(threshold=0.99), hide_gold=True, seed=0)
-    >>> 0 < found.n_left_out < 3_000
+    >>> result = counterfactual(graph, retirement=Retirement(threshold=0.99), hide_gold=True, seed=0)
+    >>> 0 < result.n_left_out < 3_000
     True
-    >>> bool((found.retired_at > 0).sum() == len(found.retired))
+    >>> bool((result.retired_at > 0).sum() == len(result.retired))
     True
     """
     _check(graph, without, retirement, model)
     check_bool("hide_gold", hide_gold)
     check_seed(seed)
-    seen = graph._with(gold=Gold.unknown(graph.items.table, graph.classes)) if hide_gold else graph._with()
-    drawn = child_seed(np.random.default_rng(seed))
+    seen = graph.replace(gold=Gold.unknown(graph.items.table, graph.classes)) if hide_gold else graph.replace()
+    truth = graph.gold.codes if hide_gold else np.full(len(graph.items), -1)
+    fit_seed = child_seed(np.random.default_rng(seed))
     if retirement is not None:
-        outcome = _retiring(seen, retirement, model, update_ends(graph, updates), drawn, progress=progress)
-    else:
-        outcome = _leaving(seen, without, model, drawn, progress=progress)  # type: ignore[arg-type]
-    return Counterfactual(
-        **outcome._asdict(),
-        n_responses=len(graph.responses),
-        truth=graph.gold.codes if hide_gold else np.full(len(graph.items), -1),
-    )
-
-
-class Outcome(NamedTuple):
-    """What was, and what would have been; the fields are those of `Counterfactual`."""
-
-    reason: str
-    fit: ModelFit
-    other: ModelFit
-    n_left_out: int
-    retired_at: Array
+        ends = update_ends(graph, updates)
+        return _with_retirement(seen, retirement, model, ends, fit_seed, truth=truth, progress=progress)
+    return _without_volunteers(seen, without, model, fit_seed, truth=truth, progress=progress)  # type: ignore[arg-type]
 
 
 def _check(graph: object, without: object, retirement: object, model: object) -> None:
-    if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"A counterfactual is about a CrowdGraph; got a {type(graph).__name__}.")
+    check_instance("graph", graph, CrowdGraph)
     if (without is None) == (retirement is None):
-        raise ParameterError("Say what would have been otherwise: either without=[volunteers] or retirement=rule.")
-    if retirement is not None and not isinstance(retirement, Retirement):
         raise ParameterError(
-            f"retirement= takes a rule, such as Retirement(threshold=0.99); got a {type(retirement).__name__}."
+            "A counterfactual needs to know what would have been different.",
+            hint="Give either without=[volunteers] or retirement=rule.",
         )
-    if not isinstance(model, Model):
-        raise ParameterError(f"model= takes a model, such as IBCC(); got {model!r}.")
+    if retirement is not None:
+        check_instance("retirement", retirement, Retirement, expected="a rule, such as Retirement(threshold=0.99)")
+    check_instance("model", model, Model, expected="a model, such as IBCC()")
 
 
-def _leaving(graph: CrowdGraph, volunteers: Iterable[Hashable], model: Model, seed: int, *, progress: bool) -> Outcome:
-    """What would have come out without some volunteers."""
+def _without_volunteers(
+    graph: CrowdGraph, volunteers: Iterable[Hashable], model: Model, seed: int, *, truth: Array, progress: bool
+) -> Counterfactual:
+    """Compare the fit with the one to the responses of all other volunteers."""
     codes = np.unique(graph.volunteers.codes(volunteers))
     if not len(codes):
-        raise ParameterError("without= names nobody; name at least one volunteer.")
-    gone = np.isin(graph.responses.volunteer, codes)
-    rest = drop_responses(graph, gone)
-    if not (rest.responses.label >= 0).any():
+        raise ParameterError("without= names nobody.", hint="Name at least one volunteer.")
+    left_out = np.isin(graph.responses.volunteer, codes)
+    rest = drop_responses(graph, left_out)
+    if not len(rest.answers):
         raise ParameterError(
-            f"without= names {len(codes):,} volunteers, and nobody else answered, so nothing could be concluded."
+            f"without= names {len(codes):,} volunteers, and nobody else answered, so nothing could be concluded.",
+            hint="Name fewer of them.",
         )
     fit = model.fit(graph, seed=seed, progress=progress)
-    return Outcome(
+    return Counterfactual(
         reason=f"without {len(codes):,} volunteer{'s' if len(codes) > 1 else ''}",
         fit=fit,
         other=model._refit(rest, start=fit, seed=seed),
-        n_left_out=int(gone.sum()),
+        n_responses=len(graph.responses),
+        n_left_out=int(left_out.sum()),
+        truth=truth,
         retired_at=np.zeros(len(graph.items), dtype=np.int64),
     )
 
 
-def _retiring(
-    graph: CrowdGraph, rule: Retirement, model: Model, ends: list[int], seed: int, *, progress: bool
-) -> Outcome:
-    """What would have come out had a rule retired items."""
+def _with_retirement(
+    graph: CrowdGraph, rule: Retirement, model: Model, ends: list[int], seed: int, *, truth: Array, progress: bool
+) -> Counterfactual:
+    """Compare the fit with the one to the responses that remain if a rule retires items."""
     with progress_bar("counterfactual", visible=progress, total=2 * len(ends), unit="fits") as bar:
-        fit, _, _ = _walked(graph, None, model, ends, seed, bar.update)
-        other, gone, retired_at = _walked(graph, rule, model, ends, seed, bar.update)
-    reason = f"with retirement at {rule.threshold:.8g}"
-    return Outcome(reason=reason, fit=fit, other=other, n_left_out=int(gone.sum()), retired_at=retired_at)
+        fit, _, _ = _replay(graph, None, model, ends, seed, bar.update)
+        other, left_out, retired_at = _replay(graph, rule, model, ends, seed, bar.update)
+    return Counterfactual(
+        reason=f"with retirement at {rule.threshold:.8g}",
+        fit=fit,
+        other=other,
+        n_responses=len(graph.responses),
+        n_left_out=int(left_out.sum()),
+        truth=truth,
+        retired_at=retired_at,
+    )
 
 
-def _walked(
+def _replay(
     graph: CrowdGraph, rule: Retirement | None, model: Model, ends: list[int], seed: int, tick: Callable[[], Any]
 ) -> tuple[ModelFit, Array, Array]:
-    """The last fit, which responses were not given, and after which update each item retired.
+    """Return the last fit, which responses were left out, and after which update each item retired.
 
     Retired items have the probabilities that they had when they retired.
     """
-    gone = np.zeros(len(graph.responses), dtype=bool)
+    left_out = np.zeros(len(graph.responses), dtype=bool)
     retired_at = np.zeros(len(graph.items), dtype=np.int64)
-    kept = np.zeros((len(graph.items), len(graph.classes)))
+    retired_probs = np.zeros((len(graph.items), len(graph.classes)))
     fit: ModelFit | None = None
     for update, end in enumerate(ends, start=1):
-        view = drop_responses(graph.first(end), gone[:end])
+        view = drop_responses(graph.first(end), left_out[:end])
         fit = model.fit(view, seed=seed, start=fit)
         if rule is not None:
-            new = rule.retired(fit.item_probs) & (retired_at == 0) & are_answered(view) & ~graph.gold.known
-            retired_at[new], kept[new] = update, fit.item_probs[new]
-            gone[end:] |= new[graph.responses.item[end:]]
+            may_retire = (view.answers.n_by_item > 0) & ~graph.gold.known
+            newly = rule.retired(fit.item_probs) & (retired_at == 0) & may_retire
+            retired_at[newly], retired_probs[newly] = update, fit.item_probs[newly]
+            left_out[end:] |= newly[graph.responses.item[end:]]
         tick()
-    probs = np.where(retired_at[:, None] > 0, kept, fit.item_probs)  # type: ignore[union-attr]
-    # Without its origin: a fit to the responses could not tell what retired items keep.
-    return replace(fit, item_probs=probs, source=None), gone, retired_at  # type: ignore[type-var, return-value]
+    probs = np.where(retired_at[:, None] > 0, retired_probs, fit.item_probs)  # type: ignore[union-attr]
+    # Without its source: a fit to the responses could not reproduce the probabilities of retired items.
+    return replace(fit, item_probs=probs, source=None), left_out, retired_at  # type: ignore[type-var, return-value]

@@ -1,4 +1,4 @@
-"""What asking some volunteers about some items would bring, in arrays."""
+"""The objective of allocation: what a question is worth, from the information in its answer and from its cost."""
 
 from __future__ import annotations
 
@@ -19,171 +19,95 @@ from crowdgraph.allocation._information_gain import (
 )
 from crowdgraph.allocation.shared_errors import SharedErrors
 from crowdgraph.allocation.specialisation import Specialisation
+from crowdgraph.allocation.training import Training, training_effect
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import is_number
-from crowdgraph.core.communities import Communities
+from crowdgraph.core._parameters import Configured, check_non_negative, instance, non_negative, setting
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ParameterError, quote
 
-__all__ = ["Amount", "Objective", "QuestionValues", "Training", "amounts", "question_values", "training_effect"]
+__all__ = ["Amount", "Objective", "QuestionValues", "amounts", "question_values"]
 
 Amount = float | Mapping[Hashable, float]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    r"""Volunteers become better by meeting items of classes that they have hardly met, and so may their community.
-
-    Meeting an item of class j closes a share of what lies between what a volunteer tells with a label, on average, and
-    what the best tells. The more items of the class they have met, the smaller the share:
-
-    .. math:: e_{kj} = \text{rate} \cdot \frac{\max_l g_l - g_k}{1 + m_{kj}}, \qquad
-              \text{effect}(k, i) = \sum_j q(t_i = j) \Big( e_{kj} + \text{reach} \cdot \frac{1}{n_k}
-              \sum_{l \sim k} e_{lj} \Big),
-
-    in nats for each label given later, where :math:`m_{kj}` is how many items of the class the volunteer has met,
-    answered or not, and
-    :math:`l \sim k` are the :math:`n_k` others of the same community.
-
-    Parameters
-    ----------
-    rate
-        The share that the first item closes, from 0 to 1.
-    reach
-        How much of it others of the community gain, from 0 to 1.
-    communities
-        The communities; nobody else gains if left out.
-    """
-
-    rate: float = 0.1
-    reach: float = 0.0
-    communities: Communities | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("rate", "reach"):
-            share = getattr(self, name)
-            if not is_number(share) or not 0 <= share <= 1:
-                raise ParameterError(f"{name}={share!r} must be a share from 0 to 1.")
-        if self.communities is not None and not isinstance(self.communities, Communities):
-            raise ParameterError(f"communities= takes Communities; got a {type(self.communities).__name__}.")
-        if self.reach and self.communities is None:
-            raise ParameterError(f"reach={self.reach!r} needs communities=, to say whom it reaches.")
+def _check_amounts(name: str, amount: object) -> None:
+    for number in amount.values() if isinstance(amount, Mapping) else [amount]:
+        check_non_negative(name, number)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Objective:
-    """What a question is worth, in nats: what it tells of the item, plus what of the volunteer, less what it costs.
+class Objective(Configured):
+    """The value of a question in nats: information about the item, plus learning about the volunteer, less the cost.
 
-    The rates say how many nats each part is worth. By default only what is told of the item counts.
+    The rates convert each part to nats. By default only information about the item counts.
 
     Parameters
     ----------
     information
-        What a nat told about an item is worth.
+        The value of one nat of information about an item.
     learning
-        What a nat told about a volunteer's confusion, or gained by training, is worth.
+        The value of one nat of information about a volunteer's confusion, or gained by training.
     cost
         How many nats a unit of payment or effort must bring to be worth it.
     payment, effort
-        What a response costs, by volunteer and by item, in units that are added: one number for all, or one for each.
+        The cost of a response, by volunteer and by item, in units that are added: one number for all, or one for each.
     training
-        How volunteers become better by answering; not at all if left out.
+        How volunteers improve by answering; not at all if left out.
     shared_errors
         How often communities decide alike; see `allocation.shared_errors`. If left out, everybody decides alone.
     specialisation
-        What volunteers say of different kinds of items; see `allocation.specialisation`. If left out, the same of all.
+        How volunteers answer different kinds of items; see `allocation.specialisation`. If left out, all items alike.
     """
 
-    information: float = 1.0
-    learning: float = 0.0
-    cost: float = 0.0
-    payment: Amount = 1.0
-    effort: Amount = 0.0
-    training: Training | None = None
-    shared_errors: SharedErrors | None = None
-    specialisation: Specialisation | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("information", "learning", "cost"):
-            _check_amount(name, getattr(self, name))
-        for name in ("payment", "effort"):
-            amount = getattr(self, name)
-            for one in amount.values() if isinstance(amount, Mapping) else [amount]:
-                _check_amount(name, one)
-        for name, kind in (
-            ("training", Training),
-            ("shared_errors", SharedErrors),
-            ("specialisation", Specialisation),
-        ):
-            part = getattr(self, name)
-            if part is not None and not isinstance(part, kind):
-                raise ParameterError(f"{name}= takes a {kind.__name__}; got a {type(part).__name__}.")
+    information: float = non_negative(1.0)
+    learning: float = non_negative(0.0)
+    cost: float = non_negative(0.0)
+    payment: Amount = setting(1.0, _check_amounts)
+    effort: Amount = setting(0.0, _check_amounts)
+    training: Training | None = instance(None, Training)
+    shared_errors: SharedErrors | None = instance(None, SharedErrors)
+    specialisation: Specialisation | None = instance(None, Specialisation)
 
 
 def amounts(amount: Amount, table: NodeTable, name: str) -> Array:
-    """What each volunteer or item of a table costs, of shape (n,)."""
+    """Return the payment or effort of each volunteer or item of a table, of shape (n,)."""
     if not isinstance(amount, Mapping):
         return np.full(len(table), float(amount))
-    found = np.full(len(table), np.nan)
-    found[table.codes(list(amount))] = list(amount.values())
-    lacking = table.ids[np.isnan(found)].tolist()
-    if lacking:
+    column = np.full(len(table), np.nan)
+    column[table.codes(list(amount))] = list(amount.values())
+    missing = table.ids[np.isnan(column)].tolist()
+    if missing:
         raise ParameterError(
-            f"{name}= names {len(amount):,} {table.kind}s and lacks {quote(lacking, most=3)}; give a number for each, "
-            "or one for all."
+            f"{name}= names {len(amount):,} {table.kind}s and lacks {quote(missing, most=3)}.",
+            hint="Give a number for each, or one for all.",
         )
-    return found
-
-
-def training_effect(graph: CrowdGraph, beliefs: Beliefs, training: Training | None) -> Array:
-    """What a volunteer, and their community, gain by meeting an item of each class, of shape (V, J)."""
-    shape = beliefs.concentration.shape[:2]
-    if training is None:
-        return np.zeros(shape)
-    tells = single_gains(beliefs.class_probs[None], beliefs.confusion)[0]
-    responses = graph.responses
-    met = np.zeros(shape)
-    np.add.at(met, responses.volunteer, beliefs.item_probs[responses.item])
-    own = training.rate * (tells.max(initial=0.0) - tells)[:, None] / (1 + met)
-    if training.communities is None:
-        return np.asarray(own)
-    community = training.communities.assigned(graph)
-    sums = np.zeros((len(training.communities) + 1, shape[1]))
-    np.add.at(sums, community, own)
-    others = np.bincount(community[community >= 0], minlength=len(sums))[community] - 1
-    reached = np.where(community[:, None] >= 0, sums[community] - own, 0.0) / np.maximum(others, 1)[:, None]
-    return np.asarray(own + training.reach * reached)
-
-
-def _check_amount(name: str, amount: object) -> None:
-    if not is_number(amount) or not 0 <= amount < float("inf"):  # type: ignore[operator]
-        raise ParameterError(f"{name}={amount!r} must be a finite number of at least 0.")
+    return column
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QuestionValues:
-    """What is believed, and what questions are worth, in places of some volunteers (M) and items (N).
+    """The expected value of asking some volunteers (M) about some items (N), each named by its position among them.
 
     Attributes
     ----------
-    worth
-        The exchange rates.
+    objective
+        The rates that convert information, learning and cost to nats.
     probs
-        The class probabilities, of shape (N, J).
+        The class probabilities of the items, of shape (N, J).
     kind
-        Which confusion counts for each item, of shape (N,).
+        Which of the confusion matrices holds for each item, of shape (N,).
     confusion
-        What is expected of each volunteer for items of each kind, of shape (G, M, J, L).
+        The expected confusion of each volunteer for each kind of item, of shape (G, M, J, L).
     sharing
-        Who errs together; None if everybody decides alone.
+        Who makes errors together; None if everybody decides alone.
     growth
-        How much an item of each class would tell about each volunteer, and teach, of shape (M, J).
+        How much an item of each class would reveal about each volunteer, and teach them, of shape (M, J).
     payment, effort
-        What a response costs by volunteer, of shape (M,), and by item, (N,).
+        The cost of a response by volunteer, of shape (M,), and by item, of shape (N,).
     """
 
-    worth: Objective
+    objective: Objective
     probs: Array
     kind: Array
     confusion: Array
@@ -192,71 +116,71 @@ class QuestionValues:
     payment: Array
     effort: Array
 
-    def knowledge(self, item: int, *, max_states: int | None = None) -> PosteriorTree:
-        """What is known of an item before anybody is asked; if left out, as many posteriors as choosing needs."""
+    def posterior_tree(self, item: int, *, max_states: int | None = None) -> PosteriorTree:
+        """Return the posterior of an item before any label; by default with as many states as choosing needs."""
         chances = None if self.sharing is None else self.sharing.chance
         if max_states is None:
             max_states = MAX_STATES_WHILE_CHOOSING if self.sharing is None else MAX_STATES
         return PosteriorTree(self.probs[item], max_states=max_states, chances=chances)
 
-    def ask(self, known: PosteriorTree, item: int, volunteer: int) -> None:
-        """Let a volunteer answer an item."""
+    def add_label(self, tree: PosteriorTree, item: int, volunteer: int) -> None:
+        """Add the label that a volunteer would give to an item to its posterior tree."""
         community = -1 if self.sharing is None else int(self.sharing.community[volunteer])
-        known.ask(self.confusion[self.kind[item], volunteer], community)
+        tree.add_label(self.confusion[self.kind[item], volunteer], community)
 
-    def further(self, known: PosteriorTree, item: int) -> Array:
-        """How much each volunteer would tell of an item beyond what is known, of shape (M,)."""
+    def marginal_gain(self, tree: PosteriorTree, item: int) -> Array:
+        """Return how much a label of each volunteer would add to an item's posterior tree, of shape (M,)."""
         community = None if self.sharing is None else self.sharing.community
-        return known.further(self.confusion[self.kind[item]], community)
+        return tree.marginal_gain(self.confusion[self.kind[item]], community)
 
-    def first(self) -> Array:
-        """How much each volunteer alone would tell of each item, of shape (N, M)."""
+    def single_gains(self) -> Array:
+        """Return how much one label of each volunteer would tell about each item, of shape (N, M)."""
         gains = np.zeros((len(self.probs), self.confusion.shape[1]))
         for kind in np.unique(self.kind):
             rows = self.kind == kind
             gains[rows] = single_gains(self.probs[rows], self.confusion[kind])
         return gains
 
-    def alone(self, items: Array, volunteers: Array) -> Array:
-        """How much a volunteer alone would tell of an item, for pairs."""
+    def pair_gains(self, items: Array, volunteers: Array) -> Array:
+        """Return how much one label would tell about its item, for pairs of an item and a volunteer."""
         probs, rows = self.probs[items], self.confusion[self.kind[items], volunteers]
         labels = (probs[:, :, None] * rows).sum(axis=1)
         return np.asarray(np.maximum(entropy(labels) - (probs * entropy(rows)).sum(axis=1), 0.0))
 
     def learning(self, items: Array, volunteers: Array) -> Array:
-        """How much labels would tell about the volunteers who give them, and teach, for pairs."""
+        """Return how much labels would reveal about the volunteers who give them, and teach them, for pairs."""
         return np.asarray((self.probs[items] * self.growth[volunteers]).sum(axis=1))
 
     def costs(self, items: Array, volunteers: Array) -> Array:
-        """What responses cost, in nats, never above zero, for pairs."""
-        return np.asarray(0.0 - self.worth.cost * (self.payment[volunteers] + self.effort[items]))
+        """Return the cost of responses in nats, never above zero, for pairs."""
+        return np.asarray(0.0 - self.objective.cost * (self.payment[volunteers] + self.effort[items]))
 
-    def values(self, gains: Array, items: int | slice = slice(None)) -> Array:
-        """What questions about items, or one, are worth that tell so much, both of shape (N, M) or (M,)."""
-        values = self.worth.information * gains
-        # There may be many questions, and both are most often left out.
-        if self.worth.learning:
-            values = values + self.worth.learning * (self.probs[items] @ self.growth.T)
-        if self.worth.cost:
-            values = values - self.worth.cost * (self.effort[items, None] + self.payment)
+    def net_values(self, gains: Array, items: int | slice = slice(None)) -> Array:
+        """Return the value of questions with these gains, of shape (N, M) for items or (M,) for one item."""
+        values = self.objective.information * gains
+        # There may be many questions, and the rates of learning and cost are most often zero.
+        if self.objective.learning:
+            values = values + self.objective.learning * (self.probs[items] @ self.growth.T)
+        if self.objective.cost:
+            values = values - self.objective.cost * (self.effort[items, None] + self.payment)
         return np.asarray(values)
 
 
 def question_values(
-    graph: CrowdGraph, beliefs: Beliefs, worth: Objective, *, volunteers: Array, items: Array
+    graph: CrowdGraph, beliefs: Beliefs, objective: Objective, *, volunteers: Array, items: Array
 ) -> QuestionValues:
-    """What asking volunteers about items, both as codes, would bring."""
-    special = worth.specialisation
+    """Value questions to volunteers about items, both given as codes."""
+    special = objective.specialisation
     if special is not None:
         special.check_matches(graph)
-    learned = row_information(beliefs.concentration) + training_effect(graph, beliefs, worth.training)
+    growth = row_information(beliefs.concentration) + training_effect(graph, beliefs, objective.training)
     return QuestionValues(
-        worth=worth,
+        objective=objective,
         probs=beliefs.item_probs[items],
         kind=np.zeros(len(items), dtype=np.int64) if special is None else special.kind[items],
         confusion=(beliefs.confusion[None] if special is None else special.confusion)[:, volunteers],
-        sharing=None if worth.shared_errors is None else worth.shared_errors.sharing(graph).take(volunteers),
-        growth=learned[volunteers],
-        payment=amounts(worth.payment, graph.volunteers.table, "payment")[volunteers],
-        effort=amounts(worth.effort, graph.items.table, "effort")[items],
+        sharing=None if objective.shared_errors is None else objective.shared_errors.sharing(graph).take(volunteers),
+        growth=growth[volunteers],
+        payment=amounts(objective.payment, graph.volunteers.table, "payment")[volunteers],
+        effort=amounts(objective.effort, graph.items.table, "effort")[items],
     )

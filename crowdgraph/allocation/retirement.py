@@ -1,4 +1,4 @@
-"""When to stop asking about an item: retirement by how sure the model is, with an error rate that gold can promise."""
+"""Retirement: when to stop asking about an item, with an error rate that gold can guarantee."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_integer, check_seed, child_seed, is_number, progress_bar
+from crowdgraph.core._parameters import (
+    Configured,
+    check_instance,
+    check_integer,
+    check_number,
+    check_seed,
+    child_seed,
+    instance,
+    progress_bar,
+)
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
 from crowdgraph.errors import GoldError, ParameterError
@@ -20,24 +29,25 @@ from crowdgraph.models.ibcc import IBCC
 
 __all__ = ["ErrorGuarantee", "Retirement", "calibrated_retirement"]
 
-# How many thresholds are tried at most.
-N_THRESHOLDS = 20
+# At most this many thresholds are tried.
+MAX_THRESHOLDS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorGuarantee:
-    """What gold says of the items that a rule retires.
+    """The error rate that gold guarantees for the items that a rule retires.
 
     Attributes
     ----------
     error, confidence
         At most this share of the retired items is wrong, with this confidence.
     updates
-        After how many updates, evenly spread over the responses, items could retire.
+        The number of updates, evenly spread over the responses, at which items could retire.
     n_gold, n_retired, n_wrong
-        How many gold items there were, how many of them the rule retired, and how many of these wrongly.
+        The number of gold items, how many of them the rule retired, and how many of these with a wrong class.
     bound
-        The upper bound of the share of wrong ones among the retired, at `confidence` or above; at most `error`.
+        The upper bound of the share of wrong classes among the retired items, at `confidence` or above; at most
+        `error`.
     """
 
     error: float
@@ -50,57 +60,55 @@ class ErrorGuarantee:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Retirement:
+class Retirement(Configured):
     """A rule that retires an item as soon as its most probable class reaches a threshold.
 
-    A threshold is no error rate: models are too sure where items differ in difficulty or volunteers share errors, and
-    an item has a chance to pass by mistake at every update. See `calibrated_retirement` for one that keeps a promise.
+    A threshold is not an error rate: models are overconfident where items differ in difficulty or volunteers share
+    errors, and at every update an item may pass by mistake. `calibrated_retirement` finds a threshold with a guarantee.
 
     Attributes
     ----------
     threshold
         How probable the most probable class must be, above 0 and at most 1.
-    promise
-        What gold says of the retired items; None if nothing is promised.
+    guarantee
+        The error rate that gold guarantees for the retired items; None if there is no guarantee.
 
     Examples
     --------
     >>> rule = Retirement(threshold=0.95)
     >>> rule
-    Retirement(threshold 0.95; no error rate is promised)
+    Retirement(threshold 0.95; no error rate is guaranteed)
     >>> rule.retired([[0.97, 0.03], [0.4, 0.6]]).tolist()
     [True, False]
     """
 
     threshold: float
-    promise: ErrorGuarantee | None = None
+    guarantee: ErrorGuarantee | None = instance(
+        None, ErrorGuarantee, expected="the ErrorGuarantee that calibrated_retirement gives"
+    )
 
-    def __post_init__(self) -> None:
-        if not is_number(self.threshold) or not 0 < self.threshold <= 1:
-            raise ParameterError(f"threshold={self.threshold!r} must be a number above 0 and at most 1.")
-        if self.promise is not None and not isinstance(self.promise, ErrorGuarantee):
-            raise ParameterError(
-                f"promise= takes the Promise that calibrated_retirement makes; got a {type(self.promise).__name__}."
-            )
+    def _check_settings(self) -> None:
+        expected = "be a number above 0 and at most 1"
+        check_number("threshold", self.threshold, valid=lambda value: 0 < value <= 1, expected=expected)
 
     def retired(self, item_probs: ArrayLike) -> Array:
-        """Which items are retired, of shape (N,), given their class probabilities, of shape (N, J)."""
+        """Return which items are retired, of shape (N,), given their class probabilities, of shape (N, J)."""
         probs = probability_array("item_probs", item_probs, shape=(None, None))
         return np.asarray(probs.max(axis=1) >= self.threshold)
 
-    def items(self, graph: CrowdGraph, item_probs: ArrayLike) -> Array:
-        """The ids of the items of a graph that are retired: those that are answered, and have no gold."""
-        may = are_answered(graph) & ~graph.gold.known
-        return np.asarray(graph.items.ids[may & self.retired(item_probs)])
+    def retired_items(self, graph: CrowdGraph, item_probs: ArrayLike) -> Array:
+        """Return the ids of the retired items of a graph: only items that have answers and no gold can retire."""
+        may_retire = (graph.answers.n_by_item > 0) & ~graph.gold.known
+        return np.asarray(graph.items.ids[may_retire & self.retired(item_probs)])
 
     def __repr__(self) -> str:
-        if self.promise is None:
-            return f"Retirement(threshold {self.threshold:.8g}; no error rate is promised)"
-        told = self.promise
+        held = self.guarantee
+        if held is None:
+            return f"Retirement(threshold {self.threshold:.8g}; no error rate is guaranteed)"
         return (
-            f"Retirement(threshold {self.threshold:.8g}; at most {told.error:.2%} wrong with {told.confidence:.0%} "
-            f"confidence: of {told.n_gold:,} gold items {told.n_retired:,} retired, {told.n_wrong:,} of them wrongly, "
-            f"bound {told.bound:.2%})"
+            f"Retirement(threshold {self.threshold:.8g}; at most {held.error:.2%} wrong with {held.confidence:.0%} "
+            f"confidence: {held.n_retired:,} of {held.n_gold:,} gold items retired, {held.n_wrong:,} of them wrongly, "
+            f"bound {held.bound:.2%})"
         )
 
 
@@ -115,34 +123,35 @@ def calibrated_retirement(
     seed: int | None = None,
     progress: bool = False,
 ) -> Retirement:
-    """The rule that retires most items while gold shows that at most a share `error` of them is wrong.
+    """Find the rule that retires most items while gold shows that at most a share `error` of them is wrong.
 
-    The responses are gone through in time order, in `updates` equal parts; after each the model is fitted to all so
-    far. The gold of one fold at a time is hidden, and what the model then says of its items, and whether that is right,
-    is kept. For a threshold, an item retires at its first update with that much certainty, if it has been answered by
-    then, and is right or wrong as of then.
+    The responses are replayed in time order, in `updates` equal parts, and the model is fitted after each part to all
+    responses so far. The gold of one fold at a time is hidden, and the model's prediction for its items, right or
+    wrong, is recorded. Under a threshold, an item retires at the first update at which the model is that certain,
+    provided that the item has an answer by then, and counts as right or wrong as of that update.
 
     Thresholds are tried from the highest down, each with the exact (Clopper-Pearson) bound, and the lowest that passes
-    is taken. Trying many is paid for by the fallback procedure (Wiens and Dmitrienko 2005): of the doubt that there may
-    be, 1 - `confidence`, half belongs to the first threshold, which retires so many gold items that one wrong answer
-    among them would pass, and half to the one that retires half of the gold items. One that passes hands its doubt on
-    to the next, one that fails loses it, and without any none passes. Where there is too little gold for two, all of it
-    belongs to the first. The thresholds are set by how sure the model was, not by who was right.
+    is taken. The fallback procedure (Wiens and Dmitrienko 2005) corrects for testing many: half of the error
+    probability, 1 - `confidence`, belongs to the first threshold, which retires so many gold items that one wrong class
+    among them would pass, and half to the one that retires half of the gold items. A threshold that passes hands its
+    error probability on to the next; one that fails loses it, and without any none passes. Where there is too little
+    gold for two, all of it belongs to the first. The thresholds are set by the model's certainty, not by which items
+    were right.
 
-    A model that is too sure of hard items, or where volunteers err together, retires few items or none: see `Cautious`.
+    A model that is overconfident about hard items, or where volunteers make errors together, retires few items or none:
+    see `Cautious`.
 
-    The promise is about items whose responses come in as those of the gold items did, with as many updates, and
-    answered by the same crowd: gold of easy items says nothing of hard ones. It is about all retired items together; of
-    those of a rare class more may be wrong. In the calibration, retired items go on being answered, and the model sees
-    a little less gold than later.
+    The guarantee holds for items whose responses arrive as those of the gold items did, with as many updates, and from
+    the same crowd: gold of easy items says nothing about hard ones. It is about all retired items together; the error
+    rate of a rare class may be higher. In the calibration, retired items go on receiving answers, and the model sees a
+    little less gold than later.
 
     Parameters
     ----------
     graph
-        A graph with gold; only items whose class is known for certain count, and gold that is a probability stays
-        visible.
+        A graph with gold; only items whose class is certain count, and gold that is a probability stays visible.
     model
-        What learns from the responses.
+        The model that learns from the responses.
     error, confidence
         At most this share of the retired items is to be wrong, with this confidence. With 0.02 and 0.95 at least 149
         gold items must retire.
@@ -150,7 +159,7 @@ def calibrated_retirement(
         How often the model is fitted on the way. More updates are more chances to retire too early, so use as many as
         there will be.
     folds
-        In how many parts gold is hidden.
+        The number of parts in which gold is hidden.
     seed
         The same seed gives the same rule.
     progress
@@ -161,14 +170,14 @@ def calibrated_retirement(
     GoldError
         If the graph has no certain gold.
     ParameterError
-        If no threshold keeps the promise.
+        If no threshold can be guaranteed.
 
     Examples
     --------
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(n_items=600, n_responses=9_000, seed=0).graph
     >>> rule = calibrated_retirement(graph, error=0.05, seed=0)
-    >>> bool(rule.promise.bound <= 0.05 and rule.promise.n_retired > 300)
+    >>> bool(rule.guarantee.bound <= 0.05 and rule.guarantee.n_retired > 300)
     True
     """
     _check_settings(graph, model, error, confidence)
@@ -177,24 +186,24 @@ def calibrated_retirement(
     items = _certain_gold(graph, folds)
     ends = update_ends(graph, updates)
     rng = np.random.default_rng(seed)
-    part = rng.permutation(np.arange(len(items)) % folds)
-    paths = Paths(*np.zeros((2, len(ends), len(items))))
+    fold_of_item = rng.permutation(np.arange(len(items)) % folds)
+    paths = CertaintyPaths(*np.zeros((2, len(ends), len(items))))
     with progress_bar("retirement", visible=progress, total=folds * len(ends), unit="fits") as bar:
         for fold in range(folds):
-            here = part == fold
-            held = _followed(graph, model, items[here], ends, child_seed(rng), bar.update)
-            paths.certainty[:, here], paths.wrong[:, here] = held
-    return _chosen(paths, float(error), float(confidence))
+            hidden = fold_of_item == fold
+            part = _certainty_paths(graph, model, items[hidden], ends, child_seed(rng), bar.update)
+            paths.certainty[:, hidden], paths.wrong[:, hidden] = part
+    return _lowest_guaranteed(paths, float(error), float(confidence))
 
 
-class Paths(NamedTuple):
-    """How sure the model was of each hidden item after each update, and whether it was wrong, both (T, G)."""
+class CertaintyPaths(NamedTuple):
+    """How certain the model was of each hidden item after each update, and whether it was wrong, both (T, G)."""
 
     certainty: Array
     wrong: Array
 
-    def tally(self, threshold: float) -> tuple[int, int]:
-        """How many items a threshold retires, and how many of them wrongly: as of the first update that reaches it."""
+    def count_retired(self, threshold: float) -> tuple[int, int]:
+        """Return how many items a threshold retires, and how many of them wrongly, as of the first update above it."""
         reached = self.certainty >= threshold
         items = np.flatnonzero(reached.any(axis=0))
         wrong = self.wrong[reached.argmax(axis=0)[items], items]
@@ -202,85 +211,80 @@ class Paths(NamedTuple):
 
 
 def update_ends(graph: CrowdGraph, updates: int) -> list[int]:
-    """After how many responses each update comes, so that each brings as many answers, or one more or less."""
+    """Return after how many responses each update comes, so that all bring as many answers, or one more or less."""
     check_integer("updates", updates)
-    answered = np.flatnonzero(graph.responses.label >= 0)
-    if len(answered) < updates:
+    rows = graph.answers.rows
+    if len(rows) < updates:
         raise ParameterError(
-            f"updates={updates!r}, but there are {len(answered):,} answers, and every update needs one; ask for fewer."
+            f"updates={updates!r}, but there are {len(rows):,} answers, and every update needs one.",
+            hint="Ask for fewer updates.",
         )
-    ends: list[int] = (answered[np.arange(1, updates + 1) * len(answered) // updates - 1] + 1).tolist()
+    ends: list[int] = (rows[np.arange(1, updates + 1) * len(rows) // updates - 1] + 1).tolist()
     return ends
 
 
-def are_answered(graph: CrowdGraph) -> Array:
-    """For each item, whether anybody answered it, of shape (N,)."""
-    found = np.zeros(len(graph.items), dtype=bool)
-    found[graph.responses.item[graph.responses.label >= 0]] = True
-    return found
-
-
 def upper_bound(n_wrong: int, n: int, confidence: float) -> float:
-    """The exact (Clopper-Pearson) upper bound of a share of which `n_wrong` in `n` were seen."""
+    """Return the exact (Clopper-Pearson) upper bound of a share of which `n_wrong` in `n` were seen."""
     return float(betaincinv(n_wrong + 1, n - n_wrong, confidence)) if n_wrong < n else 1.0
 
 
 def _check_settings(graph: object, model: object, error: object, confidence: object) -> None:
-    if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"Retirement is calibrated on a CrowdGraph with gold; got a {type(graph).__name__}.")
-    if not isinstance(model, Model):
-        raise ParameterError(f"model= takes a model, such as IBCC(); got {model!r}.")
+    check_instance("graph", graph, CrowdGraph, expected="a CrowdGraph with gold")
+    check_instance("model", model, Model, expected="a model, such as IBCC()")
     for name, value in (("error", error), ("confidence", confidence)):
-        if not is_number(value) or not 0 < value < 1:  # type: ignore[operator]
-            raise ParameterError(f"{name}={value!r} must be a number between 0 and 1.")
+        check_number(name, value, valid=lambda number: 0 < number < 1, expected="be a number between 0 and 1")
 
 
 def _certain_gold(graph: CrowdGraph, folds: int) -> Array:
-    """The items with certain gold that were answered; the others say nothing of items that come to be answered."""
-    items = np.flatnonzero((graph.gold.codes >= 0) & are_answered(graph))
+    """Return the items with certain gold and an answer; the others say nothing about items that will be answered."""
+    items = np.flatnonzero((graph.gold.codes >= 0) & (graph.answers.n_by_item > 0))
     if not len(items):
         raise GoldError(
-            "No answered item has gold that is certain, so no error rate can be promised. Add gold with "
-            "graph.with_gold({item: class, ...}), or choose a threshold yourself: Retirement(threshold=...)."
+            "No answered item has gold that is certain, so no error rate can be guaranteed.",
+            hint="Add gold with graph.with_gold({item: class, ...}), or choose a threshold yourself: "
+            "Retirement(threshold=...).",
         )
     if len(items) < folds:
-        raise ParameterError(f"folds={folds!r}, but only {len(items):,} items have gold; use fewer folds, or add gold.")
+        raise ParameterError(
+            f"folds={folds!r}, but only {len(items):,} items have gold.",
+            hint="Use fewer folds, or add gold.",
+        )
     return items
 
 
-def _followed(
+def _certainty_paths(
     graph: CrowdGraph, model: Model, items: Array, ends: list[int], seed: int, tick: Callable[[], Any]
-) -> Paths:
-    """What the model says of some items after each update while their gold is hidden."""
-    kept = np.ones(len(graph.items), dtype=bool)
-    kept[items] = False
-    hidden = graph._with(gold=graph.gold.where(kept))
+) -> CertaintyPaths:
+    """Record what the model says about some items after each update while their gold is hidden."""
+    visible = np.ones(len(graph.items), dtype=bool)
+    visible[items] = False
+    hidden = graph.replace(gold=graph.gold.where(visible))
     fit, certainty, wrong = None, [], []
     for end in ends:
         view = hidden.first(end)
         fit = model.fit(view, seed=seed, start=fit)
         probs = fit.item_probs[items]
-        certainty.append(np.where(are_answered(view)[items], probs.max(axis=1), 0.0))
+        certainty.append(np.where(view.answers.n_by_item[items] > 0, probs.max(axis=1), 0.0))
         wrong.append(probs.argmax(axis=1) != graph.gold.codes[items])
         tick()
-    return Paths(np.array(certainty), np.array(wrong))
+    return CertaintyPaths(np.array(certainty), np.array(wrong))
 
 
-def _chosen(paths: Paths, error: float, confidence: float) -> Retirement:
-    """The lowest threshold that passes: each is tried with its own doubt, and that of those that passed before it."""
+def _lowest_guaranteed(paths: CertaintyPaths, error: float, confidence: float) -> Retirement:
+    """Find the lowest threshold that passes; each is tested at its own alpha plus that of those that passed before."""
     n_updates, n_gold = paths.certainty.shape
-    rule, doubt, tried = None, 0.0, []
-    for threshold, own in _thresholds(paths.certainty.max(axis=0), error, confidence):
-        doubt += own
-        if not doubt:
+    rule, alpha, tests = None, 0.0, []
+    for threshold, own_alpha in _thresholds(paths.certainty.max(axis=0), error, confidence):
+        alpha += own_alpha
+        if not alpha:
             continue
-        n_retired, n_wrong = paths.tally(threshold)
-        bound = upper_bound(n_wrong, n_retired, 1 - doubt)
-        tried.append((n_wrong, n_retired, bound))
+        n_retired, n_wrong = paths.count_retired(threshold)
+        bound = upper_bound(n_wrong, n_retired, 1 - alpha)
+        tests.append((n_wrong, n_retired, bound))
         if bound > error:
-            doubt = 0.0
+            alpha = 0.0
             continue
-        promise = ErrorGuarantee(
+        guarantee = ErrorGuarantee(
             error=error,
             confidence=confidence,
             updates=n_updates,
@@ -289,45 +293,47 @@ def _chosen(paths: Paths, error: float, confidence: float) -> Retirement:
             n_wrong=n_wrong,
             bound=bound,
         )
-        rule = Retirement(threshold=threshold, promise=promise)
+        rule = Retirement(threshold=threshold, guarantee=guarantee)
     if rule is None:
-        n_wrong, n_retired, bound = tried[0]
+        n_wrong, n_retired, bound = tests[0]
         raise ParameterError(
-            f"error={error!r} cannot be promised with confidence={confidence!r}: of {n_gold:,} gold items {n_wrong:,} "
-            f"were wrong among the {n_retired:,} that the model was surest of, so up to {bound:.2%} of such items may "
-            f"be. Add gold (at least {_fewest(error, 1 - confidence):,} items must retire), gather more responses for "
-            "each item, let a model that is not too sure decide (Cautious), or allow a larger error=."
+            f"error={error!r} cannot be guaranteed with confidence={confidence!r}: of the {n_retired:,} gold items (of "
+            f"{n_gold:,}) that the model was most certain of, {n_wrong:,} were wrong, so up to {bound:.2%} of such "
+            "items may be wrong.",
+            hint=f"Add gold (at least {_min_retired(error, 1 - confidence):,} items must retire), gather more "
+            "responses for each item, use a model that is less overconfident (Cautious), or allow a larger error=.",
         )
     return rule
 
 
 def _thresholds(highest: Array, error: float, confidence: float) -> list[tuple[float, float]]:
-    """Thresholds that fall, each to retire about as many more, and the doubt that each may spend on its own.
+    """Return falling thresholds, each retiring about as many more items, with the alpha that each may spend.
 
-    Half of the doubt is for the first, which retires so many gold items that one wrong answer would pass, and half for
+    Half of the alpha is for the first, which retires so many gold items that one wrong class would pass, and half for
     the one that retires half of them. Where there is not so much gold, all of it is for the first.
     """
-    doubt, down = 1 - confidence, np.sort(highest)[::-1]
-    half = len(down) // 2
-    first = _fewest(error, doubt / 2, 1)
+    alpha, falling = 1 - confidence, np.sort(highest)[::-1]
+    half = len(falling) // 2
+    first = _min_retired(error, alpha / 2, 1)
     split = first < half
     if not split:
-        first = next((n for n in (_fewest(error, doubt, 1), _fewest(error, doubt)) if n <= len(down)), len(down))
-    counts = np.linspace(first, len(down), N_THRESHOLDS).round().astype(np.int64)
-    falling = np.unique(down[counts - 1])[::-1]
-    own = np.zeros(len(falling))
+        sizes = (_min_retired(error, alpha, 1), _min_retired(error, alpha))
+        first = next((n for n in sizes if n <= len(falling)), len(falling))
+    counts = np.linspace(first, len(falling), MAX_THRESHOLDS).round().astype(np.int64)
+    thresholds = np.unique(falling[counts - 1])[::-1]
+    alphas = np.zeros(len(thresholds))
     if split:
-        own[(falling <= down[half - 1]).argmax()] = doubt / 2
-    own[0] += doubt - own.sum()
-    return list(zip(falling.tolist(), own.tolist(), strict=True))
+        alphas[(thresholds <= falling[half - 1]).argmax()] = alpha / 2
+    alphas[0] += alpha - alphas.sum()
+    return list(zip(thresholds.tolist(), alphas.tolist(), strict=True))
 
 
-def _fewest(error: float, doubt: float, n_wrong: int = 0) -> int:
-    """How many items must retire, so many of them wrongly, for the bound to pass."""
+def _min_retired(error: float, alpha: float, n_wrong: int = 0) -> int:
+    """Return how many items must retire for the bound to pass if `n_wrong` of them are wrong."""
     low, high = n_wrong, n_wrong + 1
-    while upper_bound(n_wrong, high, 1 - doubt) > error:
+    while upper_bound(n_wrong, high, 1 - alpha) > error:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if upper_bound(n_wrong, middle, 1 - doubt) > error else (low, middle)
+        low, high = (middle, high) if upper_bound(n_wrong, middle, 1 - alpha) > error else (low, middle)
     return high

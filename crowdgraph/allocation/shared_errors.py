@@ -1,4 +1,4 @@
-"""Communities whose members err together, estimated from how often they agree."""
+"""Shared errors: how often members of a community err together, estimated from how often they agree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdgraph.allocation._beliefs import believed, found_communities
+from crowdgraph.allocation._beliefs import current_beliefs
 from crowdgraph.allocation._information_gain import Sharing
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, read_only
 from crowdgraph.core.communities import Communities
@@ -16,27 +16,27 @@ from crowdgraph.errors import ResultError
 
 __all__ = ["SharedErrors", "shared_errors"]
 
-# Each answer is compared with so many that follow it, of the same community about the same item.
-LAGS = 5
-# From so many pairs of answers about items with gold on, a community is judged by those alone.
-ENOUGH_PAIRS = 200
-# As many pairs are taken to have been decided alone beforehand.
-PAIRS_BEFOREHAND = 10
-# Below this, deciding alone and by one draw look the same.
-LEAST = 1e-9
+# Each answer is compared with this many that follow it, by the same community about the same item.
+MAX_LAG = 5
+# With this many pairs of answers about items with gold, a community is judged by those pairs alone.
+ENOUGH_GOLD_PAIRS = 200
+# The prior: this many pairs are taken to have been decided alone.
+N_PRIOR_PAIRS = 10
+# Below this sum, deciding alone and by one draw cannot be told apart.
+MIN_DIFFERENCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SharedErrors(ReadOnlyArrays):
-    r"""How often members of a community see an item alike, so that their labels most often tell less together.
+    r"""How often the members of a community decide alike, so that together their labels most often tell less.
 
-    About each item a community decides by one draw with its `chance`, else everybody decides alone:
+    About each item a community decides by one draw with its `chance`; otherwise everybody decides alone:
 
     .. math:: p(c_1, \dots, c_m \mid j) = \rho\, \Big| \bigcap_k \big[F_{kj}(c_k - 1), F_{kj}(c_k)\big) \Big|
               + (1 - \rho) \prod_k \pi^{(k)}_{j c_k},
 
-    with :math:`F_{kj}` the sums of :math:`\pi^{(k)}_j` over labels in their order: the copula between the upper bound
-    of Fréchet and independence. How often each of them gives each label stays what it is.
+    with :math:`F_{kj}` the cumulative sums of :math:`\pi^{(k)}_j` over the labels in their order: the copula between
+    the upper bound of Fréchet and independence. How often each of them gives each label does not change.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class SharedErrors(ReadOnlyArrays):
     chance
         The chance of each to decide by one draw, of shape (K,).
     n_pairs
-        From how many pairs of answers it was estimated, of shape (K,).
+        The number of pairs of answers it was estimated from, of shape (K,).
     """
 
     communities: Communities
@@ -60,32 +60,32 @@ class SharedErrors(ReadOnlyArrays):
         object.__setattr__(self, "n_pairs", read_only(self.n_pairs))
 
     def sharing(self, graph: CrowdGraph) -> Sharing:
-        """Who shares with whom, for the volunteers of a graph."""
-        return Sharing(self.communities.assigned(graph), self.chance)
+        """Return who shares errors with whom among the volunteers of a graph."""
+        return Sharing(self.communities.on(graph).assignment, self.chance)
 
     def __repr__(self) -> str:
-        shares = ", ".join(f"{share:.2f}" for share in self.chance)
-        return f"SharedErrors(chance to decide alike: {shares}; from {self.n_pairs.sum():,} pairs of answers)"
+        chances = ", ".join(f"{chance:.2f}" for chance in self.chance)
+        return f"SharedErrors(chance to decide alike: {chances}; from {self.n_pairs.sum():,} pairs of answers)"
 
 
 def shared_errors(
     graph: CrowdGraph, communities: Communities | str | None = None, *, fit: ModelFit | str | None = None
 ) -> SharedErrors:
-    """Estimate how often communities decide alike, from how much more their members agree than if alone.
+    """Estimate how often communities decide alike, from how much more their members agree than if they decided alone.
 
-    Answers of a community about an item are compared in pairs. If everybody decided alone they would agree as often as
-    their confusion says, given the class; if by one draw, as often as their draws overlap. The chance is where what was
-    seen lies between the two, by least squares over the pairs and as if ten more pairs had been decided alone. Where
-    there are 200 pairs about items with gold, only those count: elsewhere the class was inferred from the same labels
-    as if they were independent, which hides some of what is shared.
+    Answers of a community about an item are compared in pairs. If everybody decided alone, they would agree as often as
+    their confusion says, given the class; if one draw decided, as often as their draws overlap. The chance is where the
+    observed agreement lies between the two, by least squares over the pairs, with a prior of ten pairs decided alone.
+    Where there are 200 pairs about items with gold, only those count: elsewhere the class was inferred from the same
+    labels as if they were independent, which hides some of what is shared.
 
     Parameters
     ----------
     graph
         The graph, annotated with a fit that has confusion matrices.
     communities
-        The communities, such as are found in `networks.error_correlation`, or the name under which the graph carries
-        them; the latest if left out.
+        The communities, such as those of `networks.error_correlation`, or the name under which the graph carries them;
+        the latest if left out.
     fit
         The fit, or the name under which the graph carries it; the latest if left out.
 
@@ -98,49 +98,53 @@ def shared_errors(
     >>> 0.4 < cg.allocation.shared_errors(graph, everyone).chance[0] < 0.6
     np.True_
     """
-    beliefs = believed(graph, fit)
-    groups = found_communities(graph, communities, network="error_correlation")
-    community = groups.assigned(graph)
-    one, other = _pairs(graph, community)
+    beliefs = current_beliefs(graph, fit)
+    groups = graph.resolve_communities(communities, network="error_correlation")
+    community = groups.on(graph).assignment
+    first, second = _answer_pairs(graph, community)
     responses, gold = graph.responses, graph.gold.codes
-    people, items = responses.volunteer, responses.item[one]
+    volunteer, item = responses.volunteer, responses.item[first]
     confusion = beliefs.confusion
-    alone, drawn = _agreement(confusion[people[one]], confusion[people[other]])
-    classes = np.where(gold[:, None] >= 0, np.eye(len(graph.classes))[gold], beliefs.item_probs)[items]
-    alone, drawn = ((classes * share).sum(axis=1) for share in (alone, drawn))
-    agree = responses.label[one] == responses.label[other]
-    whose, size = community[people[one]], len(groups)
-    more = drawn - alone
-    seen, most = (np.bincount(whose, weights=what * more, minlength=size) for what in (agree - alone, more))
-    n_pairs = np.bincount(whose, minlength=size)
-    least_squares = seen / np.where(most > LEAST, most, 1.0) * (most > LEAST)
-    chance = np.clip(least_squares * n_pairs / (n_pairs + PAIRS_BEFOREHAND), 0.0, 1.0)
+    if_alone, if_drawn = _agreement(confusion[volunteer[first]], confusion[volunteer[second]])
+    classes = np.where(gold[:, None] >= 0, np.eye(len(graph.classes))[gold], beliefs.item_probs)[item]
+    if_alone, if_drawn = ((classes * rates).sum(axis=1) for rates in (if_alone, if_drawn))
+    agree = responses.label[first] == responses.label[second]
+    pair_community, n_communities = community[volunteer[first]], len(groups)
+    # Least squares of the observed agreement on the line from "alone" to "one draw", through the origin.
+    difference = if_drawn - if_alone
+    products, squares = (
+        np.bincount(pair_community, weights=values * difference, minlength=n_communities)
+        for values in (agree - if_alone, difference)
+    )
+    n_pairs = np.bincount(pair_community, minlength=n_communities)
+    slope = products / np.where(squares > MIN_DIFFERENCE, squares, 1.0) * (squares > MIN_DIFFERENCE)
+    chance = np.clip(slope * n_pairs / (n_pairs + N_PRIOR_PAIRS), 0.0, 1.0)
     return SharedErrors(communities=groups, chance=chance, n_pairs=n_pairs)
 
 
-def _pairs(graph: CrowdGraph, community: Array) -> tuple[Array, Array]:
-    """Rows of two answers each, of two volunteers of one community about one item, with gold where that is enough."""
-    responses = graph.responses
-    rows = np.flatnonzero((responses.label >= 0) & (community[responses.volunteer] >= 0))
-    item, whose = responses.item[rows], community[responses.volunteer[rows]]
-    rows = rows[np.lexsort((whose, item))]
-    item, people = responses.item[rows], responses.volunteer[rows]
-    whose = community[people]
+def _answer_pairs(graph: CrowdGraph, community: Array) -> tuple[Array, Array]:
+    """Return rows of pairs of answers by two members of a community about one item; only with gold, if enough have."""
+    answers = graph.answers.where(community[graph.answers.volunteer] >= 0)
+    order = np.lexsort((community[answers.volunteer], answers.item))
+    rows, item, volunteer = answers.rows[order], answers.item[order], answers.volunteer[order]
+    group = community[volunteer]
     first, second = [], []
-    for lag in range(1, LAGS + 1):
-        same = (item[lag:] == item[:-lag]) & (whose[lag:] == whose[:-lag]) & (people[lag:] != people[:-lag])
+    for lag in range(1, MAX_LAG + 1):
+        same = (item[lag:] == item[:-lag]) & (group[lag:] == group[:-lag]) & (volunteer[lag:] != volunteer[:-lag])
         first.append(rows[:-lag][same])
         second.append(rows[lag:][same])
     one, other = np.concatenate(first), np.concatenate(second)
-    known = graph.gold.codes[responses.item[one]] >= 0
-    whose = community[responses.volunteer[one]]
-    enough = np.bincount(whose[known], minlength=community.max(initial=0) + 1) >= ENOUGH_PAIRS
-    kept = known | ~enough[whose]
-    return one[kept], other[kept]
+    has_gold = graph.gold.codes[graph.responses.item[one]] >= 0
+    group = community[graph.responses.volunteer[one]]
+    n_gold_pairs = np.bincount(group[has_gold], minlength=community.max(initial=0) + 1)
+    counts = has_gold | ~(n_gold_pairs >= ENOUGH_GOLD_PAIRS)[group]
+    return one[counts], other[counts]
 
 
-def _agreement(one: Array, other: Array) -> tuple[Array, Array]:
-    """How often two of confusion (P, J, L) agree given the class: if each is alone, and by one draw; both (P, J)."""
-    (low, high), (low_other, high_other) = ((rows.cumsum(axis=2) - rows, rows.cumsum(axis=2)) for rows in (one, other))
-    overlap = np.maximum(np.minimum(high, high_other) - np.maximum(low, low_other), 0.0)
-    return (one * other).sum(axis=2), overlap.sum(axis=2)
+def _agreement(first: Array, second: Array) -> tuple[Array, Array]:
+    """Return how often two of confusion (P, J, L) agree given the class, (P, J): if alone, and by one draw."""
+    (low, high), (low_second, high_second) = (
+        (rows.cumsum(axis=2) - rows, rows.cumsum(axis=2)) for rows in (first, second)
+    )
+    overlap = np.maximum(np.minimum(high, high_second) - np.maximum(low, low_second), 0.0)
+    return (first * second).sum(axis=2), overlap.sum(axis=2)

@@ -1,4 +1,4 @@
-"""Volunteers who are better, or worse, at what their task community works on."""
+"""Specialisation: how volunteers answer the items that each task community works on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdgraph.allocation._beliefs import believed, expected, found_communities
+from crowdgraph.allocation._beliefs import current_beliefs, dirichlet_mean
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, read_only
 from crowdgraph.core._parameters import check_positive
 from crowdgraph.core.communities import Communities
@@ -20,7 +20,7 @@ __all__ = ["Specialisation", "specialisation"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Specialisation(ReadOnlyArrays):
-    """What volunteers say of items of different kinds, a kind being what a task community works on.
+    """The confusion of volunteers for different kinds of items, where a kind is what one task community works on.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class Specialisation(ReadOnlyArrays):
         The kind of each item, of shape (N,): the number of the community that answers it most, or the last kind for
         items that no community answered.
     confusion
-        What is expected of each volunteer for items of each kind, of shape (K + 1, V, J, L); for the last kind, what is
-        expected of them on the whole.
+        The expected confusion of each volunteer for each kind of item, of shape (K + 1, V, J, L); for the last kind,
+        their overall confusion.
     """
 
     volunteers: Array
@@ -44,14 +44,15 @@ class Specialisation(ReadOnlyArrays):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def check_matches(self, graph: CrowdGraph) -> None:
-        """Raise unless this is about the volunteers, items, classes and labels of a graph."""
+        """Raise unless the graph has the same volunteers, items, classes and labels."""
         for kind in ("volunteer", "item"):
             check_ids_match("The specialisation", getattr(self, f"{kind}s"), graph._table(kind))
         shape = (len(graph.classes), len(graph.labels))
         if self.confusion.shape[2:] != shape:
             raise AlignmentError(
-                f"The specialisation is about {self.confusion.shape[2]} classes and {self.confusion.shape[3]} labels, "
-                f"the graph has {shape[0]} and {shape[1]}. Make it from the same graph."
+                f"The specialisation has {self.confusion.shape[2]} classes and {self.confusion.shape[3]} labels, the "
+                f"graph has {shape[0]} and {shape[1]}.",
+                hint="Make it from the same graph.",
             )
 
     def __repr__(self) -> str:
@@ -66,10 +67,10 @@ def specialisation(
     strength: float = 20.0,
     fit: ModelFit | str | None = None,
 ) -> Specialisation:
-    """What volunteers say of the items that each task community works on.
+    """Estimate how volunteers answer the items that each task community works on.
 
-    What a volunteer said of items of a kind is counted, each answer by the class probabilities of its item, and added
-    to `strength` answers as the volunteer gives them on the whole.
+    A volunteer's labels for items of a kind are counted, each answer by the class probabilities of its item, and added
+    to `strength` answers that follow their overall confusion.
 
     Parameters
     ----------
@@ -78,38 +79,35 @@ def specialisation(
     communities
         Communities of `networks.task_cooccurrence`, or their name in the graph; the latest if left out.
     strength
-        How many answers about items of a class it takes until those of a kind count as much as what is known of the
-        volunteer on the whole.
+        The number of answers about items of a class at which those of a kind count as much as the volunteer's overall
+        confusion.
     fit
         The fit, or the name under which the graph carries it; the latest if left out.
     """
-    beliefs = believed(graph, fit)
+    beliefs = current_beliefs(graph, fit)
     check_positive("strength", strength)
-    groups = found_communities(graph, communities, network="task_cooccurrence")
+    groups = graph.resolve_communities(communities, network="task_cooccurrence")
     kind = _kinds(graph, groups)
     n_volunteers, n_classes, n_labels = beliefs.concentration.shape
     counts = np.zeros((len(groups) + 1, n_volunteers, n_labels, n_classes))
-    responses = graph.responses
-    rows = np.flatnonzero((responses.label >= 0) & (kind[responses.item] < len(groups)))
-    item = responses.item[rows]
-    np.add.at(counts, (kind[item], responses.volunteer[rows], responses.label[rows]), beliefs.item_probs[item])
+    answers = graph.answers.where(kind[graph.answers.item] < len(groups))
+    cells = (kind[answers.item], answers.volunteer, answers.label)
+    np.add.at(counts, cells, beliefs.item_probs[answers.item])
     return Specialisation(
         volunteers=graph.volunteers.ids,
         items=graph.items.ids,
         kind=kind,
-        confusion=expected(strength * beliefs.confusion + counts.swapaxes(2, 3)),
+        confusion=dirichlet_mean(strength * beliefs.confusion + counts.swapaxes(2, 3)),
     )
 
 
 def _kinds(graph: CrowdGraph, communities: Communities) -> Array:
-    """The community that answers each item most, of shape (N,); the number of communities where none does."""
-    shares = np.zeros((len(graph.volunteers), len(communities)))
-    shares[graph.volunteers.table.codes(communities.ids.tolist())] = communities.participation
-    given = graph.responses.label >= 0
-    item, volunteer = graph.responses.item[given], graph.responses.volunteer[given]
-    answers = np.zeros((len(graph.items), len(communities)))
-    for one, share in enumerate(shares.T):
-        answers[:, one] = np.bincount(item, weights=share[volunteer], minlength=len(graph.items))
+    """Return the community that answers each item most, of shape (N,); the number of communities where none does."""
+    participation = communities.on(graph).participation
+    answers = graph.answers
+    weights = np.zeros((len(graph.items), len(communities)))
+    for code, share in enumerate(participation.T):
+        weights[:, code] = np.bincount(answers.item, weights=share[answers.volunteer], minlength=len(graph.items))
     if not len(communities):
         return np.zeros(len(graph.items), dtype=np.int64)
-    return np.where(answers.any(axis=1), answers.argmax(axis=1), len(communities))
+    return np.where(weights.any(axis=1), weights.argmax(axis=1), len(communities))

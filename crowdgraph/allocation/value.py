@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdgraph.allocation._beliefs import believed
+from crowdgraph.allocation._beliefs import current_beliefs
 from crowdgraph.allocation._information_gain import MAX_STATES, Gain, coalition_gain
-from crowdgraph.allocation.objective import Amount, Objective, QuestionValues, Training, question_values
+from crowdgraph.allocation.objective import Amount, Objective, amounts, question_values
 from crowdgraph.allocation.policy import Assignment
 from crowdgraph.allocation.shared_errors import SharedErrors
 from crowdgraph.allocation.specialisation import Specialisation
+from crowdgraph.allocation.training import Training
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_integer
+from crowdgraph.core._parameters import check_instance, check_integer
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
@@ -23,14 +24,14 @@ __all__ = ["TotalValue", "cost", "information_gain", "information_gain_bounds", 
 
 
 class TotalValue(NamedTuple):
-    """What an assignment is worth, in nats, and of what that is the sum.
+    """The value of an assignment in nats, in its three parts.
 
     Attributes
     ----------
     information, learning
-        What its labels tell about the items, and about the volunteers, by their exchange rates.
+        What its labels are expected to tell about the items, and about the volunteers, times the rates.
     cost
-        What they cost, by its exchange rate; never above zero.
+        What they cost, times the rate; never above zero.
     """
 
     information: float
@@ -52,14 +53,14 @@ def information_gain(
     specialisation: Specialisation | None = None,
     fit: ModelFit | str | None = None,
 ) -> float:
-    r"""How much the labels of some volunteers are expected to tell about an item's class, in nats.
+    r"""Return how much the labels of some volunteers are expected to tell about an item's class, in nats.
 
     .. math:: H(t_i) - E_{c}\, H(t_i \mid c), \qquad c_k \mid t_i = j \sim E[\pi^{(k)}_j],
 
-    with everybody's confusion as it is now. It is exact as long as there are at most 4,096 combinations of labels;
-    beyond that nearly equal posteriors are merged and it is a little too small, by at most what
-    `information_gain_bounds` tells. With `shared_errors` nothing can be merged: volunteers beyond that, from the 13th
-    on where labels are two, are not counted, so that the order of naming them matters.
+    with everybody's current confusion. The result is exact up to 4,096 combinations of labels. Beyond that, nearly
+    equal posteriors are merged, and the result is too small by at most the error of `information_gain_bounds`. With
+    `shared_errors` nothing can be merged: volunteers beyond that number of combinations (from the 13th on where there
+    are two labels) are ignored, so that their order matters.
 
     Parameters
     ----------
@@ -70,10 +71,10 @@ def information_gain(
     coalition
         The volunteers who would be asked, each once.
     shared_errors
-        How often communities decide alike, which most often makes several of a community tell less; see
+        How often communities decide alike, so that several members most often tell less; see
         `allocation.shared_errors`. If left out, everybody decides alone.
     specialisation
-        What volunteers say of different kinds of items; see `allocation.specialisation`.
+        How volunteers answer different kinds of items; see `allocation.specialisation`.
     fit
         The fit, or the name under which the graph carries it; the latest if left out.
 
@@ -101,20 +102,21 @@ def information_gain_bounds(
     fit: ModelFit | str | None = None,
     max_states: int = MAX_STATES,
 ) -> Gain:
-    """As `information_gain`, with the most by which it is too small.
+    """Return `information_gain` together with the most by which it may be too small.
 
     Parameters
     ----------
     graph, item, coalition, shared_errors, specialisation, fit
         As for `information_gain`.
-    most_states
-        How many posteriors are kept apart; more are slower and nearer.
+    max_states
+        How many posteriors are kept apart; more are slower and more exact.
     """
-    check_integer("most_states", max_states, minimum=2)
-    worth = Objective(shared_errors=shared_errors, specialisation=specialisation)
-    members, place = _members(graph, coalition), _place(graph, item)
-    view = question_values(graph, believed(graph, fit), worth, volunteers=members, items=place)
-    return coalition_gain(view.probs[0], view.confusion[view.kind[0]], sharing=view.sharing, max_states=max_states)
+    check_integer("max_states", max_states, minimum=2)
+    objective = Objective(shared_errors=shared_errors, specialisation=specialisation)
+    members, items = _members(graph, coalition), np.array([graph.items.table.code(item)])
+    values = question_values(graph, current_beliefs(graph, fit), objective, volunteers=members, items=items)
+    confusion = values.confusion[values.kind[0]]
+    return coalition_gain(values.probs[0], confusion, sharing=values.sharing, max_states=max_states)
 
 
 def learning_gain(
@@ -125,7 +127,7 @@ def learning_gain(
     training: Training | None = None,
     fit: ModelFit | str | None = None,
 ) -> float:
-    r"""How much a label would tell about the volunteer's own confusion, in nats, once the item's class is known.
+    r"""Return how much a label would tell about the volunteer's confusion, in nats, once the item's class is known.
 
     .. math:: \sum_j q(t_i = j) \Big( H\big(E[\pi_j]\big) - E\big[H(\pi_j)\big] \Big),
 
@@ -139,7 +141,7 @@ def learning_gain(
     volunteer
         The volunteer who would be asked.
     training
-        How volunteers become better by answering, which is added; not at all if left out.
+        How volunteers improve by answering, which is added; not at all if left out.
 
     Examples
     --------
@@ -147,13 +149,16 @@ def learning_gain(
     >>> graph = cg.simulate.crowd(n_volunteers=20, seed=0).graph
     >>> graph = graph.annotate(cg.IBCC().fit(graph))
     >>> order = graph.volunteers.n_responses.argsort()
-    >>> shy, busy = (graph.volunteers.ids[order[place]] for place in (0, -1))
-    >>> gains = [cg.allocation.value.learning_gain(graph, who, "item-000") for who in (shy, busy)]
+    >>> fewest, most = (graph.volunteers.ids[order[rank]] for rank in (0, -1))
+    >>> gains = [cg.allocation.value.learning_gain(graph, who, "item-000") for who in (fewest, most)]
     >>> bool(gains[0] > gains[1] > 0)
     True
     """
-    view = _pair(graph, volunteer, item, Objective(training=training), fit)
-    return float(view.learning(np.zeros(1, dtype=int), np.zeros(1, dtype=int))[0])
+    beliefs = current_beliefs(graph, fit)
+    volunteers = np.array([graph.volunteers.table.code(volunteer)])
+    items = np.array([graph.items.table.code(item)])
+    values = question_values(graph, beliefs, Objective(training=training), volunteers=volunteers, items=items)
+    return float(values.learning(np.zeros(1, dtype=int), np.zeros(1, dtype=int))[0])
 
 
 def cost(
@@ -164,44 +169,48 @@ def cost(
     rate: float = 1.0,
     payment: Amount = 1.0,
     effort: Amount = 0.0,
-    fit: ModelFit | str | None = None,
 ) -> float:
-    """What a response costs, in nats, never above zero: minus the rate times payment and effort.
+    """Return the cost of a response in nats, never above zero: minus the rate times the sum of payment and effort.
 
     Parameters
     ----------
-    graph, volunteer, item, fit
-        As for `learning_gain`.
+    graph
+        The graph that the volunteer and the item belong to; it needs no fit.
+    volunteer, item
+        Who would be asked, and about what.
     rate
         How many nats a unit of payment or effort must bring to be worth it.
     payment, effort
-        What a response costs, by volunteer and by item: one number for all, or one for each.
+        The cost of a response, by volunteer and by item: one number for all, or one for each.
 
     Examples
     --------
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(n_volunteers=20, seed=0).graph
-    >>> graph = graph.annotate(cg.IBCC().fit(graph))
     >>> cg.allocation.value.cost(graph, "volunteer-00", "item-000", rate=0.1, payment=2.0)
     -0.2
     """
-    view = _pair(graph, volunteer, item, Objective(cost=rate, payment=payment, effort=effort), fit)
-    return float(view.costs(np.zeros(1, dtype=int), np.zeros(1, dtype=int))[0])
+    objective = Objective(cost=rate, payment=payment, effort=effort)
+    check_instance("graph", graph, CrowdGraph)
+    volunteers, items = graph.volunteers.table, graph.items.table
+    who, what = volunteers.code(volunteer), items.code(item)
+    paid = amounts(objective.payment, volunteers, "payment")[who] + amounts(objective.effort, items, "effort")[what]
+    return float(0.0 - objective.cost * paid)
 
 
 def total_value(
     graph: CrowdGraph,
     assignments: Assignment | Iterable[tuple[Hashable, Hashable]],
     *,
-    worth: Objective = Objective(),  # noqa: B008 - it cannot be changed
+    objective: Objective = Objective(),  # noqa: B008 - it cannot be changed
     fit: ModelFit | str | None = None,
 ) -> TotalValue:
-    r"""What an assignment is worth: the paper's sum over items of information, learning and cost of their coalitions.
+    r"""Return the value of an assignment: the paper's sum over items of information, learning and cost.
 
     .. math:: V(C_1, \dots, C_N) = \sum_i V_\text{object}(C_i) + V_\text{dm}(C_i) + V_\text{cost}(C_i)
 
-    What several labels tell about one volunteer is added up, as the paper does; together they tell a little less.
-    With shared errors, of more than twelve questions about an item (where labels are two) only the first are counted.
+    What several labels tell about one volunteer is added up, as in the paper; together they tell a little less. With
+    shared errors, only the first twelve questions about an item (where there are two labels) are counted.
 
     Parameters
     ----------
@@ -209,59 +218,46 @@ def total_value(
         As for `information_gain`.
     assignments
         An assignment, or pairs of a volunteer and an item.
-    worth
-        The exchange rates to nats.
+    objective
+        The rates that convert each part to nats.
 
     Examples
     --------
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(n_volunteers=20, seed=0, gold=0.5).graph
     >>> graph = graph.annotate(cg.IBCC().fit(graph))
-    >>> worth = cg.allocation.Objective(learning=0.5, cost=0.01)
-    >>> chosen = cg.allocation.GreedyValue().assign(graph, budget=10, worth=worth)
-    >>> parts = cg.allocation.value.total_value(graph, chosen, worth=worth)
-    >>> bool(abs(parts.total - chosen.value.sum()) < 1e-6), round(parts.cost, 9)
+    >>> objective = cg.allocation.Objective(learning=0.5, cost=0.01)
+    >>> assignment = cg.allocation.GreedyValue().assign(graph, budget=10, objective=objective)
+    >>> parts = cg.allocation.value.total_value(graph, assignment, objective=objective)
+    >>> bool(abs(parts.total - assignment.value.sum()) < 1e-6), round(parts.cost, 9)
     (True, -0.1)
     """
-    if not isinstance(worth, Objective):
-        raise ParameterError(f"worth= takes a Worth; got a {type(worth).__name__}.")
+    check_instance("objective", objective, Objective, expected="an Objective")
     volunteers, items = _pairs(graph, assignments)
-    whole = {"volunteers": np.arange(len(graph.volunteers)), "items": np.arange(len(graph.items))}
-    view = question_values(graph, believed(graph, fit), worth, **whole)
+    everybody, everything = np.arange(len(graph.volunteers)), np.arange(len(graph.items))
+    beliefs = current_beliefs(graph, fit)
+    values = question_values(graph, beliefs, objective, volunteers=everybody, items=everything)
     information = 0.0
     for item in np.unique(items).tolist():
-        known = view.knowledge(item, max_states=MAX_STATES)
+        tree = values.posterior_tree(item, max_states=MAX_STATES)
         for volunteer in volunteers[items == item].tolist():
-            view.ask(known, item, volunteer)
-        information += known.gain.nats
+            values.add_label(tree, item, volunteer)
+        information += tree.gain.nats
     return TotalValue(
-        worth.information * information,
-        worth.learning * float(view.learning(items, volunteers).sum()),
-        float(view.costs(items, volunteers).sum()),
+        objective.information * information,
+        objective.learning * float(values.learning(items, volunteers).sum()),
+        float(values.costs(items, volunteers).sum()),
     )
 
 
-def _pair(
-    graph: CrowdGraph, volunteer: Hashable, item: Hashable, worth: Objective, fit: ModelFit | str | None
-) -> QuestionValues:
-    """The outlook of one volunteer and one item."""
-    beliefs = believed(graph, fit)
-    who = np.array([graph.volunteers.table.code(volunteer)])
-    return question_values(graph, beliefs, worth, volunteers=who, items=_place(graph, item))
-
-
-def _place(graph: CrowdGraph, item: Hashable) -> Array:
-    return np.array([graph.items.table.code(item)])
-
-
 def _pairs(graph: CrowdGraph, assignments: Iterable[tuple[Hashable, Hashable]]) -> tuple[Array, Array]:
-    """The codes of volunteers and items."""
-    takes = "assignments= takes an Assignment or pairs of a volunteer and an item, such as [('anna', 'x1')]"
+    """Return the codes of the volunteers and items of an assignment."""
+    expected = "assignments= takes an Assignment or pairs of a volunteer and an item, such as [('anna', 'x1')]"
     if not isinstance(assignments, Iterable):
-        raise ParameterError(f"{takes}; got {assignments!r}.")
+        raise ParameterError(f"{expected}; got {assignments!r}.")
     pairs = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in assignments]
     if wrong := [pair for pair in pairs if len(pair) != 2]:
-        raise ParameterError(f"{takes}; got {wrong[0]!r} among them.")
+        raise ParameterError(f"{expected}; got {wrong[0]!r} among them.")
     volunteers = np.asarray(graph.volunteers.table.codes([volunteer for volunteer, _ in pairs]), dtype=np.int64)
     items = np.asarray(graph.items.table.codes([item for _, item in pairs]), dtype=np.int64)
     if len(np.unique(volunteers * len(graph.items) + items)) < len(pairs):
@@ -270,7 +266,7 @@ def _pairs(graph: CrowdGraph, assignments: Iterable[tuple[Hashable, Hashable]]) 
 
 
 def _members(graph: CrowdGraph, coalition: Iterable[Hashable]) -> Array:
-    """The codes of the members of a coalition."""
+    """Return the codes of the members of a coalition."""
     if isinstance(coalition, str | bytes) or not isinstance(coalition, Iterable):
         raise ParameterError(f"coalition={coalition!r} must be several volunteers, such as ['anna', 'bert'].")
     members = graph.volunteers.table.codes(list(coalition))

@@ -191,7 +191,7 @@ def analyse(
     _check(graph, model, detector, snapshots, min_responses, max_volunteers, seed, progress)
     seed = child_seed(np.random.default_rng()) if seed is None else int(seed)
     seeds = [child_seed(np.random.default_rng(source)) for source in np.random.SeedSequence(seed).spawn(3)]
-    run = Run(graph._with())
+    run = Run(graph.replace())
     findings = run.step("diagnosis", lambda: graph.diagnose(progress=progress))
     chosen = _chosen(run, model, votes)
     fit = run.step("model", lambda: chosen.fit(graph, seed=seeds[0], progress=progress))
@@ -350,7 +350,7 @@ def _track(
         )
     settings: dict[str, Any] = {"compare_starts": False, "restarts": 0} if large else {}
     track = over_time(
-        run.graph._with(),
+        run.graph.replace(),
         counts=counts,
         network=maker,
         model=model,

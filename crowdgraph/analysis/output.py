@@ -27,7 +27,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import Result
 from crowdgraph.errors import ParameterError, StoreError, quote
-from crowdgraph.io._files import reason
+from crowdgraph.io._files import write_failure
 
 __all__ = [
     "RECORD",
@@ -302,7 +302,7 @@ def atomic_directory(directory: str | PathLike[str], *, force: bool = False) -> 
         yield part
         _replace(part, target)
     except OSError as error:
-        why, advice = reason(error)
+        why, advice = write_failure(error)
         raise StoreError(
             f"The results could not be written to {fspath(directory)!r}: {why}. None were kept{advice}."
         ) from error

@@ -55,7 +55,7 @@ def analyse(
     check_target(out, force=force)
     reading = source.read()
     found = whole_analysis(
-        reading.graph._with(),
+        reading.graph.replace(),
         model=model,
         votes=parse_votes(vote, reading.graph.labels, reading.graph.classes),
         snapshots=snapshots,

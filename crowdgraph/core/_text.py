@@ -273,7 +273,7 @@ def _items_table(fit: ModelFit) -> str:
 
 def _volunteers_table(fit: ModelFit) -> str:
     """The best volunteers; nothing where there are none, or where it is not known which labels are right."""
-    track, correct = fit.confusion, fit._correct_labels()
+    track, correct = fit.confusion, fit.correct_labels
     if track is None or not len(track) or (correct is None and not set(fit.classes) <= set(track.labels)):
         return ""
     latest = track.latest()

@@ -270,10 +270,6 @@ class Communities(VolunteerIndexed, Result):
         assignment[codes], participation[codes] = self.assignment, self.participation
         return Membership(assignment, participation)
 
-    def assigned(self, graph: CrowdGraph) -> Array:
-        """The community of each volunteer of a graph, of shape (V,), as codes; -1 for those of none."""
-        return self.on(graph).assignment
-
     @property
     def sizes(self) -> Array:
         """The number of volunteers assigned to each community, of shape (K,)."""

@@ -439,7 +439,7 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         if self.inference == "static":
             return np.asarray(self.initial[graph.responses.volunteer])
         concentration = np.empty_like(self.concentration)
-        concentration[graph._rows_by_volunteer.order] = self.concentration
+        concentration[graph.responses.by_volunteer.order] = self.concentration
         return concentration
 
     def changes_to_frame(self, level: float = 0.95, *, min_size: float = 0.0, kind: str = "pandas") -> Any:

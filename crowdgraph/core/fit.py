@@ -286,7 +286,7 @@ class ModelFit(Result):
             As for `to_frame`.
         """
         track = self._require_confusion()
-        snapshot, correct = track.latest(), self._correct_labels() if correct is None else correct
+        snapshot, correct = track.latest(), self.correct_labels if correct is None else correct
         accuracy = snapshot.accuracy(self.class_probs, correct=correct)
         low, high = snapshot.accuracy_interval(level, class_probs=self.class_probs, correct=correct)
         columns = {
@@ -332,8 +332,9 @@ class ModelFit(Result):
         if self.confusion is not None:
             self.confusion.check_nodes(graph)
 
-    def _correct_labels(self) -> Correct | None:
-        """Return the labels that vote for each class in the model's settings; None if these do not say."""
+    @property
+    def correct_labels(self) -> dict[Hashable, list[Hashable]] | None:
+        """The labels that vote for each class in the model's settings; None if these do not say."""
         votes = self.params.get("votes")
         if not votes:
             return None
@@ -464,7 +465,9 @@ def drop_responses(graph: CrowdGraph, dropped: Array, *, drop_gold: ArrayLike = 
     """Return the graph without the responses of a mask, of shape (R,), and without the gold of some items (codes)."""
     has_gold = np.ones(len(graph.items), dtype=bool)
     has_gold[np.asarray(drop_gold, dtype=np.int64)] = False
-    return graph._with(responses=graph.responses.table.take(np.flatnonzero(~dropped)), gold=graph.gold.where(has_gold))
+    return graph.replace(
+        responses=graph.responses.table.take(np.flatnonzero(~dropped)), gold=graph.gold.where(has_gold)
+    )
 
 
 def compared_columns(fit: ModelFit, change: Array, *, retired_at: Array | None = None, **other: ModelFit) -> Columns:

@@ -22,7 +22,7 @@ from crowdgraph.core.gold import Gold
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result
-from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
+from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import ColumnError, GoldError, Hint, NotAnnotatedError, ParameterError, quote, suggestion
 
 if TYPE_CHECKING:
@@ -136,24 +136,10 @@ class CrowdGraph:
             annotations=FrozenMapping(annotations),
         )
 
-    def _with(
-        self,
-        *,
-        responses: ResponseTable | None = None,
-        gold: Gold | None = None,
-        annotations: Mapping[str, Result] | None = None,
-    ) -> CrowdGraph:
-        """The same nodes with other responses, gold or annotations; tables that are valid stay shared."""
+    def _replace(self, responses: ResponseTable, gold: Gold, annotations: Mapping[str, Result]) -> CrowdGraph:
+        """Return a graph of the same nodes without checking again; tables are shared."""
         graph = object.__new__(CrowdGraph)
-        graph._fill(
-            self._volunteers,
-            self._items,
-            self._responses if responses is None else responses,
-            self.classes if gold is None else gold.classes,
-            self.labels,
-            self.gold if gold is None else gold,
-            annotations or {},
-        )
+        graph._fill(self._volunteers, self._items, responses, gold.classes, self.labels, gold, annotations)
         return graph
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -378,6 +364,16 @@ class CrowdGraph:
             )
         return self._induced(wanted[self._responses.item], {"item": wanted})
 
+    def replace(self, *, responses: ResponseTable | None = None, gold: Gold | None = None) -> CrowdGraph:
+        """Return a graph of the same nodes with other responses or gold, and without annotations.
+
+        Nodes, their codes and the labels stay, so the codes of other responses must be theirs. Without arguments, only
+        the annotations are left out. `with_gold` takes gold in other forms.
+        """
+        return self._replace(
+            self._responses if responses is None else responses, self.gold if gold is None else gold, {}
+        )
+
     def with_gold(self, gold: Any, *, classes: Iterable[Hashable] | None = None) -> CrowdGraph:
         """The same graph with other gold (as in `from_responses`), or with none at all for ``gold=None``.
 
@@ -388,7 +384,7 @@ class CrowdGraph:
         names = None if self.classes == self.labels else self.classes
         if classes is not None:
             names = value_tuple(classes, what="classes")
-        return self._with(gold=read_gold(gold, items=self._items, labels=self.labels, classes=names))
+        return self.replace(gold=read_gold(gold, items=self._items, labels=self.labels, classes=names))
 
     # Annotations
 
@@ -414,7 +410,7 @@ class CrowdGraph:
         if not isinstance(key, str):
             raise ParameterError(f"The name of an annotation is text; got {key!r}.")
         others = {other: value for other, value in self.annotations.items() if other != key}
-        return self._with(annotations={**others, key: result})
+        return self._replace(self._responses, self.gold, {**others, key: result})
 
     def fit(self, name: str | None = None) -> ModelFit:
         """The fit carried under a name, or the latest one."""
@@ -616,19 +612,16 @@ class CrowdGraph:
     def _rows_by_volunteer(self) -> Grouping:
         if self.answers.are_all_responses:
             return self.answers.by_volunteer
-        return grouped(self.responses.volunteer, len(self.volunteers))
+        return grouped(self._responses.volunteer, len(self._volunteers))
 
     @cached_property
     def _rows_by_item(self) -> Grouping:
         if self.answers.are_all_responses:
             return self.answers.by_item
-        return grouped(self.responses.item, len(self.items))
-
-    def _rows_by(self, kind: NodeKind) -> Grouping:
-        return self._rows_by_volunteer if kind == "volunteer" else self._rows_by_item
+        return grouped(self._responses.item, len(self._items))
 
     def _rows(self, start: int, stop: int) -> CrowdGraph:
-        return self._with(responses=self._responses.slice(start, stop))
+        return self.replace(responses=self._responses.slice(start, stop))
 
     def _count_until(self, moment: Moment) -> int:
         return self._responses.clock.count_until(self._responses.time, moment)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Grouping, plain, to_list
+from crowdgraph.core._arrays import Array, Grouping, grouped, plain, to_list
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.confusion import ConfusionHistory
 from crowdgraph.core.tables import NodeTable, ResponseTable
@@ -91,6 +91,20 @@ class Responses:
     def is_repeat(self) -> Array:
         """For each response, whether the volunteer had answered the item before, of shape (R,)."""
         return self.table.is_repeat
+
+    @property
+    def by_volunteer(self) -> Grouping:
+        """The responses gathered by volunteer: ``by_volunteer.rows(code)`` are the rows of one, in order of time."""
+        if self.table is self._graph._responses:
+            return self._graph._rows_by_volunteer
+        return grouped(self.volunteer, len(self._graph.volunteers))
+
+    @property
+    def by_item(self) -> Grouping:
+        """The responses gathered by item, as `by_volunteer`."""
+        if self.table is self._graph._responses:
+            return self._graph._rows_by_item
+        return grouped(self.item, len(self._graph.items))
 
     def __len__(self) -> int:
         return len(self.table)
@@ -249,7 +263,8 @@ class Nodes(Generic[NodeType]):
 
     @property
     def _grouping(self) -> Grouping:
-        return self._graph._rows_by(self.table.kind)
+        responses = self._graph.responses
+        return responses.by_volunteer if self.table.kind == "volunteer" else responses.by_item
 
     def codes(self, ids: Any) -> Array:
         """The codes of several ids."""

@@ -32,7 +32,7 @@ def find_fast(graph: CrowdGraph) -> list[Finding]:
     time = seconds(graph)
     if time is None or not len(time):
         return []
-    rows = graph._rows_by_volunteer.order
+    rows = graph.responses.by_volunteer.order
     rows = rows[graph.responses.label[rows] >= 0]
     volunteer, time = graph.responses.volunteer[rows], time[rows]
     sent_together = _many_send_together(volunteer, time, len(graph.volunteers))

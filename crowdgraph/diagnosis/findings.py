@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from textwrap import fill
 from typing import Any, Literal, get_args, overload
@@ -24,7 +24,7 @@ from crowdgraph.core._arrays import (
     to_list,
 )
 from crowdgraph.core.result import Columns, Tabular
-from crowdgraph.errors import ParameterError, ResultError, check_choice, quote, suggestion
+from crowdgraph.errors import Interface, ParameterError, ResultError, check_choice, quote, suggestion, wording
 
 __all__ = ["NAMES", "Finding", "Findings", "Severity", "Subject"]
 
@@ -213,6 +213,19 @@ class Findings(ReadOnlyArrays, Tabular, Sequence[Finding]):
         least = SEVERITIES.index(severity)
         chosen = [finding for finding in self.found if SEVERITIES.index(finding.severity) >= least]
         return Findings(tuple(chosen), examined=self.examined)
+
+    def worded(self, interface: Interface) -> Findings:
+        """Return the findings with all text in the words of an interface: ``"python"`` or ``"cli"``."""
+        worded = (
+            replace(
+                finding,
+                what=wording(finding.what, interface),
+                why=wording(finding.why, interface),
+                advice=wording(finding.advice, interface),
+            )
+            for finding in self
+        )
+        return Findings(tuple(worded), examined=self.examined)
 
     def __len__(self) -> int:
         return len(self.found)

@@ -316,7 +316,7 @@ def _no_unit() -> Finding:
 
 
 def _together(graph: CrowdGraph) -> list[Finding]:
-    rows = graph._rows_by_volunteer.order
+    rows = graph.responses.by_volunteer.order
     time, volunteer = graph.responses.time[rows], graph.responses.volunteer[rows]
     together = (time[1:] == time[:-1])[volunteer[1:] == volunteer[:-1]]
     share = float(together.mean()) if len(together) else 0.0

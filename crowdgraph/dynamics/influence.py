@@ -147,7 +147,7 @@ def _track_without_and_with(
         raise ParameterError("Nobody answered these items, so they cannot have changed anything.")
     tracker = CommunityTracker(graph, network, detector, restarts=0)
     fits = SnapshotFits(graph, model, hindsight=False, compare_starts=True)
-    for view in (drop_responses(graph, dropped, drop_gold=items), graph._with()):
+    for view in (drop_responses(graph, dropped, drop_gold=items), graph.replace()):
         rng = np.random.default_rng(seed)
         tracker.add(view, fits.fit(view, rng), rng)
     if reasons := [snapshot.reason for snapshot in tracker.snapshots if snapshot.reason]:

@@ -488,7 +488,7 @@ def _held_out(
         kept = np.ones(len(graph.items), dtype=bool)
         kept[hidden.items[here]] = False
         # A new graph for every model: what a graph works out once and keeps would favour the models that come later.
-        rest = graph._with(gold=graph.gold.where(kept))
+        rest = graph.replace(gold=graph.gold.where(kept))
         start = time.perf_counter()
         fit = model.fit(rest, seed=seed)
         seconds.append(time.perf_counter() - start)

@@ -1,1 +1,1 @@
-"""Doors in and out: tables, files, networkx, igraph and torch."""
+"""Read graphs from tables and files, and convert or write graphs and networks."""

@@ -1,4 +1,4 @@
-"""From any table to named columns and back: the one place that knows about frame libraries."""
+"""Read columns from any table, and build tables from columns: the one module that knows the frame libraries."""
 
 from __future__ import annotations
 
@@ -15,23 +15,40 @@ from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
 from crowdgraph.core._arrays import Array, cell_text, is_null, lock, object_array, plain, to_list
 from crowdgraph.core.clock import UNITS, Clock, zone_info
-from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
+from crowdgraph.core.result import CodedColumn, TimeColumn
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice, quote
 
-# The kinds of tables that results can become.
-KINDS = ("pandas", "polars", "arrow", "text")
-# Columns that hold ids: even if these are numbers, they are names.
+# The kinds of tables that results and graphs can be converted to.
+FRAME_KINDS = ("pandas", "polars", "arrow", "text")
+# Columns that hold ids: even where they are numbers, a table for reading shows them as names.
 ID_COLUMNS = ("volunteer", "neighbour", "item", "class", "label", "centroid")
 
-# What we call the columns of volunteers and items, and what crowd-kit calls them.
-OWN_IDS, CROWD_KIT_IDS = ("volunteer", "item"), ("worker", "task")
+# What other tools call our columns, the most reliable names first; those of crowd-kit lead.
+SYNONYMS = {
+    "volunteer": (
+        "worker", "user_name", "user", "annotator", "rater", "user_id", "worker_id", "volunteer_id", "annotator_id",
+        "username", "participant", "performer", "_worker_id", "agent",
+    ),
+    "item": (
+        "task", "subject", "subject_id", "subject_ids", "item_id", "task_id", "image", "image_id", "object",
+        "object_id", "question", "question_id", "unit", "_unit_id", "example",
+    ),
+    "label": ("answer", "response", "annotation", "value", "vote", "score", "judgment", "judgement", "choice"),
+    "time": (
+        "created_at", "timestamp", "datetime", "date", "submitted_at", "finished_at", "answered_at", "_created_at",
+    ),
+}  # fmt: skip
+OWN_IDS = ("volunteer", "item")
+CROWD_KIT_IDS = (SYNONYMS["volunteer"][0], SYNONYMS["item"][0])
 
-# A column at a door: Arrow data, or a list of Python objects that Arrow might change on the way.
+# A column that was read: Arrow data, or a list of Python objects that Arrow might change.
 Column: TypeAlias = "pa.ChunkedArray | list[Any]"
+# A column to be written.
+FrameColumn: TypeAlias = "Array | CodedColumn | TimeColumn"
 
 
 class LazyColumns(Mapping[str, Column]):
-    """Columns of a file that are read when asked for and not kept, so that one at a time is in memory."""
+    """Columns of a file that are read on access and not cached, so that only one at a time is in memory."""
 
     def __init__(self, names: Sequence[str], read: Callable[[str], Column]) -> None:
         self._names = tuple(names)
@@ -51,9 +68,12 @@ class LazyColumns(Mapping[str, Column]):
 
 
 def frame_columns(frame: Any) -> Mapping[str, Column]:
-    """The columns of any table that narwhals understands, or of a dict of columns."""
+    """Return the columns of a dict of columns, or of any table that narwhals reads."""
     if isinstance(frame, LazyColumns):
         return frame
+    if isinstance(frame, pa.Table):
+        check_column_names(frame.column_names)
+        return dict(zip(frame.column_names, frame.columns, strict=True))
     if not isinstance(frame, Mapping):
         return _narwhals_columns(frame)
     check_column_names(list(frame))
@@ -97,7 +117,7 @@ def _narwhals_columns(frame: Any) -> dict[str, Column]:
     if isinstance(frame, str | PathLike):
         raise InputError(f"{fspath(frame)!r} is a path; read it with crowdgraph.read_csv or crowdgraph.read_parquet.")
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
-        # pandas allows any column names; narwhals would stumble over some before they can be named.
+        # pandas allows any column names; narwhals would fail on some without naming them.
         check_column_names(frame.columns.tolist())
     try:
         table = nw.from_native(frame)
@@ -114,31 +134,6 @@ def _narwhals_columns(frame: Any) -> dict[str, Column]:
     return {name: _series_column(table[name]) for name in table.columns}
 
 
-def check_column_names(names: Sequence[object], *, owner: str = "The table") -> None:
-    """Raise unless all columns of a table or file have names, and each its own."""
-    strange = [name for name in names if not isinstance(name, str)]
-    if strange:
-        raise ColumnError(f"Column names must be text; got {quote(strange)}. Rename the columns.")
-    doubled = [name for name, count in Counter(names).items() if count > 1]
-    if doubled:
-        raise ColumnError(f"{owner} has columns of the same name: {quote(doubled)}. Rename or drop them.")
-
-
-def id_columns(names: Collection[str], *, volunteer: str, item: str) -> tuple[str, str]:
-    """The columns of the volunteer and the item: those named or, if a table has these instead of ours, crowd-kit's.
-
-    Only both together: a lone ``task`` may be anything, such as one of the questions of a Zooniverse project.
-
-    Examples
-    --------
-    >>> id_columns(["worker", "task", "label"], volunteer="volunteer", item="item")
-    ('worker', 'task')
-    """
-    asked = (volunteer, item)
-    crowd_kit = asked == OWN_IDS and not any(name in names for name in OWN_IDS)
-    return CROWD_KIT_IDS if crowd_kit and all(name in names for name in CROWD_KIT_IDS) else asked
-
-
 def _series_column(series: nw.Series[Any]) -> Column:
     if series.dtype == nw.Object:
         return list(series.to_list())
@@ -149,44 +144,71 @@ def _series_column(series: nw.Series[Any]) -> Column:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
+def check_column_names(names: Sequence[object], *, owner: str = "The table") -> None:
+    """Raise unless the names of a table's columns are text, and all different."""
+    not_text = [name for name in names if not isinstance(name, str)]
+    if not_text:
+        raise ColumnError(f"Column names must be text; got {quote(not_text)}. Rename the columns.")
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ColumnError(f"{owner} has columns of the same name: {quote(repeated)}. Rename or drop them.")
+
+
+def id_columns(names: Collection[str], *, volunteer: str, item: str) -> tuple[str, str]:
+    """Return the columns of volunteers and items: the named ones or, if a table has these instead of ours, crowd-kit's.
+
+    A table needs both of crowd-kit's names: ``task`` alone may be anything, such as a question of a Zooniverse project.
+
+    Examples
+    --------
+    >>> id_columns(["worker", "task", "label"], volunteer="volunteer", item="item")
+    ('worker', 'task')
+    """
+    named = (volunteer, item)
+    default = named == OWN_IDS and not any(name in names for name in OWN_IDS)
+    return CROWD_KIT_IDS if default and all(name in names for name in CROWD_KIT_IDS) else named
+
+
 def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column without dictionary encoding and without views of text, which Arrow cannot cast everywhere."""
+    """Return a column without dictionary encoding and string views, which Arrow cannot cast to every type."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
 
 def attribute_array(column: Column) -> Array:
-    """An attribute as a NumPy column; None stands for null except in floats (NaN) and datetimes (NaT)."""
+    """Return an attribute as a NumPy column with None for null, except in floats (NaN) and datetimes (NaT)."""
     if isinstance(column, list):
         return lock(_object_attribute(column))
     column = plain_type(column)
     kind = column.type
     timestamp = pa.types.is_timestamp(kind) and kind.tz is None
-    whole = column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+    integer = column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_boolean(kind))
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if timestamp or whole or text or pa.types.is_floating(kind):
+    if timestamp or integer or text or pa.types.is_floating(kind):
         return lock(np.array(column.to_numpy()))
     return lock(object_array(column.to_pylist()))
 
 
-def _object_attribute(values: list[Any]) -> Array:
-    """Numbers and booleans as such, anything else as the Python objects they are (copied, where they can change)."""
-    found = [plain(value) for value in values]
-    types = {type(value) for value in found if not is_null(value)}
-    complete = not any(is_null(value) for value in found)
-    if types in ({bool}, {int}) and complete and all(-(2**63) <= value < 2**63 for value in found):
-        return np.array(found)
-    # Integers beside floats become floats where that changes nothing.
-    exact = all(type(value) is float or value is None or (type(value) is int and abs(value) < 2**53) for value in found)
+def _object_attribute(objects: list[Any]) -> Array:
+    """Convert to numbers or booleans where nothing changes; keep other objects (copies, if they are mutable)."""
+    values = [plain(value) for value in objects]
+    types = {type(value) for value in values if not is_null(value)}
+    complete = not any(is_null(value) for value in values)
+    if types in ({bool}, {int}) and complete and all(-(2**63) <= value < 2**63 for value in values):
+        return np.array(values)
+    # Integers beside floats become floats where that is exact.
+    exact = all(
+        type(value) is float or value is None or (type(value) is int and abs(value) < 2**53) for value in values
+    )
     if float in types and exact:
-        return np.array(found, dtype=np.float64)
-    return object_array(value if isinstance(value, Hashable) else deepcopy(value) for value in found)
+        return np.array(values, dtype=np.float64)
+    return object_array(value if isinstance(value, Hashable) else deepcopy(value) for value in values)
 
 
-def native_frame(columns: Columns, *, kind: str) -> Any:
-    """A pandas, polars or pyarrow table of the columns, or a text for reading."""
-    check_choice("kind", kind, KINDS)
+def native_frame(columns: Mapping[str, FrameColumn], *, kind: str) -> Any:
+    """Return a pandas, polars or pyarrow table of the columns, or a text for reading."""
+    check_choice("kind", kind, FRAME_KINDS)
     if kind == "text":
         return _text_table(columns)
     if kind == "pandas":
@@ -197,13 +219,14 @@ def native_frame(columns: Columns, *, kind: str) -> Any:
     return table if kind == "arrow" else import_optional("polars").from_arrow(table)
 
 
-def _in_named_zone(column: Array | CodedColumn | TimeColumn) -> Array | CodedColumn | TimeColumn:
-    """Times under a zone that has a name: polars has no fixed offsets, so the same instants are given in UTC."""
-    offset = isinstance(column, TimeColumn) and column.clock.zone is not None and column.clock.zone[0] in "+-"
-    return column._replace(clock=Clock("datetime", "UTC")) if offset else column  # type: ignore[union-attr, call-arg]
+def _in_named_zone(column: FrameColumn) -> FrameColumn:
+    """Convert times with a fixed offset, which polars does not have, to UTC."""
+    if isinstance(column, TimeColumn) and column.clock.zone is not None and column.clock.zone[0] in "+-":
+        return column._replace(clock=Clock("datetime", "UTC"))
+    return column
 
 
-def _pandas_frame(columns: Mapping[str, Array | CodedColumn | TimeColumn]) -> Any:
+def _pandas_frame(columns: Mapping[str, FrameColumn]) -> Any:
     pandas = import_optional("pandas")
     series = {}
     for name, column in columns.items():
@@ -217,40 +240,40 @@ def _pandas_frame(columns: Mapping[str, Array | CodedColumn | TimeColumn]) -> An
     return pandas.DataFrame(series)
 
 
-def _text_table(columns: Mapping[str, Array | CodedColumn | TimeColumn]) -> str:
-    """Columns side by side: numbers to the right, text to the left, nothing where nothing is known."""
-    laid_out = []
+def _text_table(columns: Mapping[str, FrameColumn]) -> str:
+    """Lay columns out side by side: numbers to the right, text to the left, empty cells for null."""
+    padded_columns = []
     for name, column in columns.items():
-        values, to_the_left = _readable(name, column)
+        values, align_left = _readable(name, column)
         cells = [name, *map(cell_text, values)]
         width = max(map(len, cells))
-        laid_out.append([cell.ljust(width) if to_the_left else cell.rjust(width) for cell in cells])
-    return "\n".join("  ".join(row).rstrip() for row in zip(*laid_out, strict=True))
+        padded_columns.append([cell.ljust(width) if align_left else cell.rjust(width) for cell in cells])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*padded_columns, strict=True))
 
 
-def _readable(name: str, column: Array | CodedColumn | TimeColumn) -> tuple[list[Any], bool]:
-    """The values of a column for reading, and whether they are words: ids are, even if they are numbers."""
+def _readable(name: str, column: FrameColumn) -> tuple[list[Any], bool]:
+    """Return the values of a column for reading, and whether they are words; ids are, even where they are numbers."""
     if isinstance(column, TimeColumn):
         return [str(time) for time in column.clock.to_python(column.times)], True
-    plain_column = column.decode() if isinstance(column, CodedColumn) else column
-    values = to_list(plain_column)
+    array = column.decode() if isinstance(column, CodedColumn) else column
+    values = to_list(array)
     if isinstance(column, CodedColumn) or name in ID_COLUMNS:
         return [None if is_null(value) else str(value) for value in values], True
-    return values, plain_column.dtype.kind not in "iuf"
+    return values, array.dtype.kind not in "iuf"
 
 
-def _arrow_column(name: str, column: Array | CodedColumn | TimeColumn) -> pa.Array:
+def _arrow_column(name: str, column: FrameColumn) -> pa.Array:
     if isinstance(column, TimeColumn):
         zone = column.clock.zone
         return pa.array(column.times, pa.timestamp(np.datetime_data(column.times.dtype)[0], zone) if zone else None)
     if isinstance(column, CodedColumn):
         codes = pa.array(column.codes, mask=column.codes < 0)
-        return pa.DictionaryArray.from_arrays(codes, arrow_array(name, column.values)).dictionary_decode()
-    return arrow_array(name, column)
+        return pa.DictionaryArray.from_arrays(codes, _arrow_array(name, column.values)).dictionary_decode()
+    return _arrow_array(name, column)
 
 
-def arrow_array(name: str, values: Array) -> pa.Array:
-    """A NumPy column as Arrow data; raises where Arrow cannot carry its objects."""
+def _arrow_array(name: str, values: Array) -> pa.Array:
+    """Convert a NumPy column to Arrow; raise if Arrow has no type for its objects."""
     try:
         if values.dtype != object:
             return pa.array(values)
@@ -267,7 +290,7 @@ def arrow_array(name: str, values: Array) -> pa.Array:
 
 
 def import_optional(package: str) -> Any:
-    """An optional package; raises, with the command that installs it, if it is absent."""
+    """Import an optional package; raise with the command that installs it if it is absent."""
     from importlib import import_module
 
     try:

@@ -1,4 +1,4 @@
-"""Files: whether there is one, and writing one whole or not at all."""
+"""Check that a path is a file, and write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from typing import Any
 
 from crowdgraph.errors import StoreError
 
-# Errors for want of space: a full disk, a used-up quota, a file larger than may be.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Errors for lack of space: a full disk, an exhausted quota, a file above the size limit.
+NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def is_file(path: Any) -> bool:
-    """Whether a path names a file; anything else does not."""
+    """Return whether a path names an existing file; False for anything that is not a path."""
     try:
         return Path(path).is_file()
     except (OSError, TypeError, ValueError):
         return False
 
 
-def reason(error: OSError) -> tuple[str, str]:
-    """Why something could not be written, without the names of files in the making, and what to do about it."""
-    first: BaseException = error
-    while isinstance(first, StoreError) and first.__cause__ is not None:
-        first = first.__cause__
-    number = getattr(first, "errno", None)
-    advice = "; free some space, or write elsewhere" if number in FULL else ""
-    return (os.strerror(number) if number else str(first).rstrip(".")), advice
+def write_failure(error: OSError) -> tuple[str, str]:
+    """Return why a file could not be written, without the names of temporary files, and what to do about it."""
+    cause: BaseException = error
+    while isinstance(cause, StoreError) and cause.__cause__ is not None:
+        cause = cause.__cause__
+    number = getattr(cause, "errno", None)
+    advice = "; free some space, or write elsewhere" if number in NO_SPACE_ERRORS else ""
+    return (os.strerror(number) if number else str(cause).rstrip(".")), advice
 
 
 @contextmanager
 def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
-    """A new file that takes the place of `path` once it is written whole; on an error the old one stays."""
+    """Yield a temporary file that replaces `path` once it is complete; after an error the old file is unchanged."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise StoreError(f"{fspath(path)!r} is a directory; give the path of a file.")
-    part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
     try:
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:
         raise StoreError(f"Cannot write to {fspath(target.parent)!r}: {error.strerror}.") from error
     try:
-        yield part
-        with part.open("rb") as written:
+        yield temporary
+        with temporary.open("rb") as written:
             os.fsync(written.fileno())
         if target.is_file():
-            part.chmod(stat.S_IMODE(target.stat().st_mode))
-        part.replace(target)
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
     except OSError as error:
-        why, advice = reason(error)
+        why, advice = write_failure(error)
         raise StoreError(
             f"{fspath(path)!r} could not be written: {why}. What was there is unchanged{advice}."
         ) from error
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

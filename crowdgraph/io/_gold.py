@@ -1,4 +1,4 @@
-"""Gold in any of its forms: a mapping, a table of classes, or a table of probabilities."""
+"""Read gold in any of its forms: a mapping, a table of classes, or a table of probabilities."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ import pyarrow as pa
 from crowdgraph.core._arrays import Array, is_null
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ColumnError, GoldError, GoldWarning, quote, warn
+from crowdgraph.errors import ColumnError, GoldError, GoldWarning, Message, quote, warn
 from crowdgraph.io._columns import Column, LazyColumns, frame_columns
 from crowdgraph.io._ids import encode, encode_labels, natural_order
 
+# How messages name the setting that lists the classes.
+CLASSES_SETTING = Message("classes=[...]", cli="--class NAME")
 
-class Stated(NamedTuple):
-    """What was said about items, row by row: probabilities of the named classes."""
+
+class _GoldRows(NamedTuple):
+    """Gold row by row: an item, and probabilities of the classes."""
 
     items: list[Hashable]
     classes: tuple[Hashable, ...]
@@ -35,40 +38,43 @@ def read_gold(
     item: str = "item",
     label: str = "label",
 ) -> Gold:
-    """Gold for a graph's items; classes are those given, or the labels where gold says nothing else."""
+    """Return gold for a graph's items; without `classes`, these are the labels unless gold names others."""
     if gold is None:
         return Gold.unknown(items, classes or labels)
-    stated = _stated(gold, item=item, label=label, names=classes or labels)
-    matched = [row for row, name in enumerate(stated.items) if name in items]
-    if stated.items and not matched:
-        _warn_unmatched(len(set(stated.items)), stated.items, items)
-        nothing = Gold.unknown(items, classes or labels)
-        return replace(nothing, n_unmatched=len(set(stated.items)))
-    known = _known_classes(stated.classes, labels=labels, classes=classes)
-    codes = items.codes([stated.items[row] for row in matched])
-    said = np.zeros((len(matched), len(known)))
-    said[:, [known.index(name) for name in stated.classes]] = stated.probs[matched]
-    probs = np.full((len(items), len(known)), np.nan)
-    probs[codes] = said
-    _check_agreement(said, probs[codes], items.ids[codes], known)
-    n_unmatched = len(set(stated.items)) - len(np.unique(codes))
+    rows = _gold_rows(gold, item=item, label=label, names=classes or labels)
+    matched = [row for row, name in enumerate(rows.items) if name in items]
+    if rows.items and not matched:
+        _warn_unmatched(len(set(rows.items)), rows.items, items)
+        return replace(Gold.unknown(items, classes or labels), n_unmatched=len(set(rows.items)))
+    graph_classes = _graph_classes(rows.classes, labels=labels, classes=classes)
+    codes = items.codes([rows.items[row] for row in matched])
+    row_probs = np.zeros((len(matched), len(graph_classes)))
+    row_probs[:, [graph_classes.index(name) for name in rows.classes]] = rows.probs[matched]
+    probs = np.full((len(items), len(graph_classes)), np.nan)
+    probs[codes] = row_probs
+    _check_agreement(row_probs, probs[codes], items.ids[codes], graph_classes)
+    n_unmatched = len(set(rows.items)) - len(np.unique(codes))
     if n_unmatched:
-        _warn_unmatched(n_unmatched, stated.items, items)
-    return Gold(items, known, probs, n_unmatched=n_unmatched)
+        _warn_unmatched(n_unmatched, rows.items, items)
+    return Gold(items, graph_classes, probs, n_unmatched=n_unmatched)
 
 
-def _check_agreement(said: Array, kept: Array, item_ids: Array, classes: tuple[Hashable, ...]) -> None:
-    """Raise where a row says something else than the last row of the same item, which was kept."""
-    other = np.flatnonzero((said != kept).any(axis=1) & ~np.isnan(said).any(axis=1))
-    if len(other):
-        row = other[0]
+def _check_agreement(row_probs: Array, item_probs: Array, item_ids: Array, classes: tuple[Hashable, ...]) -> None:
+    """Raise where a row contradicts the last row of the same item, which decides its gold."""
+    different = np.flatnonzero((row_probs != item_probs).any(axis=1) & ~np.isnan(row_probs).any(axis=1))
+    if len(different):
+        row = different[0]
         raise GoldError(
-            f"Gold contradicts itself for item {item_ids[row]!r}: {_said(said[row], classes)} and "
-            f"{_said(kept[row], classes)}. Keep one of them, or give probabilities."
+            f"Gold contradicts itself for item {item_ids[row]!r}: {_gold_text(row_probs[row], classes)} and "
+            f"{_gold_text(item_probs[row], classes)}. Keep one of them, or give probabilities."
         )
 
 
-def _stated(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> Stated:
+def _gold_text(probs: Array, classes: tuple[Hashable, ...]) -> str:
+    return repr(classes[probs.argmax()]) if probs.max() == 1 else repr(dict(zip(classes, probs.tolist(), strict=True)))
+
+
+def _gold_rows(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> _GoldRows:
     if isinstance(gold, str | Path):
         raise GoldError(
             f"gold={str(gold)!r} is a path; read it with crowdgraph.read_csv(..., gold=path), or give a table."
@@ -80,7 +86,7 @@ def _stated(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> S
     columns = frame_columns(gold)
     if item not in columns:
         raise ColumnError(
-            f"The gold table has no column {item!r}; it has {quote(columns)}. Its columns are named as those of the "
+            f"The gold table has no column {item!r}; it has {quote(columns)}. Its columns are named like those of the "
             f"responses: rename the one with the items to {item!r}."
         )
     if label in columns:
@@ -94,18 +100,17 @@ def _stated(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> S
 
 
 def _is_table(gold: Mapping[Any, Any], item: str) -> bool:
-    """Whether a mapping is a dict of columns and not a mapping from item to class."""
-    listed = list | np.ndarray | pa.Array | pa.ChunkedArray
-    whole = item in gold and hasattr(gold[item], "__len__") and not isinstance(gold[item], str | bytes | Mapping)
-    return whole or any(isinstance(values, listed) for values in gold.values())
+    """Return whether a mapping is a dict of columns, and not a mapping from items to classes."""
+    column_types = list | np.ndarray | pa.Array | pa.ChunkedArray
+    has_items = item in gold and hasattr(gold[item], "__len__") and not isinstance(gold[item], str | bytes | Mapping)
+    return has_items or any(isinstance(values, column_types) for values in gold.values())
 
 
-def _from_mapping(gold: Mapping[Any, Any]) -> Stated:
+def _from_mapping(gold: Mapping[Any, Any]) -> _GoldRows:
     gold = {item: value for item, value in gold.items() if not is_null(value)}
     if not gold:
-        return Stated([], (), np.zeros((0, 0)))
-    soft = [isinstance(value, Mapping) for value in gold.values()]
-    if not any(soft):
+        return _GoldRows([], (), np.zeros((0, 0)))
+    if not any(isinstance(value, Mapping) for value in gold.values()):
         return _from_labels(list(gold), list(gold.values()))
     names = natural_order(
         dict.fromkeys(name for value in gold.values() for name in (value if isinstance(value, Mapping) else (value,)))
@@ -115,32 +120,33 @@ def _from_mapping(gold: Mapping[Any, Any]) -> Stated:
         probs = np.array([[float(row.get(name, 0.0)) for name in names] for row in rows])
     except (TypeError, ValueError) as error:
         raise GoldError(f"Gold given as {{class: probability}} must hold numbers: {error}.") from error
-    return Stated(list(gold), names, probs)
+    return _GoldRows(list(gold), names, probs)
 
 
-def _from_labels(items: Column, labels: Column) -> Stated:
-    """One class for each row; rows without a class say nothing."""
+def _from_labels(items: Column, labels: Column) -> _GoldRows:
+    """Read one class for each row; rows without a class are skipped."""
     codes, names = encode_labels(labels, labels=None, error=GoldError, what="gold label")
-    stated = np.flatnonzero(codes >= 0)
+    rows = np.flatnonzero(codes >= 0)
     ids = _item_ids(items)
-    return Stated([ids[row] for row in stated], names, np.eye(len(names))[codes[stated]])
+    return _GoldRows([ids[row] for row in rows], names, np.eye(len(names))[codes[rows]])
 
 
-def _from_probabilities(columns: Mapping[str, Column], item: str, names: Sequence[Hashable]) -> Stated:
-    """A column of probabilities for each class; rows that are null throughout say nothing."""
+def _from_probabilities(columns: Mapping[str, Column], item: str, names: Sequence[Hashable]) -> _GoldRows:
+    """Read a column of probabilities for each class; rows of nulls are skipped."""
     by_text = {str(name): name for name in names}
-    found = [column for column in columns if column != item]
-    known = tuple(by_text[column] for column in found) if set(found) <= by_text.keys() else tuple(found)
+    class_columns = [column for column in columns if column != item]
+    as_named = set(class_columns) <= by_text.keys()
+    classes = tuple(by_text[column] for column in class_columns) if as_named else tuple(class_columns)
     try:
-        probs = np.column_stack([_floats(columns[column]) for column in found])
+        probs = np.column_stack([_floats(columns[column]) for column in class_columns])
     except (TypeError, ValueError) as error:
         raise GoldError(
-            f"Without a column of labels, the columns {quote(found)} of the gold table must hold probabilities: "
-            f"{error}."
+            f"Without a column of labels, the columns {quote(class_columns)} of the gold table must hold "
+            f"probabilities: {error}."
         ) from error
-    stated = np.flatnonzero(~np.isnan(probs).all(axis=1))
+    rows = np.flatnonzero(~np.isnan(probs).all(axis=1))
     ids = _item_ids(columns[item])
-    return Stated([ids[row] for row in stated], known, probs[stated])
+    return _GoldRows([ids[row] for row in rows], classes, probs[rows])
 
 
 def _floats(column: Column) -> Array:
@@ -149,54 +155,51 @@ def _floats(column: Column) -> Array:
 
 
 def _item_ids(column: Column) -> list[Hashable]:
-    coded = encode(column, what="gold item")
-    missing = np.flatnonzero(coded.codes < 0)
+    ids = encode(column, what="gold item")
+    missing = np.flatnonzero(ids.codes < 0)
     if len(missing):
         raise GoldError(f"The gold table names no item in rows {quote(missing.tolist())}; name one or drop the rows.")
-    return list(coded.decode().tolist())
+    return list(ids.decode().tolist())
 
 
-def _known_classes(
-    stated: tuple[Hashable, ...], *, labels: tuple[Hashable, ...], classes: tuple[Hashable, ...] | None
+def _graph_classes(
+    gold_classes: tuple[Hashable, ...], *, labels: tuple[Hashable, ...], classes: tuple[Hashable, ...] | None
 ) -> tuple[Hashable, ...]:
-    """The graph's classes: those given, else the labels, else what gold names."""
+    """Return the graph's classes: `classes` if there are any, else the labels, else those of gold."""
     if classes is None:
-        if set(stated) <= set(labels):
+        if set(gold_classes) <= set(labels):
             return labels
-        if not set(stated) & set(labels) and set(map(str, stated)) & set(map(str, labels)):
+        if not set(gold_classes) & set(labels) and set(map(str, gold_classes)) & set(map(str, labels)):
             raise GoldError(
-                f"Gold names the classes {quote(stated)}, the labels are {quote(labels)}: they differ in type. "
-                "Convert one of them, or say with classes=[...] what items can be."
+                f"Gold names the classes {quote(gold_classes)}, the labels are {quote(labels)}: they differ in type.",
+                hint="Convert one of them, or say with " + CLASSES_SETTING + " what items can be.",
             )
-        if set(stated) & set(labels) or len(stated) == 1:
-            strange = [name for name in stated if name not in labels]
+        if set(gold_classes) & set(labels) or len(gold_classes) == 1:
+            no_labels = [name for name in gold_classes if name not in labels]
             warn(
-                f"Gold names classes that are no labels ({quote(strange)}), so the classes are those of gold: "
-                f"{quote(stated)}. Say classes=[...] if items can be something else.",
+                f"Gold names classes that are no labels ({quote(no_labels)}), so the classes are those of gold: "
+                f"{quote(gold_classes)}.",
                 GoldWarning,
+                hint="Say " + CLASSES_SETTING + " if items can be something else.",
             )
-        return stated
-    strangers = [name for name in stated if name not in classes]
-    if strangers:
+        return gold_classes
+    unknown = [name for name in gold_classes if name not in classes]
+    if unknown:
         raise GoldError(
-            f"Gold names classes that are not among {quote(classes)}: {quote(strangers)}. "
-            "Add them to classes=[...], or mend the gold."
+            f"Gold names classes that are not among {quote(classes)}: {quote(unknown)}.",
+            hint="Add them to " + CLASSES_SETTING + ", or correct the gold.",
         )
     return classes
 
 
-def _warn_unmatched(n_unmatched: int, stated: list[Hashable], items: NodeTable) -> None:
-    strangers = [name for name in stated if name not in items]
-    text = f"Gold names {n_unmatched:,} items that nobody answered ({quote(strangers, most=3)})"
-    if len(strangers) < len(stated):
+def _warn_unmatched(n_unmatched: int, gold_items: list[Hashable], items: NodeTable) -> None:
+    unmatched = [name for name in gold_items if name not in items]
+    text = f"Gold names {n_unmatched:,} items that nobody answered ({quote(unmatched, most=3)})"
+    if len(unmatched) < len(gold_items):
         warn(f"{text}; they are left out.", GoldWarning)
         return
-    theirs, ours = ({type(name).__name__ for name in ids} for ids in (strangers, items.ids[:100].tolist()))
+    gold_types, item_types = ({type(name).__name__ for name in ids} for ids in (unmatched, items.ids[:100].tolist()))
     hint = "Is it the gold of other items?"
-    if not theirs & ours:
-        hint = f"Gold names items by {theirs.pop()}, the responses by {ours.pop()}: convert one of them."
+    if not gold_types & item_types:
+        hint = f"Gold names items by {gold_types.pop()}, the responses by {item_types.pop()}: convert one of them."
     warn(f"{text} and no others, so there is no gold. {hint}", GoldWarning)
-
-
-def _said(probs: Array, classes: tuple[Hashable, ...]) -> str:
-    return repr(classes[probs.argmax()]) if probs.max() == 1 else repr(dict(zip(classes, probs.tolist(), strict=True)))

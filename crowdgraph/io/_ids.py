@@ -1,4 +1,4 @@
-"""Ids and labels of any hashable kind as codes."""
+"""Encode ids and labels of any hashable kind as integer codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crowdgraph.io._columns import Column
 
 
 def encode(column: Column, *, what: str) -> CodedColumn:
-    """The distinct values of a column and a code for each row; -1 is null. Some values may not occur."""
+    """Return a code for each row and the distinct values, some of which may not occur; -1 is null."""
     if isinstance(column, list):
         return _encode_objects(column, what)
     if pa.types.is_dictionary(column.type):
@@ -30,48 +30,48 @@ def encode(column: Column, *, what: str) -> CodedColumn:
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     try:
-        coded = column.dictionary_encode()
+        encoded = column.dictionary_encode()
     except pa.ArrowNotImplementedError:
         return _encode_objects(column.to_pylist(), what)
-    if coded.num_chunks == 0:
+    if encoded.num_chunks == 0:
         return CodedColumn(np.zeros(0, dtype=np.int32), object_array([]))
-    codes = np.concatenate([_indices(chunk) for chunk in coded.chunks])
-    return CodedColumn(codes, _values(coded.chunk(0).dictionary))
+    codes = np.concatenate([_indices(chunk) for chunk in encoded.chunks])
+    return CodedColumn(codes, _values(encoded.chunk(0).dictionary))
 
 
 def _encode_range(numbers: Array) -> CodedColumn | None:
-    """Integers that lie close together need no hashing: a table of their range tells which occur."""
+    """Encode integers by a lookup table of their range, without hashing; return None if they are too far apart."""
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > 2 * len(numbers) + 1000 or not -(2**63) <= low <= high < 2**63:
         return None
-    codes = np.empty(len(numbers), dtype=np.int32)
-    np.subtract(numbers.astype(np.int64, copy=False), low, out=codes, casting="unsafe")
+    offsets = np.empty(len(numbers), dtype=np.int32)
+    np.subtract(numbers.astype(np.int64, copy=False), low, out=offsets, casting="unsafe")
     occurs = np.zeros(high - low + 1, dtype=bool)
-    occurs[codes] = True
+    occurs[offsets] = True
     if occurs.all():
-        return CodedColumn(codes, np.arange(low, high + 1, dtype=np.int64))
-    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-    return CodedColumn(place.take(codes), np.flatnonzero(occurs) + low)
+        return CodedColumn(offsets, np.arange(low, high + 1, dtype=np.int64))
+    code_of = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    return CodedColumn(code_of.take(offsets), np.flatnonzero(occurs) + low)
 
 
 def _encode_dictionary(column: pa.ChunkedArray, what: str) -> CodedColumn:
-    """Chunks may each have a dictionary of their own: the dictionaries are encoded, the rows only looked up."""
+    """Encode the dictionaries, of which each chunk may have its own, and look the rows up in them."""
     chunks = column.chunks
-    fresh = [place == 0 or not _same_memory(chunks[place - 1], chunk) for place, chunk in enumerate(chunks)]
-    dictionaries = [chunk.dictionary for chunk, new in zip(chunks, fresh, strict=True) if new]
+    is_new = [index == 0 or not _same_memory(chunks[index - 1], chunk) for index, chunk in enumerate(chunks)]
+    dictionaries = [chunk.dictionary for chunk, new in zip(chunks, is_new, strict=True) if new]
     merged = encode(pa.chunked_array(dictionaries, column.type.value_type), what=what)
-    # The last place of each table serves index -1, so nulls stay -1.
+    # The last entry of each table serves index -1, so that nulls stay -1.
     tables = np.split(merged.codes, np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1])
     tables = [np.append(table, np.int32(-1)) for table in tables]
-    parts = [tables[table][_indices(chunk)] for table, chunk in zip(np.cumsum(fresh) - 1, chunks, strict=True)]
+    parts = [tables[table][_indices(chunk)] for table, chunk in zip(np.cumsum(is_new) - 1, chunks, strict=True)]
     return CodedColumn(np.concatenate(parts or [np.zeros(0, dtype=np.int32)]), merged.values)
 
 
 def _same_memory(left: pa.DictionaryArray, right: pa.DictionaryArray) -> bool:
-    """Whether two chunks use one dictionary, as chunks of one Parquet row group do."""
-    ours, theirs = left.dictionary, right.dictionary
-    places = [[buffer and buffer.address for buffer in part.buffers()] for part in (ours, theirs)]
-    return (len(ours), ours.offset, places[0]) == (len(theirs), theirs.offset, places[1])
+    """Return whether two chunks share one dictionary, as chunks of one Parquet row group do."""
+    first, second = left.dictionary, right.dictionary
+    addresses = [[buffer and buffer.address for buffer in part.buffers()] for part in (first, second)]
+    return (len(first), first.offset, addresses[0]) == (len(second), second.offset, addresses[1])
 
 
 def _indices(chunk: pa.DictionaryArray) -> Array:
@@ -80,7 +80,7 @@ def _indices(chunk: pa.DictionaryArray) -> Array:
 
 
 def _values(dictionary: pa.Array) -> Array:
-    """The distinct values as ids; floats that are whole numbers become integers again (pandas makes them floats)."""
+    """Return the distinct values as ids; floats that are integers become integers again (pandas makes them floats)."""
     if pa.types.is_integer(dictionary.type) and dictionary.type != pa.uint64():
         return np.asarray(dictionary.to_numpy(), dtype=np.int64)
     if pa.types.is_string(dictionary.type) or pa.types.is_large_string(dictionary.type):
@@ -91,31 +91,31 @@ def _values(dictionary: pa.Array) -> Array:
 def _encode_objects(column: list[Any], what: str) -> CodedColumn:
     codes = np.full(len(column), -1, dtype=np.int32)
     code_of: dict[Hashable, int] = {}
-    kept: list[Any] = []
+    distinct: list[Any] = []
     for row, raw in enumerate(column):
         value = plain(raw)
         if is_null(value):
             continue
         try:
-            code = code_of.setdefault(value, len(kept))
+            code = code_of.setdefault(value, len(distinct))
         except TypeError:
             raise IdError(
                 f"The {what} in row {row} is {value!r}, a {type(value).__name__}, which cannot be an id: it is not "
                 "hashable. Use strings, numbers or tuples."
             ) from None
-        if code == len(kept):
-            kept.append(value)
-        elif type(kept[code]) is not type(value):
+        if code == len(distinct):
+            distinct.append(value)
+        elif type(distinct[code]) is not type(value):
             raise IdError(
                 f"Two different {what}s would become one: row {row} has {value!r} ({type(value).__name__}), an earlier "
-                f"row has {kept[code]!r} ({type(kept[code]).__name__}). Convert the column to one type."
+                f"row has {distinct[code]!r} ({type(distinct[code]).__name__}). Convert the column to one type."
             )
         codes[row] = code
-    return CodedColumn(codes, exact_integers(object_array(kept)))
+    return CodedColumn(codes, exact_integers(object_array(distinct)))
 
 
 def exact_integers(values: Array) -> Array:
-    """Integers where a table turned them into floats (as pandas does beside nulls); other values as they are."""
+    """Return floats as the integers they were before a table converted them (as pandas does beside nulls)."""
     floats = len(values) > 0 and all(type(value) is float for value in values)
     if floats and all(value.is_integer() and abs(value) < 2**53 for value in values):
         return np.array(values.tolist(), dtype=np.int64)
@@ -125,58 +125,64 @@ def exact_integers(values: Array) -> Array:
 def encode_labels(
     column: Column, *, labels: tuple[Hashable, ...] | None, error: type[InputError] = LabelError, what: str = "label"
 ) -> tuple[Array, tuple[Hashable, ...]]:
-    """Codes into the given labels, or into the labels that occur, sorted; -1 is null."""
+    """Return codes into `labels`, or into the sorted labels that occur, and these labels; -1 is null."""
     coded = encode(column, what=what)
-    occurs = first_appearance(coded)
-    found = coded.values[occurs].tolist()
-    check_one_type(found, what=what, error=error, row_of=lambda place: int(np.argmax(coded.codes == occurs[place])))
-    names = natural_order(found) if labels is None else labels
-    place = {name: code for code, name in enumerate(names)}
-    strangers = [code for code, value in enumerate(found) if value not in place]
-    if strangers:
-        rows = [int(np.argmax(coded.codes == occurs[code])) for code in strangers[:5]]
-        mixed = {type(found[code]).__name__ for code in strangers} - {type(name).__name__ for name in names}
-        hint = f" They are of type {mixed.pop()}, those given are {type(names[0]).__name__}." if mixed and names else ""
+    occurring = first_appearance(coded)
+    values = coded.values[occurring].tolist()
+
+    def first_row(index: int) -> int:
+        return int(np.argmax(coded.codes == occurring[index]))
+
+    check_one_type(values, what=what, error=error, first_row=first_row)
+    names = natural_order(values) if labels is None else labels
+    code_of = {name: code for code, name in enumerate(names)}
+    unknown = [index for index, value in enumerate(values) if value not in code_of]
+    if unknown:
+        rows = [first_row(index) for index in unknown[:5]]
+        other_types = {type(values[index]).__name__ for index in unknown} - {type(name).__name__ for name in names}
+        hint = ""
+        if other_types and names:
+            hint = f" They are of type {other_types.pop()}, those given are {type(names[0]).__name__}."
         raise error(
-            f"{len(strangers)} {what}s are not among {quote(names)}: {quote(found[code] for code in strangers)} "
-            f"(first in rows {quote(rows)}).{hint} Add them to {what}s=[...], or mend the table."
+            f"{len(unknown)} {what}s are not among {quote(names)}: {quote(values[index] for index in unknown)} "
+            f"(first in rows {quote(rows)}).{hint} Add them to {what}s=[...], or correct the table."
         )
-    # The last place of the table serves code -1, so nulls stay -1.
+    # The last entry of the table serves code -1, so that nulls stay -1.
     table = np.full(len(coded.values) + 1, -1, dtype=np.int16 if len(names) < 2**15 else np.int32)
-    table[occurs] = [place[value] for value in found]
+    table[occurring] = [code_of[value] for value in values]
     return table.take(coded.codes), names
 
 
-def first_appearance(coded: CodedColumn) -> Array:
-    """The codes that occur, in order of their first row."""
-    n_rows = len(coded.codes)
-    first: Array = np.full(len(coded.values) + 1, n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
-    # Of several rows with one code the last written stays: going backwards, that is the first row.
-    first[coded.codes[::-1]] = np.arange(n_rows - 1, -1, -1, dtype=first.dtype)
+def first_appearance(column: CodedColumn) -> Array:
+    """Return the codes that occur, in the order of their first rows."""
+    n_rows = len(column.codes)
+    first: Array = np.full(len(column.values) + 1, n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
+    # Of several rows with one code the last assignment wins: going backwards, that is the first row.
+    first[column.codes[::-1]] = np.arange(n_rows - 1, -1, -1, dtype=first.dtype)
     first = first[:-1]
     order = np.argsort(first, kind="stable")
     return order[: np.count_nonzero(first < n_rows)]
 
 
 def check_one_type(
-    values: Sequence[Hashable], *, what: str, error: type[InputError], row_of: Callable[[int], int]
+    values: Sequence[Hashable], *, what: str, error: type[InputError], first_row: Callable[[int], int]
 ) -> None:
-    """Raise where values mix types, such as the number 1 and the string '1'."""
+    """Raise if values mix types, such as the number 1 and the string '1'."""
     first_of: dict[str, int] = {}
-    for code, value in enumerate(values):
+    for index, value in enumerate(values):
         kind = "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
-        first_of.setdefault(kind, code)
+        first_of.setdefault(kind, index)
     if len(first_of) > 1:
-        examples = ", ".join(f"{values[code]!r} in row {row_of(code)} ({kind})" for kind, code in first_of.items())
+        examples = ", ".join(f"{values[code]!r} in row {first_row(code)} ({kind})" for kind, code in first_of.items())
         raise error(f"The {what} column mixes types: {examples}. Convert it to one type.")
 
 
 def natural_order(values: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Values sorted: numbers and strings of digits by size, other strings by the alphabet, the rest as they came."""
-    listed: list[Any] = list(values)
-    if all(isinstance(value, str) and value.removeprefix("-").isdecimal() for value in listed):
-        return tuple(sorted(listed, key=lambda text: (int(text), text)))
+    """Sort values: numbers and strings of digits by size, other strings alphabetically; keep the order of others."""
+    unsorted: list[Any] = list(values)
+    if all(isinstance(value, str) and value.removeprefix("-").isdecimal() for value in unsorted):
+        return tuple(sorted(unsorted, key=lambda text: (int(text), text)))
     try:
-        return tuple(sorted(listed))
+        return tuple(sorted(unsorted))
     except TypeError:
-        return tuple(listed)
+        return tuple(unsorted)

@@ -1,4 +1,4 @@
-"""Times of any form as one column of numbers or datetimes, and a clock that says what they are."""
+"""Read times of any form as one column of numbers or datetimes, with a clock that says which."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from crowdgraph.io._columns import Column, plain_type
 
 
 def read_times(column: Column, *, clock: Clock | None = None) -> tuple[TimeColumn, Array]:
-    """The times of a column and, for each row, whether its time is null; `clock` says what they are, where known."""
+    """Return the times of a column and a mask of the null ones; `clock` says what they are, where that is known."""
     if isinstance(column, list):
-        timed, null = _object_times(column)
+        (times, own_clock), null = _object_times(column)
     else:
-        timed, null = _arrow_times(plain_type(column))
-    times = timed.times
+        (times, own_clock), null = _arrow_times(plain_type(column))
     if times.dtype.kind == "f":
         infinite = np.flatnonzero(np.isinf(times))
         if len(infinite):
@@ -32,7 +31,7 @@ def read_times(column: Column, *, clock: Clock | None = None) -> tuple[TimeColum
         times = times.astype("datetime64[us]")
     if clock is not None and clock.kind == "datetime" and len(times) == 0:
         times = times.astype("datetime64[us]")
-    return TimeColumn(times, clock or timed.clock), null
+    return TimeColumn(times, clock or own_clock), null
 
 
 def _arrow_times(column: pa.ChunkedArray) -> tuple[TimeColumn, Array]:
@@ -56,17 +55,17 @@ def _arrow_times(column: pa.ChunkedArray) -> tuple[TimeColumn, Array]:
 
 
 def _ticks(column: pa.ChunkedArray) -> Array:
-    """Integers of our own; null rows get 0 on their way, they are dropped or refused afterwards."""
+    """Return a copy as integers with 0 for null, since null rows are dropped or refused afterwards."""
     try:
-        whole = column.cast(pa.int64())
+        integers = column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise TimeError(f"A time does not fit into a 64-bit integer: {error}. Give floats or datetimes.") from error
-    filled = whole.fill_null(0) if whole.null_count else whole
+    filled = integers.fill_null(0) if integers.null_count else integers
     return np.array(filled.to_numpy()) if filled.num_chunks == 1 else np.asarray(filled.to_numpy())
 
 
 def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[TimeColumn, Array]:
-    """ISO strings: Arrow reads the common forms fast; the rest is read one by one, so that errors name their row."""
+    """Parse ISO strings: common forms by Arrow, which is fast, others one by one, so that errors can name the row."""
     for unit in ("us", "ns"):
         for zone in (None, "UTC"):
             try:
@@ -74,23 +73,23 @@ def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[TimeColumn, Arr
             except pa.ArrowInvalid:
                 continue
     texts = column.to_pylist()
-    parsed = [None if text is None else _iso(text) for text in texts]
+    parsed = [None if text is None else _parse_iso(text) for text in texts]
     bad = [
         row for row, (text, value) in enumerate(zip(texts, parsed, strict=True)) if text is not None and value is None
     ]
     if bad:
-        # Among times that are mostly numbers, the one that is no number is at fault.
+        # Where most times are numbers, the one that is not is the culprit.
         row = next((row for row in bad if not _is_number(texts[row])), bad[0])
         raise TimeError(
             f"{len(bad):,} times cannot be read, such as {texts[row]!r} in row {row}; expected ISO times of the form "
             "'2026-03-01T12:00:00' or '2026-03-01T12:00:00+01:00', or numbers (as numbers, not as text)."
         )
-    timed, _ = _object_times([pair and pair[0] for pair in parsed])
-    return TimeColumn(_finer(timed.times, [pair[1] if pair else 0 for pair in parsed]), timed.clock), null
+    (times, clock), _ = _object_times([pair and pair[0] for pair in parsed])
+    return TimeColumn(_add_nanoseconds(times, [pair[1] if pair else 0 for pair in parsed]), clock), null
 
 
-def _iso(text: str) -> tuple[dt.datetime, int] | None:
-    """A time and its nanoseconds, in UTC where it has an offset (text does not name zones), or None."""
+def _parse_iso(text: str) -> tuple[dt.datetime, int] | None:
+    """Return a time and its nanoseconds, in UTC where it has an offset (text does not name zones), or None."""
     try:
         moment, nanoseconds = iso_datetime(text)
         return moment if moment.tzinfo is None else moment.astimezone(dt.UTC), nanoseconds
@@ -106,8 +105,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _finer(times: Array, nanoseconds: list[int]) -> Array:
-    """Times in microseconds with the nanoseconds beyond them."""
+def _add_nanoseconds(times: Array, nanoseconds: list[int]) -> Array:
+    """Add nanoseconds to times in microseconds."""
     if not any(nanoseconds):
         return times
     finer = times.astype("datetime64[ns]")
@@ -132,7 +131,8 @@ def _object_times(column: list[Any]) -> tuple[TimeColumn, Array]:
     if kind == "string":
         return _string_times(pa.chunked_array([pa.array(values, pa.string(), from_pandas=True)]), null)
     if kind == "NumPy datetime":
-        times = np.array([np.datetime64("1970") if gone else value for value, gone in zip(values, null, strict=True)])
+        epoch = np.datetime64("1970")
+        times = np.array([epoch if is_missing else value for value, is_missing in zip(values, null, strict=True)])
         unit = np.datetime_data(times.dtype)[0]
         return TimeColumn(times if unit in UNITS else times.astype("datetime64[s]"), Clock("datetime")), null
     return _datetimes(values, null, aware=kind == "datetime with zone"), null
@@ -155,31 +155,32 @@ def _kind(value: object, row: int) -> str:
 
 
 def _numbers(values: list[Any], null: Array) -> TimeColumn:
-    filled = [0 if gone else value for value, gone in zip(values, null, strict=True)]
-    whole = all(isinstance(value, int) for value in filled)
+    filled = [0 if is_missing else value for value, is_missing in zip(values, null, strict=True)]
+    dtype = np.int64 if all(isinstance(value, int) for value in filled) else np.float64
     try:
-        return TimeColumn(np.array(filled, dtype=np.int64 if whole else np.float64), Clock("number"))
+        return TimeColumn(np.array(filled, dtype=dtype), Clock("number"))
     except OverflowError as error:
         raise TimeError("A time is too large for a 64-bit integer; give it as a float or a datetime.") from error
 
 
 def _datetimes(values: list[Any], null: Array, *, aware: bool) -> TimeColumn:
-    """Datetimes; those with a zone in UTC, under the zone they share (UTC if they differ)."""
-    zones = {_zone_name(value.tzinfo) for value, gone in zip(values, null, strict=True) if aware and not gone}
+    """Convert datetimes; those with a zone to UTC, with a clock in the zone they share (UTC if they differ)."""
+    pairs = list(zip(values, null, strict=True))
+    zones = {_zone_name(value.tzinfo) for value, is_missing in pairs if aware and not is_missing}
     try:
         instants = [
-            None if gone else value.astimezone(dt.UTC).replace(tzinfo=None) if aware else value
-            for value, gone in zip(values, null, strict=True)
+            None if is_missing else value.astimezone(dt.UTC).replace(tzinfo=None) if aware else value
+            for value, is_missing in pairs
         ]
     except OverflowError as error:
         raise TimeError(f"A time lies outside the years 1 to 9999 in UTC: {error}.") from error
-    beyond = [0 if gone else getattr(value, "nanosecond", 0) for value, gone in zip(values, null, strict=True)]
-    times = _finer(np.array(instants, dtype="datetime64[us]"), beyond)
+    nanoseconds = [0 if is_missing else getattr(value, "nanosecond", 0) for value, is_missing in pairs]
+    times = _add_nanoseconds(np.array(instants, dtype="datetime64[us]"), nanoseconds)
     return TimeColumn(times, Clock("datetime", (zones.pop() if len(zones) == 1 else "UTC") if aware else None))
 
 
 def _zone_name(zone: dt.tzinfo) -> str:
-    """The name under which a zone is found again; fixed offsets have theirs, unnamed zones become UTC."""
+    """Return the name by which a zone can be looked up: the offset of fixed ones, UTC for zones without a name."""
     name = getattr(zone, "key", None) or getattr(zone, "zone", None)
     if isinstance(zone, dt.timezone) and zone.utcoffset(None):
         name = dt.datetime(2000, 1, 1, tzinfo=zone).isoformat()[19:25]

@@ -1,13 +1,11 @@
-"""From a file to a graph without a word about columns: kinds of files, delimiters and columns are guessed, and told."""
+"""Read a graph from a file of any kind: the kind, the delimiter and the columns are guessed, and notes say how."""
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -18,61 +16,50 @@ from crowdgraph.errors import (
     ColumnError,
     GoldError,
     InputError,
+    Message,
     MissingValueError,
     ParameterError,
     TimeError,
+    argument,
     check_choice,
     collect_warnings,
     quote,
+    wording,
 )
+from crowdgraph.io._columns import SYNONYMS
+from crowdgraph.io.csv import csv_table, row_lines, sniff_delimiter, sniff_header
+from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
+from crowdgraph.io.parquet import parquet_columns
+from crowdgraph.io.store import load
 
-__all__ = ["KINDS", "Reading", "read", "saved_graph_path"]
+__all__ = ["FILE_KINDS", "Reading", "read", "saved_graph_path"]
 
-KINDS = ("csv", "parquet", "panoptes", "crowd")
-# What the columns are called elsewhere, the surest names first; those of a Zooniverse export make it one.
-NAMES = {
-    "volunteer": (
-        "volunteer", "worker", "user_name", "user", "annotator", "rater", "user_id", "worker_id", "volunteer_id",
-        "annotator_id", "username", "participant", "performer", "_worker_id",
-    ),
-    "item": (
-        "item", "task", "subject", "subject_id", "subject_ids", "item_id", "task_id", "image", "image_id", "object",
-        "object_id", "question", "question_id", "unit", "_unit_id", "example",
-    ),
-    "label": ("label", "answer", "response", "annotation", "value", "vote", "score", "judgment", "judgement", "choice"),
-    "time": (
-        "time", "created_at", "timestamp", "datetime", "date", "submitted_at", "finished_at", "answered_at",
-        "_created_at",
-    ),
-}  # fmt: skip
+FILE_KINDS = ("csv", "parquet", "panoptes", "crowd")
+# What the column of true classes is called in files of gold.
 GOLD_NAMES = ("label", "gold", "truth", "true_label", "gold_label", "class", "true_class", "ground_truth", "answer")
-PANOPTES = {"user_name", "created_at", "annotations", "subject_ids"}
 # The columns of graphs that were not read from a table.
-OWN = {"item": "item", "label": "label"}
-DELIMITERS = ",;\t|"
-# How much of a file is looked at to tell what it is.
-GLANCE = 2**16
-# The graph in a directory of results.
-SAVED = "graph.crowd"
-# What messages say of rows, and the line by which spreadsheets tell each other the delimiter.
-ROWS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)")
-SEPARATOR = re.compile(r'"?sep=.?"?', re.IGNORECASE)
+OWN_COLUMNS = {"item": "item", "label": "label"}
+# The saved graph in a directory of results.
+SAVED_GRAPH = "graph.crowd"
+# How messages name rows.
+ROW_NUMBERS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A graph that was read from a file, and how.
+    """A graph that was read from a file, and how it was read.
 
     Attributes
     ----------
     graph
         The graph.
     kind
-        What the file was taken for: one of ``"csv"``, ``"parquet"``, ``"panoptes"`` and ``"crowd"``.
+        The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"`` or ``"crowd"``.
     columns
-        Which column was read as what; empty for kinds of files that leave no choice.
+        The column that was read for each role; empty for kinds of files that leave no choice.
     notes
-        What was guessed, and what the reader warned of, in sentences.
+        What was guessed, and what the reader warned about, in sentences.
     """
 
     graph: CrowdGraph
@@ -92,7 +79,7 @@ def read(
     task: str = "T0",
     **options: Any,
 ) -> Reading:
-    r"""Read a graph from a file, guessing what is not said.
+    r"""Read a graph from a file, and guess what is not specified.
 
     Parameters
     ----------
@@ -102,15 +89,15 @@ def read(
     gold
         A CSV or Parquet file with the items whose class is known, and that class.
     kind
-        ``"csv"``, ``"parquet"``, ``"panoptes"`` or ``"crowd"``; told by the file's name and columns if left out.
+        ``"csv"``, ``"parquet"``, ``"panoptes"`` or ``"crowd"``; by default inferred from the file's name and columns.
     columns
-        The names of some of the columns ``"volunteer"``, ``"item"``, ``"label"`` and ``"time"``; others are guessed
-        among usual names, those of crowd-kit (worker, task, label) and Zooniverse among them. An empty name for the
-        time leaves times out.
+        The names of some of the columns ``"volunteer"``, ``"item"``, ``"label"`` and ``"time"``; the others are guessed
+        among usual names, including those of crowd-kit (worker, task, label) and Zooniverse. An empty name for the time
+        leaves times out.
     delimiter, encoding
-        Of CSV files; the delimiter is guessed from the first line if left out.
+        Of CSV files; by default the delimiter is guessed from the first line.
     task
-        Of a Zooniverse export, the task to read.
+        The task to read from a Zooniverse export.
     **options
         As in `CrowdGraph.from_responses`: `duplicates`, `missing`, `classes`, `labels`; for exports `workflow`.
 
@@ -123,38 +110,41 @@ def read(
     >>> len(reading.graph.responses), dict(reading.columns)
     (2, {'volunteer': 'worker', 'item': 'task', 'label': 'label'})
     """
-    _check_there(path)
+    _check_readable(path)
     if gold is not None:
-        _check_there(gold)
+        _check_readable(gold)
     notes: list[str] = []
     if kind in (None, "crowd") and saved_graph_path(path) != Path(path):
         path = saved_graph_path(path)
-        notes.append(f"A directory of results: its graph {SAVED!r} is read.")
+        notes.append(f"This is a directory of results: its graph {SAVED_GRAPH!r} is read.")
     named = {role: name for role, name in (columns or {}).items() if name is not None}
-    _check_roles(named)
+    unknown = [role for role in named if role not in SYNONYMS]
+    if unknown:
+        raise ParameterError(f"columns= names {quote(unknown)}; the columns are {quote(SYNONYMS)}.")
     if kind is not None:
-        check_choice("kind", kind, KINDS)
-    kind = kind or _kind(path, delimiter, encoding)
-    door = _FileReader(path, gold, named, delimiter, encoding, task, options, notes)
+        check_choice("kind", kind, FILE_KINDS, option="format")
+    kind = kind or _file_kind(path, delimiter, encoding)
+    reader = _FileReader(path, gold, named, delimiter, encoding, task, options, notes)
     try:
         with collect_warnings(notes):
-            graph, used = getattr(door, kind)()
+            graph, used = reader.read(kind)
     except (TimeError, MissingValueError, GoldError) as error:
-        raise type(error)(door.explained(error, kind)) from error
-    door.check_gold(graph, used)
-    told = [door.with_lines(sentence, path) if kind == "csv" else sentence for sentence in notes]
-    return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=(*told, *_case_notes(graph)))
+        raise type(error)(reader.explain(error, kind)) from error
+    reader.check_gold(graph, used)
+    if kind == "csv":
+        notes = [reader.with_lines(note, path) for note in notes]
+    return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=(*notes, *_case_notes(graph)))
 
 
 def saved_graph_path(path: str | PathLike[str]) -> Path:
-    """The saved graph in a directory of results; any other path as it is."""
-    saved = Path(path) / SAVED
+    """Return the path of the saved graph in a directory of results; any other path unchanged."""
+    saved = Path(path) / SAVED_GRAPH
     return saved if Path(path).is_dir() and saved.is_file() else Path(path)
 
 
 @dataclass(frozen=True)
 class _FileReader:
-    """What was asked of a file, and the notes taken while reading it."""
+    """Read one file with its gold, and collect notes."""
 
     path: str | PathLike[str]
     gold: str | PathLike[str] | None
@@ -165,267 +155,211 @@ class _FileReader:
     options: Mapping[str, Any]
     notes: list[str]
 
-    def csv(self) -> tuple[CrowdGraph, Mapping[str, str]]:
-        """The graph of a CSV file, and the columns used."""
-        from crowdgraph.io.csv import csv_table
+    def read(self, kind: str) -> tuple[CrowdGraph, Mapping[str, str]]:
+        """Return the graph, and the column of each role."""
+        readers = {"csv": self._csv, "parquet": self._parquet, "panoptes": self._panoptes, "crowd": self._saved_graph}
+        return readers[kind]()
 
-        mark = self.delimiter or _delimiter(self.path, self.encoding)
-        header = _header(self.path, mark, self.encoding)
+    def _csv(self) -> tuple[CrowdGraph, Mapping[str, str]]:
+        delimiter = self._delimiter(self.path)
+        header = sniff_header(self.path, delimiter=delimiter, encoding=self.encoding)
         if not header:
-            # The reader knows better what is wrong with the file, if there is anything in it.
-            csv_table(self.path, text=None, delimiter=mark, encoding=self.encoding)
+            # If there is anything in the file, the reader can explain better what is wrong with it.
+            csv_table(self.path, text=None, delimiter=delimiter, encoding=self.encoding)
             raise InputError(
                 f"{fspath(self.path)!r} is empty; give a CSV file with a header and a row for each response."
             )
-        used = _guessed(header, self.named, self.notes, self.path)
+        used = _guess_columns(header, self.named, self.notes, self.path)
         text = [used[role] for role in ("volunteer", "item", "label")]
-        table = csv_table(self.path, text=text, delimiter=mark, encoding=self.encoding)
+        table = csv_table(self.path, text=text, delimiter=delimiter, encoding=self.encoding)
         if not table.num_rows:
             raise InputError(
                 f"{fspath(self.path)!r} has a header and no rows; give a file with a row for each response."
             )
-        return self._built(table.select(self._kept(table.column_names)), used)
+        return self._graph(table.select(self._selected(table.column_names)), used), used
 
-    def parquet(self) -> tuple[CrowdGraph, Mapping[str, str]]:
-        """The graph of Parquet files, and the columns used."""
-        from crowdgraph.io.parquet import parquet_columns
-
+    def _parquet(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         header = list(parquet_columns(self.path))
-        used = _guessed(header, self.named, self.notes, self.path)
-        return self._built(parquet_columns(self.path, columns=self._kept(header)), used)
+        used = _guess_columns(header, self.named, self.notes, self.path)
+        return self._graph(parquet_columns(self.path, columns=self._selected(header)), used), used
 
-    def panoptes(self) -> tuple[CrowdGraph, Mapping[str, str]]:
-        """The graph of a Zooniverse export."""
-        from crowdgraph.io.panoptes import read_panoptes
-
+    def _panoptes(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         if self.named:
             raise ParameterError("The columns of a Zooniverse export are known; leave out their names.")
-        self.notes.append(f"A Zooniverse export: the answers to task {self.task} are read.")
-        return read_panoptes(self.path, task=self.task, gold=self._gold(OWN), **self.options), {}
+        self.notes.append(f"This is a Zooniverse export: the answers to task {self.task} are read.")
+        return read_panoptes(self.path, task=self.task, gold=self._gold_columns(OWN_COLUMNS), **self.options), {}
 
-    def crowd(self) -> tuple[CrowdGraph, Mapping[str, str]]:
-        """A saved graph, with other gold if there is any."""
-        from crowdgraph.io.store import load
-
+    def _saved_graph(self) -> tuple[CrowdGraph, Mapping[str, str]]:
+        """Load a saved graph, and replace its gold and classes if there are others."""
         if self.named:
             raise ParameterError("A saved graph has no columns to name; leave out their names.")
         graph, classes = load(self.path), self.options.get("classes")
         if self.gold is None and classes is None:
             return graph, {}
-        return graph.with_gold(graph.gold if self.gold is None else self._gold(OWN), classes=classes), {}
+        gold = graph.gold if self.gold is None else self._gold_columns(OWN_COLUMNS)
+        return graph.with_gold(gold, classes=classes), {}
 
-    def explained(self, error: InputError, kind: str) -> str:
-        """What an error says of rows, in lines of the file, and the way around times that cannot be read."""
-        path = self.gold if isinstance(error, GoldError) else self.path
-        told = str(error)
-        if isinstance(error, GoldError) or kind == "csv":
-            told = self.with_lines(told, path)
-        return f"{told} Or leave the times out: columns={{'time': ''}}." if isinstance(error, TimeError) else told
+    def _delimiter(self, path: str | PathLike[str]) -> str:
+        return self.delimiter or sniff_delimiter(path, encoding=self.encoding)
 
-    def with_lines(self, message: str, path: Any) -> str:
-        """A message with lines of a CSV file, of which the header is the first, in the place of rows from 0 on."""
-
-        def lines(found: re.Match[str]) -> str:
-            mark = self.delimiter or _delimiter(path, self.encoding)
-            try:
-                begins = _lines(path, mark, self.encoding, [int(row) for row in found[2].split(", ")])
-            except (csv.Error, IndexError):
-                # What is told of rows is right, too.
-                return found[0]
-            return f"line{found[1]} {', '.join(map(str, begins))}"
-
-        told = ROWS.search(message) and _kind(path, self.delimiter, self.encoding) == "csv"
-        return ROWS.sub(lines, message) if told else message
-
-    def _kept(self, header: list[str]) -> list[str]:
-        """The columns to read: a column that is called time would be taken for it."""
+    def _selected(self, header: list[str]) -> list[str]:
+        """Return the columns to read; without times, a column called time would be taken for them."""
         return [name for name in header if name != "time" or self.named.get("time") != ""]
 
-    def _built(self, table: Any, used: Mapping[str, str]) -> tuple[CrowdGraph, Mapping[str, str]]:
+    def _graph(self, table: Any, used: Mapping[str, str]) -> CrowdGraph:
         options: dict[str, Any] = {**used, **self.options}
-        return CrowdGraph.from_responses(table, gold=self._gold(used), **options), used
+        return graph_from_frame(table, gold=self._gold_columns(used), **options)
 
-    def _gold(self, used: Mapping[str, str]) -> Any:
-        """The columns of the file of gold under the names that those of the responses have."""
+    def _gold_columns(self, used: Mapping[str, str]) -> Any:
+        """Return the columns of the gold file, renamed to those of the responses."""
         if self.gold is None:
             return None
         table = self._gold_table(used)
         header = list(table)
-        item = _found(header, (used["item"], *NAMES["item"]))
-        label = _found(header, (used["label"], *GOLD_NAMES, *NAMES["label"]))
+        item = _find_column(header, (used["item"], "item", *SYNONYMS["item"]))
+        label = _find_column(header, (used["label"], *GOLD_NAMES, *SYNONYMS["label"]))
         if item is None:
             raise ColumnError(
                 f"{fspath(self.gold)!r} has no column for the item among {quote(header, most=12)}; call it "
                 f"{used['item']!r}, as in the responses."
             )
         if label is None:
-            # Without a column of classes, each further column is the probability of one.
+            # Without a column of classes, each further column holds the probability of one.
             return {used["item"] if name == item else name: table[name] for name in header}
         if (item, label) != (used["item"], used["label"]):
-            self.notes.append(f"Gold: the column {item} is taken for the item, {label} for its class.")
+            self.notes.append(f"Gold: the column {item} is read as the item, {label} as its class.")
         return {used["item"]: table[item], used["label"]: table[label]}
 
+    def _gold_table(self, used: Mapping[str, str]) -> Mapping[str, Any]:
+        gold: Any = self.gold
+        if _file_kind(gold, self.delimiter, self.encoding) == "parquet":
+            return parquet_columns(gold)
+        delimiter = self._delimiter(gold)
+        text_names = {"item", *SYNONYMS["item"], *GOLD_NAMES, *SYNONYMS["label"]}
+        text_names |= {used["item"].lower(), used["label"].lower()}
+        header = sniff_header(gold, delimiter=delimiter, encoding=self.encoding)
+        text = [name for name in header if name.lower() in text_names]
+        table = csv_table(gold, text=text, delimiter=delimiter, encoding=self.encoding)
+        return {name: table[name] for name in table.column_names}
+
     def check_gold(self, graph: CrowdGraph, used: Mapping[str, str]) -> None:
-        """Raise if a file of gold is of other items; keep a note if it says nothing."""
+        """Raise if a gold file is about other items; add a note if it names no classes."""
         if self.gold is None or len(graph.gold):
             return
         if not graph.gold.n_unmatched:
-            self.notes.append(
-                f"The file of gold {Path(self.gold).name!r} names no class of any item, so there is no gold."
-            )
+            name = Path(self.gold).name
+            self.notes.append(f"The gold file {name!r} names no class of any item, so there is no gold.")
             return
-        item = (used or OWN)["item"]
-        named = list(self._gold(used or OWN)[item].slice(0, 3).to_pylist())
+        item = (used or OWN_COLUMNS)["item"]
+        gold_items = list(self._gold_columns(used or OWN_COLUMNS)[item].slice(0, 3).to_pylist())
         raise GoldError(
-            f"None of the {graph.gold.n_unmatched:,} items in {fspath(self.gold)!r} ({quote(named)}, ...) has a "
+            f"None of the {graph.gold.n_unmatched:,} items in {fspath(self.gold)!r} ({quote(gold_items)}, ...) has a "
             f"response in {fspath(self.path)!r} ({quote(graph.items.ids[:3].tolist())}, ...). Give the gold of these "
             "items, with their ids written alike, or none."
         )
 
-    def _gold_table(self, used: Mapping[str, str]) -> Mapping[str, Any]:
-        from crowdgraph.io.csv import csv_table
-        from crowdgraph.io.parquet import parquet_columns
+    def explain(self, error: InputError, kind: str) -> Message:
+        """Return an error's message with lines of the file instead of rows, and the way around unreadable times."""
+        message = error.message
+        if isinstance(error, GoldError) or kind == "csv":
+            message = self.with_lines(message, self.gold if isinstance(error, GoldError) else self.path)
+        if isinstance(error, TimeError):
+            return message + " Or leave the times out: " + Message("columns={'time': ''}.", cli="--no-time.")
+        return message
 
-        gold: Any = self.gold
-        if _kind(gold, self.delimiter, self.encoding) == "parquet":
-            return parquet_columns(gold)
-        mark = self.delimiter or _delimiter(gold, self.encoding)
-        words = {*NAMES["item"], *NAMES["label"], *GOLD_NAMES, used["item"].lower(), used["label"].lower()}
-        text = [name for name in _header(gold, mark, self.encoding) if name.lower() in words]
-        table = csv_table(gold, text=text, delimiter=mark, encoding=self.encoding)
-        return {name: table[name] for name in table.column_names}
+    def with_lines(self, message: str, path: Any) -> Message:
+        """Replace row numbers, which count from 0, by lines of a CSV file, whose header is line 1."""
+
+        def lines(match: re.Match[str]) -> str:
+            rows = [int(row) for row in match[2].split(", ")]
+            try:
+                numbers = row_lines(path, rows, delimiter=self._delimiter(path), encoding=self.encoding)
+            except (csv.Error, IndexError):
+                # The number of the row is right, too.
+                return match[0]
+            return f"line{match[1]} {', '.join(map(str, numbers))}"
+
+        names_rows = ROW_NUMBERS.search(message) and _file_kind(path, self.delimiter, self.encoding) == "csv"
+        return _in_both_wordings(message, lambda text: ROW_NUMBERS.sub(lines, text) if names_rows else text)
 
 
-def _guessed(header: list[str], named: Mapping[str, str], notes: list[str], path: Any) -> dict[str, str]:
-    """The column of each role: as named, or guessed from usual names."""
+def _in_both_wordings(message: str, change: Callable[[str], str]) -> Message:
+    return Message(change(wording(message, "python")), cli=change(wording(message, "cli")))
+
+
+def _guess_columns(header: list[str], named: Mapping[str, str], notes: list[str], path: Any) -> dict[str, str]:
+    """Return the column of each role: the named one, or one with a usual name."""
     absent = [name for role, name in named.items() if name not in header and (role, name) != ("time", "")]
     if absent:
         raise ColumnError(f"{fspath(path)!r} has no column {absent[0]!r}; it has {quote(header, most=12)}.")
     used = dict(named)
-    for role, words in NAMES.items():
-        found = None if role in used else _found([name for name in header if name not in used.values()], words)
-        if found is not None:
-            used[role] = found
+    for role, synonyms in SYNONYMS.items():
+        if role not in used:
+            free = [name for name in header if name not in used.values()]
+            column = _find_column(free, (role, *synonyms))
+            if column is not None:
+                used[role] = column
     if named.get("time") == "":
         del used["time"]
-    lacking = [role for role in ("volunteer", "item", "label") if role not in used]
-    if lacking:
+    lacking = next((role for role in ("volunteer", "item", "label") if role not in used), None)
+    if lacking is not None:
         headless = "" if used else " If these are a response, add a header line above, such as: volunteer,item,label"
         raise ColumnError(
-            f"No column of {fspath(path)!r} looks like the {lacking[0]}; it has {quote(header, most=12)}. Name it with "
-            f"{lacking[0]}='COLUMN'.{headless}"
+            f"No column of {fspath(path)!r} looks like the {lacking}; it has {quote(header, most=12)}. Name it with "
+            + argument(lacking, "COLUMN")
+            + f".{headless}"
         )
-    guessed = [f"{name} for the {role}" for role, name in used.items() if role not in named and role != name]
-    if guessed:
-        notes.append(f"Columns were guessed: {', '.join(guessed)}.")
+    guesses = [f"{name} for the {role}" for role, name in used.items() if role not in named and role != name]
+    if guesses:
+        notes.append(f"Columns were guessed: {', '.join(guesses)}.")
     return used
 
 
-def _found(header: list[str], words: tuple[str, ...]) -> str | None:
-    """The first of the words that is a column, whatever its case."""
-    lower = {name.lower().strip(): name for name in reversed(header)}
-    return next((lower[word.lower()] for word in words if word.lower() in lower), None)
+def _find_column(header: list[str], names: tuple[str, ...]) -> str | None:
+    """Return the column with the first of the names that occurs, whatever its case."""
+    by_lower_name = {name.lower().strip(): name for name in reversed(header)}
+    return next((by_lower_name[name.lower()] for name in names if name.lower() in by_lower_name), None)
 
 
 def _case_notes(graph: CrowdGraph) -> list[str]:
-    """A sentence on classes and labels that are the same but for case, if there are any."""
+    """Return a note on classes and labels that differ only in case, if there are any."""
     labels = {str(label).casefold(): label for label in graph.labels}
     alike = [(name, labels.get(str(name).casefold())) for name in graph.classes if name not in graph.labels]
-    told = [f"{name!r} and {label!r}" for name, label in alike if label is not None]
-    return [f"Classes of gold and labels differ only in case; a typo? {', '.join(told)}."] if told else []
+    pairs = [f"{name!r} and {label!r}" for name, label in alike if label is not None]
+    return [f"Classes of gold and labels differ only in case; a typo? {', '.join(pairs)}."] if pairs else []
 
 
-def _check_there(path: str | PathLike[str]) -> None:
+def _check_readable(path: str | PathLike[str]) -> None:
     """Raise unless there is something to read at a path."""
     if not isinstance(path, str | PathLike):
         raise InputError(f"Expected the path of a file; got {path!r}.")
-    place = Path(path)
+    file = Path(path)
     try:
-        if not place.exists():
+        if not file.exists():
             raise InputError(f"There is no file {fspath(path)!r}; is the name spelt right?")
-        if place.is_dir() and not (list(place.glob("*.parquet")) or (place / SAVED).is_file()):
+        if file.is_dir() and not (list(file.glob("*.parquet")) or (file / SAVED_GRAPH).is_file()):
             raise InputError(f"{fspath(path)!r} is a directory without Parquet files; give the path of a file.")
-        if place.suffix.lower() in (".html", ".htm"):
-            raise InputError(_is_a_page(place))
-        if place.is_file():
-            with place.open("rb"):
+        if file.suffix.lower() in (".html", ".htm"):
+            saved = file.with_name(SAVED_GRAPH)
+            beside = f"give {fspath(saved)!r} beside it"
+            advice = beside if saved.is_file() else f"give the responses, or a saved {SAVED_GRAPH}"
+            raise InputError(f"{fspath(path)!r} is a report, to be read by people; {advice}.")
+        if file.is_file():
+            with file.open("rb"):
                 pass
     except OSError as error:
         raise InputError(
-            f"{fspath(path)!r} cannot be read: {error.strerror}; check the path and its rights."
+            f"{fspath(path)!r} cannot be read: {error.strerror}; check the path and its permissions."
         ) from error
 
 
-def _is_a_page(path: Path) -> str:
-    saved = path.with_name(SAVED)
-    instead = f"give {fspath(saved)!r} beside it" if saved.is_file() else f"give the responses, or a saved {SAVED}"
-    return f"{fspath(path)!r} is a report, to be read by people; {instead}."
-
-
-def _check_roles(named: Mapping[str, str]) -> None:
-    strange = [role for role in named if role not in NAMES]
-    if strange:
-        raise ParameterError(f"columns= names {quote(strange)}; the columns are {quote(NAMES)}.")
-
-
-def _kind(path: Any, delimiter: Any, encoding: str) -> str:
-    """What a file is, by its name or, for CSV, by its columns."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    if Path(path).is_dir() or (suffixes and suffixes[-1] in (".parquet", ".pq")):
+def _file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
+    """Return the kind of a file by its name or, for CSV, by its columns."""
+    suffix = Path(path).suffix.lower()
+    if Path(path).is_dir() or suffix in (".parquet", ".pq"):
         return "parquet"
-    if suffixes and suffixes[-1] == ".crowd":
+    if suffix == ".crowd":
         return "crowd"
-    header = _header(path, delimiter or _delimiter(path, encoding), encoding)
-    return "panoptes" if set(header) >= PANOPTES else "csv"
-
-
-def _delimiter(path: Any, encoding: str) -> str:
-    """The mark that parts the first line into most fields."""
-    line = _first_line(path, encoding)
-    return max(DELIMITERS, key=lambda mark: (len(_fields(line, mark)), -DELIMITERS.index(mark)))
-
-
-def _header(path: Any, delimiter: str, encoding: str) -> list[str]:
-    return _fields(_first_line(path, encoding), delimiter)
-
-
-def _fields(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter), [])
-
-
-def _first_line(path: Any, encoding: str) -> str:
-    """The first line of a file, plain or compressed; nothing where it cannot be read, which the reader will tell."""
-    import pyarrow as pa
-
-    try:
-        with pa.input_stream(fspath(path), compression="detect") as stream:
-            start = stream.read(GLANCE)
-            text = start.decode(encoding, errors="replace")
-    except (OSError, LookupError, pa.ArrowException):
-        return ""
-    if "\0" in text and _is_utf16(start):
-        raise InputError(f"{fspath(path)!r} is text in UTF-16, as spreadsheets save it; use encoding='utf-16'.")
-    if "\0" in text:
-        raise InputError(
-            f"{fspath(path)!r} is not a text file; give a CSV file, Parquet (.parquet) or a saved graph (.crowd)."
-        )
-    first = next((line for line in text.lstrip("\ufeff").splitlines() if line.strip()), "")
-    if SEPARATOR.fullmatch(first.strip()):
-        raise InputError(
-            f"{fspath(path)!r} begins with the line {first.strip()!r}, which only spreadsheets know; delete that line."
-        )
-    return first
-
-
-def _is_utf16(start: bytes) -> bool:
-    """Whether a file begins with the mark of UTF-16, or every other byte is null, as in plain words."""
-    few = start[:100]
-    return few[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or not (any(few[1::2]) and any(few[::2]))
-
-
-def _lines(path: Any, delimiter: str, encoding: str, rows: list[int]) -> list[int]:
-    """The lines of a CSV file on which some of its rows begin; rows count from 0 after the header."""
-    from crowdgraph.io.csv import csv_lines
-
-    begins = [line for line, _ in islice(csv_lines(path, delimiter=delimiter, encoding=encoding), max(rows) + 2)]
-    return [begins[row + 1] for row in rows]
+    delimiter = delimiter or sniff_delimiter(path, encoding=encoding)
+    header = sniff_header(path, delimiter=delimiter, encoding=encoding)
+    return "panoptes" if set(header) >= set(REQUIRED_COLUMNS) else "csv"

@@ -1,11 +1,13 @@
-"""CSV files, plain or compressed."""
+"""CSV files, plain or compressed: read them, and detect their delimiter and header."""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import TextIOWrapper
+from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -14,14 +16,20 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ColumnError, InputError, ParameterError
+from crowdgraph.errors import ColumnError, InputError, ParameterError, argument
 from crowdgraph.io._columns import check_column_names, id_columns
 from crowdgraph.io._files import is_file
+from crowdgraph.io.frames import graph_from_frame
 
-__all__ = ["csv_lines", "csv_table", "read_csv"]
+__all__ = ["csv_rows", "csv_table", "read_csv", "row_lines", "sniff_delimiter", "sniff_header"]
 
-# How compressed files begin.
-GZIP = b"\x1f\x8b"
+DELIMITERS = ",;\t|"
+# How much of a file is read to detect its delimiter and header.
+PEEK_BYTES = 2**16
+# The first bytes of gzip files.
+GZIP_MAGIC = b"\x1f\x8b"
+# The line with which spreadsheets declare a delimiter to each other.
+SEPARATOR_LINE = re.compile(r'"?sep=.?"?', re.IGNORECASE)
 
 
 def read_csv(
@@ -37,20 +45,21 @@ def read_csv(
 ) -> CrowdGraph:
     r"""Read a graph from a CSV file with one row for each response.
 
-    Ids and labels are text and stay so: volunteer ``007`` is not volunteer ``7``. Labels that are all whole numbers
-    are ordered by size. Times and further columns are read as what they look like. An empty field is null.
+    Ids and labels are read as text: volunteer ``007`` is not volunteer ``7``. Labels that are all whole numbers are
+    ordered by size. The types of times and further columns are inferred. An empty field is null.
 
     Parameters
     ----------
     path
-        The file; ``.gz`` and other compressed files are unpacked by their ending.
+        The file; ``.gz`` and other compressed files are decompressed according to their ending.
     gold
         Another CSV file with the columns `item` and `label` (or a column of probabilities for each class), or gold in
         any form that `CrowdGraph.from_responses` takes.
     volunteer, item, label
-        Names of the columns that say who answered which item with what. crowd-kit's ``worker`` and ``task`` are known.
+        Names of the columns that say who answered which item with what. Without them, crowd-kit's ``worker`` and
+        ``task`` are recognised.
     delimiter, encoding
-        What stands between fields, and how text is encoded.
+        The character between fields, and the encoding of the text.
     **options
         As in `CrowdGraph.from_responses`: `time`, `classes`, `labels`, `duplicates`, `missing`, ...
 
@@ -63,14 +72,14 @@ def read_csv(
     2
     """
 
-    def text(names: Sequence[str]) -> tuple[str, ...]:
+    def text_columns(names: Sequence[str]) -> tuple[str, ...]:
         return (*id_columns(names, volunteer=volunteer, item=item), label)
 
-    frame = csv_table(path, text=text, delimiter=delimiter, encoding=encoding)
-    volunteer, item = id_columns(frame.column_names, volunteer=volunteer, item=item)
+    table = csv_table(path, text=text_columns, delimiter=delimiter, encoding=encoding)
+    volunteer, item, _ = text_columns(table.column_names)
     if isinstance(gold, str | PathLike):
         gold = csv_table(gold, text=(item, label), delimiter=delimiter, encoding=encoding)
-    return CrowdGraph.from_responses(frame, gold=gold, volunteer=volunteer, item=item, label=label, **options)
+    return graph_from_frame(table, gold=gold, volunteer=volunteer, item=item, label=label, **options)
 
 
 def csv_table(
@@ -80,32 +89,57 @@ def csv_table(
     delimiter: str = ",",
     encoding: str = "utf-8",
 ) -> pa.Table:
-    """A CSV file as a table; columns of `text` stay text, the others are read as what they look like.
+    """Read a CSV file as an Arrow table; the columns of `text` stay text, the types of the others are inferred.
 
-    `text` is names, a function that chooses them among those of the file, or None for all.
+    `text` is a list of names, a function that chooses them among those of the file, or None for all.
     """
     if not is_file(path):
-        raise InputError(f"{_shown(path)} {_not_a_file(path)}; give the path of a CSV file.")
-    if len(delimiter) != 1 or not delimiter.isascii():
-        raise ParameterError(f"delimiter={delimiter!r} must be a single ASCII character, such as ',' or ';'.")
+        raise InputError(f"{_quoted(path)} {_not_a_file(path)}; give the path of a CSV file.")
+    check_delimiter(delimiter)
     _check_encoding(encoding)
     try:
-        names = _header(path, delimiter, encoding)
-        chosen = names if text is None else text(names) if callable(text) else text
-        return _read(path, [name for name in chosen if name in names], delimiter, encoding)
-    except (OSError, UnicodeDecodeError, LookupError, pa.ArrowException) as error:
-        raise InputError(f"{_shown(path)} {_why(error, path, delimiter, encoding)}") from error
+        names = _column_names(path, delimiter, encoding)
+        text_names = names if text is None else text(names) if callable(text) else text
+        return _read(path, [name for name in text_names if name in names], delimiter, encoding)
+    except (OSError, UnicodeError, LookupError, pa.ArrowException) as error:
+        raise InputError(f"{_quoted(path)} " + _failure(error, path, delimiter, encoding)) from error
 
 
-def csv_lines(path: str | PathLike[str], *, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file as they stand there, the header among them, each with the line on which it begins."""
-    with pa.input_stream(fspath(path), compression="detect") as stream:
-        reader = csv.reader(TextIOWrapper(stream, encoding=encoding, errors="replace", newline=""), delimiter=delimiter)
-        before = 0
-        for row in reader:
-            if row:
-                yield before + 1, row
-            before = reader.line_num
+def _column_names(path: str | PathLike[str], delimiter: str, encoding: str) -> list[str]:
+    """Return the names of the columns as Arrow reads them."""
+    options = pa_csv.ReadOptions(encoding=encoding)
+    with pa_csv.open_csv(fspath(path), read_options=options, parse_options=_parse_options(delimiter)) as reader:
+        names = list(reader.schema.names)
+    other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0] and mark != delimiter), None)
+    if other:
+        raise ColumnError(
+            f"{fspath(path)!r} has the single column {names[0]!r}; use " + argument("delimiter", other) + "."
+        )
+    check_column_names(names, owner=repr(fspath(path)))
+    return names
+
+
+def _read(path: str | PathLike[str], text: Iterable[str], delimiter: str, encoding: str) -> pa.Table:
+    return pa_csv.read_csv(
+        fspath(path),
+        read_options=pa_csv.ReadOptions(encoding=encoding),
+        parse_options=_parse_options(delimiter),
+        convert_options=pa_csv.ConvertOptions(
+            column_types={name: pa.string() for name in text}, null_values=[""], strings_can_be_null=True
+        ),
+    )
+
+
+def _parse_options(delimiter: str) -> pa_csv.ParseOptions:
+    return pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+
+
+def check_delimiter(delimiter: str) -> None:
+    """Raise unless a delimiter is a single ASCII character that can stand between fields."""
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise ParameterError(
+            argument("delimiter", delimiter) + " must be a single ASCII character, such as ',' or ';'."
+        )
 
 
 def _check_encoding(encoding: str) -> None:
@@ -113,11 +147,81 @@ def _check_encoding(encoding: str) -> None:
         codecs.lookup(encoding)
     except LookupError as error:
         raise InputError(
-            f"encoding={encoding!r} is not a known encoding; use one such as 'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
+            argument("encoding", encoding)
+            + " is not a known encoding; use one such as 'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
         ) from error
 
 
-def _shown(path: Any) -> str:
+def sniff_delimiter(path: str | PathLike[str], *, encoding: str) -> str:
+    """Return the delimiter that splits the first line of a file into the most fields."""
+    line = _first_line(path, encoding)
+    return max(DELIMITERS, key=lambda mark: (len(_fields(line, mark)), -DELIMITERS.index(mark)))
+
+
+def sniff_header(path: str | PathLike[str], *, delimiter: str, encoding: str) -> list[str]:
+    """Return the fields of the first line of a file; none where the file cannot be read."""
+    check_delimiter(delimiter)
+    return _fields(_first_line(path, encoding), delimiter)
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _first_line(path: str | PathLike[str], encoding: str) -> str:
+    """Return the first line that is not blank; nothing where the file cannot be read, which `csv_table` explains."""
+    try:
+        start = read_start(path)
+        text = start.decode(encoding, errors="replace")
+    except (OSError, LookupError, UnicodeError, pa.ArrowException):
+        return ""
+    if "\0" in text and _is_utf16(start):
+        raise InputError(
+            f"{fspath(path)!r} is text in UTF-16, as spreadsheets save it; use " + argument("encoding", "utf-16") + "."
+        )
+    if "\0" in text:
+        raise InputError(
+            f"{fspath(path)!r} is not a text file; give a CSV file, Parquet (.parquet) or a saved graph (.crowd)."
+        )
+    first = next((line for line in text.lstrip("\ufeff").splitlines() if line.strip()), "")
+    if SEPARATOR_LINE.fullmatch(first.strip()):
+        raise InputError(
+            f"{fspath(path)!r} begins with the line {first.strip()!r}, which only spreadsheets know; delete that line."
+        )
+    return first
+
+
+def read_start(path: str | PathLike[str]) -> bytes:
+    """Return the first bytes of a file, decompressed."""
+    with pa.input_stream(fspath(path), compression="detect") as stream:
+        start: bytes = stream.read(PEEK_BYTES)
+    return start
+
+
+def _is_utf16(start: bytes) -> bool:
+    """Return whether a file begins with a UTF-16 byte order mark, or every other byte is null, as in plain words."""
+    first = start[:100]
+    return first[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or not (any(first[1::2]) and any(first[::2]))
+
+
+def csv_rows(path: str | PathLike[str], *, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a CSV file as text, the header first, each with the line on which it begins."""
+    with pa.input_stream(fspath(path), compression="detect") as stream:
+        reader = csv.reader(TextIOWrapper(stream, encoding=encoding, errors="replace", newline=""), delimiter=delimiter)
+        lines_before = 0
+        for row in reader:
+            if row:
+                yield lines_before + 1, row
+            lines_before = reader.line_num
+
+
+def row_lines(path: str | PathLike[str], rows: Sequence[int], *, delimiter: str, encoding: str) -> list[int]:
+    """Return the lines of a CSV file on which some of its rows begin; rows count from 0 after the header."""
+    lines = [line for line, _ in islice(csv_rows(path, delimiter=delimiter, encoding=encoding), max(rows) + 2)]
+    return [lines[row + 1] for row in rows]
+
+
+def _quoted(path: Any) -> str:
     return repr(fspath(path)) if isinstance(path, str | PathLike) else repr(path)
 
 
@@ -128,67 +232,42 @@ def _not_a_file(path: Any) -> str:
         return "is not a file"
 
 
-def _why(error: Exception, path: str | PathLike[str], delimiter: str, encoding: str) -> str:
-    """What is wrong with a file that cannot be read, and what to do."""
-    told = str(error)
+def _failure(error: Exception, path: str | PathLike[str], delimiter: str, encoding: str) -> str:
+    """Explain why a file cannot be read, and what to do."""
+    message = str(error)
     if isinstance(error, PermissionError):
-        return "may not be read by you; ask its owner, or copy it to a place of your own."
-    if "Empty CSV" in told:
+        return "may not be read by you; ask its owner, or copy it to a directory of your own."
+    if "Empty CSV" in message:
         return "is empty; give a CSV file with a header and a row for each response."
-    if "inflate failed" in told and not _is_packed(path):
+    if "inflate failed" in message and not _is_gzipped(path):
         return "is not compressed, though its name says so; rename it without .gz."
-    if "columns, got" in told and (odd := _odd_line(path, delimiter, encoding)):
-        return odd
-    if "Truncated" in told or "Unexpected end" in told:
+    if "columns, got" in message and (mismatch := _row_of_other_length(path, delimiter, encoding)):
+        return mismatch
+    if "Truncated" in message or "Unexpected end" in message:
         return "is cut short; copy or download it again."
-    # Files that are no text at all would fill the message with signs that terminals obey.
-    clean = "".join(sign if sign.isprintable() and sign != "\ufffd" else "?" for sign in told[:200])
+    # A file that is not text would fill the message with characters that terminals interpret.
+    printable = "".join(sign if sign.isprintable() and sign != "\ufffd" else "?" for sign in message[:200])
     return (
         f"cannot be read as a CSV file in {encoding}; it may be of another kind, cut short, or need "
-        f"encoding='latin-1': {clean}."
+        + argument("encoding", "latin-1")
+        + f": {printable}."
     )
 
 
-def _is_packed(path: str | PathLike[str]) -> bool:
+def _is_gzipped(path: str | PathLike[str]) -> bool:
     with Path(path).open("rb") as file:
-        return file.read(len(GZIP)) == GZIP
+        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
-def _odd_line(path: str | PathLike[str], delimiter: str, encoding: str) -> str:
-    """Where a file has a row of another length than its header, and what to do; nothing where it is not found."""
-    rows = csv_lines(path, delimiter=delimiter, encoding=encoding)
+def _row_of_other_length(path: str | PathLike[str], delimiter: str, encoding: str) -> str:
+    """Name the first row that is not as long as the header, and what to do; return nothing where there is none."""
+    rows = csv_rows(path, delimiter=delimiter, encoding=encoding)
     try:
         expected = len(next(rows)[1])
-        line, got = next((line, len(row)) for line, row in rows if len(row) != expected)
-    except (StopIteration, csv.Error):
+        line, length = next((line, len(row)) for line, row in rows if len(row) != expected)
+    except (StopIteration, csv.Error, UnicodeError):
         return ""
     return (
-        f"has a row that does not fit its header. Expected {expected} columns, got {got} in line {line}; mend that "
-        f"line, or quote fields that hold the delimiter {delimiter!r}."
+        f"has a row that does not fit its header. Expected {expected} columns, got {length} in line {line}; correct "
+        f"that line, or quote fields that hold the delimiter {delimiter!r}."
     )
-
-
-def _header(path: str | PathLike[str], delimiter: str, encoding: str) -> list[str]:
-    reading = pa_csv.ReadOptions(encoding=encoding)
-    with pa_csv.open_csv(fspath(path), read_options=reading, parse_options=_parsing(delimiter)) as reader:
-        names = list(reader.schema.names)
-    other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0] and mark != delimiter), None)
-    if other:
-        raise ColumnError(f"{fspath(path)!r} has the single column {names[0]!r}; use delimiter={other!r}.")
-    check_column_names(names, owner=repr(fspath(path)))
-    return names
-
-
-def _read(path: str | PathLike[str], text: Iterable[str], delimiter: str, encoding: str) -> pa.Table:
-    return pa_csv.read_csv(
-        fspath(path),
-        read_options=pa_csv.ReadOptions(encoding=encoding),
-        parse_options=_parsing(delimiter),
-        convert_options=pa_csv.ConvertOptions(
-            column_types={name: pa.string() for name in text}, null_values=[""], strings_can_be_null=True
-        ),
-    )
-
-
-def _parsing(delimiter: str) -> pa_csv.ParseOptions:
-    return pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)

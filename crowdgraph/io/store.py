@@ -1,8 +1,8 @@
-"""Saving and loading whole graphs, annotations included.
+"""Save and load graphs with their annotations.
 
 A saved graph is one zip file: a manifest (JSON) with ids, labels and settings, Parquet files for the columns of
-volunteers, items and responses, and NumPy arrays for gold and annotations. Nothing in it is pickled, so a file from a
-stranger cannot run code.
+volunteers, items and responses, and NumPy arrays for gold and annotations. Nothing in it is pickled, so loading a file
+never runs code from it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from decimal import Decimal
 from os import PathLike, fspath
 from typing import Any
@@ -40,27 +40,27 @@ __all__ = ["load", "save"]
 
 FORMAT = "crowdgraph"
 VERSION = 1
-RESULTS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        ModelFit,
-        ConfusionTrack,
-        ConfusionSnapshot,
-        CrowdPrior,
-        PosteriorDraws,
-        VolunteerNetwork,
-        Communities,
-        CommunityTrack,
-        Evidence,
-        Clock,
-    )
+# The types that annotations consist of, by the names that stand for them in files. The names are part of the format:
+# they stay, whatever the classes are called.
+STORED_TYPES: dict[str, Any] = {
+    "ModelFit": ModelFit,
+    "ConfusionTrack": ConfusionTrack,
+    "ConfusionSnapshot": ConfusionSnapshot,
+    "CrowdPrior": CrowdPrior,
+    "PosteriorDraws": PosteriorDraws,
+    "VolunteerNetwork": VolunteerNetwork,
+    "Communities": Communities,
+    "CommunityTrack": CommunityTrack,
+    "Evidence": Evidence,
+    "Clock": Clock,
 }
+STORED_NAMES = {kind: name for name, kind in STORED_TYPES.items()}
 
 
 def save(graph: CrowdGraph, path: str | PathLike[str]) -> None:
     """Write a graph to one file; see `CrowdGraph.save`."""
-    with atomic_file(path) as part, zipfile.ZipFile(part, "w") as archive:
-        write_graph(graph, archive)
+    with atomic_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+        _write_graph(graph, archive)
 
 
 def load(path: str | PathLike[str]) -> CrowdGraph:
@@ -69,7 +69,7 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     Raises
     ------
     StoreError
-        If the file does not exist, is damaged, is no saved graph, or was written by a newer crowdgraph.
+        If the file does not exist, is damaged, is not a saved graph, or was written by a newer crowdgraph.
 
     Examples
     --------
@@ -85,18 +85,17 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     name = fspath(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            return read_graph(archive, name)
+            return _read_graph(archive, name)
     except StoreError:
         raise
     except zipfile.BadZipFile as error:
         raise StoreError(f"{name!r} is not a saved graph, or it is cut short or damaged ({error}).") from error
-    except Exception as error:  # a damaged file can fail anywhere, in ways its readers never foresaw
+    except Exception as error:  # a damaged file can fail anywhere, in ways that nobody foresaw
         raise StoreError(f"{name!r} is damaged: its parts do not fit together ({error}).") from error
 
 
-def write_graph(graph: CrowdGraph, archive: zipfile.ZipFile) -> None:
-    """Write the parts of a graph into an open archive."""
-    writer = Writer(archive, graph)
+def _write_graph(graph: CrowdGraph, archive: zipfile.ZipFile) -> None:
+    writer = _ArchiveWriter(archive, graph)
     responses = graph.responses
     codes = {"volunteer": responses.volunteer, "item": responses.item, "label": responses.label, "time": responses.time}
     gold = graph.gold
@@ -119,33 +118,32 @@ def write_graph(graph: CrowdGraph, archive: zipfile.ZipFile) -> None:
     archive.writestr("manifest.json", json.dumps(manifest, allow_nan=False))
 
 
-def read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
-    """Read a graph from an open archive."""
+def _read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
     if "manifest.json" not in archive.namelist():
-        raise StoreError(f"{name!r} is a zip file but no saved graph: it has no manifest.")
+        raise StoreError(f"{name!r} is a zip file but not a saved graph: it has no manifest.")
     manifest = json.loads(archive.read("manifest.json"))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise StoreError(f"{name!r} is no saved graph: its manifest is of another format than {FORMAT!r}.")
+        raise StoreError(f"{name!r} is not a saved graph: its manifest is of another format than {FORMAT!r}.")
     if manifest["version"] > VERSION:
         raise StoreError(
             f"{name!r} was written in format {manifest['version']}, this crowdgraph reads up to {VERSION}; "
             "upgrade it with: pip install --upgrade crowdgraph"
         )
-    reader = Reader(archive)
+    reader = _ArchiveReader(archive)
     volunteers = reader.nodes("volunteer", manifest["volunteers"])
     items = reader.nodes("item", manifest["items"])
     columns = reader.table(manifest["responses"])
-    parts = {part: columns.pop(part) for part in ("volunteer", "item", "label", "time")}
+    response_columns = {role: columns.pop(role) for role in ("volunteer", "item", "label", "time")}
     classes = reader.value(manifest["classes"])
     rows = reader.value(manifest["gold"]["items"])
     if (np.diff(rows, prepend=-1) <= 0).any():
-        raise StoreError(f"{name!r} is damaged: its gold names no items or an item twice.")
+        raise StoreError(f"{name!r} is damaged: its gold names an item twice, or items that do not exist.")
     probs = np.full((len(items), len(classes)), np.nan)
     probs[rows] = reader.value(manifest["gold"]["probs"])
     graph = CrowdGraph(
         volunteers,
         items,
-        ResponseTable(**parts, clock=reader.value(manifest["clock"]), attributes=columns),
+        ResponseTable(**response_columns, clock=reader.value(manifest["clock"]), attributes=columns),
         classes=classes,
         labels=reader.value(manifest["labels"]),
         gold=Gold(items, classes, probs, n_unmatched=manifest["gold"]["n_unmatched"]),
@@ -155,26 +153,26 @@ def read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
     return graph
 
 
-class Writer:
-    """Turns values into JSON, and arrays and tables into files that the JSON names."""
+class _ArchiveWriter:
+    """Write values as JSON, and arrays and tables as files that the JSON names."""
 
     def __init__(self, archive: zipfile.ZipFile, graph: CrowdGraph) -> None:
         self._archive = archive
-        self._shared = {"volunteers": graph.volunteers.ids, "items": graph.items.ids}
+        self._shared_ids = {"volunteers": graph.volunteers.ids, "items": graph.items.ids}
         self._n_arrays = 0
 
     def value(self, value: Any) -> Any:
-        """A value as JSON; what JSON lacks is written as {"kind": content}."""
+        """Return a value as JSON; what JSON lacks becomes {"kind": content}."""
         if is_null(value) and not isinstance(value, float):
             return None
         if isinstance(value, bool | str):
             return value
         if isinstance(value, np.ndarray):
             return self._array(value)
-        if type(value).__name__ in RESULTS and is_dataclass(value):
-            saved = [field.name for field in fields(value) if field.metadata.get("saved", True)]
-            kept = {name: self.value(getattr(value, name)) for name in saved}
-            return {"result": type(value).__name__, "fields": kept}
+        if type(value) in STORED_NAMES:
+            names = [field.name for field in fields(value) if field.metadata.get("saved", True)]
+            contents = {name: self.value(getattr(value, name)) for name in names}
+            return {"result": STORED_NAMES[type(value)], "fields": contents}
         if isinstance(value, tuple | list):
             return {"tuple" if isinstance(value, tuple) else "list": [self.value(part) for part in value]}
         if isinstance(value, Mapping):
@@ -186,18 +184,18 @@ class Writer:
         return self._scalar(value)
 
     def nodes(self, name: str, table: NodeTable) -> dict[str, Any]:
-        """A table of nodes."""
+        """Return a table of nodes as JSON, after writing its columns."""
         return {"ids": self._array(table.ids, share=False), "table": self.table(name, table.attributes)}
 
     def table(self, name: str, columns: Mapping[str, Array]) -> dict[str, Any]:
-        """A Parquet file of the columns that Arrow carries exactly, and arrays for the others."""
-        arrow = {key: column for key, column in columns.items() if _survives_arrow(column)}
+        """Write columns that Parquet preserves exactly to one file, others as arrays; return JSON that names them."""
+        exact = {key: column for key, column in columns.items() if _is_exact_in_parquet(column)}
         file = f"{name}.parquet"
-        if arrow:
+        if exact:
             with self._archive.open(file, "w", force_zip64=True) as target:
-                pq.write_table(pa.table({key: _to_arrow(column) for key, column in arrow.items()}), target)
-        others = {key: self._array(column, share=False) for key, column in columns.items() if key not in arrow}
-        return {"file": file if arrow else None, "order": list(columns), "arrays": others}
+                pq.write_table(pa.table({key: _to_arrow(column) for key, column in exact.items()}), target)
+        others = {key: self._array(column, share=False) for key, column in columns.items() if key not in exact}
+        return {"file": file if exact else None, "order": list(columns), "arrays": others}
 
     def _scalar(self, value: Any) -> Any:
         if isinstance(value, np.datetime64):
@@ -230,7 +228,7 @@ class Writer:
         )
 
     def _array(self, array: Array, *, share: bool = True) -> Any:
-        for name, ids in self._shared.items():
+        for name, ids in self._shared_ids.items():
             if share and (array is ids or (array.dtype == object and same_values(array, ids))):
                 return {"ids": name}
         if array.dtype == object:
@@ -244,20 +242,20 @@ class Writer:
         return {"array": file}
 
 
-class Reader:
-    """Turns what a `Writer` wrote back into values."""
+class _ArchiveReader:
+    """Read values that an `_ArchiveWriter` wrote."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
-        self._shared: dict[str, Array] = {}
-        self._read: dict[str, Callable[[Any], Any]] = {
+        self._shared_ids: dict[str, Array] = {}
+        self._readers: dict[str, Callable[[Any], Any]] = {
             "tuple": lambda parts: tuple(map(self.value, parts)),
             "list": lambda parts: list(map(self.value, parts)),
             "frozenset": lambda parts: frozenset(map(self.value, parts)),
             "dict": lambda pairs: {self.value(key): self.value(part) for key, part in pairs},
             "objects": lambda parts: object_array(map(self.value, parts)),
             "array": self._array,
-            "ids": lambda name: self._shared[name],
+            "ids": lambda name: self._shared_ids[name],
             "float": float.fromhex,
             "bytes": bytes.fromhex,
             "datetime": _read_datetime,
@@ -269,27 +267,27 @@ class Reader:
         }
 
     def value(self, node: Any) -> Any:
-        """The value of a JSON node."""
+        """Return the value of a JSON node."""
         if not isinstance(node, dict):
             return node
         if "result" in node:
-            return RESULTS[node["result"]](**{name: self.value(part) for name, part in node["fields"].items()})
+            return STORED_TYPES[node["result"]](**{name: self.value(part) for name, part in node["fields"].items()})
         if "csr" in node:
             from scipy.sparse import csr_array
 
             data, indices, indptr = (self.value(node["csr"][name]) for name in ("data", "indices", "indptr"))
             return csr_array((data, indices, indptr), shape=tuple(node["shape"]))
         ((kind, content),) = node.items()
-        return self._read[kind](content)
+        return self._readers[kind](content)
 
     def nodes(self, kind: NodeKind, node: dict[str, Any]) -> NodeTable:
-        """A table of nodes; its ids are shared with the results that refer to them."""
+        """Return a table of nodes, whose ids are shared with the results that refer to them."""
         table = NodeTable(kind, self.value(node["ids"]), self.table(node["table"]))
-        self._shared[f"{kind}s"] = table.ids
+        self._shared_ids[f"{kind}s"] = table.ids
         return table
 
     def table(self, node: dict[str, Any]) -> dict[str, Array]:
-        """The columns of a table, in their order."""
+        """Return the columns of a table, in their order."""
         columns: dict[str, Array] = {}
         if node["file"]:
             table = pq.read_table(pa.BufferReader(self._archive.read(node["file"])))
@@ -307,14 +305,14 @@ def _read_datetime(parts: tuple[str, int, str | None]) -> dt.datetime:
     return value if zone is None else value.replace(tzinfo=zone_info(zone))
 
 
-def _survives_arrow(column: Array) -> bool:
-    """Whether a column comes back from Parquet as it was: numbers, booleans, datetimes and text do."""
+def _is_exact_in_parquet(column: Array) -> bool:
+    """Return whether Parquet preserves a column exactly: numbers, booleans, datetimes and text."""
     if column.ndim != 1:
         return False
     if column.dtype == object:
         return all(value is None or (type(value) is str and _is_unicode(value)) for value in column.tolist())
-    plain = column.dtype.kind in "iub" or column.dtype in (np.float32, np.float64)
-    return plain or column.dtype in ("datetime64[ms]", "datetime64[us]", "datetime64[ns]")
+    is_number = column.dtype.kind in "iub" or column.dtype in (np.float32, np.float64)
+    return is_number or column.dtype in ("datetime64[ms]", "datetime64[us]", "datetime64[ns]")
 
 
 def _is_unicode(text: str) -> bool:

@@ -1,12 +1,11 @@
-"""Draws from the posterior for ArviZ."""
+"""Convert graphs to PyTorch tensors, and draws from the posterior to ArviZ."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 
 from crowdgraph.core._arrays import Array, object_array, to_list
 from crowdgraph.core.clock import UNITS
@@ -15,20 +14,27 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import NotAnnotatedError
 from crowdgraph.io._columns import import_optional
 
+if TYPE_CHECKING:
+    import torch
+
 __all__ = ["ResponseTensors", "fit_to_arviz", "graph_to_torch"]
+
+# Not "label": ArviZ uses that name for a dimension of its own in tables.
+LABEL_DIMENSION = "response_label"
+DIMENSIONS = {"class_probs": ["class"], "item_class": ["item"], "confusion": ["volunteer", "class", LABEL_DIMENSION]}
 
 
 class ResponseTensors(NamedTuple):
-    """A graph's columns as tensors of their own; changing them leaves the graph as it is.
+    """Copies of a graph's columns as tensors; changing them leaves the graph unchanged.
 
     Attributes
     ----------
     volunteer, item, label
-        Codes, int64, of shape (R,); a label of -1 is an item that was shown but not answered.
+        Codes, int64, of shape (R,); a label of -1 is an item that was quote but not answered.
     time
         int64 or float64, of shape (R,); datetimes as float64 seconds since 1970 (UTC, where they have a zone).
     gold
-        float64, of shape (N, J); NaN where nothing is known.
+        float64, of shape (N, J); NaN where the class is unknown.
     """
 
     volunteer: torch.Tensor
@@ -39,7 +45,9 @@ class ResponseTensors(NamedTuple):
 
 
 def graph_to_torch(graph: CrowdGraph, *, device: Any = None) -> ResponseTensors:
-    """The columns as tensors; see `CrowdGraph.to_torch`."""
+    """Copy the columns of a graph to tensors; see `CrowdGraph.to_torch`."""
+    import torch
+
     responses = graph.responses
     time = responses.time
     if time.dtype.kind == "M":
@@ -53,13 +61,8 @@ def graph_to_torch(graph: CrowdGraph, *, device: Any = None) -> ResponseTensors:
     )
 
 
-# Not "label": ArviZ gives that name to a dimension of its own when it makes tables.
-LABEL = "response_label"
-DIMS = {"class_probs": ["class"], "item_class": ["item"], "confusion": ["volunteer", "class", LABEL]}
-
-
 def fit_to_arviz(fit: ModelFit) -> Any:
-    """The draws of a fit as a tree of xarray datasets; see `ModelFit.to_arviz`."""
+    """Return the draws of a fit as a tree of xarray datasets; see `ModelFit.to_arviz`."""
     draws = fit.draws
     if draws is None:
         raise NotAnnotatedError(f"The model {fit.model!r} draws nothing from the posterior; fit GibbsIBCC().")
@@ -68,11 +71,11 @@ def fit_to_arviz(fit: ModelFit) -> Any:
         posterior["confusion"] = draws.confusion
     return import_optional("arviz_base").from_dict(
         {"posterior": posterior, "sample_stats": {"lp": draws.log_joint}},
-        dims={name: DIMS[name] for name in posterior},
+        dims={name: DIMENSIONS[name] for name in posterior},
         coords={
             "draw": np.arange(draws.first, draws.first + len(draws)),
             "class": _coordinate(draws.classes),
-            LABEL: _coordinate(draws.labels),
+            LABEL_DIMENSION: _coordinate(draws.labels),
             "item": _coordinate(to_list(draws.items)),
             "volunteer": _coordinate(to_list(draws.volunteers)),
         },
@@ -80,5 +83,5 @@ def fit_to_arviz(fit: ModelFit) -> Any:
 
 
 def _coordinate(values: Iterable[Hashable]) -> Array:
-    """Numbers and text as they are; anything else as text, since xarray would take tuples for several levels."""
+    """Return numbers and text as they are, anything else as text: xarray would split tuples into several levels."""
     return object_array(value if isinstance(value, str | int | float) else str(value) for value in values)

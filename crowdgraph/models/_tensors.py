@@ -139,7 +139,7 @@ class StepTensors:
         self._device = resolve_device(device)
         # Compiled kernels compute in double precision.
         self._dtype = torch.float64 if self._device.type == "cpu" else getattr(torch, dtype)
-        order, starts = graph._rows_by_volunteer
+        order, starts = graph.responses.by_volunteer
         self.starts = lock(starts.astype(np.int64))
         self.times = lock(graph.responses.time[order])
         item = graph.responses.item[order]
@@ -152,7 +152,7 @@ class StepTensors:
         )
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        by_item = graph._rows_by_item
+        by_item = graph.responses.by_item
         self._gathered = ItemSteps(self._column(by_item.starts.astype(np.int64)), self._column(place[by_item.order]))
 
     @property

@@ -58,7 +58,7 @@ class Answers:
 
     def by_item(self) -> tuple[Array, Array]:
         """The order that gathers the answers by item, and where each item's begin, (N + 1,)."""
-        gathered = self.graph._rows_by_item if self._answered is None else grouped(self.item, len(self.graph.items))
+        gathered = self.graph.responses.by_item if self._answered is None else grouped(self.item, len(self.graph.items))
         return gathered.order, gathered.starts
 
     def __len__(self) -> int:
@@ -148,7 +148,7 @@ class Model(ABC):
             classes=graph.classes,
             params=self.settings(),
             # Without annotations: a graph that carries this fit would otherwise hold all the graphs before it.
-            source=FitSource(self, graph._with(), seed),
+            source=FitSource(self, graph.replace(), seed),
             **{part.name: getattr(found, part.name) for part in fields(found)},
         )
 

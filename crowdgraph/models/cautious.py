@@ -177,7 +177,7 @@ class Places(NamedTuple):
 def _places(answers: Answers, communities: Communities | None) -> Places:
     """Gather the answers of each community about each item, and those of volunteers of none of them."""
     graph = answers.graph
-    member = np.full(len(graph.volunteers), -1) if communities is None else communities.assigned(graph)
+    member = np.full(len(graph.volunteers), -1) if communities is None else communities.on(graph).assignment
     n_kinds = 1 + (0 if communities is None else len(communities))
     keys = answers.item.astype(np.int64) * n_kinds + member[answers.volunteer] + 1
     found, cell, size = np.unique(keys, return_inverse=True, return_counts=True)

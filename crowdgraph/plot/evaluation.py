@@ -129,7 +129,7 @@ def campaign(
     --------
     >>> import crowdgraph as cg
     >>> crowd = cg.simulate.crowd(n_volunteers=10, n_items=50, n_responses=300, seed=0)
-    >>> led = cg.allocation.replay.simulate(crowd, cg.allocation.RandomPolicy(), budget=150, seed=0)
+    >>> led = cg.allocation.simulate_campaign(crowd, cg.allocation.RandomPolicy(), budget=150, seed=0)
     >>> cg.plot.campaign(led).get_ylabel()
     'accuracy'
     """
@@ -137,10 +137,10 @@ def campaign(
     given = [campaigns] if isinstance(campaigns, Campaign) else list(campaigns)
     if not given:
         raise ParameterError(
-            "There are no campaigns to draw; give some, such as [replay.simulate(crowd, policy, ...)]."
+            "There are no campaigns to draw; give some, such as [allocation.simulate_campaign(crowd, policy, ...)]."
         )
     for one in given:
-        check_kind(one, Campaign, "allocation.replay.simulate(crowd, policy, budget=...)")
+        check_kind(one, Campaign, "allocation.simulate_campaign(crowd, policy, budget=...)")
     ax = new_or_given_axes(ax)
     names = list(dict.fromkeys(one.policy for one in given))
     for name, colour in zip(names, colours(names), strict=True):

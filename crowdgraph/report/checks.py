@@ -195,5 +195,5 @@ def _rows(graph: CrowdGraph, track: ConfusionTrack) -> Array:
     if track.inference == "static":
         return graph.responses.volunteer
     rows = np.empty(len(graph.responses), dtype=np.int64)
-    rows[graph._rows_by_volunteer.order] = np.arange(len(rows))
+    rows[graph.responses.by_volunteer.order] = np.arange(len(rows))
     return rows

@@ -229,7 +229,7 @@ def _places(moments: Array) -> Array:
 
 def _begun(graph: CrowdGraph, chosen: Array, moments: Array) -> Array:
     """Whether each of the chosen volunteers had answered by each of the moments."""
-    rows = graph._rows_by_volunteer
+    rows = graph.responses.by_volunteer
     active = np.flatnonzero(np.diff(rows.starts)[chosen])
     begun = np.zeros((len(chosen), len(moments)), dtype=bool)
     begun[active] = graph.responses.time[rows.order[rows.starts[chosen[active]]]][:, None] <= moments

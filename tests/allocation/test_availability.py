@@ -12,13 +12,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import crowdgraph as cg
 from crowdgraph.allocation.availability import (
     STEPS,
+    Activity,
     Availability,
-    Habit,
-    Visits,
-    _average,
-    _learned,
-    _lesson,
-    _shares,
+    ReturnModel,
+    _average_shares,
+    _fit_return_model,
+    _past_horizon,
+    _shrunken_shares,
     availability,
 )
 from crowdgraph.errors import AlignmentError, IdError, ParameterError, ResultError, TimeError, UnknownIdError
@@ -36,22 +36,22 @@ def made_groups(ids, participation):
     return cg.Communities(ids=ids, participation=participation, modularity=0.0, method="by hand")
 
 
-def drawn_visits(draw):
+def draw_steps(draw):
     """Steps in which each of some volunteers was active, as sets; the first of all is long ago."""
     ages = st.lists(st.integers(0, 30), max_size=8, unique=True)
     return [sorted(draw(ages)) for _ in range(draw(st.integers(1, 4)))]
 
 
-def as_visits(sets):
+def as_activity(sets):
     volunteer = np.array([code for code, ages in enumerate(sets) for _ in ages], dtype=np.int64)
     age = np.array([age for ages in sets for age in ages], dtype=np.float64)
-    return Visits(volunteer, age, np.array([max(ages, default=-1) for ages in sets], dtype=np.float64))
+    return Activity(volunteer, age, np.array([max(ages, default=-1) for ages in sets], dtype=np.float64))
 
 
 @given(st.data(), st.integers(0, 12), st.sampled_from([0.5, 3.0, 20.0, np.inf]))
 def test_records_are_those_of_a_loop(data, back, half_life):
-    sets = drawn_visits(data.draw)
-    active, absent = as_visits(sets).record(back, half_life)
+    sets = draw_steps(data.draw)
+    active, absent = as_activity(sets).counts(back, half_life)
     for code, ages in enumerate(sets):
         after_the_first = range(back, max(ages, default=-1))
         weights = {age: 0.5 ** ((age - back) / half_life) for age in after_the_first}
@@ -65,18 +65,18 @@ def test_forecasts_are_those_of_a_beta(active, absent):
     from scipy.integrate import quad
     from scipy.stats import beta
 
-    habit = Habit(mean=0.3, weight=2.0, half_life=1.0)
+    model = ReturnModel(mean=0.3, weight=2.0, half_life=1.0)
     share = beta(active + 0.6, absent + 1.4)
     expected = quad(lambda rate: share.pdf(rate) * (1 - rate) ** STEPS, 0, 1, points=[0.01])[0]
-    assert_allclose(np.exp(habit.log_absent(np.array([active]), np.array([absent]))), expected, rtol=1e-5)
+    assert_allclose(np.exp(model.log_absent(np.array([active]), np.array([absent]))), expected, rtol=1e-5)
 
 
 def test_habits_forecast_the_past_best():
     """Nothing on a grid beats what was learned, and the past was forecast only from what came before."""
     rng = np.random.default_rng(0)
     sets = [np.flatnonzero(rng.random(40) < rate).tolist() for rate in rng.beta(1, 4, 60)]
-    visits = as_visits(sets)
-    learned = _learned(visits, 8.0)
+    activity = as_activity(sets)
+    learned = _fit_return_model(activity, 8.0)
 
     def loss(mean, weight):
         total = -0.5 * np.log(mean * (1 - mean))
@@ -100,8 +100,8 @@ def test_habits_forecast_the_past_best():
 
 
 def test_only_those_seen_by_then_are_lessons():
-    visits = as_visits([[0, 1], [3], [4], [9, 5]])
-    active, absent, came = _lesson(visits, 0, np.inf)
+    activity = as_activity([[0, 1], [3], [4], [9, 5]])
+    active, absent, came = _past_horizon(activity, 0, np.inf)
     # The first two were first seen within the horizon; of the others, steps after the first count.
     assert_array_equal(active, [0, 1])
     assert_array_equal(absent, [0, 4])
@@ -197,7 +197,7 @@ def test_shares_are_most_likely(seed):
         [rng.multinomial(size, share) for size, share in zip(rng.integers(0, 12, 40), shares, strict=True)]
     )
     counts = counts.astype(float)
-    average, found = _average(counts), _shares(counts)
+    average, found = _average_shares(counts), _shrunken_shares(counts)
     known = counts.sum(axis=1) > 0
     # The weight, from a row whose share moved away from the average.
     row, kind = np.unravel_index(np.argmax(np.abs(counts - counts.sum(axis=1, keepdims=True) * average)), counts.shape)

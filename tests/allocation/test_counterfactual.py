@@ -57,7 +57,7 @@ def test_without_volunteers_is_the_fit_of_what_the_others_said():
 def test_who_never_answered_changes_nothing():
     graph = crowd(1).graph
     busy = graph.responses.volunteer != 0
-    graph = graph._with(responses=graph.responses.table.take(np.flatnonzero(busy)))
+    graph = graph.replace(responses=graph.responses.table.take(np.flatnonzero(busy)))
     found = counterfactual(graph, without=graph.volunteers.ids[:1])
     assert found.n_left_out == 0
     assert_allclose(found.fit.item_probs, found.other.item_probs, atol=1e-4)
@@ -139,7 +139,7 @@ def test_items_are_not_retired_before_they_are_answered():
     # Nearly all gold says no, so that an item of which nothing is known is probably a no.
     graph = crowd(5, class_probs=[0.97, 0.03], gold=0.5).graph
     rows = graph.responses.item >= 10
-    graph = graph._with(responses=graph.responses.table.take(np.flatnonzero(rows)))
+    graph = graph.replace(responses=graph.responses.table.take(np.flatnonzero(rows)))
     found = counterfactual(graph, retirement=Retirement(threshold=0.6), updates=2)
     assert found.fit.item_probs[:10].max(axis=1).min() > 0.6
     assert found.retired_at[:10].max() == 0

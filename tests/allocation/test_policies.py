@@ -28,7 +28,7 @@ from crowdgraph.allocation import (
 )
 from crowdgraph.allocation._information_gain import MAX_STATES_WHILE_CHOOSING, coalition_gain, entropy, single_gains
 from crowdgraph.allocation.objective import QuestionValues
-from crowdgraph.allocation.policies import optimal_matching as matching
+from crowdgraph.allocation.policies import optimal_matching
 from crowdgraph.allocation.policy import Problem
 from crowdgraph.errors import InfeasibleError, NotAnnotatedError, ParameterError, ResultError, UnknownIdError
 
@@ -117,13 +117,13 @@ def test_greedy_asks_the_good_about_the_uncertain(graph):
     assert np.diff(found.gain).max() <= 1e-12
 
 
-def small_round(rng, *, n_items, n_volunteers, capacity, budget):
+def small_problem(rng, *, n_items, n_volunteers, capacity, budget):
     return Problem(
         graph=None,
         volunteers=np.arange(n_volunteers),
         items=np.arange(n_items),
         question_values=QuestionValues(
-            worth=Objective(),
+            objective=Objective(),
             probs=rng.dirichlet([0.7, 0.7], n_items),
             kind=np.zeros(n_items, dtype=int),
             confusion=rng.dirichlet([0.5, 0.5, 0.5], (1, n_volunteers, 2)),
@@ -132,74 +132,75 @@ def small_round(rng, *, n_items, n_volunteers, capacity, budget):
             payment=np.zeros(n_volunteers),
             effort=np.zeros(n_items),
         ),
-        open=rng.random((n_items, n_volunteers)) < 0.8,
+        allowed=rng.random((n_items, n_volunteers)) < 0.8,
         chance=np.ones((1, 1)),
         capacity=np.full(n_volunteers, capacity),
         budget=budget,
     )
 
 
-def worth(task, pairs):
+def total_gain(problem, pairs):
     return sum(
         coalition_gain(
-            task.question_values.probs[item], task.question_values.confusion[0, [v for i, v in pairs if i == item]]
+            problem.question_values.probs[item],
+            problem.question_values.confusion[0, [v for i, v in pairs if i == item]],
         ).nats
-        for item in range(len(task.items))
+        for item in range(len(problem.items))
     )
 
 
-def best(task, *, budget, per_item=99):
+def best(problem, *, budget, per_item=99):
     """The most that any feasible set of questions tells, by trying all."""
-    everything = [tuple(map(int, pair)) for pair in np.argwhere(task.open)]
+    everything = [tuple(map(int, pair)) for pair in np.argwhere(problem.allowed)]
     ways = (some for size in range(budget + 1) for some in combinations(everything, size))
     fine = (
         some
         for some in ways
-        if all(sum(v == one for _, v in some) <= task.capacity[one] for one in task.volunteers)
-        and all(sum(i == one for i, _ in some) <= per_item for one in task.items)
+        if all(sum(v == one for _, v in some) <= problem.capacity[one] for one in problem.volunteers)
+        and all(sum(i == one for i, _ in some) <= per_item for one in problem.items)
     )
-    return max(worth(task, some) for some in fine)
+    return max(total_gain(problem, some) for some in fine)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_greedy_keeps_its_promises(seed):
     rng = np.random.default_rng(seed)
     # One item and a limit on the number of volunteers: 1 - 1/e.
-    task = small_round(rng, n_items=1, n_volunteers=6, capacity=1, budget=3)
-    pairs = GreedyValue(per_item=None)._choose(task, rng)
-    assert worth(task, pairs) >= (1 - 1 / np.e) * best(task, budget=3) - 1e-12
+    problem = small_problem(rng, n_items=1, n_volunteers=6, capacity=1, budget=3)
+    pairs = GreedyValue(per_item=None)._choose(problem, rng)
+    assert total_gain(problem, pairs) >= (1 - 1 / np.e) * best(problem, budget=3) - 1e-12
     # Capacities: one half.
-    task = small_round(rng, n_items=3, n_volunteers=3, capacity=1, budget=9)
-    pairs = GreedyValue(per_item=None)._choose(task, rng)
-    assert worth(task, pairs) >= best(task, budget=3) / 2 - 1e-12
+    problem = small_problem(rng, n_items=3, n_volunteers=3, capacity=1, budget=9)
+    pairs = GreedyValue(per_item=None)._choose(problem, rng)
+    assert total_gain(problem, pairs) >= best(problem, budget=3) / 2 - 1e-12
     # The same with one question about each item.
-    task = small_round(rng, n_items=4, n_volunteers=3, capacity=1, budget=3)
-    pairs = GreedyValue()._choose(task, rng)
+    problem = small_problem(rng, n_items=4, n_volunteers=3, capacity=1, budget=3)
+    pairs = GreedyValue()._choose(problem, rng)
     assert len({item for item, _ in pairs}) == len(pairs)
-    assert worth(task, pairs) >= best(task, budget=3, per_item=1) / 2 - 1e-12
+    assert total_gain(problem, pairs) >= best(problem, budget=3, per_item=1) / 2 - 1e-12
 
 
 def test_greedy_may_take_a_dear_question_first():
     # Less cost nothing is promised: of two questions about one item, greedy takes the one of most value, after which
     # the cheaper ones, together worth more, are not worth their cost.
-    task = small_round(np.random.default_rng(0), n_items=1, n_volunteers=5, capacity=1, budget=5)
+    problem = small_problem(np.random.default_rng(0), n_items=1, n_volunteers=5, capacity=1, budget=5)
     confusion = np.array([[[0.9, 0.1], [0.1, 0.9]], *[[[0.85, 0.15], [0.15, 0.85]]] * 4])
     gains = single_gains(np.array([[0.5, 0.5]]), confusion)[0]
     # The first costs so much that it is worth just more than one of the others.
     cheap = 0.1
     payment = np.array([gains[0] - gains[1] + cheap - 1e-6, *[cheap] * 4])
-    view = replace(
-        task.question_values,
-        worth=Objective(cost=1.0),
+    values = replace(
+        problem.question_values,
+        objective=Objective(cost=1.0),
         probs=np.array([[0.5, 0.5]]),
         confusion=confusion[None],
         payment=payment,
     )
-    task = replace(task, question_values=view, open=np.ones((1, 5), dtype=bool))
-    pairs = GreedyValue(per_item=None)._choose(task, np.random.default_rng(0))
+    problem = replace(problem, question_values=values, allowed=np.ones((1, 5), dtype=bool))
+    pairs = GreedyValue(per_item=None)._choose(problem, np.random.default_rng(0))
 
     def less_cost(members):
-        return coalition_gain(view.probs[0], confusion[list(members)]).nats - payment[list(members)].sum()
+        return coalition_gain(values.probs[0], confusion[list(members)]).nats - payment[list(members)].sum()
 
     found = less_cost([who for _, who in pairs])
     assert pairs[0] == (0, 0)
@@ -210,12 +211,12 @@ def test_greedy_may_take_a_dear_question_first():
 def test_the_optimal_round_is_the_best_of_all(seed):
     rng = np.random.default_rng(seed)
     n_items, n_volunteers, capacity, budget = ((4, 3, 1, 9), (4, 3, 2, 2), (3, 4, 1, 3), (5, 2, 2, 3))[seed % 4]
-    task = small_round(rng, n_items=n_items, n_volunteers=n_volunteers, capacity=capacity, budget=budget)
-    found = OptimalMatching()._choose(task, rng)
+    problem = small_problem(rng, n_items=n_items, n_volunteers=n_volunteers, capacity=capacity, budget=budget)
+    found = OptimalMatching()._choose(problem, rng)
     assert len({item for item, _ in found}) == len(found) <= budget
     assert max(np.bincount([who for _, who in found])) <= capacity
-    assert all(task.open[pair] for pair in found)
-    assert_allclose(worth(task, found), best(task, budget=min(budget, n_items), per_item=1), atol=1e-10)
+    assert all(problem.allowed[pair] for pair in found)
+    assert_allclose(total_gain(problem, found), best(problem, budget=min(budget, n_items), per_item=1), atol=1e-10)
 
 
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300)])
@@ -223,8 +224,8 @@ def test_the_optimal_round_is_the_best_of_all(seed):
 def test_large_rounds_equal_the_assignment_of_scipy(shape, budget):
     # With capacity one and exactly so many pairs, by dummies: all others go with a dummy for free.
     rng = np.random.default_rng(budget)
-    task = small_round(rng, n_items=shape[0], n_volunteers=shape[1], capacity=1, budget=budget)
-    values = np.where(task.open, task.question_values.first(), -1e3)
+    problem = small_problem(rng, n_items=shape[0], n_volunteers=shape[1], capacity=1, budget=budget)
+    values = np.where(problem.allowed, problem.question_values.single_gains(), -1e3)
     n_items, n_volunteers = shape
     size = min(budget, *shape)
     padded = np.zeros((n_items + n_volunteers - size,) * 2)
@@ -232,7 +233,7 @@ def test_large_rounds_equal_the_assignment_of_scipy(shape, budget):
     padded[n_items:, n_volunteers:] = -1e6
     rows, columns = linear_sum_assignment(padded, maximize=True)
     expected = padded[rows, columns].sum()
-    found = OptimalMatching()._choose(task, rng)
+    found = OptimalMatching()._choose(problem, rng)
     assert_allclose(sum(values[pair] for pair in found), expected, rtol=1e-9)
 
 
@@ -240,28 +241,28 @@ def test_large_rounds_equal_the_assignment_of_scipy(shape, budget):
 def test_ties_do_not_keep_from_the_budget(n_items, n_volunteers, budget):
     # As at the beginning of a campaign, when nothing tells items or volunteers apart.
     rng = np.random.default_rng(0)
-    task = small_round(rng, n_items=n_items, n_volunteers=n_volunteers, capacity=1, budget=budget)
+    problem = small_problem(rng, n_items=n_items, n_volunteers=n_volunteers, capacity=1, budget=budget)
     alike = np.tile([[0.7, 0.3], [0.3, 0.7]], (1, n_volunteers, 1, 1))
-    view = replace(task.question_values, probs=np.full((n_items, 2), 0.5), confusion=alike)
-    task = replace(task, question_values=view, open=np.ones((n_items, n_volunteers), dtype=bool))
-    found = OptimalMatching()._choose(task, rng)
+    values = replace(problem.question_values, probs=np.full((n_items, 2), 0.5), confusion=alike)
+    problem = replace(problem, question_values=values, allowed=np.ones((n_items, n_volunteers), dtype=bool))
+    found = OptimalMatching()._choose(problem, rng)
     assert len(found) == min(budget, n_items, n_volunteers)
     # Also where nothing is left to learn.
-    sure = replace(task, question_values=replace(view, probs=np.tile([1.0, 0.0], (n_items, 1))))
+    sure = replace(problem, question_values=replace(values, probs=np.tile([1.0, 0.0], (n_items, 1))))
     assert len(OptimalMatching()._choose(sure, rng)) == min(budget, n_items, n_volunteers)
 
 
 def test_rounds_that_are_too_large_are_refused(graph, monkeypatch):
-    monkeypatch.setattr(matching, "MOST_NUMBERS", 20 * 60)
+    monkeypatch.setattr(optimal_matching, "MAX_MATRIX_SIZE", 20 * 60)
     # A place for every volunteer, and a budget for all of them, needs no dummies.
     assert len(OptimalMatching().assign(graph, budget=20)) > 0
-    with pytest.raises(ParameterError, match="20 places of volunteers and 60 items are too many"):
+    with pytest.raises(ParameterError, match="20 questions to volunteers and 60 items are too many"):
         OptimalMatching().assign(graph, budget=19)
 
 
 def test_communities_ask_nobody_who_costs_more_than_they_tell(graph):
     payment = {who: 50.0 if place % 4 == 0 else 0.1 for place, who in enumerate(graph.volunteers.ids.tolist())}
-    found = CommunitiesFirst().assign(graph, budget=8, capacity=3, worth=Objective(cost=0.05, payment=payment))
+    found = CommunitiesFirst().assign(graph, budget=8, capacity=3, objective=Objective(cost=0.05, payment=payment))
     assert len(found) > 0
     assert all(payment[who] < 1 for who, _ in found)
 
@@ -283,18 +284,18 @@ def test_communities_stand_for_their_members(graph):
 def test_costs_end_what_is_not_worth_them(graph):
     free = GreedyValue(per_item=None).assign(graph, budget=100, capacity=20)
     rate = float(np.sort(free.gain)[50])
-    dear = GreedyValue(per_item=None).assign(graph, budget=100, capacity=20, worth=Objective(cost=rate))
+    dear = GreedyValue(per_item=None).assign(graph, budget=100, capacity=20, objective=Objective(cost=rate))
     assert len(dear) < len(free)
     assert (dear.value >= 0).all()
     assert_allclose(dear.cost, -rate)
     # Whoever is cheaper is asked more.
     payment = {who: 0.1 if place % 2 else 1.0 for place, who in enumerate(graph.volunteers.ids.tolist())}
     mixed = GreedyValue(per_item=None).assign(
-        graph, budget=40, capacity=20, worth=Objective(cost=rate, payment=payment)
+        graph, budget=40, capacity=20, objective=Objective(cost=rate, payment=payment)
     )
     assert np.mean([payment[who] < 1 for who, _ in mixed]) > np.mean([payment[who] < 1 for who, _ in free])
     with pytest.raises(InfeasibleError, match="worth what it costs"):
-        GreedyValue(per_item=None).assign(graph, budget=5, worth=Objective(cost=100.0))
+        GreedyValue(per_item=None).assign(graph, budget=5, objective=Objective(cost=100.0))
 
 
 def test_the_likely_are_asked(graph):
@@ -333,8 +334,8 @@ def test_a_limit_on_questions_is_one_more_constraint():
     for volunteer, told in enumerate(tells):
         label = sum(bits[:, bit] * 2**place for place, bit in enumerate(told))
         confusion[0, volunteer, np.arange(16), label] = 1.0
-    view = QuestionValues(
-        worth=Objective(),
+    values = QuestionValues(
+        objective=Objective(),
         probs=np.full((2, 16), 1 / 16),
         kind=np.zeros(2, dtype=int),
         confusion=confusion,
@@ -343,21 +344,21 @@ def test_a_limit_on_questions_is_one_more_constraint():
         payment=np.zeros(4),
         effort=np.zeros(2),
     )
-    task = Problem(
+    problem = Problem(
         graph=None,
         volunteers=np.arange(4),
         items=np.arange(2),
-        question_values=view,
-        open=np.array([[True] * 4, [True, True, False, False]]),
+        question_values=values,
+        allowed=np.array([[True] * 4, [True, True, False, False]]),
         chance=np.ones((1, 1)),
         capacity=np.ones(4, dtype=int),
         budget=4,
     )
-    pairs = [(item, volunteer) for item in range(2) for volunteer in range(4) if task.open[item, volunteer]]
+    pairs = [(item, volunteer) for item in range(2) for volunteer in range(4) if problem.allowed[item, volunteer]]
 
     def told(chosen):
         return sum(
-            coalition_gain(view.probs[item], confusion[0][[v for i, v in chosen if i == item]]).nats
+            coalition_gain(values.probs[item], confusion[0][[v for i, v in chosen if i == item]]).nats
             for item in range(2)
         ) / np.log(2)
 
@@ -367,15 +368,15 @@ def test_a_limit_on_questions_is_one_more_constraint():
         if len({volunteer for _, volunteer in chosen}) == len(chosen):
             best[max(counts)] = max(best.get(max(counts), 0.0), told(chosen))
     most = max(value for count, value in best.items() if count <= 2)
-    found = told(GreedyValue(per_item=2)._choose(task, np.random.default_rng(0)))
+    found = told(GreedyValue(per_item=2)._choose(problem, np.random.default_rng(0)))
     assert most == pytest.approx(7.0)
     assert 1 / 3 <= found / most < 1 / 2
-    free = told(GreedyValue(per_item=None)._choose(task, np.random.default_rng(0)))
+    free = told(GreedyValue(per_item=None)._choose(problem, np.random.default_rng(0)))
     assert free >= max(best.values()) / 2
 
 
 def test_matching_needs_no_more_places_than_questions(graph, monkeypatch):
-    monkeypatch.setattr(matching, "MOST_NUMBERS", 20 * 60 * 60)
+    monkeypatch.setattr(optimal_matching, "MAX_MATRIX_SIZE", 20 * 60 * 60)
     most = OptimalMatching().assign(graph, budget=60, capacity=60)
     assert list(OptimalMatching().assign(graph, budget=10_000, capacity=10_000)) == list(most)
 
@@ -383,7 +384,7 @@ def test_matching_needs_no_more_places_than_questions(graph, monkeypatch):
 def test_efforts_count_where_questions_are_chosen(graph):
     effort = {name: 1e4 * (place % 2) for place, name in enumerate(graph.items.ids.tolist())}
     for policy in (GreedyValue(), OptimalMatching(), CommunitiesFirst()):
-        found = policy.assign(graph, budget=10, worth=Objective(cost=0.01, payment=0.0, effort=effort))
+        found = policy.assign(graph, budget=10, objective=Objective(cost=0.01, payment=0.0, effort=effort))
         assert all(effort[what] == 0 for what in found.items.tolist())
 
 
@@ -408,7 +409,7 @@ class Greedy(Policy):
     pairs: tuple[tuple[int, int], ...]
     name: ClassVar[str] = "too much"
 
-    def _choose(self, task, rng):
+    def _choose(self, problem, rng):
         return list(self.pairs)
 
 
@@ -430,7 +431,7 @@ def test_policies_must_keep_to_their_limits(graph, pairs, message):
 
 def test_a_rule_says_what_is_retired(graph):
     rule = Retirement(threshold=0.9)
-    gone = set(rule.items(graph, graph.item_probs()).tolist())
+    gone = set(rule.retired_items(graph, graph.item_probs()).tolist())
     sure = graph.item_probs().max(axis=1) >= 0.9
     assert gone == set(graph.items.ids[sure & ~graph.gold.known & (graph.items.n_responses > 0)].tolist())
     found = RandomPolicy().assign(graph, budget=60, capacity=60, retired=rule, seed=0)
@@ -446,7 +447,7 @@ def test_why_nothing_can_be_asked(graph):
         GreedyValue(per_item=None).assign(graph, budget=5, capacity=0)
     with pytest.raises(InfeasibleError, match="no volunteers"):
         GreedyValue(per_item=None).assign(graph, budget=5, volunteers=[])
-    with pytest.raises(InfeasibleError, match="available= leaves nobody"):
+    with pytest.raises(InfeasibleError, match="or is not available"):
         GreedyValue(per_item=None).assign(graph, budget=5, available=graph)
     assert len(GreedyValue(per_item=None).assign(graph, budget=0, capacity=0)) == 0
 
@@ -454,26 +455,26 @@ def test_why_nothing_can_be_asked(graph):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_queue_gives_the_best_question_each_time(seed):
     rng = np.random.default_rng(seed)
-    task = small_round(rng, n_items=5, n_volunteers=6, capacity=2, budget=9)
+    problem = small_problem(rng, n_items=5, n_volunteers=6, capacity=2, budget=9)
     chosen = []
     for _ in range(9):
         free = [
             (i, v)
-            for i, v in np.argwhere(task.open).tolist()
+            for i, v in np.argwhere(problem.allowed).tolist()
             if (i, v) not in chosen and sum(v == other for _, other in chosen) < 2
         ]
         if not free:
             break
-        chosen.append(max(free, key=lambda pair: worth(task, [*chosen, pair])))
-    found = GreedyValue(per_item=None)._choose(task, rng)
-    assert_allclose(worth(task, found), worth(task, chosen), atol=1e-10)
+        chosen.append(max(free, key=lambda pair: total_gain(problem, [*chosen, pair])))
+    found = GreedyValue(per_item=None)._choose(problem, rng)
+    assert_allclose(total_gain(problem, found), total_gain(problem, chosen), atol=1e-10)
 
 
 def test_orders_of_simple_policies(graph):
     uncertain = MostUncertain().assign(graph, budget=60, capacity=60, seed=0)
     doubt = entropy(graph.item_probs())[graph.items.table.codes(uncertain.items.tolist())]
     assert np.diff(doubt.round(9)).max() <= 0
-    oldest = OldestFirst(enough=9).assign(graph, budget=200, capacity=60, seed=0)
+    oldest = OldestFirst(answers_per_item=9).assign(graph, budget=200, capacity=60, seed=0)
     places = graph.items.table.codes(oldest.items.tolist())
     first = [graph.responses.item.tolist().index(code) for code in places]
     # Until every item has nine answers, those that the round asks for included, no other is asked about.
@@ -501,7 +502,7 @@ def test_orders_of_simple_policies(graph):
         ({"volunteers": ["nobody"]}, UnknownIdError, "nobody"),
         ({"volunteers": "anna"}, ParameterError, "several volunteers"),
         ({"items": ["item-00", "item-00"]}, ParameterError, "twice"),
-        ({"fit": "nothing"}, NotAnnotatedError, "fit a model"),
+        ({"fit": "nothing"}, NotAnnotatedError, "Fit a model"),
         ({"fit": 3}, ParameterError, "got a int"),
         ({"seed": -1}, ParameterError, "seed"),
         ({"load": -1}, ParameterError, "load"),
@@ -511,8 +512,8 @@ def test_orders_of_simple_policies(graph):
         ({"retired": ["nothing"]}, UnknownIdError, "nothing"),
         ({"retired": "item-00"}, ParameterError, "retired='item-00' must be several items"),
         ({"available": 3}, ParameterError, "takes an Availability or a CrowdGraph; got a int"),
-        ({"worth": 3}, ParameterError, "takes a Worth; got a int"),
-        ({"worth": Objective(payment={"volunteer-00": 1.0})}, ParameterError, "lacks 'volunteer-01'"),
+        ({"objective": 3}, ParameterError, "takes an Objective; got a int"),
+        ({"objective": Objective(payment={"volunteer-00": 1.0})}, ParameterError, "lacks 'volunteer-01'"),
     ],
 )
 def test_bad_input_is_told(graph, options, error, message):
@@ -549,8 +550,8 @@ def test_those_who_are_not_available_are_named(graph):
 def test_settings_are_checked():
     with pytest.raises(ParameterError, match="per_item"):
         GreedyValue(per_item=0)
-    with pytest.raises(ParameterError, match="enough"):
-        OldestFirst(enough=0)
+    with pytest.raises(ParameterError, match="answers_per_item"):
+        OldestFirst(answers_per_item=0)
     with pytest.raises(ParameterError, match="communities= takes"):
         CommunitiesFirst(communities=3)
 

@@ -9,11 +9,11 @@ from scipy.stats import binomtest
 
 import crowdgraph as cg
 from crowdgraph.allocation.retirement import (
+    CertaintyPaths,
     ErrorGuarantee,
-    Paths,
     Retirement,
-    _chosen,
-    _fewest,
+    _lowest_guaranteed,
+    _min_retired,
     _thresholds,
     calibrated_retirement,
     update_ends,
@@ -30,7 +30,7 @@ def crowd(seed, *, right=0.85, **options):
 
 def drawn_paths(seed, n_updates=4, n_items=12):
     rng = np.random.default_rng(seed)
-    return Paths(rng.random((n_updates, n_items)).round(1), rng.random((n_updates, n_items)) < 0.3)
+    return CertaintyPaths(rng.random((n_updates, n_items)).round(1), rng.random((n_updates, n_items)) < 0.3)
 
 
 @settings(max_examples=30, deadline=None)
@@ -51,7 +51,7 @@ def test_items_retire_at_the_first_update_that_is_sure(seed, threshold):
             if now >= threshold:
                 n_retired, n_wrong = n_retired + 1, n_wrong + mistaken
                 break
-    assert paths.tally(threshold) == (n_retired, n_wrong)
+    assert paths.count_retired(threshold) == (n_retired, n_wrong)
 
 
 @settings(max_examples=30, deadline=None)
@@ -65,10 +65,10 @@ def test_bounds_are_clopper_and_pearsons(n, share, confidence):
 @pytest.mark.parametrize(("error", "doubt"), [(0.02, 0.05), (0.1, 0.1), (0.5, 0.5)])
 @pytest.mark.parametrize("n_wrong", [0, 1, 4])
 def test_the_fewest_items_are_the_fewest(error, doubt, n_wrong):
-    n = _fewest(error, doubt, n_wrong)
+    n = _min_retired(error, doubt, n_wrong)
     assert upper_bound(n_wrong, n, 1 - doubt) <= error
     assert n == n_wrong + 1 or upper_bound(n_wrong, n - 1, 1 - doubt) > error
-    assert _fewest(0.02, 0.05) == 149
+    assert _min_retired(0.02, 0.05) == 149
 
 
 def test_thresholds_fall_and_begin_where_one_mistake_passes():
@@ -97,7 +97,7 @@ def test_thresholds_fall_and_begin_where_one_mistake_passes():
 def test_a_few_gold_items_promise_what_they_can():
     # 200 items, of which just the least certain is wrong: all but it, and a few for the steps between.
     sure = np.linspace(1, 0.5, 200)[None]
-    told = _chosen(Paths(sure, (np.arange(200) == 199)[None]), 0.02, 0.95).promise
+    told = _lowest_guaranteed(CertaintyPaths(sure, (np.arange(200) == 199)[None]), 0.02, 0.95).guarantee
     assert 149 <= told.n_retired < 200
     assert told.n_wrong == 0
 
@@ -107,8 +107,8 @@ def test_the_lowest_threshold_that_passes_is_taken():
     # not passed over, since it had all the doubt.
     sure = np.linspace(1, 0.5, 600)[None]
     place = np.arange(600)
-    rule = _chosen(Paths(sure, ((place >= 400) & (place < 450))[None]), 0.02, 0.95)
-    told = rule.promise
+    rule = _lowest_guaranteed(CertaintyPaths(sure, ((place >= 400) & (place < 450))[None]), 0.02, 0.95)
+    told = rule.guarantee
     assert 380 <= told.n_retired <= 404
     assert rule.retired(np.column_stack([sure[0], 1 - sure[0]])).sum() == told.n_retired
     assert told.n_wrong == max(told.n_retired - 400, 0)
@@ -119,7 +119,7 @@ def test_the_lowest_threshold_that_passes_is_taken():
 def test_a_failure_at_the_beginning_is_passed_over_with_half_of_the_doubt():
     # Two mistakes among the surest fail the first thresholds, and none after them: half of the items pass.
     sure, place = np.linspace(1, 0.5, 1_000)[None], np.arange(1_000)
-    told = _chosen(Paths(sure, (place < 2)[None]), 0.02, 0.95).promise
+    told = _lowest_guaranteed(CertaintyPaths(sure, (place < 2)[None]), 0.02, 0.95).guarantee
     assert (told.n_retired, told.n_wrong) == (1_000, 2)
     assert told.bound == upper_bound(2, 1_000, 0.975)
 
@@ -129,9 +129,9 @@ def test_choosing_among_thresholds_is_paid_for():
     rng = np.random.default_rng(0)
     found, n_draws = 0, 1_500
     for _ in range(n_draws):
-        paths = Paths(rng.random((1, 500)), rng.random((1, 500)) < 0.0501)
+        paths = CertaintyPaths(rng.random((1, 500)), rng.random((1, 500)) < 0.0501)
         try:
-            _chosen(paths, 0.05, 0.95)
+            _lowest_guaranteed(paths, 0.05, 0.95)
             found += 1
         except ParameterError:
             pass
@@ -158,13 +158,13 @@ def test_updates_share_the_answers_equally():
 def test_good_crowds_are_promised_what_they_keep():
     made = crowd(0, n_responses=6_000)
     rule = calibrated_retirement(made.graph, error=0.05, updates=4, folds=2, seed=0)
-    told = rule.promise
+    told = rule.guarantee
     assert told.n_gold == 400
     assert told.n_retired > 300
     assert told.bound <= 0.05
     fit = cg.IBCC().fit(made.graph.with_gold(None, classes=made.graph.classes))
     assert rule.retired(fit.item_probs).sum() > 300
-    assert f"{told.n_retired:,} retired, {told.n_wrong:,} of them wrongly" in repr(rule)
+    assert f"{told.n_retired:,} of 400 gold items retired, {told.n_wrong:,} of them wrongly" in repr(rule)
     assert "at most 5.00% wrong with 95% confidence" in repr(rule)
     assert rule == calibrated_retirement(made.graph, error=0.05, updates=4, folds=2, seed=0)
 
@@ -175,32 +175,34 @@ def test_the_model_does_not_see_the_gold_that_it_is_judged_by():
     false = set(graph.items.ids[::5].tolist())
     other = {"no": "yes", "yes": "no"}
     gold = {item: other[name] if item in false else name for item, name in graph.gold.items()}
-    with pytest.raises(ParameterError, match=r"error=0.1 cannot be promised .* of 400 gold items"):
+    with pytest.raises(ParameterError, match=r"error=0.1 cannot be guaranteed .* \(of 400\)"):
         calibrated_retirement(graph.with_gold(gold), error=0.1, updates=2, folds=4, seed=0)
     rule = calibrated_retirement(graph.with_gold(gold), error=0.4, updates=2, folds=4, seed=0)
-    assert_allclose(rule.promise.n_wrong / rule.promise.n_retired, 0.2, atol=0.05)
+    assert_allclose(rule.guarantee.n_wrong / rule.guarantee.n_retired, 0.2, atol=0.05)
 
 
 def test_items_that_nobody_answered_say_nothing():
     graph = crowd(2).graph
     rows = graph.responses.item < 300
-    graph = graph._with(responses=graph.responses.table.take(np.flatnonzero(rows)))
-    assert calibrated_retirement(graph, error=0.1, updates=2, folds=2, seed=0).promise.n_gold == 300
+    graph = graph.replace(responses=graph.responses.table.take(np.flatnonzero(rows)))
+    assert calibrated_retirement(graph, error=0.1, updates=2, folds=2, seed=0).guarantee.n_gold == 300
 
 
 def test_without_gold_nothing_is_promised():
     graph = crowd(0, gold=0.0).graph
-    with pytest.raises(GoldError, match=r"no error rate can be promised.*Retirement\(threshold=\.\.\.\)"):
+    with pytest.raises(GoldError, match=r"no error rate can be guaranteed.*Retirement\(threshold=\.\.\.\)"):
         calibrated_retirement(graph)
     soft = graph.with_gold({item: {"no": 0.9, "yes": 0.1} for item in graph.items.ids[:50].tolist()})
     with pytest.raises(GoldError, match="gold that is certain"):
         calibrated_retirement(soft)
-    assert repr(Retirement(threshold=0.98)) == "Retirement(threshold 0.98; no error rate is promised)"
+    assert repr(Retirement(threshold=0.98)) == "Retirement(threshold 0.98; no error rate is guaranteed)"
 
 
 def test_too_little_gold_is_told():
     graph = crowd(0, right=0.99, n_items=100, n_responses=1_500).graph
-    with pytest.raises(ParameterError, match=r"of 100 gold items 0 were wrong .* up to 2.95% .*at least 149 items"):
+    with pytest.raises(
+        ParameterError, match=r"of the 100 gold items .* 0 were wrong, so up to 2.95% .*at least 149 items"
+    ):
         calibrated_retirement(graph, updates=2, folds=2, seed=0)
     few = graph.with_gold({item: graph.gold[item] for item in graph.items.ids[:3].tolist()})
     with pytest.raises(ParameterError, match="only 3 items have gold"):
@@ -230,8 +232,8 @@ def test_bad_rules_are_told():
     for threshold in (0, -0.5, 1.01, float("nan"), "0.9", True, None):
         with pytest.raises(ParameterError, match="threshold="):
             Retirement(threshold=threshold)
-    with pytest.raises(ParameterError, match="takes the Promise"):
-        Retirement(threshold=0.9, promise=0.02)
+    with pytest.raises(ParameterError, match="takes the ErrorGuarantee"):
+        Retirement(threshold=0.9, guarantee=0.02)
     rule = Retirement(threshold=0.9)
     for probs, message in (([0.5, 0.5], "shape"), ([[0.5, 0.6]], "sum to one"), ([[np.nan, 1]], "finite")):
         with pytest.raises(ResultError, match=message):
@@ -241,7 +243,7 @@ def test_bad_rules_are_told():
 
 def test_promises_are_shown_whole():
     told = ErrorGuarantee(error=0.02, confidence=0.9, updates=3, n_gold=1_500, n_retired=1_200, n_wrong=7, bound=0.0105)
-    assert repr(Retirement(threshold=0.9987, promise=told)) == (
-        "Retirement(threshold 0.9987; at most 2.00% wrong with 90% confidence: of 1,500 gold items 1,200 retired, 7 of "
+    assert repr(Retirement(threshold=0.9987, guarantee=told)) == (
+        "Retirement(threshold 0.9987; at most 2.00% wrong with 90% confidence: 1,200 of 1,500 gold items retired, 7 of "
         "them wrongly, bound 1.05%)"
     )

@@ -193,7 +193,7 @@ def test_bad_input_is_told(planted):
     fitted = bare.annotate(cg.IBCC().fit(bare))
     votes = bare.annotate(cg.MajorityVote().fit(bare))
     cases = [
-        (bare, {}, NotAnnotatedError, "fit a model that knows confusion"),
+        (bare, {}, NotAnnotatedError, "Fit a model with confusion matrices"),
         (votes, {}, NotAnnotatedError, "has no confusion matrices"),
         (fitted, {}, NotAnnotatedError, r"no communities.*pi_similarity\(graph\)"),
         (graph, {"communities": "leiden"}, NotAnnotatedError, "no annotation 'leiden'"),

@@ -5,8 +5,16 @@ import pytest
 from numpy.testing import assert_allclose
 
 import crowdgraph as cg
-from crowdgraph.allocation import GreedyValue, Objective, SharedErrors, Training, shared_errors, specialisation, value
-from crowdgraph.allocation import campaign as replay
+from crowdgraph.allocation import (
+    GreedyValue,
+    Objective,
+    SharedErrors,
+    Training,
+    shared_errors,
+    simulate_campaign,
+    specialisation,
+    value,
+)
 from crowdgraph.allocation._information_gain import row_information, single_gains
 from crowdgraph.errors import AlignmentError, ParameterError, ResultError, UnknownIdError
 
@@ -34,7 +42,7 @@ def crowd():
 
 
 @pytest.mark.parametrize(
-    "worth",
+    "objective",
     [
         Objective(),
         Objective(information=2.0, learning=0.7, cost=0.03, payment=2.0, effort=0.25),
@@ -42,25 +50,28 @@ def crowd():
     ],
     ids=["information", "all", "training"],
 )
-def test_total_value_is_the_sum_of_its_parts(crowd, worth):
+def test_total_value_is_the_sum_of_its_parts(crowd, objective):
     graph = crowd.graph
-    found = GreedyValue(per_item=None).assign(graph, budget=25, capacity=5, worth=worth)
-    total = value.total_value(graph, found, worth=worth)
+    found = GreedyValue(per_item=None).assign(graph, budget=25, capacity=5, objective=objective)
+    total = value.total_value(graph, found, objective=objective)
     by_item = {}
     for who, what in found:
         by_item.setdefault(what, []).append(who)
     information = sum(value.information_gain(graph, what, members) for what, members in by_item.items())
-    learning = sum(value.learning_gain(graph, who, what, training=worth.training) for who, what in found)
+    learning = sum(value.learning_gain(graph, who, what, training=objective.training) for who, what in found)
     costs = sum(
-        value.cost(graph, who, what, rate=worth.cost, payment=worth.payment, effort=worth.effort) for who, what in found
+        value.cost(graph, who, what, rate=objective.cost, payment=objective.payment, effort=objective.effort)
+        for who, what in found
     )
-    assert_allclose(total.information, worth.information * information, rtol=1e-10)
-    assert_allclose(total.learning, worth.learning * learning, rtol=1e-10)
+    assert_allclose(total.information, objective.information * information, rtol=1e-10)
+    assert_allclose(total.learning, objective.learning * learning, rtol=1e-10)
     assert_allclose(total.cost, costs, rtol=1e-10)
     assert total.total == total.information + total.learning + total.cost
     # The audit log tells the same, in the order of decisions; pairs do as well as an assignment.
     assert_allclose(found.value.sum(), total.total, rtol=1e-6)
-    assert value.total_value(graph, list(found)[::-1], worth=worth).total == pytest.approx(total.total, rel=1e-10)
+    assert value.total_value(graph, list(found)[::-1], objective=objective).total == pytest.approx(
+        total.total, rel=1e-10
+    )
 
 
 def test_costs_are_never_above_zero(crowd):
@@ -227,7 +238,7 @@ def test_specialists_tell_more_of_what_they_know():
 
 
 def test_policies_take_all_of_it(crowd):
-    worth = Objective(
+    objective = Objective(
         shared_errors=shared_errors(crowd.graph, by_group(crowd)),
         specialisation=specialisation(crowd.graph, by_group(crowd)),
         learning=0.2,
@@ -236,8 +247,8 @@ def test_policies_take_all_of_it(crowd):
     )
     for policy in (GreedyValue(per_item=None), cg.allocation.CommunitiesFirst(communities=by_group(crowd))):
         # Few enough that all posteriors are kept apart.
-        found = policy.assign(crowd.graph, budget=8, capacity=3, worth=worth)
-        total = value.total_value(crowd.graph, found, worth=worth)
+        found = policy.assign(crowd.graph, budget=8, capacity=3, objective=objective)
+        total = value.total_value(crowd.graph, found, objective=objective)
         assert found.value.sum() == pytest.approx(total.total, rel=1e-6)
     # The first question is that of most value.
     answered = set(
@@ -248,7 +259,7 @@ def test_policies_take_all_of_it(crowd):
         )
     )
     everything = [
-        (value.total_value(crowd.graph, [(who, what)], worth=worth).total, (who, what))
+        (value.total_value(crowd.graph, [(who, what)], objective=objective).total, (who, what))
         for who in crowd.graph.volunteers.ids[:10].tolist()
         for what in crowd.graph.items.ids[:10].tolist()
     ]
@@ -257,10 +268,12 @@ def test_policies_take_all_of_it(crowd):
         budget=1,
         volunteers=crowd.graph.volunteers.ids[:10],
         items=crowd.graph.items.ids[:10],
-        worth=worth,
+        objective=objective,
     )
     assert best.value[0] == pytest.approx(max(value for value, pair in everything if pair not in answered))
-    assert replay.simulate(crowd, GreedyValue(), budget=500, worth=Objective(learning=0.1), seed=0).spent[-1] == 500
+    assert (
+        simulate_campaign(crowd, GreedyValue(), budget=500, objective=Objective(learning=0.1), seed=0).spent[-1] == 500
+    )
 
 
 @pytest.mark.parametrize(
@@ -302,8 +315,8 @@ def test_bad_input_is_told(crowd):
         SharedErrors(communities=by_group(crowd), chance=[0.5], n_pairs=[1])
     with pytest.raises(ParameterError, match="communities= takes Communities; got a str"):
         Training(reach=0.5, communities="x")
-    with pytest.raises(ParameterError, match="takes a Worth; got a int"):
-        value.total_value(graph, [], worth=3)
+    with pytest.raises(ParameterError, match="takes an Objective; got a int"):
+        value.total_value(graph, [], objective=3)
     for wrong in ("anna", 3, [("anna", "x", 1)]):
         with pytest.raises(ParameterError, match="pairs of a volunteer and an item"):
             value.total_value(graph, wrong)
@@ -311,7 +324,7 @@ def test_bad_input_is_told(crowd):
     elsewhere = other.graph.annotate(cg.IBCC().fit(other.graph))
     with pytest.raises(AlignmentError, match="specialisation"):
         GreedyValue().assign(
-            graph, budget=1, worth=Objective(specialisation=specialisation(elsewhere, by_group(other)))
+            graph, budget=1, objective=Objective(specialisation=specialisation(elsewhere, by_group(other)))
         )
 
 

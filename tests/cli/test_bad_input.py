@@ -62,11 +62,11 @@ TIMED = "volunteer,item,label,time\n" + "".join(f"v{n % 7},i{n * 31 % 50},{n % 2
         ("utf16.csv", GOOD.encode("utf-16"), "is text in UTF-16, as spreadsheets save it; use --encoding utf-16"),
         ("le.csv", GOOD.encode("utf-16-le"), "use --encoding utf-16"),
         ("plain.csv.gz", GOOD.encode(), "is not compressed, though its name says so; rename it without .gz"),
-        ("long.csv", (GOOD + "\nv1,i1,1,1\n").encode(), "Expected 3 columns, got 4 in line 93; mend that line"),
+        ("long.csv", (GOOD + "\nv1,i1,1,1\n").encode(), "Expected 3 columns, got 4 in line 93; correct that line"),
         ("date.csv", TIMED.replace("2026-03-01", "13/02/2026").encode(), "in line 2; expected ISO times"),
         ("date.csv", TIMED.replace("2026-03-01", "13/02/2026").encode(), "Or leave the times out: --no-time."),
         ("late.csv", (TIMED + "\nv1,i1,1,soon\n").encode(), "'soon' in line 93"),
-        ("gap.csv", (GOOD + "v1,,1\nv1,i2,\n").encode(), "item in lines 92; label in lines 93. Mend the table"),
+        ("gap.csv", (GOOD + "v1,,1\nv1,i2,\n").encode(), "item in lines 92; label in lines 93. Correct the table"),
         ("headless.csv", GOOD.split("\n", 1)[1].encode(), "add a header line above, such as: volunteer,item,label"),
         ("blank.csv", b"\n\n\n", "blank.csv' is empty; give a CSV file with a header"),
         (
@@ -194,7 +194,7 @@ def test_an_interrupt(monkeypatch, tmp_path):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("crowdgraph.analysis.reading.read", interrupted)
+    monkeypatch.setattr("crowdgraph.io.any_file.read", interrupted)
     is_one_sentence(run("inspect", tmp_path / "r.csv"), "Interrupted", code=130)
 
 
@@ -202,5 +202,5 @@ def test_too_little_memory(monkeypatch, tmp_path):
     def hungry(*args, **options):
         raise MemoryError
 
-    monkeypatch.setattr("crowdgraph.analysis.reading.read", hungry)
+    monkeypatch.setattr("crowdgraph.io.any_file.read", hungry)
     is_one_sentence(run("inspect", tmp_path / "r.csv"), "not enough memory")

@@ -53,7 +53,7 @@ def test_converting_says_what_a_table_has_no_place_for(responses, tmp_path):
 def test_gold_without_rows_is_told(responses, tmp_path):
     done = run("inspect", responses, "--gold", gold(tmp_path))
     assert done.exit_code == 0
-    assert "The file of gold 'g.csv' names no class of any item, so there is no gold" in done.stderr
+    assert "The gold file 'g.csv' names no class of any item, so there is no gold" in done.stderr
 
 
 @pytest.mark.parametrize("saved", [False, True])

@@ -59,7 +59,7 @@ def test_columns_are_shared_where_every_response_is_an_answer(graph):
     assert graph.answers is answers
     assert answers.label is graph.responses.label
     assert answers.of_responses(graph.responses.time) is graph.responses.time
-    assert graph._rows_by_item is answers.by_item
+    assert graph.responses.by_item is answers.by_item
     assert answers.where(np.ones(len(answers), dtype=bool)).are_all_responses
 
 

@@ -48,7 +48,7 @@ def test_nothing_changes_when_the_future_does(graph, network, model):
     volunteer, label = np.array(table.volunteer), np.array(table.label)
     volunteer[count:] = rng.permutation(volunteer[count:])
     label[count:] = 1 - label[count:]
-    other = graph._with(responses=replace(table, volunteer=volunteer, label=label))
+    other = graph.replace(responses=replace(table, volunteer=volunteer, label=label))
     options = {**QUICK, "network": network, "model": model, "detector": cg.BayesianNMF(restarts=1, nulls=0)}
     known, changed = (over_time(one, counts=[400, count, 1_600], **options) for one in (graph, other))
     for place in (0, 1):

@@ -172,8 +172,8 @@ def test_gold_that_contradicts_itself(write):
     ("rows", "error", "message"),
     [
         ([(1, "a", "x", "", "", 2)], LabelError, r"1 scores are not among -1, 1, 3, such as '2' in row 0"),
-        ([*ROWS, (1, "a", "x", "", "", "yes")], LabelError, r"such as 'yes' in row 4. Mend the file"),
-        ([*ROWS, (1, "a", "x", "", "", "")], MissingValueError, r"Null score in rows 4. Mend the file"),
+        ([*ROWS, (1, "a", "x", "", "", "yes")], LabelError, r"such as 'yes' in row 4. Correct the file"),
+        ([*ROWS, (1, "a", "x", "", "", "")], MissingValueError, r"Null score in rows 4. Correct the file"),
         ([*ROWS, (1, "NULL", "", "", "", 3)], MissingValueError, r"Null agent id in rows 4; asset id in rows 4"),
         (
             [*ROWS, ("soon", "a", "x", "", "", 3)],

@@ -110,15 +110,18 @@ TABLES = {
 
 
 def test_every_result_is_tried():
+    names = ("core", "communities", "dynamics", "allocation", "diagnosis", "evaluation")
+    packages = [importlib.import_module(f"crowdgraph.{name}") for name in names]
     modules = [
-        importlib.import_module(f"crowdgraph.core.{module.name}")
-        for module in pkgutil.iter_modules(importlib.import_module("crowdgraph.core").__path__)
+        importlib.import_module(module.name)
+        for package in packages
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
     with_frames = {
         name
         for module in modules
         for name, kind in inspect.getmembers(module, inspect.isclass)
-        if hasattr(kind, "to_frame") and kind.__module__.startswith("crowdgraph.core")
+        if hasattr(kind, "to_frame") and kind.__module__.startswith("crowdgraph.")
     }
     assert with_frames - {"DirichletRows", "Result", "Tabular"} == set(EXAMPLES)
 

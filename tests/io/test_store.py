@@ -6,6 +6,7 @@ import os
 import stat
 import zipfile
 from decimal import Decimal
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,6 +19,8 @@ from strategies import graphs
 import crowdgraph as cg
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io import store
+
+SAVED_BY_0_1_0 = Path(__file__).parent / "data" / "saved_by_0.1.0.crowd"
 
 
 @given(graphs())
@@ -80,6 +83,21 @@ def test_annotations_survive(annotated, tmp_path):
         assert same(again.annotations[name], result), name
     assert again.fit().confusion.ids is again.volunteers.ids
     assert repr(again) == repr(annotated)
+
+
+def test_files_of_the_first_version_load(tmp_path):
+    """The file has results of all stored types, under the names that they had in version 0.1.0."""
+    graph = cg.load(SAVED_BY_0_1_0)
+    assert (len(graph.volunteers), len(graph.items), len(graph.responses), len(graph.gold)) == (8, 30, 60, 16)
+    assert list(graph.annotations) == [
+        "ibcc", "dynibcc", "gibbs_ibcc", "task_cooccurrence", "bayesian_nmf", "pi_similarity over time",
+    ]  # fmt: skip
+    graph.save(tmp_path / "again.crowd")
+    with zipfile.ZipFile(SAVED_BY_0_1_0) as old, zipfile.ZipFile(tmp_path / "again.crowd") as new:
+        assert new.namelist() == old.namelist()
+        for name in old.namelist():
+            # Parquet files also name the version of Arrow that wrote them.
+            assert name.endswith(".parquet") or new.read(name) == old.read(name)
 
 
 def test_odd_ids_and_attributes_survive(tmp_path):

@@ -172,7 +172,7 @@ def test_yesterdays_posterior_is_todays_prior():
     """With gold for every item, two halves in turn give what all responses give at once."""
     graph = cg.simulate.crowd(gold=1.0, seed=4).graph
     half = len(graph.responses) // 2
-    first, second = graph.first(half), graph._with(responses=graph.responses.table.slice(half, len(graph.responses)))
+    first, second = graph.first(half), graph.replace(responses=graph.responses.table.slice(half, len(graph.responses)))
     whole = cg.IBCC().fit(graph)
     earlier = cg.IBCC().fit(first)
     for prior in (earlier, earlier.as_prior(), earlier.as_prior(1.0)):
@@ -374,7 +374,7 @@ def test_predictions_come_true():
     crowd = cg.simulate.crowd(gold=1.0, seed=10, n_volunteers=30, n_items=400, n_responses=8_000)
     rng = np.random.default_rng(0)
     held = rng.random(len(crowd.graph.responses)) < 0.3
-    seen = crowd.graph._with(responses=crowd.graph.responses.table.take(np.flatnonzero(~held)))
+    seen = crowd.graph.replace(responses=crowd.graph.responses.table.take(np.flatnonzero(~held)))
     fit = cg.IBCC().fit(seen)
     table = crowd.graph.responses.table.take(np.flatnonzero(held))
     probs = np.einsum("rj,rj->r", fit.item_probs[table.item], fit.confusion.latest().mean[table.volunteer][:, :, 1])
@@ -389,7 +389,7 @@ def test_influence_is_the_difference_of_two_fits():
     fit = cg.IBCC(tol=1e-10).fit(graph)
     anna = graph.volunteers.ids[2]
     influence = fit.influence(volunteer=anna)
-    rest = graph._with(responses=graph.responses.table.take(np.flatnonzero(graph.responses.volunteer != 2)))
+    rest = graph.replace(responses=graph.responses.table.take(np.flatnonzero(graph.responses.volunteer != 2)))
     without = cg.IBCC(tol=1e-10).fit(rest)
     assert influence.n_responses == graph.volunteers[anna].n_responses
     assert np.allclose(influence.item_change, fit.item_probs - without.item_probs, atol=1e-6)

@@ -12,9 +12,10 @@ from crowdgraph.allocation import (
     Objective,
     OldestFirst,
     RandomPolicy,
+    replay_campaign,
     shared_errors,
+    simulate_campaign,
 )
-from crowdgraph.allocation import campaign as replay
 
 pytestmark = pytest.mark.science
 
@@ -57,7 +58,7 @@ def test_simulated_crowds_of_mixed_skill():
     for seed in range(20):
         crowd = mixed(seed)
         for policy in POLICIES:
-            campaign = replay.simulate(crowd, policy, budget=6_000, update_every=200, seed=seed)
+            campaign = simulate_campaign(crowd, policy, budget=6_000, update_every=200, seed=seed)
             spent[policy.name].append(campaign.spent_until(0.95))
             accuracy[policy.name].append(np.interp(np.arange(500, 6_001, 100), campaign.spent, campaign.accuracy))
     assert told("simulated: responses until 95 % are right", spent) <= 0.55
@@ -92,8 +93,8 @@ def test_current_skill_beats_static_skill_where_volunteers_change():
         crowd = changing(seed)
         known = crowd.graph.items.ids[crowd.graph.gold.known]
         for name, model in kinds.items():
-            campaign = replay.simulate(
-                crowd, GreedyValue(), budget=6_000, update_every=250, model=model, known=known, seed=seed
+            campaign = simulate_campaign(
+                crowd, GreedyValue(), budget=6_000, update_every=250, model=model, known_items=known, seed=seed
             )
             late = campaign.spent >= 3_000
             scores[name].append((campaign.accuracy[late].mean(), campaign.accuracy[-1], campaign.log_loss[-1]))
@@ -118,9 +119,9 @@ def test_what_knowing_of_shared_errors_brings():
             "shared": (GreedyValue(per_item=3), careful),
             "communities first": (CommunitiesFirst(communities=planted(crowd)), careful),
         }
-        for name, (policy, worth) in ways.items():
-            campaign = replay.simulate(
-                crowd, policy, budget=4_000, update_every=500, worth=worth, known=known, seed=seed
+        for name, (policy, objective) in ways.items():
+            campaign = simulate_campaign(
+                crowd, policy, budget=4_000, update_every=500, objective=objective, known_items=known, seed=seed
             )
             scores[name].append((campaign.accuracy[-1], campaign.log_loss[-1]))
     print("\nshared errors: at the end\n| way | accuracy | log loss |\n|---|--:|--:|")
@@ -140,7 +141,7 @@ def test_recorded_crowds(name):
     spent, nearly = ({policy.name: [] for policy in policies} for _ in range(2))
     for seed in range(20):
         for policy in policies:
-            campaign = replay.offline(graph, policy, update_every=max(len(graph.items) // 2, 20), seed=seed)
+            campaign = replay_campaign(graph, policy, update_every=max(len(graph.items) // 2, 20), seed=seed)
             final = campaign.accuracy[-1]
             spent[policy.name].append(campaign.spent_until(0.99 * final))
             nearly[policy.name].append(campaign.spent_until(0.98 * final))

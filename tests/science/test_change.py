@@ -168,7 +168,7 @@ def shuffled(graph, seed):
         column = getattr(graph.responses, name).copy()
         column[old] = column[new]
         columns[name] = column
-    return graph._with(responses=dataclasses.replace(graph.responses.table, **columns))
+    return graph.replace(responses=dataclasses.replace(graph.responses.table, **columns))
 
 
 def measured(name):

@@ -68,7 +68,7 @@ def test_gibbs_beside_variational_bayes():
     crowd = cg.simulate.galaxy_zoo_supernovae(seed=0)
     graph = crowd.graph
     hidden = np.arange(len(graph.items)) % 5 == 0
-    rest = graph._with(gold=graph.gold.where(~hidden))
+    rest = graph.replace(gold=graph.gold.where(~hidden))
     no, yes = graph.classes
     settings = {"votes": {-1: no, 1: yes, 3: yes}}
     found = {}

@@ -31,7 +31,7 @@ def shares(graph, days):
 
 def paths(simulated, values):
     """The values at the responses of each volunteer, in order."""
-    rows = simulated.graph._rows_by_volunteer
+    rows = simulated.graph.responses.by_volunteer
     return [values[rows.rows(code)] for code in range(len(simulated.graph.volunteers))]
 
 

@@ -141,7 +141,7 @@ def test_difficulty_blurs_the_classes():
 def test_drift_runs_where_it_should():
     def weights(drift):
         graph, truth = crowd(groups=[SHARP, BLUNT], drift=drift, n_volunteers=10, n_responses=2000, n_items=400, seed=0)
-        rows = graph._rows_by_volunteer
+        rows = graph.responses.by_volunteer
         return [truth.confusion[rows.rows(code), 0, 0] for code in range(10)]
 
     assert all(np.ptp(path) == 0 for path in weights("none"))
@@ -153,7 +153,7 @@ def test_drift_runs_where_it_should():
     for path in weights("learning"):
         assert path[0] == pytest.approx(0.5)
     alone = crowd(groups=[SHARP], drift="ramp", n_volunteers=3, n_responses=300, seed=0)
-    last = alone.truth.confusion[alone.graph._rows_by_volunteer.rows(0)[-1]]
+    last = alone.truth.confusion[alone.graph.responses.by_volunteer.rows(0)[-1]]
     np.testing.assert_allclose(last[0], last[1])
 
 
@@ -235,5 +235,5 @@ def test_casual_volunteers_look_in():
 def test_repeats_are_spread_over_a_history():
     graph = crowd(duplicates=0.3, n_responses=10_000, n_items=1000, seed=0).graph
     position = np.concatenate([np.arange(n) / n for n in graph.volunteers.n_responses])
-    repeat = graph.responses.is_repeat[graph._rows_by_volunteer.order]
+    repeat = graph.responses.is_repeat[graph.responses.by_volunteer.order]
     assert (position[repeat] < 0.5).mean() > 0.15

@@ -1,4 +1,4 @@
-"""Policies, one in each file."""
+"""The policies, one in each file."""
 
 from crowdgraph.allocation.policies.communities_first import CommunitiesFirst
 from crowdgraph.allocation.policies.greedy_value import GreedyValue

@@ -1,4 +1,4 @@
-"""Questions by falling value, worked out again only where something was asked: what the greedy policies share."""
+"""Lazy greedy choice: the best question first, revalued only where something was asked (Minoux 1978)."""
 
 from __future__ import annotations
 
@@ -11,63 +11,62 @@ from crowdgraph.allocation.policy import Pair, Problem
 from crowdgraph.core._arrays import Array
 
 
-class Queue(ABC):
-    """The values of asking each of C (volunteers, or communities of them) about each item, as questions are chosen.
+class LazyGreedy(ABC):
+    """Choose the most valuable question again and again, each put to one of C columns: volunteers, or communities.
 
-    The queue knows an upper bound for each item: the value of its best question when that was last worked out. A
-    question changes what others tell about its own item only, so whatever comes out of the queue with a value that
-    still holds is the best of all.
+    For each item an upper bound is kept: the value of its best question when that was last computed. A question changes
+    the value of other questions about the same item only, so a bound that still holds at the top is the best of all.
 
     Parameters
     ----------
-    task
-        The round.
+    problem
+        The allocation problem.
     values
-        What each question is worth, of shape (N, C); minus infinity if it may not be asked.
+        The value of each question, of shape (N, C); minus infinity where it is not allowed.
     per_item
         How many questions there may be about one item.
     """
 
-    def __init__(self, task: Problem, values: Array, *, per_item: int | None = None) -> None:
-        self.task, self.left = task, task.capacity.copy()
+    def __init__(self, problem: Problem, values: Array, *, per_item: int | None = None) -> None:
+        self.problem, self.left = problem, problem.capacity.copy()
         self._values = values
-        self._most = task.budget if per_item is None else per_item
-        self._asked = np.zeros(len(task.items), dtype=np.int64)
-        self._known: dict[int, PosteriorTree] = {}
+        self._max_per_item = problem.budget if per_item is None else per_item
+        self._n_asked = np.zeros(len(problem.items), dtype=np.int64)
+        self._trees: dict[int, PosteriorTree] = {}
 
     def pairs(self) -> list[Pair]:
-        """The pairs in the order in which they were chosen; none is worth less than nothing."""
+        """Return the pairs in the order in which they are chosen; none has a negative value."""
         from crowdgraph.kernels.information_gain import ITEMS_PER_BLOCK, best_question
 
         bounds = self._best_values()
-        tops = np.maximum.reduceat(bounds, np.arange(0, len(bounds), ITEMS_PER_BLOCK))
-        chosen: list[Pair] = []
-        while len(chosen) < self.task.budget:
-            item, column = best_question(bounds, tops, self._values, self.able)
+        block_bounds = np.maximum.reduceat(bounds, np.arange(0, len(bounds), ITEMS_PER_BLOCK))
+        pairs: list[Pair] = []
+        while len(pairs) < self.problem.budget:
+            item, column = best_question(bounds, block_bounds, self._values, self.able)
             if item < 0:
                 break
-            volunteer = self._member(item, column)
+            volunteer = self._volunteer(item, column)
             if volunteer < 0:
                 self._values[item, column] = -np.inf
             else:
-                chosen.append((item, volunteer))
+                pairs.append((item, volunteer))
                 self._take(item, volunteer)
-            # To be worked out again, also if it has become worth more, as it may where errors are shared.
-            bounds[item] = tops[item // ITEMS_PER_BLOCK] = np.inf
-        return chosen
+            # To be computed again, also if its value has risen, as it may where errors are shared.
+            bounds[item] = block_bounds[item // ITEMS_PER_BLOCK] = np.inf
+        return pairs
 
     @property
     @abstractmethod
     def able(self) -> Array:
-        """Who has capacity left, of shape (C,)."""
+        """Which columns have capacity left, of shape (C,)."""
 
     @abstractmethod
-    def _member(self, item: int, column: int) -> int:
-        """The volunteer who is asked; -1 if there is none."""
+    def _volunteer(self, item: int, column: int) -> int:
+        """Return the volunteer who is asked; -1 if there is none."""
 
     @abstractmethod
-    def _again(self, item: int, known: PosteriorTree, volunteer: int) -> Array:
-        """What questions about an item are worth after a volunteer was asked, of shape (C,)."""
+    def _values_after(self, item: int, tree: PosteriorTree, volunteer: int) -> Array:
+        """Return the value of questions about an item after a volunteer was asked, of shape (C,)."""
 
     def _best_values(self) -> Array:
         able = self.able
@@ -75,10 +74,12 @@ class Queue(ABC):
 
     def _take(self, item: int, volunteer: int) -> None:
         self.left[volunteer] -= 1
-        self._asked[item] += 1
-        if self._asked[item] >= self._most:
+        self._n_asked[item] += 1
+        if self._n_asked[item] >= self._max_per_item:
             self._values[item] = -np.inf
             return
-        known = self._known.setdefault(item, self.task.question_values.knowledge(item))
-        self.task.question_values.ask(known, item, volunteer)
-        self._values[item] = np.where(np.isneginf(self._values[item]), -np.inf, self._again(item, known, volunteer))
+        question_values = self.problem.question_values
+        tree = self._trees.setdefault(item, question_values.posterior_tree(item))
+        question_values.add_label(tree, item, volunteer)
+        values = self._values_after(item, tree, volunteer)
+        self._values[item] = np.where(np.isneginf(self._values[item]), -np.inf, values)

@@ -1,4 +1,4 @@
-"""Going through items and volunteers in some order: what all simple policies share."""
+"""Round robin: go through the items in an order and ask one volunteer about each, as all simple policies do."""
 
 from __future__ import annotations
 
@@ -10,31 +10,36 @@ from crowdgraph.allocation.policy import Pair, Problem
 from crowdgraph.core._arrays import Array
 
 
-def in_turn(task: Problem, items: Iterable[int], volunteers: Array, *, wanted: Array | None = None) -> list[Pair]:
-    """Ask about one item after another, each time the first volunteer who may, until budget or capacities are used up.
+def round_robin(
+    problem: Problem, items: Iterable[int], volunteers: Array, *, wanted: Array | None = None
+) -> list[Pair]:
+    """Ask about one item after another until the budget or the capacities are used up.
 
-    After the last item it begins again with the first, so that each item is asked about once before any is twice. Where
-    `wanted` says how many questions each item is to get, of shape (N,), there are others only when all have these.
+    After the last item it begins again with the first, so that each item is asked about once before any is asked about
+    twice. Where `wanted` says how many questions each item is to get, of shape (N,), further questions are asked only
+    when all items have these.
     """
-    left, free = task.capacity.copy(), task.open.copy()
+    left, free = problem.capacity.copy(), problem.allowed.copy()
     items, pairs = list(items), list[Pair]()
     for stage in (None,) if wanted is None else (wanted, None):
-        to_go = np.full(len(task.items), task.budget) if stage is None else stage.copy()
+        n_wanted = np.full(len(problem.items), problem.budget) if stage is None else stage.copy()
         order = items
-        while order and len(pairs) < task.budget:
-            order = [item for item in order if to_go[item] > 0 and _asked(task, item, volunteers, left, free, pairs)]
-            to_go[order] -= 1
+        while order and len(pairs) < problem.budget:
+            order = [
+                item for item in order if n_wanted[item] > 0 and _ask(problem, item, volunteers, left, free, pairs)
+            ]
+            n_wanted[order] -= 1
     return pairs
 
 
-def _asked(task: Problem, item: int, volunteers: Array, left: Array, free: Array, pairs: list[Pair]) -> bool:
-    """Whether somebody could be asked about an item; if so they are."""
+def _ask(problem: Problem, item: int, volunteers: Array, left: Array, free: Array, pairs: list[Pair]) -> bool:
+    """Ask somebody about an item, and return whether there was anybody to ask."""
     able = volunteers[free[item, volunteers] & (left[volunteers] > 0)]
-    if not len(able) or len(pairs) == task.budget:
+    if not len(able) or len(pairs) == problem.budget:
         return False
-    # Those who have most left and are likely to answer come first, so that questions are spread evenly.
-    chosen = int(able[np.argmax(left[able] * task.chances(item)[able])])
-    pairs.append((item, chosen))
-    left[chosen] -= 1
-    free[item, chosen] = False
+    # Volunteers with most capacity left who are likely to answer come first, so that questions are spread evenly.
+    volunteer = int(able[np.argmax(left[able] * problem.chances(item)[able])])
+    pairs.append((item, volunteer))
+    left[volunteer] -= 1
+    free[item, volunteer] = False
     return True

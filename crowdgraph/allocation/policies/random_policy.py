@@ -1,4 +1,4 @@
-"""Random allocation."""
+"""Random allocation, the baseline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.allocation.policies._round_robin import in_turn
+from crowdgraph.allocation.policies._round_robin import round_robin
 from crowdgraph.allocation.policy import Pair, Policy, Problem
 
 __all__ = ["RandomPolicy"]
@@ -15,13 +15,14 @@ __all__ = ["RandomPolicy"]
 
 @dataclass(frozen=True, kw_only=True)
 class RandomPolicy(Policy):
-    """Items in random order, each to a random volunteer: what others are compared with.
+    """Ask random volunteers about items in random order: the baseline for other policies.
 
-    Questions are spread evenly: of those who may be asked, one of those with most capacity left is. Where `available`
-    tells chances to answer, capacity counts by these, so that the likely are asked first.
+    Questions are spread evenly: among the volunteers who may be asked, those with most capacity left come first. Where
+    `available` gives chances to answer, capacities are multiplied by these, so that likely volunteers come first.
     """
 
     name: ClassVar[str] = "random"
 
-    def _choose(self, task: Problem, rng: np.random.Generator) -> list[Pair]:
-        return in_turn(task, rng.permutation(len(task.items)).tolist(), rng.permutation(len(task.volunteers)))
+    def _choose(self, problem: Problem, rng: np.random.Generator) -> list[Pair]:
+        order = rng.permutation(len(problem.items)).tolist()
+        return round_robin(problem, order, rng.permutation(len(problem.volunteers)))

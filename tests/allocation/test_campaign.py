@@ -15,9 +15,16 @@ from crowdgraph.allocation import (
     Objective,
     RandomPolicy,
     Retirement,
+    replay_campaign,
+    simulate_campaign,
 )
-from crowdgraph.allocation import campaign as replay
-from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS, Recorded, Simulated
+from crowdgraph.allocation.campaign import (
+    CAMPAIGN_COLUMNS,
+    GroundTruth,
+    RecordedAnswers,
+    RetiredItems,
+    SimulatedAnswers,
+)
 from crowdgraph.errors import GoldError, ParameterError, ResultError
 
 
@@ -34,7 +41,7 @@ def crowd(seed, **options):
 def test_greedy_needs_far_fewer_responses_than_chance():
     made = crowd(0)
     random, greedy = (
-        replay.simulate(made, policy, budget=2_000, update_every=100, seed=0)
+        simulate_campaign(made, policy, budget=2_000, update_every=100, seed=0)
         for policy in (RandomPolicy(), GreedyValue())
     )
     assert greedy.spent_until(0.95) < 0.6 * random.spent_until(0.95)
@@ -48,16 +55,16 @@ def test_greedy_needs_far_fewer_responses_than_chance():
 
 def test_campaigns_repeat():
     made = crowd(1)
-    first, second = (replay.simulate(made, MostUncertain(), budget=500, seed=3) for _ in range(2))
+    first, second = (simulate_campaign(made, MostUncertain(), budget=500, seed=3) for _ in range(2))
     for name in ("spent", "accuracy", "log_loss", "loads"):
         assert_array_equal(getattr(first, name), getattr(second, name))
 
 
 def test_answers_follow_the_behaviour_at_that_response():
     made = crowd(2, n_volunteers=2, n_responses=[100, 100], drift="step", difficulty=0.3)
-    rows = made.graph._rows_by_volunteer.rows(0)
+    rows = made.graph.responses.by_volunteer.rows(0)
     asked = 4_000
-    source = Simulated(made, np.random.default_rng(0))
+    source = SimulatedAnswers(made, np.random.default_rng(0))
     # Only the first hundred answers change with time; later ones stay as the last.
     labels = [source.answer(0, 7) for _ in range(asked)]
     confusion = made.truth.confusion[rows[-1]]
@@ -68,17 +75,17 @@ def test_answers_follow_the_behaviour_at_that_response():
 
 def test_only_recorded_answers_are_revealed():
     graph = crowd(3).graph
-    source = Recorded(graph)
+    source = RecordedAnswers(graph)
     for row in range(0, len(graph.responses), 97):
         volunteer, item = int(graph.responses.volunteer[row]), int(graph.responses.item[row])
         assert source.answer(volunteer, item) == graph.responses.label[row]
-    whole = replay.offline(graph, GreedyValue(), update_every=200, seed=0)
+    whole = replay_campaign(graph, GreedyValue(), update_every=200, seed=0)
     assert whole.spent[-1] == len(graph.responses)
     assert_array_equal(whole.loads, graph.volunteers.n_responses)
     # After everything is revealed the order of revealing does not matter.
-    other = replay.offline(graph, RandomPolicy(), update_every=200, seed=0)
+    other = replay_campaign(graph, RandomPolicy(), update_every=200, seed=0)
     assert_allclose(whole.accuracy[-1], other.accuracy[-1], atol=0.01)
-    part = replay.offline(graph, GreedyValue(), budget=500, update_every=200, seed=0)
+    part = replay_campaign(graph, GreedyValue(), budget=500, update_every=200, seed=0)
     assert part.spent.tolist() == [200, 400, 500]
     assert_array_equal(part.accuracy[:2], whole.accuracy[:2])
 
@@ -86,9 +93,9 @@ def test_only_recorded_answers_are_revealed():
 class Noted(GreedyValue):
     """Greedy, with a note of what it was shown and what it chose."""
 
-    def _choose(self, task, rng):
-        found = super()._choose(task, rng)
-        self.notes.append((task.graph.item_probs(), task.capacity, found))
+    def _choose(self, problem, rng):
+        found = super()._choose(problem, rng)
+        self.notes.append((problem.graph.item_probs(), problem.capacity, found))
         return found
 
 
@@ -105,7 +112,7 @@ def test_the_model_sees_no_gold():
     }
     policies = noted(), noted()
     for policy, graph in zip(policies, (made.graph, made.graph.with_gold(contrary)), strict=True):
-        replay.offline(graph, policy, budget=400, seed=0)
+        replay_campaign(graph, policy, budget=400, seed=0)
     assert len(policies[0].notes) > 1
     for (probs, _, pairs), (others, _, other_pairs) in zip(*(policy.notes for policy in policies), strict=True):
         assert_array_equal(probs, others)
@@ -115,36 +122,36 @@ def test_the_model_sees_no_gold():
 def test_known_items_do_not_count_for_accuracy():
     made = crowd(4)
     known = made.graph.items.ids[10:]
-    told = replay.simulate(made, RandomPolicy(), budget=600, known=known, seed=0)
+    told = simulate_campaign(made, RandomPolicy(), budget=600, known_items=known, seed=0)
     # Of ten items each is a tenth.
     assert_allclose(10 * told.accuracy, (10 * told.accuracy).round(), atol=1e-9)
 
 
 def test_capacities_of_campaigns_are_kept():
     policy = noted()
-    replay.simulate(crowd(4), policy, budget=600, capacity=3, seed=0)
+    simulate_campaign(crowd(4), policy, budget=600, capacity=3, seed=0)
     assert all((capacity == 3).all() for _, capacity, _ in policy.notes)
 
 
 def test_of_several_answers_the_first_counts():
     rows = {"volunteer": ["a", "a"], "item": ["x", "x"], "label": ["y", "n"], "time": [1, 2]}
     graph = cg.CrowdGraph.from_responses(rows, classes=["n", "y"], labels=["n", "y"])
-    assert Recorded(graph).answer(0, 0) == 1
+    assert RecordedAnswers(graph).answer(0, 0) == 1
 
 
 def test_the_class_of_a_retired_item_is_settled():
-    facts = replay.Known(crowd(4).graph, crowd(4).truth.classes, ())
-    settled = replay.Settled(Retirement(threshold=0.9), facts)
-    view = facts.after([(0, item, 0) for item in range(len(facts.graph.items))])
-    sure = np.tile([0.95, 0.05], (len(facts.graph.items), 1))
-    assert_array_equal(settled.settle(view, sure), sure)
-    assert_array_equal(settled.settle(view, sure[:, ::-1]), sure)
-    assert (settled.classes == 0).all()
+    truth = GroundTruth(crowd(4).graph, crowd(4).truth.classes, ())
+    retired = RetiredItems(Retirement(threshold=0.9), truth)
+    view = truth.graph_of([(0, item, 0) for item in range(len(truth.graph.items))])
+    sure = np.tile([0.95, 0.05], (len(truth.graph.items), 1))
+    assert_array_equal(retired.update(view, sure), sure)
+    assert_array_equal(retired.update(view, sure[:, ::-1]), sure)
+    assert (retired.classes == 0).all()
 
 
 def test_communities_of_a_campaign_must_be_given():
     with pytest.raises(ParameterError, match=r"CommunitiesFirst\(communities=...\)"):
-        replay.simulate(crowd(4), CommunitiesFirst(), budget=400)
+        simulate_campaign(crowd(4), CommunitiesFirst(), budget=400)
 
 
 def made(policy="p", *, spent, accuracy, **others):
@@ -156,9 +163,9 @@ def made(policy="p", *, spent, accuracy, **others):
 
 def test_campaigns_tell_their_figures_of_retired_items():
     rule = Retirement(threshold=0.99)
-    worth = Objective(payment=2.0, effort=0.5)
+    objective = Objective(payment=2.0, effort=0.5)
     known = crowd(1)
-    told = replay.simulate(known, GreedyValue(), budget=900, retirement=rule, worth=worth, seed=0)
+    told = simulate_campaign(known, GreedyValue(), budget=900, retirement=rule, objective=objective, seed=0)
     assert_allclose(told.cost, 2.5 * told.spent)
     assert (np.diff(told.n_retired) >= 0).all()
     assert 0 < told.n_retired[-1] == len(told.retired_items)
@@ -174,19 +181,21 @@ def test_campaigns_tell_their_figures_of_retired_items():
 def test_known_items_do_not_retire():
     made = crowd(1)
     known = made.graph.items.ids[:50]
-    told = replay.simulate(made, RandomPolicy(), budget=600, retirement=Retirement(threshold=0.6), known=known, seed=0)
+    told = simulate_campaign(
+        made, RandomPolicy(), budget=600, retirement=Retirement(threshold=0.6), known_items=known, seed=0
+    )
     assert len(told.retired_items) > 100
     assert not set(told.retired_items) & set(known)
 
 
 def test_retired_items_are_asked_about_no_more():
     class Watched(RandomPolicy):
-        def _choose(self, task, rng):
-            asked.append(set(task.items.tolist()))
-            return super()._choose(task, rng)
+        def _choose(self, problem, rng):
+            asked.append(set(problem.items.tolist()))
+            return super()._choose(problem, rng)
 
     asked = []
-    told = replay.simulate(crowd(1), Watched(), budget=900, retirement=Retirement(threshold=0.95), seed=0)
+    told = simulate_campaign(crowd(1), Watched(), budget=900, retirement=Retirement(threshold=0.95), seed=0)
     for before, after in pairwise(asked):
         assert after <= before
     assert len(asked[-1]) < len(asked[0])
@@ -202,7 +211,7 @@ def test_campaigns_tell_their_figures():
     assert len(told.to_frame()) == 4
     with pytest.raises(ParameterError, match="accuracy"):
         told.spent_until(2)
-    with pytest.raises(ResultError, match="as many"):
+    with pytest.raises(ResultError, match="one number for each update"):
         made(spent=[1], accuracy=[])
     with pytest.raises(ResultError, match="fall"):
         made(spent=[2, 1], accuracy=[1, 1])
@@ -217,27 +226,27 @@ def test_campaigns_tell_their_figures():
         ({"seed": 1.5}, "seed"),
         ({"policy": "random"}, "takes a policy"),
         ({"model": "ibcc"}, "model= takes a model, such as IBCC"),
-        ({"worth": None}, "worth= takes a worth"),
+        ({"objective": None}, "objective= takes an objective"),
         ({"retirement": 0.9}, "retirement= takes a retirement"),
-        ({"known": "item-000"}, "known='item-000' must be several items"),
+        ({"known_items": "item-000"}, "known_items='item-000' must be several items"),
     ],
 )
 def test_bad_input_is_told(options, message):
     with pytest.raises(ParameterError, match=message):
-        replay.simulate(crowd(0), **{"policy": RandomPolicy(), "budget": 300, **options})
+        simulate_campaign(crowd(0), **{"policy": RandomPolicy(), "budget": 300, **options})
     graph = crowd(0).graph
     with pytest.raises(ParameterError, match=message):
-        replay.offline(graph, **{"policy": RandomPolicy(), "budget": 300, **options})
+        replay_campaign(graph, **{"policy": RandomPolicy(), "budget": 300, **options})
 
 
 def test_without_gold_nobody_can_tell():
     with pytest.raises(GoldError, match="no gold"):
-        replay.offline(crowd(0, gold=0.0).graph, RandomPolicy())
+        replay_campaign(crowd(0, gold=0.0).graph, RandomPolicy())
     with pytest.raises(ParameterError, match="CrowdGraph"):
-        replay.offline(3, RandomPolicy())
-    with pytest.raises(ParameterError, match=r"use replay\.offline"):
-        replay.simulate(crowd(0).graph, RandomPolicy(), budget=10)
-    nothing = replay.simulate(crowd(0), RandomPolicy(), budget=0)
+        replay_campaign(3, RandomPolicy())
+    with pytest.raises(ParameterError, match=r"use replay_campaign"):
+        simulate_campaign(crowd(0).graph, RandomPolicy(), budget=10)
+    nothing = simulate_campaign(crowd(0), RandomPolicy(), budget=0)
     assert len(nothing.spent) == 0
     assert "nothing was asked" in repr(nothing)
 

@@ -89,19 +89,19 @@ def test_shared_errors_are_those_of_all_labels(case, community, chance):
     assert found.error == 0
     assert_allclose(found.nats, enumerated_together(probs, confusion, sharing.community.tolist(), chance), atol=1e-10)
     # One more volunteer, without asking; and with few posteriors kept apart.
-    known = PosteriorTree(probs, chances=sharing.chance)
+    tree = PosteriorTree(probs, chances=sharing.chance)
     for row, theirs in zip(confusion[:-1], sharing.community[:-1], strict=True):
-        known.ask(row, int(theirs))
-    further = known.further(confusion, sharing.community)
+        tree.add_label(row, int(theirs))
+    marginal = tree.marginal_gain(confusion, sharing.community)
     if len(confusion):
-        assert_allclose(known.gain.nats + further[-1], found.nats, atol=1e-10)
+        assert_allclose(tree.gain.nats + marginal[-1], found.nats, atol=1e-10)
     few = coalition_gain(probs, confusion, sharing=sharing, max_states=4)
     assert few.nats <= found.nats + 1e-10
     assert found.nats <= few.nats + few.error + 1e-10
 
 
 @pytest.mark.parametrize("n_classes", [9, 14, 20])
-@pytest.mark.parametrize("most_states", [256, 4_096])
+@pytest.mark.parametrize("max_states", [256, 4_096])
 def test_many_classes_are_merged_with_care(n_classes, max_states):
     probs = np.full(n_classes, 1 / n_classes)
     row = np.full((n_classes, n_classes), 0.1 / (n_classes - 1))
@@ -159,13 +159,13 @@ def test_one_volunteer_more(case):
         [coalition_gain(probs, one[None]).nats for one in confusion],
         atol=1e-10,
     )
-    known = PosteriorTree(probs)
+    tree = PosteriorTree(probs)
     for one in confusion[:-1]:
-        known.ask(one)
-    before = known.gain.nats
-    further = known.further(confusion[-1:])[0]
-    known.ask(confusion[-1])
-    assert_allclose(further, known.gain.nats - before, atol=1e-10)
+        tree.add_label(one)
+    before = tree.gain.nats
+    marginal = tree.marginal_gain(confusion[-1:])[0]
+    tree.add_label(confusion[-1])
+    assert_allclose(marginal, tree.gain.nats - before, atol=1e-10)
 
 
 @given(cases(most=4))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,7 @@ def expected():
         ("worker", "task", "label", "timestamp"),
         ("user_name", "subject_id", "answer", "created_at"),
         ("Annotator", "Image", "Response", "Date"),
+        ("agent", "object", "vote", "submitted_at"),
     ],
 )
 def test_columns_are_guessed_and_said(write, expected, header):
@@ -157,6 +159,35 @@ def test_bad_files(write, name, content, message):
         read(write(content, name))
 
 
+def test_delimiters_and_encodings_that_do_not_fit(write):
+    path = write(lines(("volunteer", "item", "label")))
+    with pytest.raises(ParameterError, match="delimiter='ab' must be a single ASCII character"):
+        read(path, delimiter="ab")
+    no_mark = write("volunteer,item,label\na,x,y\n".encode("utf-16-le"), "no_mark.csv")
+    with pytest.raises(InputError, match="text in UTF-16, as spreadsheets save it; use encoding='utf-16'"):
+        read(no_mark)
+    for reader in (read, cg.read_csv):
+        with pytest.raises(InputError, match="cannot be read as a CSV file in utf-16"):
+            reader(no_mark, encoding="utf-16")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        ("volunteer,item,label\na,,y\nb,x,\n", {}, "item in lines 2; label in lines 3. .* use --missing drop"),
+        ("volunteer,item,label,time\na,x,y,soon\n", {}, "'soon' in line 2; .* Or leave the times out: --no-time."),
+        ("who,item,label\na,x,y\n", {}, "Name it with --volunteer COLUMN."),
+        ("volunteer,item,label\na,x,y\n", {"kind": "xml"}, "--format xml is not a choice"),
+        ("volunteer,item,label\na,x,y\n", {"encoding": "klingon"}, "--encoding klingon is not a known encoding"),
+        ("volunteer,item,label\na,x,y\na,x,y\n", {"duplicates": "error"}, "Use --duplicates first, last or all."),
+    ],
+)  # fmt: skip
+def test_messages_are_worded_for_the_command_line(write, content, options, words):
+    with pytest.raises(cg.errors.CrowdGraphError) as caught:
+        read(write(content), **options)
+    assert re.search(words, caught.value.message.wording("cli"))
+
+
 def test_a_cut_file_is_called_so(write):
     """Enough of it is there to read the header."""
     content = "volunteer,item,label\n" + "".join(f"v{n},i{n * 7919 % 1000},{n % 2}\n" for n in range(9000))
@@ -182,7 +213,7 @@ def test_no_permission(write, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("pathlib.Path.open", refused)
-    with pytest.raises(InputError, match="cannot be read: Permission denied; check the path and its rights"):
+    with pytest.raises(InputError, match="cannot be read: Permission denied; check the path and its permissions"):
         read(path)
 
 
