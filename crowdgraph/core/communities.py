@@ -280,7 +280,7 @@ class Communities(VolunteerIndexed, Result):
         """The volunteer who participates most in each community; None for an empty one."""
         best = self.participation.argmax(axis=0) if len(self.ids) else np.zeros(len(self), dtype=int)
         has_members = self.participation.sum(axis=0) > 0
-        return [plain(self.ids[code]) if known else None for code, known in zip(best, has_members, strict=True)]
+        return [plain(self.ids[code]) if occupied else None for code, occupied in zip(best, has_members, strict=True)]
 
     @property
     def order(self) -> Array:
@@ -415,7 +415,7 @@ class Communities(VolunteerIndexed, Result):
         - ``responses``, ``median_responses``, ``few_responses``: the total and the median number of answers of its
           volunteers, and how many of them gave fewer than 10: distrust a community in which most did.
         - ``behaviour``: how its members answer on average, in words by the rule of
-          `crowdgraph.core.behaviour.behaviour`; members are weighted by their number of answers, if known.
+          `crowdgraph.core._text.behaviour`; members are weighted by their number of answers, if known.
 
         Numbers are rounded; `to_frame` and the properties have them in full.
 

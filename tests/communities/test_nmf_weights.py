@@ -122,7 +122,7 @@ def test_every_volunteer_has_a_link_that_chance_does_not_explain(seed, n):
 
 
 class SharedItems:
-    """An origin without confusion matrices: its network is not one of similarities, however dense."""
+    """A model without confusion matrices: its network is not one of similarities, however dense."""
 
     confusion = None
 

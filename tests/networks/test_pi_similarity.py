@@ -142,7 +142,7 @@ def test_fits_of_other_graphs_and_without_confusion(graph):
         cg.networks.pi_similarity(graph, fit=cg.IBCC().fit(other))
     with pytest.raises(NotAnnotatedError, match="'majority_vote' has no confusion matrices to compare"):
         cg.networks.pi_similarity(graph, fit=cg.MajorityVote().fit(graph))
-    with pytest.raises(ParameterError, match="made from a CrowdGraph; got a ModelFit"):
+    with pytest.raises(ParameterError, match="built from a CrowdGraph; got a ModelFit"):
         cg.networks.pi_similarity(graph.fit("ibcc"))
 
 

@@ -689,7 +689,7 @@ def test_tracks_without_communities_cannot_be_drawn(draw):
 
 @pytest.mark.parametrize("name", ["community_means_over_time", "community_ternary_over_time"])
 def test_means_need_confusion(name):
-    with pytest.raises(NotAnnotatedError, match="followed without confusion matrices"):
+    with pytest.raises(NotAnnotatedError, match="tracked without confusion matrices"):
         DRAW[name](moving(3, 9, 2, confused=False))
 
 
