@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 def quantity(n: int, noun: str) -> str:
-    """A number with its noun, as in ``1 volunteer`` or ``1,200 volunteers``."""
-    plural = noun + ("es" if noun.endswith("s") else "s")
+    """Return a number with its noun, as in ``1 volunteer``, ``1,200 volunteers`` or ``2 communities``."""
+    is_ies = noun.endswith("y") and noun[-2] not in "aeiou"
+    plural = f"{noun[:-1]}ies" if is_ies else noun + ("es" if noun.endswith("s") else "s")
     return f"{n:,} {noun if n == 1 else plural}"
 
 

@@ -1,6 +1,6 @@
-"""The data doctor: what a careful look at the data finds, before any model is asked."""
+"""The data doctor: checks of the data for what often goes wrong, before any model is fitted."""
 
 from crowdgraph.diagnosis.doctor import CHECKS, diagnose
-from crowdgraph.diagnosis.findings import Finding, Findings
+from crowdgraph.diagnosis.findings import Check, Finding, Findings, FindingType, reports
 
-__all__ = ["CHECKS", "Finding", "Findings", "diagnose"]
+__all__ = ["CHECKS", "Check", "Finding", "FindingType", "Findings", "diagnose", "reports"]

@@ -1,4 +1,4 @@
-"""What the crowd says of each item, those who mostly agree with it counting more."""
+"""Statistics of answers that several checks of the data doctor share."""
 
 from __future__ import annotations
 
@@ -8,28 +8,53 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core.clock import UNITS, ticks
 from crowdgraph.core.graph import CrowdGraph
 
+# How many rounds of weighted votes there are; in the first all votes count the same.
+N_VOTE_ROUNDS = 4
+# The prior of how often a volunteer agrees with the crowd, as counts of answers that agree and that do not.
+PRIOR_AGREED, PRIOR_DISAGREED = 3.0, 1.0
+# The least weight of a vote, so that items answered only by contrary volunteers have a label as well.
+MIN_VOTE_WEIGHT = 1e-6
 
-class FirstAnswers(NamedTuple):
-    """Codes of who first said what about which item, in order of time, each of shape (R,)."""
+
+class AnswerCodes(NamedTuple):
+    """Codes of the volunteer, the item and the label of some answers, in order of time, each of shape (A,).
+
+    Unlike ``graph.answers``, the volunteers may be numbered anew.
+    """
 
     volunteer: Array
     item: Array
     label: Array
 
+    def where(self, mask: Array) -> AnswerCodes:
+        """Return the answers for which a mask of shape (A,) holds."""
+        return AnswerCodes(*(column[mask] for column in self))
 
-def first_answers(graph: CrowdGraph) -> FirstAnswers:
-    """Each volunteer's first answer to each item; later ones are not independent of it."""
-    responses = graph.responses
-    rows = np.flatnonzero((responses.label >= 0) & ~responses.is_repeat)
-    return FirstAnswers(responses.volunteer[rows], responses.item[rows], responses.label[rows].astype(np.int64))
+
+def first_answers(graph: CrowdGraph) -> AnswerCodes:
+    """Return each volunteer's first answer to each item; later ones are not independent of it."""
+    first = graph.answers.first
+    return AnswerCodes(first.volunteer, first.item, first.label.astype(np.int64))
+
+
+def seconds_since_start(graph: CrowdGraph) -> Array | None:
+    """Return the time of each response in seconds after the first one; None where the times are not datetimes."""
+    times = graph.responses.time
+    if graph.responses.clock.kind != "datetime":
+        return None
+    # As floats first: nanoseconds of several centuries apart do not fit into an integer.
+    elapsed = ticks(times).astype(np.float64)
+    return np.asarray((elapsed - elapsed[:1]) / UNITS[np.datetime_data(times.dtype)[0]])
 
 
 def upper_tail(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Array:
-    """The probability of at least so many successes in independent trials; all of the same shape.
+    """Return the probability of at least so many successes in independent trials; all of the same shape.
 
-    With different chances in the trials, their mean gives an upper bound above the expected number (Hoeffding 1956).
+    If the trials differ in their chances, the mean chance gives an upper bound above the expected number (Hoeffding
+    1956).
     """
     from scipy.special import betainc
 
@@ -43,14 +68,15 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Ar
 
 
 class RaterAgreement(NamedTuple):
-    """How often two volunteers agree on an item, and would by chance.
+    """How often two volunteers agree on an item, and how often they would by chance.
 
     Attributes
     ----------
     share, chance
-        How often two answers to an item are the same, and would be if all answered blindly at the crowd's rates.
+        How often two answers to an item are the same, and how often they would be if everybody answered blindly at the
+        crowd's rates.
     error
-        The standard error of `share`, items being independent.
+        The standard error of `share`, with items as independent units.
     n_items
         How many items have two answers or more.
     """
@@ -67,17 +93,17 @@ class RaterAgreement(NamedTuple):
 
     @property
     def highest_kappa(self) -> float:
-        """The kappa that the answers still allow, three standard errors up."""
+        """An upper limit of kappa, three standard errors above it."""
         return self.kappa + 3 * self.error / (1 - self.chance) if self.chance < 1 else np.nan
 
     @property
     def lowest_kappa(self) -> float:
-        """The kappa that the answers surely show, two standard errors down."""
+        """A lower limit of kappa, two standard errors below it."""
         return self.kappa - 2 * self.error / (1 - self.chance) if self.chance < 1 else np.nan
 
 
-def rater_agreement(answers: FirstAnswers, *, n_items: int, n_labels: int) -> RaterAgreement:
-    """How far two volunteers who answer the same item agree; all pairs of answers count the same."""
+def rater_agreement(answers: AnswerCodes, *, n_items: int, n_labels: int) -> RaterAgreement:
+    """Measure how far two volunteers who answer the same item agree; all pairs of answers count the same."""
     cells = answers.item.astype(np.int64) * n_labels + answers.label
     counts = np.bincount(cells, minlength=n_items * n_labels).reshape(n_items, n_labels).astype(np.float64)
     counts = counts[counts.sum(axis=1) >= 2]
@@ -91,38 +117,30 @@ def rater_agreement(answers: FirstAnswers, *, n_items: int, n_labels: int) -> Ra
     return RaterAgreement(share, chance, error, len(counts))
 
 
-# How often votes are counted; the first time all count the same.
-ROUNDS = 4
-# What is believed of a volunteer before their answers are seen: so many right and wrong ones.
-RIGHT, WRONG = 3.0, 1.0
-# What a vote counts at least, so that items that only contrary volunteers answered have a label too.
-LEAST = 1e-6
-
-
 class CrowdLabels(NamedTuple):
-    """The label that speaks for each item, -1 where nobody answered, and the share of the answers that give it."""
+    """The label that the crowd gives each item, -1 where nobody answered, and the share of the answers that agree."""
 
     label: Array
     share: Array
 
 
-def crowd_labels(answers: FirstAnswers, *, n_volunteers: int, n_items: int, n_labels: int) -> CrowdLabels:
-    r"""The label with most votes for each item, each vote weighted by how often its volunteer agrees with the others.
+def crowd_labels(answers: AnswerCodes, *, n_volunteers: int, n_items: int, n_labels: int) -> CrowdLabels:
+    r"""Choose a label for each item by votes that are weighted by how often their volunteers agree with the others.
 
-    A vote counts :math:`\log ((L - 1) a / (1 - a))`, where `a` is how often the volunteer agreed with the consensus:
-    the best weight if all errors are equally likely. Without weights, two good volunteers who agree against several
-    poor ones would look as if they had copied.
+    A vote has the weight :math:`\log ((L - 1) a / (1 - a))`, where `a` is how often the volunteer agrees with the
+    crowd's labels: the best weight if all errors are equally likely. Without weights, two good volunteers who agree
+    against several poor ones would look as if they had copied.
     """
     cells = answers.item.astype(np.int64) * n_labels + answers.label
-    n_given = np.bincount(answers.volunteer, minlength=n_volunteers)
+    n_answers = np.bincount(answers.volunteer, minlength=n_volunteers)
     weight = np.ones(n_volunteers)
-    for _ in range(ROUNDS):
+    for _ in range(N_VOTE_ROUNDS):
         tally = np.bincount(cells, weight[answers.volunteer], minlength=n_items * n_labels).reshape(n_items, n_labels)
         label = tally.argmax(axis=1)
         n_agreed = np.bincount(answers.volunteer[answers.label == label[answers.item]], minlength=n_volunteers)
-        agreed = (n_agreed + RIGHT) / (n_given + RIGHT + WRONG)
-        # A vote that would speak against its label counts nothing.
-        weight = np.maximum(np.log(max(n_labels - 1, 1) * agreed / (1 - agreed)), LEAST)
+        agreed = (n_agreed + PRIOR_AGREED) / (n_answers + PRIOR_AGREED + PRIOR_DISAGREED)
+        # A vote never counts against its own label.
+        weight = np.maximum(np.log(max(n_labels - 1, 1) * agreed / (1 - agreed)), MIN_VOTE_WEIGHT)
     n_votes = np.bincount(answers.item, minlength=n_items)
     n_alike = np.bincount(answers.item[answers.label == label[answers.item]], minlength=n_items)
     return CrowdLabels(np.where(n_votes > 0, label, -1), n_alike / np.maximum(n_votes, 1))

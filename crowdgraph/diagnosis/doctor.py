@@ -1,41 +1,39 @@
-"""All checks of the data doctor, one after another."""
+"""The data doctor: all checks, one after another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from crowdgraph.core._parameters import check_bool, progress_bar
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.diagnosis.bots import find_constant, find_copied, find_fast
-from crowdgraph.diagnosis.findings import Finding, Findings
-from crowdgraph.diagnosis.labels import find_gold, find_labels, find_switching
-from crowdgraph.diagnosis.responses import find_counts, find_coverage, find_duplicates, find_times
-from crowdgraph.diagnosis.volunteers import find_activity, find_anonymous, find_parts, find_prior
+from crowdgraph.diagnosis.bots import check_constant_answers, check_copied_answers, check_fast_answers
+from crowdgraph.diagnosis.findings import Check, Finding, Findings
+from crowdgraph.diagnosis.labels import check_gold, check_labels, check_switching
+from crowdgraph.diagnosis.responses import check_counts, check_coverage, check_duplicates, check_times
+from crowdgraph.diagnosis.volunteers import check_activity, check_anonymous, check_parts, check_prior
 from crowdgraph.errors import ParameterError
 
-__all__ = ["CHECKS", "diagnose"]
+__all__ = ["CHECKS", "diagnose", "finding_names"]
 
-# What is looked at, in the order in which equally bad findings are told, and what looks at it.
-CHECKS: tuple[tuple[str, Callable[[CrowdGraph], list[Finding]]], ...] = (
-    ("bots", find_fast),
-    ("bots", find_constant),
-    ("bots", find_copied),
-    ("switching", find_switching),
-    ("gold", find_gold),
-    ("parts", find_parts),
-    ("labels", find_labels),
-    ("duplicates", find_duplicates),
-    ("anonymous", find_anonymous),
-    ("prior", find_prior),
-    ("counts", find_counts),
-    ("activity", find_activity),
-    ("coverage", find_coverage),
-    ("times", find_times),
+# In the order in which equally bad findings are listed.
+CHECKS: tuple[Check, ...] = (
+    check_fast_answers,
+    check_constant_answers,
+    check_copied_answers,
+    check_switching,
+    check_gold,
+    check_parts,
+    check_labels,
+    check_duplicates,
+    check_anonymous,
+    check_prior,
+    check_counts,
+    check_activity,
+    check_coverage,
+    check_times,
 )
 
 
 def diagnose(graph: CrowdGraph, *, progress: bool = False) -> Findings:
-    """What a careful look at the data finds, the worst first; `CrowdGraph.diagnose` is the same.
+    """Examine the data for what often goes wrong, before any model is fitted; `CrowdGraph.diagnose` is the same.
 
     Parameters
     ----------
@@ -44,6 +42,11 @@ def diagnose(graph: CrowdGraph, *, progress: bool = False) -> Findings:
     progress
         Whether to show a progress bar.
 
+    Returns
+    -------
+    Findings
+        The findings, the worst first.
+
     Examples
     --------
     >>> import crowdgraph as cg
@@ -51,11 +54,25 @@ def diagnose(graph: CrowdGraph, *, progress: bool = False) -> Findings:
     Findings: none
     """
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"The doctor looks at a CrowdGraph; got a {type(graph).__name__}.")
+        raise ParameterError(f"The data doctor examines a CrowdGraph; got a {type(graph).__name__}.")
     check_bool("progress", progress)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     with progress_bar("Diagnosis", visible=progress, total=len(CHECKS), unit="checks") as bar:
-        for _, find in CHECKS:
-            found += find(graph)
+        for check in CHECKS:
+            findings += check(graph)
             bar.update()
-    return Findings(tuple(found), examined=tuple(dict.fromkeys(topic for topic, _ in CHECKS)))
+    return Findings(tuple(findings), examined=tuple(finding_names()))
+
+
+def finding_names() -> dict[str, tuple[str, ...]]:
+    """Return the names of everything that the checks can find, by topic.
+
+    Examples
+    --------
+    >>> finding_names()["parts"]
+    ('disconnected parts',)
+    """
+    names: dict[str, tuple[str, ...]] = {}
+    for check in CHECKS:
+        names[check.topic] = names.get(check.topic, ()) + tuple(kind.name for kind in check.types)
+    return names

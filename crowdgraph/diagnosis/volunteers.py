@@ -1,4 +1,4 @@
-"""Volunteers of whom so little is known that the prior speaks for them."""
+"""Checks of volunteers: how the work is shared, ids that are nobody's, separate parts, and volunteers hardly known."""
 
 from __future__ import annotations
 
@@ -10,92 +10,96 @@ import numpy as np
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.diagnosis.findings import Finding
+from crowdgraph.diagnosis.findings import Finding, FindingType, reports
+from crowdgraph.errors import Hint
 from crowdgraph.models._priors import DEFAULT_PSEUDO_COUNTS
 
-__all__ = ["find_activity", "find_anonymous", "find_parts", "find_prior"]
+__all__ = ["check_activity", "check_anonymous", "check_parts", "check_prior"]
+
+# Activity
 
 # Worth a note: from this share of volunteers who answered once, or of answers that come from one volunteer.
-MANY_ONCE, VERY_MUCH = 0.3, 0.25
-# Among fewer volunteers than this, everybody gives much of the work.
-FEW = 8
+ONE_TIMER_SHARE, VERY_ACTIVE_SHARE = 0.3, 0.25
+# Among fewer volunteers than this, everybody gives a large share of the answers.
+MIN_ACTIVE_VOLUNTEERS = 8
+
+ACTIVITY = FindingType(topic="activity", name="activity", severity="info")
+ONE_TIMERS = FindingType(
+    topic="activity",
+    name="one-timers",
+    severity="note",
+    why="One answer says hardly anything about its volunteer, and nothing about how they change.",
+    advice="Keep their answers; read statements about volunteers and groups as statements about those who stayed.",
+)
+VERY_ACTIVE = FindingType(
+    topic="activity",
+    name="very active volunteers",
+    severity="note",
+    why="What the crowd says is then mostly what they say, and their errors are not made up for by others.",
+    advice=Hint(
+        "Compare with and without them: fit.influence(volunteer=...). Ask others about the same items.",
+        cli="Compare with and without them. Ask others about the same items.",
+    ),
+)
 
 
-def find_activity(graph: CrowdGraph) -> list[Finding]:
-    """Who gives how much."""
-    answered = graph.responses.volunteer[graph.responses.label >= 0]
-    n_given = np.bincount(answered, minlength=len(graph.volunteers))
-    active = n_given[n_given > 0]
+@reports(ACTIVITY, ONE_TIMERS, VERY_ACTIVE)
+def check_activity(graph: CrowdGraph) -> list[Finding]:
+    """Report how the work is shared: one-timers, and volunteers who give a large share of the answers."""
+    n_answers = graph.answers.n_by_volunteer
+    active = n_answers[n_answers > 0]
     if not len(active):
         return []
-    return [_spread(active), *_once(graph, n_given), *_very_active(graph, n_given)]
+    return [_activity(active), *_one_timers(graph, n_answers), *_very_active(graph, n_answers)]
 
 
-def _spread(active: Array) -> Finding:
-    n_top = max(1, round(len(active) / 10))
-    top = float(np.sort(active)[-n_top:].sum() / active.sum())
-    return Finding(
-        topic="activity",
-        name="activity",
-        severity="info",
-        what=(
-            f"Volunteers gave a median of {np.median(active):,g} answers, from {active.min():,} to {active.max():,}; "
-            f"the most active tenth ({quantity(n_top, 'volunteer')}) gave {percent(top)} of all."
-        ),
+def _activity(n_answers: Array) -> Finding:
+    n_top = max(1, round(len(n_answers) / 10))
+    top = float(np.sort(n_answers)[-n_top:].sum() / n_answers.sum())
+    return ACTIVITY.finding(
+        f"Volunteers gave a median of {np.median(n_answers):,g} answers, from {n_answers.min():,} to "
+        f"{n_answers.max():,}; the most active tenth ({quantity(n_top, 'volunteer')}) gave {percent(top)} of all.",
         numbers={
-            "median": float(np.median(active)),
-            "least": int(active.min()),
-            "most": int(active.max()),
+            "median": float(np.median(n_answers)),
+            "least": int(n_answers.min()),
+            "most": int(n_answers.max()),
             "share_of_top_tenth": top,
         },
     )
 
 
-def _once(graph: CrowdGraph, n_given: Array) -> list[Finding]:
-    once = np.flatnonzero(n_given == 1)
-    n_active = int(np.count_nonzero(n_given))
-    share = len(once) / n_active
-    if share < MANY_ONCE or n_active < FEW:
+def _one_timers(graph: CrowdGraph, n_answers: Array) -> list[Finding]:
+    codes = np.flatnonzero(n_answers == 1)
+    n_active = int(np.count_nonzero(n_answers))
+    share = len(codes) / n_active
+    if share < ONE_TIMER_SHARE or n_active < MIN_ACTIVE_VOLUNTEERS:
         return []
-    finding = Finding(
-        topic="activity",
-        name="one-timers",
-        severity="note",
-        what=(
-            f"{len(once):,} of {quantity(n_active, 'volunteer')} ({percent(share)}) gave a single answer; "
-            f"together they "
-            f"gave {percent(len(once) / n_given.sum())} of the answers."
-        ),
-        why="One answer tells hardly anything about its volunteer, and nothing about how they change.",
-        advice="Keep their answers; read statements about volunteers and groups as statements about those who stayed.",
-        ids=graph.volunteers.ids[once],
-        numbers={"volunteers": len(once), "share": share},
+    finding = ONE_TIMERS.finding(
+        f"{len(codes):,} of {quantity(n_active, 'volunteer')} ({percent(share)}) gave a single answer; together they "
+        f"gave {percent(len(codes) / n_answers.sum())} of the answers.",
+        ids=graph.volunteers.ids[codes],
+        numbers={"volunteers": len(codes), "share": share},
     )
     return [finding]
 
 
-def _very_active(graph: CrowdGraph, n_given: Array) -> list[Finding]:
-    shares = n_given / n_given.sum()
-    much = np.flatnonzero(shares >= VERY_MUCH)
-    if not len(much) or np.count_nonzero(n_given) < FEW:
+def _very_active(graph: CrowdGraph, n_answers: Array) -> list[Finding]:
+    shares = n_answers / n_answers.sum()
+    codes = np.flatnonzero(shares >= VERY_ACTIVE_SHARE)
+    if not len(codes) or np.count_nonzero(n_answers) < MIN_ACTIVE_VOLUNTEERS:
         return []
-    much = much[np.argsort(-shares[much], kind="stable")]
-    finding = Finding(
-        topic="activity",
-        name="very active volunteers",
-        severity="note",
-        what=(
-            f"{quantity(len(much), 'volunteer')} ({join_names(graph.volunteers.ids[much])}) gave "
-            f"{percent(float(shares[much].sum()))} of all answers."
-        ),
-        why="What the crowd says is then mostly what they say, and their errors are not made up for by others.",
-        advice="Compare with and without them: fit.influence(volunteer=...). Ask others about the same items.",
-        ids=graph.volunteers.ids[much],
-        evidence={"answers": n_given[much], "share": shares[much]},
-        numbers={"volunteers": len(much), "share": float(shares[much].sum())},
+    codes = codes[np.argsort(-shares[codes], kind="stable")]
+    ids, share = graph.volunteers.ids[codes], float(shares[codes].sum())
+    finding = VERY_ACTIVE.finding(
+        f"{quantity(len(codes), 'volunteer')} ({join_names(ids)}) gave {percent(share)} of all answers.",
+        ids=ids,
+        evidence={"answers": n_answers[codes], "share": shares[codes]},
+        numbers={"volunteers": len(codes), "share": share},
     )
     return [finding]
 
+
+# Anonymous volunteers
 
 # One id for whoever has none.
 NOBODY = re.compile(r"\s*|[-_.?]+|-1|anonymous|anon|guest|unknown|nobody|none|null|nan|n/a|not[-_ ]?logged[-_ ]?in")
@@ -104,21 +108,39 @@ VISIT = re.compile(
     r"not[-_ ]?logged[-_ ]?in[-_: ].+|(anonymous|anon|guest|visitor)([-_: #]?\d+|[-_: #][0-9a-f]{4,64})"
     r"|(\d{1,3}\.){3}x{1,3}"
 )
-# From this share of all responses, an id that many may share is a warning, and visitors are worth a note.
-ANONYMOUS_WARNING_SHARE = 0.01
+# From this share of all responses on, an id that many may share is a warning, and visitors are worth a note.
+ANONYMOUS_SHARE = 0.01
+
+SHARED_ID = FindingType(
+    topic="anonymous",
+    name="shared id",
+    severity="note",
+    why="Many people under one id are judged as one volunteer, whose skill is nobody's.",
+    advice="Give each visit an id of its own, by session or address, or leave these responses out.",
+)
+VISITORS = FindingType(
+    topic="anonymous",
+    name="visitors",
+    severity="info",
+    why="One person may come back under other ids, and several may share an address; little is known of each.",
+    advice="Keep their answers for the items. Leave them out where volunteers are compared or followed over time.",
+)
 
 
-def find_anonymous(graph: CrowdGraph) -> list[Finding]:
-    """Volunteers whose ids look like nobody's or like a visitor's."""
+@reports(SHARED_ID, VISITORS)
+def check_anonymous(graph: CrowdGraph) -> list[Finding]:
+    """Find volunteers whose ids look like nobody's or like a visitor's."""
     texts = [str(volunteer).lower() for volunteer in graph.volunteers.ids.tolist()]
     nobody = np.array([code for code, text in enumerate(texts) if NOBODY.fullmatch(text)], dtype=np.int64)
     visitors = np.array([code for code, text in enumerate(texts) if _is_visit(text)], dtype=np.int64)
-    found = [_shared(graph, nobody)] if len(nobody) else []
-    return found + ([_visitors(graph, visitors)] if len(visitors) else [])
+    return [
+        *([_shared_id(graph, nobody)] if len(nobody) else []),
+        *([_visitors(graph, visitors)] if len(visitors) else []),
+    ]
 
 
 def _is_visit(text: str) -> bool:
-    """Whether an id is made from a visit or is an address of the internet."""
+    """Return whether an id names a visit or is an internet address."""
     if VISIT.fullmatch(text):
         return True
     try:
@@ -127,150 +149,143 @@ def _is_visit(text: str) -> bool:
         return False
 
 
-def _shared(graph: CrowdGraph, codes: Array) -> Finding:
-    n_given = graph.volunteers.n_responses
-    share = _share(n_given, codes)
-    shown = [repr(volunteer) for volunteer in graph.volunteers.ids[codes].tolist()]
-    return Finding(
-        topic="anonymous",
-        name="shared id",
-        severity="warning" if share >= ANONYMOUS_WARNING_SHARE else "note",
-        what=(
-            f"{quantity(len(codes), 'id')} ({join_names(shown)}) stand{'s' * (len(codes) == 1)} for nobody in "
-            f"particular, "
-            f"with {percent(share)} of the responses."
-        ),
-        why="Many people under one id are judged as one volunteer, whose skill is nobody's.",
-        advice="Give each visit an id of its own, by session or address, or leave these responses out.",
+def _shared_id(graph: CrowdGraph, codes: Array) -> Finding:
+    n_responses = graph.volunteers.n_responses
+    share = _share(n_responses, codes)
+    names = [repr(volunteer) for volunteer in graph.volunteers.ids[codes].tolist()]
+    return SHARED_ID.finding(
+        f"{quantity(len(codes), 'id')} ({join_names(names)}) stand{'s' * (len(codes) == 1)} for nobody in particular, "
+        f"with {percent(share)} of the responses.",
+        severity="warning" if share >= ANONYMOUS_SHARE else "note",
         ids=graph.volunteers.ids[codes],
-        evidence={"responses": n_given[codes]},
+        evidence={"responses": n_responses[codes]},
         numbers={"volunteers": len(codes), "share": share},
     )
 
 
 def _visitors(graph: CrowdGraph, codes: Array) -> Finding:
-    n_given = graph.volunteers.n_responses
-    share = _share(n_given, codes)
-    return Finding(
-        topic="anonymous",
-        name="visitors",
-        severity="note" if share >= ANONYMOUS_WARNING_SHARE else "info",
-        what=(
-            f"{len(codes):,} of {quantity(len(n_given), 'volunteer')} "
-            f"({join_names(graph.volunteers.ids[codes])}) look like "
-            f"visits without a login, with {percent(share)} of the responses."
-        ),
-        why="One person may come back under other ids, and several may share an address; little is known of each.",
-        advice="Keep their answers for the items. Leave them out where volunteers are compared or followed over time.",
+    n_responses = graph.volunteers.n_responses
+    share = _share(n_responses, codes)
+    return VISITORS.finding(
+        f"{len(codes):,} of {quantity(len(n_responses), 'volunteer')} ({join_names(graph.volunteers.ids[codes])}) look "
+        f"like visits without a login, with {percent(share)} of the responses.",
+        severity="note" if share >= ANONYMOUS_SHARE else "info",
         ids=graph.volunteers.ids[codes],
-        evidence={"responses": n_given[codes]},
+        evidence={"responses": n_responses[codes]},
         numbers={"volunteers": len(codes), "share": share},
     )
 
 
-def _share(n_given: Array, codes: Array) -> float:
-    return float(n_given[codes].sum() / max(n_given.sum(), 1))
+def _share(n_responses: Array, codes: Array) -> float:
+    return float(n_responses[codes].sum() / max(n_responses.sum(), 1))
 
 
-# From this share of all answers outside the largest part, the parts are a warning.
-PARTS_WARNING_SHARE = 0.05
+# Disconnected parts
+
+# From this share of all answers outside the largest part on, the parts are a warning.
+OUTSIDE_SHARE = 0.05
+
+DISCONNECTED_PARTS = FindingType(
+    topic="parts",
+    name="disconnected parts",
+    severity="note",
+    why="Skills can be compared only through items that both answered; between parts the prior decides.",
+    advice="Ask some volunteers of each part about items of the others, add gold to each, or analyse them apart.",
+)
 
 
-def find_parts(graph: CrowdGraph) -> list[Finding]:
-    """Volunteers who share no items with the others, not even through third ones."""
-    answered = graph.responses.label >= 0
-    volunteer, item = graph.responses.volunteer[answered], graph.responses.item[answered]
-    if not len(item):
+@reports(DISCONNECTED_PARTS)
+def check_parts(graph: CrowdGraph) -> list[Finding]:
+    """Find volunteers who share no items with the others, not even through third ones."""
+    if not len(graph.answers):
         return []
-    part_of_volunteer, part_of_item = _parts(graph, volunteer, item)
-    n_answers = np.bincount(part_of_volunteer[volunteer])
-    if np.count_nonzero(n_answers) == 1:
+    part_of_volunteer, part_of_item = _connected_parts(graph)
+    n_answers = np.bincount(part_of_volunteer[graph.answers.volunteer])
+    n_parts = int(np.count_nonzero(n_answers))
+    if n_parts == 1:
         return []
-    main = int(n_answers.argmax())
-    active = np.bincount(volunteer, minlength=len(graph.volunteers)) > 0
-    outside = np.flatnonzero(active & (part_of_volunteer != main))
+    outside = np.flatnonzero((graph.answers.n_by_volunteer > 0) & (part_of_volunteer != int(n_answers.argmax())))
     sizes = np.bincount(part_of_volunteer[outside], minlength=len(n_answers))
-    order = np.argsort(-sizes[part_of_volunteer[outside]], kind="stable")
-    tied = _tied_by_gold(graph, part_of_item, np.flatnonzero(n_answers))
-    return [_parts_finding(graph, outside[order], part_of_volunteer, n_answers, tied=tied)]
+    outside = outside[np.argsort(-sizes[part_of_volunteer[outside]], kind="stable")]
+    share = float(1 - n_answers.max() / n_answers.sum())
+    linked = _linked_by_gold(graph, part_of_item, np.flatnonzero(n_answers))
+    finding = DISCONNECTED_PARTS.finding(
+        f"The crowd falls into {quantity(n_parts, 'part')} that share no items; {quantity(len(outside), 'volunteer')} "
+        f"with {percent(share)} of the answers {'lies' if len(outside) == 1 else 'lie'} outside the largest."
+        + (" Each part has gold of every class, which links them." if linked else ""),
+        severity="warning" if share >= OUTSIDE_SHARE and not linked else "note",
+        ids=graph.volunteers.ids[outside],
+        evidence={"part": np.unique(part_of_volunteer[outside], return_inverse=True)[1].ravel()},
+        numbers={"parts": n_parts, "volunteers": len(outside), "share": share},
+    )
+    return [finding]
 
 
-def _parts(graph: CrowdGraph, volunteer: Array, item: Array) -> tuple[Array, Array]:
-    """The number of the part to which each volunteer and each item belongs."""
+def _connected_parts(graph: CrowdGraph) -> tuple[Array, Array]:
+    """Return the number of the connected part to which each volunteer and each item belongs."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
+    volunteer, item = graph.answers.volunteer, graph.answers.item
     n_volunteers, n = len(graph.volunteers), len(graph.volunteers) + len(graph.items)
     links = coo_array((np.ones(len(item), dtype=np.int8), (volunteer, item + n_volunteers)), shape=(n, n))
     part = connected_components(links.tocsr(), directed=False)[1]
     return part[:n_volunteers], part[n_volunteers:]
 
 
-def _tied_by_gold(graph: CrowdGraph, part_of_item: Array, parts: Array) -> bool:
-    """Whether every part has gold of every class, to which all volunteers can be compared."""
-    known = np.flatnonzero(graph.gold.codes >= 0)
+def _linked_by_gold(graph: CrowdGraph, part_of_item: Array, parts: Array) -> bool:
+    """Return whether every part has gold of every class, with which all volunteers can be compared."""
+    items = np.flatnonzero(graph.gold.codes >= 0)
     n_classes = len(graph.classes)
-    cells = part_of_item[known].astype(np.int64) * n_classes + graph.gold.codes[known]
+    cells = part_of_item[items].astype(np.int64) * n_classes + graph.gold.codes[items]
     n_parts = int(max(part_of_item.max(), parts.max())) + 1
     counts = np.bincount(cells, minlength=n_parts * n_classes).reshape(n_parts, n_classes)
     return bool((counts[parts] > 0).all())
 
 
-def _parts_finding(graph: CrowdGraph, outside: Array, part: Array, n_answers: Array, *, tied: bool) -> Finding:
-    n_parts = int(np.count_nonzero(n_answers))
-    share = float(1 - n_answers.max() / n_answers.sum())
-    people = quantity(len(outside), "volunteer")
-    gold = " Each part has gold of every class, which ties them together." if tied else ""
-    return Finding(
-        topic="parts",
-        name="disconnected parts",
-        severity="warning" if share >= PARTS_WARNING_SHARE and not tied else "note",
-        what=(
-            f"The crowd falls into {quantity(n_parts, 'part')} that share no items; {people} with {percent(share)} of "
-            f"the answers {'lies' if len(outside) == 1 else 'lie'} outside the largest.{gold}"
-        ),
-        why="Skills can be compared only through items that both answered; between parts the prior decides.",
-        advice="Ask some volunteers of each part about items of the others, add gold to each, or analyse them apart.",
-        ids=graph.volunteers.ids[outside],
-        evidence={"part": np.unique(part[outside], return_inverse=True)[1].ravel()},
-        numbers={"parts": n_parts, "volunteers": len(outside), "share": share},
-    )
-
+# Volunteers of whom little is known
 
 # Worth a note: from this share of the volunteers, or of the answers, if they come from such volunteers.
-MANY = 0.25
+PRIOR_NOTE_SHARE = 0.25
+
+RULED_BY_PRIOR = FindingType(
+    topic="prior",
+    name="ruled by the prior",
+    severity="info",
+    why="Their confusion matrices say more about the prior than about them.",
+)
 
 
-def find_prior(graph: CrowdGraph) -> list[Finding]:
-    """Volunteers with fewer answers than the usual prior of the models weighs."""
-    # Repeated answers as well: the models count them.
-    given = graph.responses.label >= 0
-    n_given = np.bincount(graph.responses.volunteer[given], minlength=len(graph.volunteers))
+@reports(RULED_BY_PRIOR)
+def check_prior(graph: CrowdGraph) -> list[Finding]:
+    """Find volunteers with fewer answers than the usual prior of the models weighs."""
+    # With repeated answers, which the models count.
+    n_answers = graph.answers.n_by_volunteer
     right, wrong = DEFAULT_PSEUDO_COUNTS
     weight = len(graph.classes) * (right + wrong * (len(graph.labels) - 1))
-    ruled = np.flatnonzero((n_given > 0) & (n_given < weight))
-    if not len(ruled):
+    codes = np.flatnonzero((n_answers > 0) & (n_answers < weight))
+    if not len(codes):
         return []
-    n_active = int(np.count_nonzero(n_given))
-    on_gold = graph.gold.known[graph.responses.item[given]].any()
-    learned = "confusion_prior='gold'" if on_gold else "learn_prior=True"
-    share, of_answers = len(ruled) / n_active, float(n_given[ruled].sum() / n_given.sum())
-    finding = Finding(
-        topic="prior",
-        name="ruled by the prior",
-        severity="note" if max(share, of_answers) >= MANY else "info",
-        what=(
-            f"{len(ruled):,} of {quantity(n_active, 'volunteer')} ({percent(share)}), with "
-            f"{percent(of_answers)} of the "
-            f"answers, gave fewer than {weight:g}: less than the usual prior of IBCC weighs."
-        ),
-        why="Their confusion matrices say more about the prior than about them.",
-        advice=(
+    n_active = int(np.count_nonzero(n_answers))
+    share, share_of_answers = len(codes) / n_active, float(n_answers[codes].sum() / n_answers.sum())
+    learn = "confusion_prior='gold'" if graph.gold.known[graph.answers.item].any() else "learn_prior=True"
+    finding = RULED_BY_PRIOR.finding(
+        f"{len(codes):,} of {quantity(n_active, 'volunteer')} ({percent(share)}), with {percent(share_of_answers)} of "
+        f"the answers, gave fewer than {weight:g}: less than the usual prior of IBCC weighs.",
+        severity="note" if max(share, share_of_answers) >= PRIOR_NOTE_SHARE else "info",
+        advice=Hint(
             "Look at intervals, not at means; leave them out of networks with min_responses=...; choose the prior with "
-            f"care, or learn it with IBCC({learned})."
+            f"care, or learn it with IBCC({learn}).",
+            cli="Look at intervals, not at means; leave them out of networks with --min-responses; choose the prior "
+            f"with care, or, in Python, learn it with IBCC({learn}).",
         ),
-        ids=graph.volunteers.ids[ruled],
-        evidence={"answers": n_given[ruled]},
-        numbers={"volunteers": len(ruled), "share": share, "share_of_answers": of_answers, "prior_weight": weight},
+        ids=graph.volunteers.ids[codes],
+        evidence={"answers": n_answers[codes]},
+        numbers={
+            "volunteers": len(codes),
+            "share": share,
+            "share_of_answers": share_of_answers,
+            "prior_weight": weight,
+        },
     )
     return [finding]

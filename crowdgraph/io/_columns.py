@@ -164,9 +164,9 @@ def id_columns(names: Collection[str], *, volunteer: str, item: str) -> tuple[st
     >>> id_columns(["worker", "task", "label"], volunteer="volunteer", item="item")
     ('worker', 'task')
     """
-    named = (volunteer, item)
-    default = named == OWN_IDS and not any(name in names for name in OWN_IDS)
-    return CROWD_KIT_IDS if default and all(name in names for name in CROWD_KIT_IDS) else named
+    requested = (volunteer, item)
+    default = requested == OWN_IDS and not any(name in names for name in OWN_IDS)
+    return CROWD_KIT_IDS if default and all(name in names for name in CROWD_KIT_IDS) else requested
 
 
 def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:

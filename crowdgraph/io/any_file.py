@@ -117,14 +117,14 @@ def read(
     if kind in (None, "crowd") and saved_graph_path(path) != Path(path):
         path = saved_graph_path(path)
         notes.append(f"This is a directory of results: its graph {SAVED_GRAPH!r} is read.")
-    named = {role: name for role, name in (columns or {}).items() if name is not None}
-    unknown = [role for role in named if role not in SYNONYMS]
+    user_columns = {role: name for role, name in (columns or {}).items() if name is not None}
+    unknown = [role for role in user_columns if role not in SYNONYMS]
     if unknown:
         raise ParameterError(f"columns= names {quote(unknown)}; the columns are {quote(SYNONYMS)}.")
     if kind is not None:
         check_choice("kind", kind, FILE_KINDS, option="format")
     kind = kind or _file_kind(path, delimiter, encoding)
-    reader = _FileReader(path, gold, named, delimiter, encoding, task, options, notes)
+    reader = _FileReader(path, gold, user_columns, delimiter, encoding, task, options, notes)
     try:
         with collect_warnings(notes):
             graph, used = reader.read(kind)
@@ -144,11 +144,11 @@ def saved_graph_path(path: str | PathLike[str]) -> Path:
 
 @dataclass(frozen=True)
 class _FileReader:
-    """Read one file with its gold, and collect notes."""
+    """Read one file with its gold, and collect notes; `user_columns` are the columns that the user named."""
 
     path: str | PathLike[str]
     gold: str | PathLike[str] | None
-    named: Mapping[str, str]
+    user_columns: Mapping[str, str]
     delimiter: str | None
     encoding: str
     task: str
@@ -169,7 +169,7 @@ class _FileReader:
             raise InputError(
                 f"{fspath(self.path)!r} is empty; give a CSV file with a header and a row for each response."
             )
-        used = _guess_columns(header, self.named, self.notes, self.path)
+        used = _guess_columns(header, self.user_columns, self.notes, self.path)
         text = [used[role] for role in ("volunteer", "item", "label")]
         table = csv_table(self.path, text=text, delimiter=delimiter, encoding=self.encoding)
         if not table.num_rows:
@@ -180,18 +180,18 @@ class _FileReader:
 
     def _parquet(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         header = list(parquet_columns(self.path))
-        used = _guess_columns(header, self.named, self.notes, self.path)
+        used = _guess_columns(header, self.user_columns, self.notes, self.path)
         return self._graph(parquet_columns(self.path, columns=self._selected(header)), used), used
 
     def _panoptes(self) -> tuple[CrowdGraph, Mapping[str, str]]:
-        if self.named:
+        if self.user_columns:
             raise ParameterError("The columns of a Zooniverse export are known; leave out their names.")
         self.notes.append(f"This is a Zooniverse export: the answers to task {self.task} are read.")
         return read_panoptes(self.path, task=self.task, gold=self._gold_columns(OWN_COLUMNS), **self.options), {}
 
     def _saved_graph(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Load a saved graph, and replace its gold and classes if there are others."""
-        if self.named:
+        if self.user_columns:
             raise ParameterError("A saved graph has no columns to name; leave out their names.")
         graph, classes = load(self.path), self.options.get("classes")
         if self.gold is None and classes is None:
@@ -204,7 +204,7 @@ class _FileReader:
 
     def _selected(self, header: list[str]) -> list[str]:
         """Return the columns to read; without times, a column called time would be taken for them."""
-        return [name for name in header if name != "time" or self.named.get("time") != ""]
+        return [name for name in header if name != "time" or self.user_columns.get("time") != ""]
 
     def _graph(self, table: Any, used: Mapping[str, str]) -> CrowdGraph:
         options: dict[str, Any] = {**used, **self.options}
@@ -287,19 +287,19 @@ def _in_both_wordings(message: str, change: Callable[[str], str]) -> Message:
     return Message(change(wording(message, "python")), cli=change(wording(message, "cli")))
 
 
-def _guess_columns(header: list[str], named: Mapping[str, str], notes: list[str], path: Any) -> dict[str, str]:
-    """Return the column of each role: the named one, or one with a usual name."""
-    absent = [name for role, name in named.items() if name not in header and (role, name) != ("time", "")]
+def _guess_columns(header: list[str], user_columns: Mapping[str, str], notes: list[str], path: Any) -> dict[str, str]:
+    """Return the column of each role: the user_columns one, or one with a usual name."""
+    absent = [name for role, name in user_columns.items() if name not in header and (role, name) != ("time", "")]
     if absent:
         raise ColumnError(f"{fspath(path)!r} has no column {absent[0]!r}; it has {quote(header, most=12)}.")
-    used = dict(named)
+    used = dict(user_columns)
     for role, synonyms in SYNONYMS.items():
         if role not in used:
             free = [name for name in header if name not in used.values()]
             column = _find_column(free, (role, *synonyms))
             if column is not None:
                 used[role] = column
-    if named.get("time") == "":
+    if user_columns.get("time") == "":
         del used["time"]
     lacking = next((role for role in ("volunteer", "item", "label") if role not in used), None)
     if lacking is not None:
@@ -309,7 +309,7 @@ def _guess_columns(header: list[str], named: Mapping[str, str], notes: list[str]
             + argument(lacking, "COLUMN")
             + f".{headless}"
         )
-    guesses = [f"{name} for the {role}" for role, name in used.items() if role not in named and role != name]
+    guesses = [f"{name} for the {role}" for role, name in used.items() if role not in user_columns and role != name]
     if guesses:
         notes.append(f"Columns were guessed: {', '.join(guesses)}.")
     return used

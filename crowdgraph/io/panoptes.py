@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
-from crowdgraph.errors import ColumnError, DroppedRowsWarning, Hint, InputError, check_choice, quote, warn
+from crowdgraph.errors import ColumnError, DroppedRowsWarning, Hint, InputError, Message, check_choice, quote, warn
 from crowdgraph.io.csv import csv_table
 from crowdgraph.io.frames import graph_from_frame
 
@@ -71,7 +71,8 @@ def read_panoptes(
     if absent:
         raise ColumnError(
             f"This is not a Zooniverse classification export: it lacks {quote(absent)}; it has "
-            f"{quote(table.column_names, most=12)}. For other tables use crowdgraph.read_csv."
+            f"{quote(table.column_names, most=12)}.",
+            hint=Hint("For other tables use crowdgraph.read_csv.", cli="For other tables use --format csv."),
         )
     rows = _select_rows(table, workflow, anonymous)
     answers = _answers(table["annotations"], rows, task, label, malformed)
@@ -96,7 +97,9 @@ def _select_rows(table: pa.Table, workflow: int | str | None, anonymous: str) ->
     selected = np.ones(table.num_rows, dtype=bool)
     if workflow is not None:
         if "workflow_id" not in table.column_names:
-            raise ColumnError("The export has no column 'workflow_id'; leave out workflow=.")
+            raise ColumnError(
+                "The export has no column 'workflow_id'; leave out " + Message("workflow=", cli="--workflow") + "."
+            )
         workflows = pc.unique(table["workflow_id"]).to_pylist()
         if str(workflow) not in workflows:
             raise InputError(f"No row belongs to workflow {str(workflow)!r}; the export has {quote(workflows)}.")
@@ -178,8 +181,11 @@ def _answer(value: Any, label: Callable[[Any], Hashable | None] | None, row: int
         return " + ".join(sorted(map(str, value))) or None
     if isinstance(value, dict | list):
         raise InputError(
-            f"The answer in row {row} is not a plain value: {str(value)[:80]}. Say with label=... how to turn "
-            "the value into a label, for instance label=len for the number of marks."
+            f"The answer in row {row} is not a plain value: {str(value)[:80]}.",
+            hint=Hint(
+                "Say with label=... how to turn it into a label, for instance label=len for the number of marks.",
+                cli="Read the export in Python, where label=... says how to turn the value into a label.",
+            ),
         )
     return value
 

@@ -1,4 +1,8 @@
-"""Pictures: a graph or result in, matplotlib axes out; nothing is computed twice and nothing is shown."""
+"""Plots: a graph or a result in, matplotlib axes out. They compute nothing that a result holds, and show nothing.
+
+Functions hide the submodules of the same name: `crowdgraph.plot.network` is the plot. All submodules are imported here,
+so that a later import cannot put the module back in the place of the function.
+"""
 
 from crowdgraph.plot.activity import activity, responses_over_time
 from crowdgraph.plot.communities import participation_matrix, prototypes, relevance

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array, is_null
+from crowdgraph.core._text import quantity
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityEvent, CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.plot._style import counted, short_times
+from crowdgraph.plot._style import short_times
 from crowdgraph.plot.network import strongest_links, volunteer_positions
 from crowdgraph.report._results import TASK_METHOD, GraphResults, most_active, numbers, texts
 from crowdgraph.report.nodes import membership, pairs
@@ -94,13 +95,13 @@ def ribbons(before: Array, after: Array) -> list[list[int]]:
 def describe_event(event: CommunityEvent) -> str:
     """What happened to a community, in words."""
     who, other = f"community {event.community}", f"community {event.other}"
-    people, n = counted(event.volunteers, "volunteer"), event.volunteers
+    people, n = quantity(event.volunteers, "volunteer"), event.volunteers
     return {
         "born": f"{who} appears with {people}",
-        "split": f"{who} ({counted(event.after, 'volunteer')}) splits off {other}, from which {n:,} came",
+        "split": f"{who} ({quantity(event.after, 'volunteer')}) splits off {other}, from which {n:,} came",
         "returned": f"{who} returns with {people}",
         "ended": f"{who} ends; it had {people}",
-        "merged": f"{who} ({counted(event.before, 'volunteer')}) merges into {other}, to which {n:,} went",
+        "merged": f"{who} ({quantity(event.before, 'volunteer')}) merges into {other}, to which {n:,} went",
         "grew": f"{who} grows from {event.before:,} to {event.after:,}",
         "shrank": f"{who} shrinks from {event.before:,} to {event.after:,}",
         "moved": f"{people} {'moves' if n == 1 else 'move'} from {who} to {other}",
@@ -223,11 +224,11 @@ def _in_a_square(places: Array) -> Array:
 
 def _note(network: VolunteerNetwork, n_drawn: int, n_links: int) -> str:
     """What of the network is drawn."""
-    people = counted(n_drawn, "volunteer")
+    people = quantity(n_drawn, "volunteer")
     if n_drawn < len(network):
         whom = "of whom most answers are known" if network.support is not None else "with the strongest links"
         people = f"The {n_drawn:,} of {len(network):,} volunteers {whom}"
-    links = counted(n_links, "link")
+    links = quantity(n_links, "link")
     if n_links < network.n_edges:
         links = f"the strongest {n_links:,} of {network.n_edges:,} links"
     return f"{people}; {links}."

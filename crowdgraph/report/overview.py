@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._text import facts, headline
+from crowdgraph.core._text import facts, headline, quantity
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding
-from crowdgraph.plot._style import counted, short_times
+from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import SETTLED_PROBABILITY, GraphResults
 from crowdgraph.report.communities import track_sentence
 
@@ -79,7 +79,7 @@ def _cards(parts: GraphResults, doubt: str | None) -> Iterator[tuple[str, str, s
     """The name, the value and a short note of each card."""
     graph = parts.graph
     for name, nodes, verb in (("volunteers", graph.volunteers, "gave"), ("items", graph.items, "have")):
-        middle = counted(int(np.median(nodes.n_responses)), "answer") if len(nodes) else ""
+        middle = quantity(int(np.median(nodes.n_responses)), "answer") if len(nodes) else ""
         yield name, f"{len(nodes):,}", f"half {verb} {middle} or more" if middle else "none at all"
     yield "responses", f"{len(graph.responses):,}", _span(graph)
     if parts.fit is not None and not graph.gold.known.all():
@@ -134,7 +134,7 @@ def _span(graph: CrowdGraph) -> str:
 
 
 def _about_gold(found: Mapping[str, Any]) -> str:
-    n_items = counted(sum(found["items"]), "item")
+    n_items = quantity(sum(found["items"]), "item")
     words = f"Against gold the most probable class is right for {found['accuracy']:.1%} of {n_items}"
     if found["hidden"]:
         words += ", each judged while its gold was hidden"
@@ -160,7 +160,7 @@ def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
     n_open = int((fit.item_probs.max(axis=1) < SETTLED_PROBABILITY).sum())
     if not n_open:
         return f"{words} All are settled: a class is at least {SETTLED_PROBABILITY:.0%} probable."
-    return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {counted(n_open, 'item')}."
+    return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {quantity(n_open, 'item')}."
 
 
 def _about_skill(parts: GraphResults, snapshot: ConfusionSnapshot, doubt: str | None) -> str:
@@ -219,6 +219,6 @@ def _about_findings(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"The data doctor {verb} ({finding.name}): {finding.what}"
     more = len(bad) - MOST_FINDINGS
     if more > 0:
-        yield f"The data doctor has {counted(more, 'finding')} more to keep in mind."
+        yield f"The data doctor has {quantity(more, 'finding')} more to keep in mind."
     if not bad:
         yield "The data doctor has nothing to warn of."

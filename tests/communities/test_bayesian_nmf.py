@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from crowds import FIVE, ONE, behaving
+from builders import FIVE, ONE, behaving
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from crowds import CLASSES, FIVE, LABELS
+from builders import CLASSES, FIVE, LABELS
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg

@@ -187,9 +187,7 @@ def test_somebody_like_nobody_else_has_no_weights_once_sharpened(symmetric):
 @pytest.mark.parametrize("whole", [True, False])
 def test_tensors_and_compiled_code_dense_and_sparse_find_the_same(whole, symmetric):
     made = similar(1) if whole else planted(1)
-    weights = prepare_weights(
-        network(made), sharpness=12.0 if whole else 1.0, strength=100.0 if whole else 30.0
-    ).search
+    weights = prepare_weights(network(made), sharpness=12.0 if whole else 1.0, strength=100.0 if whole else 30.0).search
     dense = weights if whole else weights.toarray()
     found = []
     for form in (dense, csr_array(dense)):

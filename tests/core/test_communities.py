@@ -177,7 +177,9 @@ def test_confusion_of_others(verb):
 
 
 def test_confusion_that_is_not_known():
-    with pytest.raises(NotAnnotatedError, match=r"'m' were not detected from confusion matrices; pass some, such as fit"):
+    with pytest.raises(
+        NotAnnotatedError, match=r"'m' were not detected from confusion matrices; pass some, such as fit"
+    ):
         GROUPS.mean_confusion()
     nobodys = cg.Communities(ids="ab", participation=np.zeros((2, 1)), modularity=0, method="m")
     assert np.isnan(nobodys.mean_confusion(SNAPSHOT)).all()

@@ -115,7 +115,9 @@ def test_rewiring_keeps_who_has_heavy_links():
 
 def test_what_cannot_be_drawn():
     network = cg.VolunteerNetwork(ids=range(4), weights=1 - np.eye(4), method="by hand")
-    with pytest.raises(ParameterError, match=r"'by hand' links 100% of all pairs.*Build it with networks.pi_similarity"):
+    with pytest.raises(
+        ParameterError, match=r"'by hand' links 100% of all pairs.*Build it with networks.pi_similarity"
+    ):
         network.null(seed=0)
     with pytest.raises(ParameterError, match="'by hand' has no model of how it was built"):
         network.resampled(seed=0)

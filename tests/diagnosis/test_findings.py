@@ -4,6 +4,7 @@ import copy
 import datetime as dt
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from hypothesis import given, settings
 from strategies import graphs
 
 import crowdgraph as cg
+from crowdgraph import diagnosis
 from crowdgraph.diagnosis import CHECKS, diagnose
-from crowdgraph.diagnosis.findings import NAMES, SEVERITIES, Finding, Findings
+from crowdgraph.diagnosis.doctor import finding_names
+from crowdgraph.diagnosis.findings import SEVERITIES, Finding, Findings
+from crowdgraph.errors import wording
 
 EVIL = "<script>alert(1)</script>"
 
@@ -58,7 +62,7 @@ def test_access_by_topic_name_and_severity(three):
     assert three.of("constant answers")[0].why == "It tells nothing."
     assert len(three.of("copied answers")) == 0
     assert len(three.at_least("note")) == 2
-    with pytest.raises(cg.errors.ParameterError, match="Nothing called 'robots' was looked for"):
+    with pytest.raises(cg.errors.ParameterError, match="Nothing called 'robots' was examined"):
         three.of("robots")
     with pytest.raises(cg.errors.ParameterError, match="severity='bad' is not a choice"):
         three.at_least("bad")
@@ -137,7 +141,7 @@ def test_bad_findings():
 
 
 def test_bad_calls(graph):
-    with pytest.raises(cg.errors.ParameterError, match="looks at a CrowdGraph; got a dict"):
+    with pytest.raises(cg.errors.ParameterError, match="examines a CrowdGraph; got a dict"):
         diagnose({})
     with pytest.raises(cg.errors.ParameterError, match="progress='yes' must be True or False"):
         graph.diagnose(progress="yes")
@@ -146,11 +150,27 @@ def test_bad_calls(graph):
 
 
 def test_the_registry_is_complete():
-    """Every file that finds something is called once, and every topic has its names."""
-    modules = [find.__module__ for _, find in CHECKS]
-    assert len(set(modules)) == len(CHECKS)
-    assert [find.__name__ for _, find in CHECKS] == [f"find_{name.rsplit('.', 1)[1]}" for name in modules]
-    assert {topic for topic, _ in CHECKS} == set(NAMES)
+    """Every check of the package is called once, reports one topic, and no two findings share a name."""
+    modules = (diagnosis.bots, diagnosis.labels, diagnosis.responses, diagnosis.volunteers)
+    checks = {id(getattr(module, name)) for module in modules for name in module.__all__}
+    assert {id(check) for check in CHECKS} == checks
+    assert len(CHECKS) == len(checks)
+    assert all(kind.topic == check.topic for check in CHECKS for kind in check.types)
+    names = [name for names in finding_names().values() for name in names]
+    assert len(names) == len(set(names))
+
+
+def test_advice_for_the_command_line_speaks_of_options():
+    """No advice sends somebody at a command line to a call, unless it says that this is Python."""
+    call = re.compile(r"\w[(]|\w=(?!CLASS)|\bcg\.|\bgraph\.\w")
+    advice = [kind.advice for check in CHECKS for kind in check.types]
+    assert any(call.search(text) for text in advice)
+    assert [text for text in advice if call.search(wording(text, "cli"))] == []
+    graph = cg.simulate.crowd(n_volunteers=40, n_items=100, n_responses=200, gold=0.1, seed=0).graph
+    (prior,) = graph.diagnose().wording("cli").of("prior")
+    assert "--min-responses" in prior.advice
+    assert "in Python" in prior.advice
+    assert "min_responses" not in repr(prior)
 
 
 def test_progress_shows_and_changes_nothing(graph, capsys):
@@ -214,6 +234,6 @@ def test_any_graph(graph):
         "class": set(graph.classes),
     }
     for one in findings:
-        assert one.name in NAMES[one.topic]
+        assert one.name in finding_names()[one.topic]
         assert set(one.ids.tolist()) <= known[one.subject]
         assert one.severity == "info" or (one.why and one.advice)

@@ -13,10 +13,10 @@ from strategies import answered_graphs
 
 import crowdgraph as cg
 from crowdgraph.core._text import join_names, percent, quantity
-from crowdgraph.diagnosis._statistics import FirstAnswers, agreement, consensus, first_answers, upper_tail
-from crowdgraph.diagnosis.bots import COMMON, RUN, _affordable, _alike, _fastest_runs
-from crowdgraph.diagnosis.responses import find_duplicates
-from crowdgraph.diagnosis.volunteers import find_anonymous, find_parts, find_prior
+from crowdgraph.diagnosis._statistics import AnswerCodes, crowd_labels, first_answers, rater_agreement, upper_tail
+from crowdgraph.diagnosis.bots import MIN_COMMON, RUN_LENGTH, _affordable, _fastest_runs, _similar_pairs
+from crowdgraph.diagnosis.responses import check_duplicates
+from crowdgraph.diagnosis.volunteers import check_anonymous, check_parts, check_prior
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.floats(0, 1))
@@ -30,7 +30,7 @@ def test_agreement_is_that_of_all_pairs(graph):
     answers = first_answers(graph)
     said = [answers.label[answers.item == item] for item in range(len(graph.items))]
     pairs = [one == other for labels in said for one, other in combinations(labels.tolist(), 2)]
-    found = agreement(answers, n_items=len(graph.items), n_labels=len(graph.labels))
+    found = rater_agreement(answers, n_items=len(graph.items), n_labels=len(graph.labels))
     assert found.n_items == sum(len(labels) >= 2 for labels in said)
     if not pairs:
         assert np.isnan(found.kappa)
@@ -49,7 +49,7 @@ def test_the_error_of_agreement_is_that_of_drawing_items_again():
     alike, pairs = (counts * (counts - 1)).sum(axis=1), n * (n - 1)
     drawn = rng.integers(0, 400, (2_000, 400))
     expected = (alike[drawn].sum(axis=1) / pairs[drawn].sum(axis=1)).std()
-    assert_allclose(agreement(answers, n_items=400, n_labels=2).error, expected, rtol=0.06)
+    assert_allclose(rater_agreement(answers, n_items=400, n_labels=2).error, expected, rtol=0.06)
 
 
 def test_consensus_of_equals_is_the_vote():
@@ -65,7 +65,7 @@ def test_consensus_of_equals_is_the_vote():
         seed=0,
     )
     answers = first_answers(crowd.graph)
-    found = consensus(answers, n_volunteers=40, n_items=400, n_labels=2)
+    found = crowd_labels(answers, n_volunteers=40, n_items=400, n_labels=2)
     votes = np.zeros((400, 2))
     np.add.at(votes, (answers.item, answers.label), 1)
     weighted, plain = ((label == crowd.truth.classes).mean() for label in (found.label, votes.argmax(axis=1)))
@@ -74,8 +74,8 @@ def test_consensus_of_equals_is_the_vote():
 
 
 def test_consensus_of_what_nobody_answered():
-    answers = FirstAnswers(np.array([0, 1]), np.array([0, 0]), np.array([1, 1]))
-    found = consensus(answers, n_volunteers=2, n_items=3, n_labels=2)
+    answers = AnswerCodes(np.array([0, 1]), np.array([0, 0]), np.array([1, 1]))
+    found = crowd_labels(answers, n_volunteers=2, n_items=3, n_labels=2)
     assert found.label.tolist() == [1, -1, -1]
     assert found.share.tolist() == [1, 0, 0]
 
@@ -89,14 +89,14 @@ def test_pairs_are_those_of_a_loop(seed):
     label[:, :12] = 1
     usual = np.zeros(60, dtype=int)
     volunteer, item = np.nonzero(answered)
-    n_pairs, pairs = _alike(FirstAnswers(volunteer, item, label[volunteer, item]), usual, 5, 2)
+    n_pairs, pairs = _similar_pairs(AnswerCodes(volunteer, item, label[volunteer, item]), usual, 5, 2)
     expected, n_met = {}, 0
     for one, other in combinations(range(5), 2):
         both = answered[one] & answered[other]
         alike = both & (label[one] == label[other])
         against = (alike & (label[one] == 1)).sum()
-        n_met += both.sum() >= COMMON
-        if both.sum() >= COMMON and alike.sum() >= 0.95 * both.sum() and against >= 8:
+        n_met += both.sum() >= MIN_COMMON
+        if both.sum() >= MIN_COMMON and alike.sum() >= 0.95 * both.sum() and against >= 8:
             expected[one, other] = (both.sum(), alike.sum(), against)
     counts = zip(pairs.n_common, pairs.n_alike, pairs.n_departures, strict=True)
     assert dict(zip(zip(pairs.left, pairs.right, strict=True), counts, strict=True)) == expected
@@ -105,14 +105,14 @@ def test_pairs_are_those_of_a_loop(seed):
 
 @pytest.mark.parametrize("most", [0, 50, 400, 10**9])
 def test_the_most_active_are_compared_as_far_as_affordable(monkeypatch, most):
-    monkeypatch.setattr("crowdgraph.diagnosis.copied.MOST_MEETINGS", most)
+    monkeypatch.setattr("crowdgraph.diagnosis.bots.MAX_MEETINGS", most)
     rng = np.random.default_rng(0)
     answered = rng.random((12, 10)) < 0.6
     volunteer, item = np.nonzero(answered)
     ordered = rng.permutation(12)
     sums = [(answered[ordered[:n]].sum(axis=0) ** 2).sum() for n in range(13)]
     n_expected = max(n for n in range(13) if sums[n] <= most)
-    found = _affordable(FirstAnswers(volunteer, item, item), ordered, 12)
+    found = _affordable(AnswerCodes(volunteer, item, item), ordered, 12)
     assert found.tolist() == sorted(ordered[:n_expected])
 
 
@@ -120,7 +120,7 @@ def test_the_most_active_are_compared_as_far_as_affordable(monkeypatch, most):
 def test_parts_are_those_of_networkx(graph):
     links = nx.Graph([(("v", one.volunteer), ("i", one.item)) for one in graph.responses])
     parts = list(nx.connected_components(links))
-    found = find_parts(graph)
+    found = check_parts(graph)
     if len(parts) == 1:
         assert not found
         return
@@ -146,17 +146,19 @@ def test_repeats_are_those_of_a_loop(seed):
             repeats[response.volunteer] = repeats.get(response.volunteer, 0) + 1
             same[response.volunteer] = same.get(response.volunteer, 0) + (last[pair] == response.label)
         last[pair] = response.label
-    (finding,) = [one for one in find_duplicates(graph) if one.name != "rows twice"]
+    (finding,) = [one for one in check_duplicates(graph) if one.name != "rows twice"]
     assert dict(zip(finding.ids.tolist(), finding.evidence["repeats"].tolist(), strict=True)) == repeats
     assert dict(zip(finding.ids.tolist(), finding.evidence["same"].tolist(), strict=True)) == same
     assert_allclose(finding.numbers["same"], sum(same.values()) / sum(repeats.values()))
 
 
 def test_the_fastest_run():
-    volunteer = np.repeat([0, 1, 2], [RUN - 1, RUN, RUN + 5])
-    time = np.concatenate([np.zeros(RUN - 1), np.arange(RUN) * 2.0, [0, 0, *np.arange(RUN + 3) * 0.5]])
+    volunteer = np.repeat([0, 1, 2], [RUN_LENGTH - 1, RUN_LENGTH, RUN_LENGTH + 5])
+    time = np.concatenate(
+        [np.zeros(RUN_LENGTH - 1), np.arange(RUN_LENGTH) * 2.0, [0, 0, *np.arange(RUN_LENGTH + 3) * 0.5]]
+    )
     found = _fastest_runs(volunteer, time, 4)
-    assert_allclose(found, [np.inf, (RUN - 1) * 2.0, (RUN - 3) * 0.5, np.inf])
+    assert_allclose(found, [np.inf, (RUN_LENGTH - 1) * 2.0, (RUN_LENGTH - 3) * 0.5, np.inf])
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_the_fastest_run():
 )
 def test_ids_of_nobody(volunteer, name):
     graph = cg.CrowdGraph.from_responses({"volunteer": [volunteer], "item": ["x"], "label": ["yes"]})
-    (finding,) = find_anonymous(graph)
+    (finding,) = check_anonymous(graph)
     assert finding.name == name
 
 
@@ -187,7 +189,7 @@ def test_ids_of_nobody(volunteer, name):
 )
 def test_ids_of_people(volunteer):
     graph = cg.CrowdGraph.from_responses({"volunteer": [volunteer], "item": ["x"], "label": ["yes"]})
-    assert not find_anonymous(graph)
+    assert not check_anonymous(graph)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_the_prior_is_learned_from_what_there_is(gold, learned):
     }
     graph = cg.CrowdGraph.from_responses(table, gold=gold).first(6)
     words = ", ".join(f"{name}={value!r}" for name, value in learned.items())
-    assert f"learn it with IBCC({words})." in find_prior(graph)[0].advice
+    assert f"learn it with IBCC({words})." in check_prior(graph)[0].advice
     assert cg.IBCC(**learned).fit(graph).items.tolist() == graph.items.ids.tolist()
 
 
@@ -215,7 +217,7 @@ def test_all_answers_weigh_against_the_prior():
     # Of two classes and labels the usual prior weighs ten: anna gives as many answers, about five items.
     items = [f"item {n // 2}" for n in range(10)] + ["item 0"] * 2
     table = {"volunteer": ["anna"] * 10 + ["bert"] * 2, "item": items, "label": ["no", "yes"] * 6, "time": range(12)}
-    found = find_prior(cg.CrowdGraph.from_responses(table, duplicates="all"))[0]
+    found = check_prior(cg.CrowdGraph.from_responses(table, duplicates="all"))[0]
     assert found.numbers["prior_weight"] == 10
     assert found.ids.tolist() == ["bert"]
     assert found.what.startswith("1 of 2 volunteers (50%), with 17% of the answers, gave fewer than 10:")

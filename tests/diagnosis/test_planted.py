@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import crowdgraph as cg
-from crowdgraph.diagnosis import bots as copied
-from crowdgraph.diagnosis.findings import NAMES
+from crowdgraph.diagnosis import bots
+from crowdgraph.diagnosis.doctor import finding_names
 
 
 def crowd(seed=0, **options):
@@ -336,8 +336,8 @@ def test_parts_that_gold_ties_are_no_warning():
 
 def test_copies_are_sought_among_the_busiest_if_there_are_too_many(monkeypatch):
     graph, both = copies(crowd())
-    monkeypatch.setattr(copied, "MOST_MEETINGS", 2_000)
-    monkeypatch.setattr(copied, "BLOCK", 4)
+    monkeypatch.setattr(bots, "MAX_MEETINGS", 2_000)
+    monkeypatch.setattr(bots, "PAIR_BLOCK", 4)
     findings = graph.diagnose()
     (left_out,) = findings.of("copies not examined")
     assert 0 < len(left_out.ids) < len(graph.volunteers)
@@ -348,7 +348,7 @@ def test_copies_are_sought_among_the_busiest_if_there_are_too_many(monkeypatch):
 def test_small_blocks_change_nothing(monkeypatch):
     graph, _ = copies(crowd())
     whole = graph.diagnose().to_dict()
-    monkeypatch.setattr(copied, "BLOCK", 100)
+    monkeypatch.setattr(bots, "PAIR_BLOCK", 100)
     assert graph.diagnose().to_dict() == whole
 
 
@@ -418,7 +418,7 @@ def test_copies_are_not_sought_where_the_crowd_says_nothing(seed):
 
 def test_names_of_faults_are_all_known():
     planted = {name for _, name, _ in FAULTS}
-    assert planted <= {name for names in NAMES.values() for name in names}
+    assert planted <= {name for names in finding_names().values() for name in names}
 
 
 def test_repeats_at_other_moments_are_no_rows_twice():

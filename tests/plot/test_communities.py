@@ -119,8 +119,8 @@ def test_text_can_be_read_on_every_colour():
 
 def test_texts_that_cover_earlier_ones_are_left_out():
     spots = np.array([[0.0, 0.0], [5.0, 5.0], [14.0, 0.0], [0.0, 10.5]])
-    assert non_overlapping(spots, ["0", "1", "2", "3"], points=10) == [0, 2, 3]
-    assert non_overlapping(spots, ["0", "1", "2222", "3"], points=10) == [0, 3]
+    assert non_overlapping(spots, ["0", "1", "2", "3"], size=10) == [0, 2, 3]
+    assert non_overlapping(spots, ["0", "1", "2222", "3"], size=10) == [0, 3]
 
 
 # Prototypes.
@@ -335,7 +335,7 @@ def test_triangles_are_for_three_labels(labels):
 
 @pytest.mark.parametrize("draw", [cg.plot.prototypes, cg.plot.community_ternary])
 def test_confusion_that_does_not_fit_is_refused(draw):
-    with pytest.raises(AlignmentError, match="lack 2 of the communities' volunteers, such as 'v3'"):
+    with pytest.raises(AlignmentError, match=r"lack 2 of the communities' volunteers \('v3', 'v4'\)\. Take a fit"):
         draw(soft(5, 2), snapshot_of(3))
     with pytest.raises(ParameterError, match=r"'by hand' were not found by comparing confusion matrices.*give a fit"):
         draw(soft(5, 2))
@@ -364,7 +364,7 @@ def test_the_strongest_links_are_kept(n_volunteers, neighbours, density, seed, b
     weights = random_weights(n_volunteers, density=density, seed=seed)
     expected = strongest_by_hand(weights, neighbours)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["crowdgraph.plot.network"], "BLOCK", block)
+        patch.setattr(sys.modules["crowdgraph.plot.network"], "WEIGHTS_PER_BLOCK", block)
         for form in (weights, csr_array(weights)):
             links = strongest_links(network_of(form), neighbours)
             assert set(zip(links.left.tolist(), links.right.tolist(), strict=True)) == expected
@@ -504,7 +504,7 @@ def test_places_can_be_given():
     assert cg.plot.network(network, layout=places.tolist(), ax=ax) is ax
     np.testing.assert_array_equal(ax.collections[1].get_offsets(), places)
     for wrong in (places[:-1], places[:, :1], places * np.nan, places.astype(str)):
-        with pytest.raises(ParameterError, match=r"The places of 30 volunteers .* of shape \(30, 2\); got an array"):
+        with pytest.raises(ParameterError, match=r"The positions of 30 volunteers .* of shape \(30, 2\); got an array"):
             cg.plot.network(network, layout=wrong)
 
 
@@ -540,7 +540,7 @@ def test_unconnected_parts_do_not_fly_apart():
 
 def test_not_too_many_links_are_drawn(monkeypatch):
     # The function of the same name hides the module.
-    monkeypatch.setattr(sys.modules["crowdgraph.plot.network"], "MOST_LINKS", 25)
+    monkeypatch.setattr(sys.modules["crowdgraph.plot.network"], "MAX_LINKS", 25)
     weights = random_weights(30)
     network = network_of(weights)
     ax = cg.plot.network(network)
@@ -573,7 +573,7 @@ def test_every_network_can_be_drawn(n_volunteers, density, seed, layout, kind):
 
 def test_networks_and_communities_must_fit():
     network = network_of(random_weights(10))
-    with pytest.raises(AlignmentError, match=r"The communities lack 3 of the network's volunteers, such as 'v7'"):
+    with pytest.raises(AlignmentError, match=r"communities lack 3 of the network's volunteers \('v7', 'v8', 'v9'\)"):
         cg.plot.network(network, soft(7, 2))
     # Communities of further volunteers are fine; those in the picture are counted.
     ax = cg.plot.network(network, hard(np.arange(25) % 2))

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 import crowdgraph as cg
 from crowdgraph.evaluation import cross_validate
 from crowdgraph.plot._style import HUES
-from crowdgraph.plot.evaluation import FEW, LARGEST
+from crowdgraph.plot.evaluation import MAX_HALO_AREA, MIN_BOLD_ITEMS
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +71,9 @@ def test_reliability_draws_every_bin(result, tmp_path):
         assert len(curve.stated) > 2
         np.testing.assert_array_equal(line.get_xdata(), curve.stated)
         np.testing.assert_array_equal(line.get_ydata(), curve.observed)
-        np.testing.assert_array_equal(bold.get_ydata(), curve.observed[curve.n_items >= FEW])
+        np.testing.assert_array_equal(bold.get_ydata(), curve.observed[curve.n_items >= MIN_BOLD_ITEMS])
         np.testing.assert_array_equal(halos.get_offsets(), np.column_stack([curve.stated, curve.observed]))
-        np.testing.assert_allclose(halos.get_sizes() / LARGEST, curve.n_items / 80)
+        np.testing.assert_allclose(halos.get_sizes() / MAX_HALO_AREA, curve.n_items / 80)
     errors = result.mean("calibration_error")
     assert legend(ax) == [f"majority_vote, ECE {errors[0]:.3f}", f"weighted_majority, ECE {errors[1]:.3f}"]
     assert ax.get_title(loc="left") == "Reliability on 80 gold items"

@@ -346,7 +346,11 @@ def test_names_of_snapshots_have_room():
         (["v0", "w1"], UnknownIdError, "There is no volunteer 'w1' in this track of 3 volunteers; see track.ids"),
         (["v00"], UnknownIdError, "Did you mean 'v0'"),
         ([["v0"]], UnknownIdError, r"There is no volunteer \['v0'\]"),
-        (["v0", "v2"], ParameterError, "1 volunteer of those named without a community at any snapshot: 'v2'. Leave"),
+        (
+            ["v0", "v2"],
+            ParameterError,
+            "1 volunteer named in volunteers= had no community at any snapshot: 'v2'.",
+        ),
     ],
 )
 def test_volunteers_who_cannot_be_drawn(volunteers, error, message):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import crowdgraph as cg
 from crowdgraph.errors import CrowdGraphError, ParameterError, UnknownIdError
-from crowdgraph.plot._style import HUES, MOST_POINTS, colours, short_times, thin_steps
+from crowdgraph.plot._style import HUES, MAX_POINTS, colours, short_times, thin_steps
 
 ORDER, NUMBER, DATES = cg.Clock("order"), cg.Clock("number"), cg.Clock("datetime", "Europe/Amsterdam")
 STATIC = cg.ConfusionTrack.static(
@@ -129,7 +129,7 @@ def test_long_lines_are_thinned_and_keep_their_ends():
     line = ax.lines[5]
     assert line.get_label() == "when it is no"
     drawn = shares(line)
-    assert len(drawn) == MOST_POINTS
+    assert len(drawn) == MAX_POINTS
     np.testing.assert_allclose(drawn[[0, -1]], history.mean[[0, -1], 0], atol=1e-9)
     steps = thin_steps(30_000)
     assert (steps[0], steps[-1]) == (0, 29_999)
@@ -137,7 +137,7 @@ def test_long_lines_are_thinned_and_keep_their_ends():
     ax = cg.plot.confusion_history(history, labels=[3])
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), history.mean[steps, 0, 2])
     ax = cg.plot.skill_over_time(track_of([5000]), against="responses")
-    assert len(ax.lines[0].get_xdata()) == MOST_POINTS
+    assert len(ax.lines[0].get_xdata()) == MAX_POINTS
     assert ax.lines[0].get_xdata()[[0, -1]].tolist() == [1, 5000]
 
 
@@ -287,7 +287,10 @@ def test_histories_are_not_drawn_with_bad_options(options, message):
     [
         ({"volunteers": []}, "names nobody"),
         ({"volunteers": "v0"}, r"must be several ids, such as volunteers=\['v0'\]"),
-        ({"volunteers": ["v0", "v1", "v2"]}, r"2 volunteers of those named .*: 'v1', 'v2'. Leave them out"),
+        (
+            {"volunteers": ["v0", "v1", "v2"]},
+            r"2 volunteers named .* gave no responses.*: 'v1', 'v2'. Leave",
+        ),
         ({"against": "years"}, "against='years' is not a choice"),
         ({"level": 0}, "level=0 must lie between 0 and 1"),
         ({"class_probs": [0.5, 0.1]}, "sum to one"),

@@ -1,17 +1,22 @@
 """Pictures show what the arrays hold."""
 
+import importlib
+from typing import get_args
+
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import crowdgraph as cg
+from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS
 from crowdgraph.plot._style import HUES, colours
+from crowdgraph.plot.evaluation import CampaignScore
 
 
 def test_activity_draws_every_volunteer(graph):
     ax = cg.plot.activity(graph)
     assert ax.lines[0].get_ydata().tolist() == [3, 2, 1]
-    assert [text.get_text() for text in ax.texts] == ["1 volunteers gave half", "3 volunteers gave nine tenths"]
+    assert [text.get_text() for text in ax.texts] == ["1 volunteer gave half", "3 volunteers gave nine tenths"]
     assert ax.get_title(loc="left") == "6 responses by 3 volunteers"
 
 
@@ -40,6 +45,18 @@ def test_given_axes_are_used(graph):
     assert cg.plot.activity(graph, ax=ax) is ax
     with pytest.raises(cg.errors.ParameterError, match="n_bins"):
         cg.plot.responses_over_time(graph, n_bins=0)
+
+
+def test_plots_are_functions_where_a_module_has_the_same_name():
+    for name in cg.plot.__all__:
+        # Importing the module once more must not put it in the place of the function.
+        importlib.import_module(getattr(cg.plot, name).__module__)
+        assert callable(getattr(cg.plot, name)), name
+
+
+def test_campaigns_can_be_drawn_by_each_of_their_scores():
+    drawn = set(get_args(CampaignScore))
+    assert drawn == set(CAMPAIGN_COLUMNS) - {"spent", "seconds"}
 
 
 def test_further_colours_are_paler():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from crowds import ARRIVALS, moving
+from builders import ARRIVALS, moving
 
 import crowdgraph as cg
 

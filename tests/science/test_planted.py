@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from crowds import CLASSES, FIVE, LABELS, ONE, SEVEN, SKEWED, THREE, behaving, separation
+from builders import CLASSES, FIVE, LABELS, ONE, SEVEN, SKEWED, THREE, behaving, separation
 from sklearn.metrics import adjusted_rand_score
 
 import crowdgraph as cg

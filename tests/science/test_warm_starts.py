@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from crowds import moving
+from builders import moving
 
 import crowdgraph as cg
 

@@ -1,9 +1,88 @@
-"""Networks of volunteers whose behaviour is known, without the answers that would tell it."""
+"""Builders of small crowds, networks, communities and tracks that tests share."""
 
 import numpy as np
+from scipy.sparse import csr_array
 
 import crowdgraph as cg
 from crowdgraph.networks.pi_similarity import ConfusionModel
+
+# Crowds
+
+
+def skills(*accuracies):
+    """Groups of volunteers, each right about both of two classes with one probability."""
+    return [
+        cg.simulate.Group(name=f"right in {right}", confusion=[[right, 1 - right], [1 - right, right]])
+        for right in accuracies
+    ]
+
+
+def crowd(*accuracies, seed=0, **options):
+    """Simulate a small crowd with groups of the given accuracies; options are those of `simulate.crowd`."""
+    sizes = {"n_volunteers": 25, "n_items": 100, "n_responses": 800}
+    groups = {"groups": skills(*accuracies)} if accuracies else {}
+    return cg.simulate.crowd(seed=seed, **{**sizes, **groups, **options})
+
+
+def fitted(*accuracies, seed=0, **options):
+    """Simulate a small crowd and annotate its graph with a fit of IBCC."""
+    graph = crowd(*accuracies, seed=seed, **options).graph
+    return graph.annotate(cg.IBCC().fit(graph))
+
+
+# Results, written by hand
+
+
+def network_of(weights, *, ids=None, sparse=False, **options):
+    """Build a network from symmetric weights; volunteers are v0, v1, ... unless named."""
+    weights = weights if isinstance(weights, csr_array) else np.asarray(weights, dtype=float)
+    ids = [f"v{code}" for code in range(weights.shape[0])] if ids is None else ids
+    return cg.VolunteerNetwork(
+        ids=ids, weights=csr_array(weights) if sparse else weights, **{"method": "by hand", **options}
+    )
+
+
+def communities_of(participation, *, ids=None, **options):
+    """Build communities from participations, (V, K), or from one community for each volunteer, (V,), -1 for none."""
+    participation = np.asarray(participation)
+    if participation.ndim == 1:
+        participation = np.eye(participation.max(initial=-1) + 2)[participation][:, :-1]
+    ids = [f"v{code}" for code in range(len(participation))] if ids is None else ids
+    return cg.Communities(ids=ids, participation=participation, **{"modularity": 0.0, "method": "by hand", **options})
+
+
+def planted(crowd, **options):
+    """Build communities that are the groups of a simulated crowd."""
+    return communities_of(crowd.truth.group, ids=crowd.graph.volunteers.ids, **options)
+
+
+def track_of(assignment, *, kind="number", **options):
+    """Build a track in which each volunteer is in one community at each snapshot, (T, V); -1 for none."""
+    assignment = np.asarray(assignment)
+    ids = [f"v{code}" for code in range(assignment.shape[1])]
+    hard = np.eye(assignment.max() + 2)[:, :-1]
+    snapshots = [communities_of(hard[row], ids=ids, method="m") for row in assignment]
+    counts = 1_000 * np.arange(1, len(assignment) + 1)
+    return cg.CommunityTrack(
+        ids=ids, times=counts, counts=counts, snapshots=snapshots, clock=cg.Clock(kind), **{"method": "m", **options}
+    )
+
+
+def history_of(*rows, total=100.0, times=None, clock="number", labels=None):
+    """Build a confusion history whose rows have the given means, each (T, L), and one total or one for each step."""
+    mean = np.stack(rows, axis=1)
+    return cg.ConfusionHistory(
+        volunteer="anna",
+        times=np.arange(len(mean)) if times is None else times,
+        concentration=np.maximum(mean, 1e-12) * np.broadcast_to(total, len(mean))[:, None, None],
+        initial=np.ones(mean.shape[1:]),
+        classes=tuple("ABCD"[: mean.shape[1]]),
+        labels=tuple(labels or "abcd"[: mean.shape[2]]),
+        clock=cg.Clock(clock) if isinstance(clock, str) else clock,
+    )
+
+
+# Volunteers whose behaviour is known
 
 CLASSES, LABELS = ("not supernova", "supernova"), (-1, 1, 3)
 # Rows: the two classes; columns: the three labels.
