@@ -1,4 +1,4 @@
-"""Deciding one round: how the cost of policies grows with volunteers and items, beside that of random allocation."""
+"""Time one round of each policy as volunteers and items grow, beside random allocation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_MATCHED_VOLUNTEERS = 500
 
 
 def annotated(n_volunteers: int, n_items: int) -> cg.CrowdGraph:
-    """A crowd with a fit and planted communities."""
+    """Return a crowd with a fit and planted communities."""
     graph, truth = cg.simulate.crowd(
         n_volunteers=n_volunteers,
         n_items=n_items,
@@ -33,7 +33,7 @@ def annotated(n_volunteers: int, n_items: int) -> cg.CrowdGraph:
 
 
 def seconds(policy: Policy, graph: cg.CrowdGraph) -> float:
-    """How long one question for every volunteer takes, the best of three."""
+    """Return how long one question for every volunteer takes, the best of three."""
     times = []
     for _ in range(3):
         start = perf_counter()
@@ -57,12 +57,12 @@ def main() -> None:
     base = [seconds(policies["random"], graph) for graph in graphs]
     for name, policy in policies.items():
         cells = []
-        for graph, least in zip(graphs, base, strict=True):
+        for graph, baseline in zip(graphs, base, strict=True):
             if isinstance(policy, OptimalMatching) and len(graph.volunteers) > MAX_MATCHED_VOLUNTEERS:
                 cells.append("not tried")
                 continue
-            taken = seconds(policy, graph)
-            cells.append(f"{taken:.2f} ({taken / least:.1f})")
+            time = seconds(policy, graph)
+            cells.append(f"{time:.2f} ({time / baseline:.1f})")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -9,19 +9,19 @@ from pathlib import Path
 import crowdgraph as cg
 
 crowd = cg.simulate.galaxy_zoo_supernovae()
-known = crowd.graph.items.ids[::5]
+expert_items = crowd.graph.items.ids[::5]
 # The prior of the paper's authors.
 model = cg.IBCC(confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[10, 10])
 
 # %% One round: who would tell most about what? The audit log says why.
-graph = crowd.graph.with_gold({item: crowd.graph.items[item].gold for item in known}).first(5_000)
+graph = crowd.graph.with_gold({item: crowd.graph.items[item].gold for item in expert_items}).first(5_000)
 graph = graph.annotate(model.fit(graph))
 objective = cg.allocation.Objective(learning=0.1, cost=0.01)
 assignment = cg.allocation.GreedyValue().assign(graph, budget=10, objective=objective)
 print(assignment)
 print(assignment.to_frame(kind="text"))
 
-# %% Whole campaigns, as four policies would lead them. More seeds would make bands.
+# %% Campaigns of four policies. More seeds would make bands.
 policies = [
     cg.allocation.RandomPolicy(),
     cg.allocation.OldestFirst(),
@@ -30,12 +30,12 @@ policies = [
 ]
 campaigns = [
     cg.allocation.simulate_campaign(
-        crowd, policy, budget=8_000, update_every=1_500, model=model, known_items=known, seed=0
+        crowd, policy, budget=8_000, update_every=1_500, model=model, known_items=expert_items, seed=0
     )
     for policy in policies
 ]
-for one in campaigns:
-    print(one, f"95 % right after {one.spent_until(0.95):,.0f} responses; load Gini {one.gini:.2f}")
+for campaign in campaigns:
+    print(campaign, f"95 % right after {campaign.spent_until(0.95):,.0f} responses; load Gini {campaign.gini:.2f}")
 
 # %% A picture.
 out = Path("demo")

@@ -223,23 +223,23 @@ def availability(
         expected = "Communities, such as BayesianNMF().detect(networks.task_cooccurrence(graph))"
         check_instance("communities", communities, Communities, expected=expected)
         communities.check_matches(graph)
-    seen = graph if at is None else graph.before(at)
-    now = _now(seen, at)
-    step = _horizon_in_ticks(seen, horizon, now) / STEPS
-    activity = _activity(seen, now, step)
-    half_lives = HALF_LIVES if half_life is None else (_in_ticks(seen, "half_life", half_life) / step,)
+    view = graph if at is None else graph.before(at)
+    now = _now(view, at)
+    step = _horizon_in_ticks(view, horizon, now) / STEPS
+    activity = _activity(view, now, step)
+    half_lives = HALF_LIVES if half_life is None else (_in_ticks(view, "half_life", half_life) / step,)
     model = min((_fit_return_model(activity, half_life) for half_life in half_lives), key=lambda model: model.loss)
-    nowhere = np.zeros((len(seen.volunteers), 0))
-    participation = nowhere if communities is None else communities.on(seen).participation
+    no_communities = np.zeros((len(view.volunteers), 0))
+    participation = no_communities if communities is None else communities.on(view).participation
     return Availability(
-        volunteers=seen.volunteers.ids,
-        items=seen.items.ids,
+        volunteers=view.volunteers.ids,
+        items=view.items.ids,
         active=-np.expm1(model.log_absent(*activity.counts(0, model.half_life))),
-        finishes=_finishes(seen),
+        finishes=_finishes(view),
         participation=participation,
-        lift=_lift(seen, participation),
-        horizon=_from_ticks(seen, step * STEPS),
-        half_life=None if model.half_life == np.inf else _from_ticks(seen, model.half_life * step),
+        lift=_lift(view, participation),
+        horizon=_from_ticks(view, step * STEPS),
+        half_life=None if model.half_life == np.inf else _from_ticks(view, model.half_life * step),
     )
 
 
@@ -261,9 +261,9 @@ class Activity(NamedTuple):
     def counts(self, back: int, half_life: float) -> tuple[Array, Array]:
         """Return the discounted numbers of steps with and without activity, as known `back` steps ago, both (V,)."""
         rate = np.log(2) / half_life
-        known = (self.age >= back) & (self.age < self.first[self.volunteer])
-        weights = np.exp(-rate * (self.age[known] - back))
-        active = np.bincount(self.volunteer[known], weights=weights, minlength=len(self.first))
+        recorded = (self.age >= back) & (self.age < self.first[self.volunteer])
+        weights = np.exp(-rate * (self.age[recorded] - back))
+        active = np.bincount(self.volunteer[recorded], weights=weights, minlength=len(self.first))
         length = np.maximum(self.first - back, 0)
         total = np.expm1(-rate * length) / np.expm1(-rate) if rate else length
         # Sums in another order may differ in the last digit.
@@ -328,9 +328,9 @@ def _fit_return_model(activity: Activity, half_life: float) -> ReturnModel:
 def _past_horizon(activity: Activity, start: int, half_life: float) -> tuple[Array, Array, Array]:
     """Return what was known before a horizon that ended `start` steps ago, and who came, for those seen before it."""
     stop = start + STEPS
-    seen = activity.first >= stop
+    present = activity.first >= stop
     active, absent = activity.counts(stop, half_life)
-    return active[seen], absent[seen], activity.active(start, stop)[seen]
+    return active[present], absent[present], activity.active(start, stop)[present]
 
 
 def _finishes(graph: CrowdGraph) -> Array:

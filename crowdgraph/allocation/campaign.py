@@ -285,15 +285,15 @@ class GroundTruth:
     """
 
     def __init__(self, graph: CrowdGraph, classes: Array, known_items: Iterable[Hashable]) -> None:
-        known = np.zeros(len(classes), dtype=bool)
-        known[codes_of(graph.items.table, known_items, "known_items")] = True
-        if (classes[known] < 0).any():
+        is_known = np.zeros(len(classes), dtype=bool)
+        is_known[codes_of(graph.items.table, known_items, "known_items")] = True
+        if (classes[is_known] < 0).any():
             raise GoldError(
                 "known_items= names items whose class is not known.",
                 hint="Give gold for them, or leave them out.",
             )
-        self._known = known
-        self._scored = np.flatnonzero((classes >= 0) & ~known)
+        self._is_known = is_known
+        self._scored = np.flatnonzero((classes >= 0) & ~is_known)
         if not len(self._scored):
             raise GoldError(
                 "known_items= names all items with gold, so none is left to measure accuracy on.",
@@ -301,7 +301,7 @@ class GroundTruth:
             )
         self._classes = classes[self._scored]
         probs = np.full((len(classes), len(graph.classes)), np.nan)
-        probs[known] = np.eye(len(graph.classes))[classes[known]]
+        probs[is_known] = np.eye(len(graph.classes))[classes[is_known]]
         self.graph = graph.replace(gold=Gold(graph.items.table, graph.classes, probs))
 
     def graph_of(self, rows: list[tuple[int, int, int]]) -> CrowdGraph:
@@ -328,7 +328,7 @@ class GroundTruth:
 
     def may_retire(self, graph: CrowdGraph) -> Array:
         """Return which items may retire, of shape (N,): those with answers, except the known ones."""
-        return np.asarray((graph.answers.n_by_item > 0) & ~self._known)
+        return np.asarray((graph.answers.n_by_item > 0) & ~self._is_known)
 
     def error_rate(self, classes: Array) -> float:
         """Return the share of wrong classes, of shape (N,), where -1 stands for none; NaN if there are none at all."""

@@ -156,13 +156,13 @@ def counterfactual(
     _check(graph, without, retirement, model)
     check_bool("hide_gold", hide_gold)
     check_seed(seed)
-    seen = graph.replace(gold=Gold.unknown(graph.items.table, graph.classes)) if hide_gold else graph.replace()
+    view = graph.replace(gold=Gold.unknown(graph.items.table, graph.classes)) if hide_gold else graph.replace()
     truth = graph.gold.codes if hide_gold else np.full(len(graph.items), -1)
     fit_seed = child_seed(np.random.default_rng(seed))
     if retirement is not None:
         ends = update_ends(graph, updates)
-        return _with_retirement(seen, retirement, model, ends, fit_seed, truth=truth, progress=progress)
-    return _without_volunteers(seen, without, model, fit_seed, truth=truth, progress=progress)  # type: ignore[arg-type]
+        return _with_retirement(view, retirement, model, ends, fit_seed, truth=truth, progress=progress)
+    return _without_volunteers(view, without, model, fit_seed, truth=truth, progress=progress)  # type: ignore[arg-type]
 
 
 def _check(graph: object, without: object, retirement: object, model: object) -> None:

@@ -26,7 +26,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ParameterError, quote
 
-__all__ = ["Amount", "Objective", "QuestionValues", "amounts", "question_values"]
+__all__ = ["Amount", "Objective", "QuestionValues"]
 
 Amount = float | Mapping[Hashable, float]
 
@@ -157,6 +157,7 @@ class QuestionValues:
 
     def net_values(self, gains: Array, items: int | slice = slice(None)) -> Array:
         """Return the value of questions with these gains, of shape (N, M) for items or (M,) for one item."""
+        # One coalition's terms of the paper's eq:weakcontrolvalues: V_object + V_dm + V_cost, each at its rate.
         values = self.objective.information * gains
         # There may be many questions, and the rates of learning and cost are most often zero.
         if self.objective.learning:

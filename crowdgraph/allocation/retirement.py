@@ -102,13 +102,13 @@ class Retirement(Configured):
         return np.asarray(graph.items.ids[may_retire & self.retired(item_probs)])
 
     def __repr__(self) -> str:
-        held = self.guarantee
-        if held is None:
+        guarantee = self.guarantee
+        if guarantee is None:
             return f"Retirement(threshold {self.threshold:.8g}; no error rate is guaranteed)"
         return (
-            f"Retirement(threshold {self.threshold:.8g}; at most {held.error:.2%} wrong with {held.confidence:.0%} "
-            f"confidence: {held.n_retired:,} of {held.n_gold:,} gold items retired, {held.n_wrong:,} of them wrongly, "
-            f"bound {held.bound:.2%})"
+            f"Retirement(threshold {self.threshold:.8g}; at most {guarantee.error:.2%} wrong with "
+            f"{guarantee.confidence:.0%} confidence: {guarantee.n_retired:,} of {guarantee.n_gold:,} gold items "
+            f"retired, {guarantee.n_wrong:,} of them wrongly, bound {guarantee.bound:.2%})"
         )
 
 

@@ -205,7 +205,9 @@ def total_value(
     objective: Objective = Objective(),  # noqa: B008 - it cannot be changed
     fit: ModelFit | str | None = None,
 ) -> TotalValue:
-    r"""Return the value of an assignment: the paper's sum over items of information, learning and cost.
+    r"""Return the value of an assignment: the sum over items of information, learning and cost.
+
+    This is the paper's equation ``eq:weakcontrolvalues`` (its discussion):
 
     .. math:: V(C_1, \dots, C_N) = \sum_i V_\text{object}(C_i) + V_\text{dm}(C_i) + V_\text{cost}(C_i)
 

@@ -1,4 +1,4 @@
-"""Read-only NumPy columns: the store behind every table and every result."""
+"""Read-only NumPy arrays, which hold the data of every table and every result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,12 @@ class FrozenMapping(Mapping[str, Value]):
 
 
 class ReadOnlyArrays:
-    """What holds read-only arrays; they are read-only again after copying and unpickling."""
+    """Base of frozen dataclasses with read-only arrays, which stay read-only when copied and unpickled."""
+
+    def _set(self, **fields: Any) -> None:
+        """Set normalised fields while the frozen dataclass is under construction."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -49,18 +54,18 @@ class ReadOnlyArrays:
 
 
 class Grouping(NamedTuple):
-    """Rows gathered by group: group `g` has rows ``order[starts[g]:starts[g + 1]]``, in their old order."""
+    """Rows gathered by group: group `g` has the rows ``order[starts[g]:starts[g + 1]]``, in their old order."""
 
     order: Array
     starts: Array
 
     def rows(self, group: int) -> Array:
-        """The rows of one group."""
+        """Return the rows of one group."""
         return self.order[self.starts[group] : self.starts[group + 1]]
 
 
 def lock(array: Array) -> Array:
-    """The same array, made read-only with all it is a view of; for arrays that nobody else holds."""
+    """Make an array read-only, with all that it is a view of, and return it; for arrays that nobody else holds."""
     part: Any = array
     while isinstance(part, np.ndarray):
         part.setflags(write=False)
@@ -69,14 +74,14 @@ def lock(array: Array) -> Array:
 
 
 def lock_all(values: Iterable[Any]) -> None:
-    """Make those of the values that are arrays read-only."""
+    """Make the arrays among some values read-only."""
     for value in values:
         if isinstance(value, np.ndarray):
             lock(value)
 
 
 def read_only(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
-    """A read-only array that nobody else can write to: copied unless it is sealed already."""
+    """Return a read-only array that nobody else can write to: a copy, unless the array is locked already."""
     array = np.asarray(values, dtype=dtype)
     owner = array
     while isinstance(owner.base, np.ndarray):
@@ -87,12 +92,15 @@ def read_only(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value it stands for (datetimes stay); anything else as it is."""
+    """Return the Python value of a NumPy scalar other than a datetime; anything else as it is."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
 def to_list(column: Array) -> list[Any]:
-    """A column as plain Python values of the caller's own; datetimes too fine or too far for Python stay NumPy's."""
+    """Return a column as a list of Python values that share nothing with it.
+
+    Datetimes beyond the resolution or the range of Python's remain NumPy's.
+    """
     values: list[Any] = column.tolist()
     if column.dtype.kind == "M" and not all(isinstance(value, dt.datetime | None) for value in values):
         return list(column)
@@ -102,14 +110,14 @@ def to_list(column: Array) -> list[Any]:
 
 
 def is_null(value: object) -> bool:
-    """Whether a Python object stands for a missing value: None, NaN, NaT or pandas' NA."""
+    """Return whether a Python object stands for a missing value: None, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating | np.datetime64) and value != value
 
 
 def cell_text(value: object) -> str:
-    """A value in a table for reading: three digits after the point, thousands apart, nothing where nothing is known.
+    """Return a value as text for a table: three decimals, commas between thousands, nothing for a missing value.
 
     Examples
     --------
@@ -125,12 +133,12 @@ def cell_text(value: object) -> str:
 
 
 def object_array(values: Iterable[Any]) -> Array:
-    """A one-dimensional array of Python objects; tuples stay whole."""
+    """Return a one-dimensional array of Python objects; tuples are objects, not further dimensions."""
     return np.fromiter(values, dtype=object)
 
 
 def id_array(values: Iterable[Hashable]) -> Array:
-    """Ids as a read-only column: int64 where all are plain integers, Python objects otherwise."""
+    """Return ids as a read-only column: int64 where all are integers, Python objects otherwise."""
     if isinstance(values, np.ndarray) and values.dtype == np.int64:
         return read_only(values)
     ids: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
@@ -147,7 +155,7 @@ def id_array(values: Iterable[Hashable]) -> Array:
 def attribute_columns(
     attributes: Mapping[str, ArrayLike], *, length: int, owner: str, reserved: Sequence[str]
 ) -> Mapping[str, Array]:
-    """A read-only mapping of read-only columns, each as long as the table they belong to."""
+    """Return a read-only mapping of read-only columns, each as long as the table that they belong to."""
     columns = {}
     for name, values in attributes.items():
         if not isinstance(name, str) or name in reserved:
@@ -164,7 +172,7 @@ def attribute_columns(
 
 
 def grouped(codes: Array, n_groups: int) -> Grouping:
-    """Gather rows by code, keeping their order within a group: a counting sort, linear in the rows."""
+    """Gather rows by code and keep their order within a group: a counting sort, linear in the number of rows."""
     from scipy.sparse import coo_array
 
     rows = np.arange(len(codes), dtype=np.int32 if len(codes) < 2**31 else np.int64)
@@ -175,7 +183,7 @@ def grouped(codes: Array, n_groups: int) -> Grouping:
 
 
 def columns_equal(left: Array, right: Array) -> bool:
-    """Whether two columns hold the same values; nulls equal nulls."""
+    """Return whether two columns hold the same values; nulls equal nulls."""
     if left is right:
         return True
     if left.shape != right.shape or left.size == 0:
@@ -191,19 +199,19 @@ def columns_equal(left: Array, right: Array) -> bool:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Whether two objects are the same value of the same type: 1, 1.0 and True are three."""
+    """Return whether two objects are the same value of the same type: 1, 1.0 and True are different."""
     if is_null(left) or is_null(right):
         return is_null(left) and is_null(right)
     return type(left) is type(right) and bool(left == right)
 
 
 def attributes_equal(left: Mapping[str, Array], right: Mapping[str, Array]) -> bool:
-    """Whether two sets of attributes hold the same columns."""
+    """Return whether two sets of attributes hold the same columns."""
     return left.keys() == right.keys() and all(columns_equal(left[name], right[name]) for name in left)
 
 
 def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...]:
-    """Classes or labels as a tuple of distinct plain values."""
+    """Return classes or labels as a tuple of distinct plain values."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise ParameterError(f"{what}={values!r} must be several values, such as {what}=['no', 'yes'].")
     names = tuple(plain(value) for value in values)
@@ -221,5 +229,5 @@ def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...
 
 
 def same_values(left: Sequence[Hashable] | Array, right: Sequence[Hashable] | Array) -> bool:
-    """Whether two id columns or tuples hold the same values of the same types, in the same order."""
+    """Return whether two columns of ids, or tuples, hold the same values of the same types in the same order."""
     return left is right or columns_equal(id_array(left), id_array(right))

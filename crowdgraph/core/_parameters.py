@@ -1,4 +1,7 @@
-"""Progress bars on long work."""
+"""Parameters: checks of single values, dataclass fields that declare their checks, random seeds and progress bars.
+
+Each check raises an error that names the parameter, the value it got and what it expected.
+"""
 
 from __future__ import annotations
 
@@ -148,11 +151,11 @@ class Configured:
     --------
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
-    ... class SearchResult(Configured):
+    ... class Search(Configured):
     ...     tol: float = positive(1e-5)
     ...     max_iter: int = integer(100, minimum=2)
     ...     limit: float | None = positive(None)
-    >>> SearchResult(max_iter=1)
+    >>> Search(max_iter=1)
     Traceback (most recent call last):
         ...
     crowdgraph.errors.ParameterError: max_iter=1 must be a whole number from 2 up.
@@ -177,17 +180,18 @@ def _is_special(value: object, default: object) -> bool:
     return (value is None and default is None) or (isinstance(value, str) and value == default)
 
 
-_ONE_AT_A_TIME = Lock()
+# igraph has one random generator for all threads.
+_IGRAPH_LOCK = Lock()
 
 
 def child_seed(rng: np.random.Generator) -> int:
-    """A seed for what draws from a source of its own."""
+    """Draw a seed for another random generator."""
     return int(rng.integers(2**31))
 
 
 @contextmanager
 def igraph_seed(seed: int | None) -> Iterator[None]:
-    """Let igraph draw from a source of its own, begun with `seed`; afterwards from Python's again.
+    """Let igraph draw from a random generator of its own, seeded with `seed`; afterwards from Python's again.
 
     Examples
     --------
@@ -200,7 +204,7 @@ def igraph_seed(seed: int | None) -> Iterator[None]:
     """
     import igraph
 
-    with _ONE_AT_A_TIME:
+    with _IGRAPH_LOCK:
         igraph.set_random_number_generator(random.Random(seed))  # noqa: S311 - not for secrets
         try:
             yield
@@ -209,7 +213,7 @@ def igraph_seed(seed: int | None) -> Iterator[None]:
 
 
 def progress_bar(name: str, *, visible: bool, total: int | None = None, unit: str = "sweeps") -> Any:
-    """A tqdm bar, which shows nothing unless asked."""
+    """Return a tqdm progress bar, which is visible only if asked for."""
     from tqdm.auto import tqdm
 
     return tqdm(desc=name, total=total, unit=f" {unit}", disable=not visible, leave=False)

@@ -1,4 +1,4 @@
-"""What a graph's times are, and how a moment that a user names is compared with them."""
+"""Clock, which says what a graph's times are and compares moments with them."""
 
 from __future__ import annotations
 
@@ -80,22 +80,22 @@ class Clock:
         if times.dtype.kind not in kinds or times.ndim != 1 or unit not in (None, *UNITS):
             raise TimeError(
                 f"Times of kind {self.kind!r} cannot be an array of {times.dtype} of shape {times.shape}; "
-                "read them at a door first."
+                "read them with CrowdGraph.from_responses."
             )
 
     def count_until(self, times: Array, moment: Moment, *, inclusive: bool = False) -> int:
-        """How many of the sorted times lie before the moment (or at it, if inclusive)."""
+        """Return how many of the sorted times are before a moment (or at it, if inclusive)."""
         floor, exact = self._floor(moment, times.dtype)
         side: Literal["left", "right"] = "right" if inclusive or not exact else "left"
         return int(np.searchsorted(ticks(times), floor, side=side))
 
     def reached(self, times: Array, moment: Moment) -> Array:
-        """For each time, whether it is at or before the moment."""
+        """Return whether each time is at or before a moment."""
         floor, _ = self._floor(moment, times.dtype)
         return np.asarray(ticks(times) <= floor)
 
     def to_python(self, times: Array) -> list[Any]:
-        """Times as Python values: ints, floats, or datetimes in the graph's zone (NumPy's where they are finer)."""
+        """Return times as Python values: ints, floats, or datetimes in the graph's zone (NumPy's if they are finer)."""
         values = to_list(times)
         if self.zone is None or not all(isinstance(value, dt.datetime) for value in values):
             return values
@@ -103,7 +103,7 @@ class Clock:
         return [value.replace(tzinfo=dt.UTC).astimezone(zone) for value in values]
 
     def _floor(self, moment: Moment, dtype: np.dtype[Any]) -> tuple[int | float, bool]:
-        """The latest tick of the column that is not after the moment, and whether it is the moment itself."""
+        """Return the latest tick of a column that is not after a moment, and whether it is the moment itself."""
         if self.kind == "datetime":
             nanoseconds = self._nanoseconds(moment)
             tick = 10**9 // UNITS[np.datetime_data(dtype)[0]]
@@ -119,7 +119,7 @@ class Clock:
         return floor, exact
 
     def _nanoseconds(self, moment: Moment) -> int:
-        """A moment as nanoseconds since 1970, in UTC (or in local time where the graph has no zone)."""
+        """Return a moment as nanoseconds since 1970, in UTC (or in local time where the graph has no zone)."""
         if isinstance(moment, np.datetime64):
             return _numpy_nanoseconds(moment)
         value, nanoseconds = _python_datetime(moment)
@@ -135,7 +135,7 @@ class Clock:
 
 
 def zone_info(zone: str) -> dt.tzinfo:
-    """A time zone by its name or by an offset such as ``+02:00``."""
+    """Return the time zone of a name, or of an offset such as ``+02:00``."""
     try:
         if zone[:1] in "+-":
             return dt.datetime.strptime(zone, "%z").tzinfo or dt.UTC
@@ -147,19 +147,19 @@ def zone_info(zone: str) -> dt.tzinfo:
 
 
 def is_finite(times: Array) -> bool:
-    """Whether every time is a real one."""
+    """Return whether no time is infinite, NaN or NaT."""
     if times.dtype.kind == "f":
         return bool(np.isfinite(times).all())
     return times.dtype.kind != "M" or not np.isnat(times).any()
 
 
 def is_sorted(times: Array) -> bool:
-    """Whether the times are finite and never fall."""
+    """Return whether the times are finite and never fall."""
     return is_finite(times) and not (times[1:] < times[:-1]).any()
 
 
 def iso_datetime(text: str) -> tuple[dt.datetime, int]:
-    """An ISO time as a datetime and the nanoseconds beyond its microseconds; " UTC" at the end is understood."""
+    """Return an ISO time, which may end in " UTC", as a datetime and the nanoseconds beyond its microseconds."""
     stripped = text.strip()
     if stripped.endswith(" UTC"):
         stripped = stripped.removesuffix(" UTC") + "+00:00"
@@ -168,31 +168,31 @@ def iso_datetime(text: str) -> tuple[dt.datetime, int]:
 
 
 def ticks(times: Array) -> Array:
-    """Times as plain numbers; datetimes as how many of their units lie after 1970."""
+    """Return times as numbers; datetimes as the number of their units since 1970."""
     return times.view(np.int64) if times.dtype.kind == "M" else times
 
 
 def length_in_ticks(name: str, length: object, clock: Clock, times: Array) -> float:
-    """A length of time that a user gives as `name`, in ticks of times of a clock: a timedelta, or a number."""
+    """Return a duration, which is the argument `name` of a user, in ticks of a clock: a timedelta, or a number."""
     if clock.kind == "datetime":
         if not isinstance(length, dt.timedelta | np.timedelta64):
             raise TimeError(
                 f"{name}={length!r} has no unit, and the graph's times are datetimes; give a timedelta, such as "
                 "datetime.timedelta(days=30)."
             )
-        found = float(np.timedelta64(length) / np.timedelta64(1, "s")) * ticks_per_second(times)
+        n_ticks = float(np.timedelta64(length) / np.timedelta64(1, "s")) * ticks_per_second(times)
     elif not is_number(length):
-        counted = "row numbers" if clock.kind == "order" else "numbers"
-        raise TimeError(f"{name}={length!r} must be a number, since the graph's times are {counted}.")
+        unit = "row numbers" if clock.kind == "order" else "numbers"
+        raise TimeError(f"{name}={length!r} must be a number, since the graph's times are {unit}.")
     else:
-        found = float(length)  # type: ignore[arg-type]
-    if not 0 < found < np.inf:
-        raise ParameterError(f"{name}={length!r} must be longer than nothing, and finite.")
-    return found
+        n_ticks = float(length)  # type: ignore[arg-type]
+    if not 0 < n_ticks < np.inf:
+        raise ParameterError(f"{name}={length!r} must be longer than zero, and finite.")
+    return n_ticks
 
 
 def ticks_per_second(times: Array) -> int:
-    """How many ticks a second has, for datetimes; 1 for other times."""
+    """Return how many ticks a second has, for datetimes; 1 for other times."""
     return UNITS[np.datetime_data(times.dtype)[0]] if times.dtype.kind == "M" else 1
 
 
@@ -209,7 +209,7 @@ def _number(moment: Moment, kind: ClockKind) -> float | int:
 
 def _numpy_nanoseconds(moment: np.datetime64) -> int:
     if np.isnat(moment):
-        raise TimeError("The moment is NaT; expected a real time.")
+        raise TimeError("The moment is NaT; expected a time.")
     unit = np.datetime_data(moment.dtype)[0]
     if unit not in UNITS:
         moment, unit = moment.astype("datetime64[s]"), "s"
@@ -217,7 +217,7 @@ def _numpy_nanoseconds(moment: np.datetime64) -> int:
 
 
 def _python_datetime(moment: Moment) -> tuple[dt.datetime, int]:
-    """A datetime and the nanoseconds beyond it, which pandas' timestamps and long ISO strings have."""
+    """Return a datetime and the nanoseconds beyond it, which pandas' timestamps and long ISO strings have."""
     if isinstance(moment, dt.datetime) and moment == moment:
         return moment, getattr(moment, "nanosecond", 0)
     if isinstance(moment, dt.date) and not isinstance(moment, dt.datetime):

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, object_array, plain
 from crowdgraph.core._parameters import check_bool, is_integer, is_number
-from crowdgraph.core._text import behaviour
+from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import (
@@ -20,7 +20,7 @@ from crowdgraph.core.result import (
     VolunteerIndexed,
     check_ids,
     check_ids_known,
-    parameters,
+    frozen_copy,
     real_array,
     to_frame,
     unique_ids,
@@ -218,7 +218,7 @@ class Communities(VolunteerIndexed, Result):
             raise ResultError(f"Rows of participation must sum to one (or zero, for nobody's); one sum is {worst:g}.")
         if not -1.0 <= self.modularity <= 1.0:
             raise ResultError(f"modularity={self.modularity!r} must lie between -1 and 1.")
-        self._set(ids=ids, participation=participation, params=parameters(self.params))
+        self._set(ids=ids, participation=participation, params=frozen_copy(self.params))
         if self.relevance is not None:
             self._set(relevance=real_array("relevance", self.relevance, shape=(None,)))
         if self.support is not None:
@@ -415,7 +415,7 @@ class Communities(VolunteerIndexed, Result):
         - ``responses``, ``median_responses``, ``few_responses``: the total and the median number of answers of its
           volunteers, and how many of them gave fewer than 10: distrust a community in which most did.
         - ``behaviour``: how its members answer on average, in words by the rule of
-          `crowdgraph.core._text.behaviour`; members are weighted by their number of answers, if known.
+          `crowdgraph.core.behaviour.behaviour`; members are weighted by their number of answers, if known.
 
         Numbers are rounded; `to_frame` and the properties have them in full.
 

@@ -21,7 +21,7 @@ from crowdgraph.core.result import (
     TimeColumn,
     VolunteerIndexed,
     check_ids_match,
-    parameters,
+    frozen_copy,
     real_array,
     to_frame,
     unique_ids,
@@ -133,7 +133,7 @@ class CommunityTrack(VolunteerIndexed, Result):
             times=read_only(self.times),
             counts=read_only(self.counts, dtype=np.int64),
             snapshots=tuple(self.snapshots),
-            params=parameters(self.params),
+            params=frozen_copy(self.params),
         )
         self.clock.check(self.times)
         lengths = {"times": len(self.times), "counts": len(self.counts), "snapshots": len(self.snapshots)}

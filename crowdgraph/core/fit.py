@@ -22,7 +22,7 @@ from crowdgraph.core.result import (
     TimeColumn,
     check_ids_match,
     check_values_match,
-    parameters,
+    frozen_copy,
     positive_array,
     probability_array,
     real_array,
@@ -127,8 +127,8 @@ class ModelFit(Result):
             item_probs=probability_array("item_probs", self.item_probs, shape=(len(items), len(classes))),
             class_probs=probability_array("class_probs", self.class_probs, shape=(len(classes),)),
             bound=real_array("bound", self.bound, shape=(None,)),
-            params=parameters(self.params),
-            diagnostics=parameters(self.diagnostics),
+            params=frozen_copy(self.params),
+            diagnostics=frozen_copy(self.diagnostics),
         )
         if self.class_concentration is not None:
             shape = (len(classes),)

@@ -1,4 +1,4 @@
-"""Gold: what is known of the items' true classes, for certain or as probabilities."""
+"""Gold, the known true classes of items, certain or as probabilities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Gold(ReadOnlyArrays, Mapping[Hashable, "Hashable | dict[Hashable, float]"]
     classes
         The classes, J of them.
     n_unmatched
-        How many gold items were given that nobody answered and that are therefore not in the graph.
+        The number of gold items that nobody answered, so that they are not in the graph.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Gold(ReadOnlyArrays, Mapping[Hashable, "Hashable | dict[Hashable, float]"]
     n_unmatched: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probs", read_only(self.probs, dtype=np.float64))
+        self._set(probs=read_only(self.probs, dtype=np.float64))
         expected = (len(self.items_table), len(self.classes))
         if self.probs.shape != expected:
             raise GoldError(f"Gold has shape {self.probs.shape}; expected {expected}, items by classes.")
@@ -54,12 +54,12 @@ class Gold(ReadOnlyArrays, Mapping[Hashable, "Hashable | dict[Hashable, float]"]
 
     @classmethod
     def unknown(cls, items: NodeTable, classes: tuple[Hashable, ...]) -> Gold:
-        """No gold at all."""
+        """Return gold that knows nothing."""
         return cls(items, classes, np.broadcast_to(lock(np.array(np.nan)), (len(items), len(classes))))
 
     @cached_property
     def known(self) -> Array:
-        """For each item, whether anything is known, of shape (N,)."""
+        """Whether anything is known of each item, of shape (N,)."""
         return lock(np.asarray(~np.isnan(self.probs).all(axis=1)))
 
     @cached_property
@@ -70,7 +70,7 @@ class Gold(ReadOnlyArrays, Mapping[Hashable, "Hashable | dict[Hashable, float]"]
 
     @property
     def is_soft(self) -> Array:
-        """For each item, whether its gold is a probability and not a certainty, of shape (N,)."""
+        """Whether the gold of each item is a probability and not a certainty, of shape (N,)."""
         return self.known & (self.codes < 0)
 
     def __len__(self) -> int:
@@ -92,16 +92,16 @@ class Gold(ReadOnlyArrays, Mapping[Hashable, "Hashable | dict[Hashable, float]"]
         return dict(zip(self.classes, self.probs[code].tolist(), strict=True))
 
     def of_items(self, items: NodeTable, codes: Array) -> Gold:
-        """The gold of some items only."""
+        """Return the gold of some items, given as a table and as codes in this one's."""
         return Gold(items, self.classes, self.probs[codes], n_unmatched=self.n_unmatched)
 
-    def where(self, kept: Array) -> Gold:
-        """The gold of the items for which the mask `kept`, of shape (N,), is true; nothing is known of the others."""
-        probs = np.where(kept[:, None], self.probs, np.nan)
+    def where(self, mask: Array) -> Gold:
+        """Return the gold of the items for which a mask of shape (N,) holds; nothing is known of the others."""
+        probs = np.where(mask[:, None], self.probs, np.nan)
         return Gold(self.items_table, self.classes, probs, n_unmatched=self.n_unmatched)
 
     def equals(self, other: Gold) -> bool:
-        """Whether both say the same of the same classes."""
+        """Return whether both say the same of the same classes."""
         return same_values(self.classes, other.classes) and columns_equal(self.probs, other.probs)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""CrowdGraph: who said what about which item and when."""
+"""CrowdGraph, the graph of volunteers, items and responses that everything else reads and annotates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FIT_A_MODEL = Hint(
 class CrowdGraph:
     """Who said what about which item and when: an immutable graph of volunteers, items and responses.
 
-    Make one with `from_responses`, `crowdgraph.read_csv` and the other doors; this constructor takes finished tables.
+    Build one with `from_responses`, `crowdgraph.read_csv` or another reader; this constructor takes finished tables.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class CrowdGraph:
     responses
         The responses, sorted by time, with codes that point into the node tables and `labels`.
     classes, labels
-        What items can be and what volunteers can say; they may differ.
+        What items can be and what volunteers can say; the two may differ.
     gold
-        Known classes; unknown for all items if left out.
+        The known classes; none are known if left out.
 
     Examples
     --------
@@ -105,16 +105,9 @@ class CrowdGraph:
                     f"Codes in {name!r} run from {codes.min()} to {codes.max()}; expected {lowest} to {size - 1}."
                 )
         if gold is not None and not (gold.classes == class_names and same_values(gold.items_table.ids, items.ids)):
-            raise GoldError("The gold was made for other items or classes than this graph's.")
-        self._fill(
-            volunteers,
-            items,
-            responses,
-            class_names,
-            label_names,
-            Gold.unknown(items, class_names) if gold is None else gold,
-            {},
-        )
+            raise GoldError("The gold belongs to other items or classes than this graph's.")
+        known = Gold.unknown(items, class_names) if gold is None else gold
+        self._fill(volunteers, items, responses, class_names, label_names, known, {})
 
     def _fill(
         self,
@@ -168,7 +161,7 @@ class CrowdGraph:
 
     @property
     def responses(self) -> Responses:
-        """The responses in order of time."""
+        """The responses, in order of time."""
         return Responses(self, self._responses)
 
     @cached_property
@@ -200,25 +193,26 @@ class CrowdGraph:
         Parameters
         ----------
         frame
-            A pandas, polars or pyarrow table, a DuckDB relation or anything else narwhals understands, or a dict of
-            columns. Columns beyond the four named below become attributes of the responses.
+            A pandas, polars or pyarrow table, a DuckDB relation or anything else that narwhals understands, or a dict
+            of columns. Columns beyond the four named below become attributes of the responses.
         volunteer, item, label
-            Names of the columns that say who answered which item with what. Where a table has neither ``volunteer`` nor
-            ``item`` but crowd-kit's ``worker`` and ``task``, these are taken if nothing else is named.
+            The names of the columns that say who answered which item with what. A table with crowd-kit's ``worker`` and
+            ``task`` instead of ``volunteer`` and ``item`` is read as it is, unless other names are given.
         time
-            Name of the column of times: integers, floats, datetimes with or without zone, or ISO strings. Where the
-            frame has no such column, the order of the rows is the time. Rows are sorted by time; equal times keep
-            their order. Datetimes of several zones, and text with offsets, are kept in UTC.
+            The name of the column of times: integers, floats, datetimes with or without zone, or ISO strings. Without
+            such a column, the order of the rows is the time. Rows are sorted by time; rows of equal time keep their
+            order. Datetimes of several zones, and text with offsets, are converted to UTC.
         gold
-            Known classes: a mapping from item to class (or to a mapping from class to probability), a table with the
-            columns `item` and `label` (named as in `frame`), or a table with a column of probabilities for each class.
+            The known classes: a mapping from item to class (or to a mapping from class to probability), a table with
+            the columns `item` and `label` (named as in `frame`), or a table with a column of probabilities for each
+            class.
         classes
             What items can be. If left out: the labels or, if gold names classes that are no labels, those of gold.
         labels
             What volunteers can say. If left out: the labels that occur, sorted.
         duplicates
-            What to do where a volunteer answered an item more than once: keep ``"all"``, the ``"first"`` or the
-            ``"last"`` in time, or raise an ``"error"``.
+            What to do where a volunteer answered an item more than once: keep ``"all"`` answers, the ``"first"`` or
+            the ``"last"``, or raise an ``"error"``.
         missing
             What to do with a null id, label or time: raise an ``"error"``, ``"drop"`` the rows with a warning, or
             ``"keep"`` null labels as items that were shown but not answered.
@@ -262,8 +256,8 @@ class CrowdGraph:
         """Build a graph from a networkx graph whose edges are responses.
 
         Nodes need an attribute `kind` that is ``"volunteer"`` or ``"item"``; edges need `label` and may have `time`;
-        items may have `gold`; all other attributes are kept. What `to_networkx` wrote comes back unchanged, except
-        annotations.
+        items may have `gold`. All other attributes are preserved, and a graph from `to_networkx` comes back unchanged
+        except for its annotations.
         """
         from crowdgraph.io.networkx import graph_from_networkx
 
@@ -272,31 +266,34 @@ class CrowdGraph:
     # Views
 
     def before(self, moment: Moment) -> CrowdGraph:
-        """What could be known before a moment: the responses with an earlier time.
+        """Return what could be known before a moment: the graph with the responses of earlier times only.
 
-        Nodes, codes and gold stay as they are, columns share memory and annotations are left out, since they may have
-        seen the future. To ask what we now believe about a moment, use ``graph.confusion().at(moment)``.
+        Nodes, codes and gold stay the same and columns share memory. Annotations are left out, since they may have seen
+        the future. For what we now believe about a moment, use ``graph.confusion().at(moment)``.
         """
         return self._rows(0, self._count_until(moment))
 
     def first(self, n: int) -> CrowdGraph:
-        """What could be known after the first `n` responses; otherwise as `before`."""
+        """Return what could be known after the first `n` responses; otherwise as `before`."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n <= len(self.responses):
             raise ParameterError(f"first({n!r}): expected a whole number from 0 to {len(self.responses):,}.")
         return self._rows(0, int(n))
 
     def window(self, start: Moment | None, stop: Moment | None) -> CrowdGraph:
-        """The responses from `start` up to, not including, `stop`; None is open. Otherwise as `before`."""
+        """Return the graph with the responses from `start` up to, but not including, `stop`.
+
+        None leaves an end open. Otherwise as `before`.
+        """
         first = 0 if start is None else self._count_until(start)
-        last = len(self._responses) if stop is None else self._count_until(stop)
-        if last < first:
-            raise ParameterError(f"window({start!r}, {stop!r}): the start lies after the stop; swap them.")
-        return self._rows(first, last)
+        end = len(self._responses) if stop is None else self._count_until(stop)
+        if end < first:
+            raise ParameterError(f"window({start!r}, {stop!r}): the start is later than the stop; swap them.")
+        return self._rows(first, end)
 
     def snapshots(
         self, *, times: Iterable[Moment] | None = None, counts: Iterable[int] | None = None
     ) -> Iterator[CrowdGraph]:
-        """Views of what could be known, one after another: `before` each of `times`, or `first` of each of `counts`.
+        """Return an iterator over views of the past: `before` each of `times`, or `first` of each of `counts`.
 
         Examples
         --------
@@ -308,43 +305,43 @@ class CrowdGraph:
         if (times is None) == (counts is None):
             raise ParameterError("snapshots() needs either times=[...] or counts=[...].")
         if counts is not None:
-            stops = [len(self.first(count).responses) for count in _several(counts, "counts")]
+            stops = [len(self.first(count).responses) for count in _as_list(counts, "counts")]
         else:
-            stops = [self._count_until(time) for time in _several(times, "times")]
+            stops = [self._count_until(time) for time in _as_list(times, "times")]
         if stops != sorted(stops):
-            raise ParameterError("The times or counts of snapshots must rise; sort them.")
+            raise ParameterError("The times or counts of snapshots must increase; sort them.")
         return (self._rows(0, stop) for stop in stops)
 
     def subgraph(
         self, *, volunteers: Iterable[Hashable] | None = None, items: Iterable[Hashable] | None = None
     ) -> CrowdGraph:
-        """The graph of some volunteers and items and the responses between them.
+        """Return the graph of some volunteers, some items and the responses between them.
 
-        A side that is not named keeps the nodes that still have a response. The order of nodes stays; codes and
-        annotations do not.
+        If only volunteers (or only items) are named, the items (or volunteers) that still have a response remain. Nodes
+        stay in order, with new codes; annotations are left out.
         """
         responses = self._responses
-        chosen = np.ones(len(responses), dtype=bool)
-        wanted = {}
+        is_selected = np.ones(len(responses), dtype=bool)
+        node_masks = {}
         for kind, ids in (("volunteer", volunteers), ("item", items)):
             if ids is not None:
                 table = self._table(kind)
-                wanted[kind] = np.zeros(len(table), dtype=bool)
-                wanted[kind][table.codes(ids)] = True
-                chosen &= wanted[kind][getattr(responses, kind)]
-        return self._induced(chosen, wanted)
+                node_masks[kind] = np.zeros(len(table), dtype=bool)
+                node_masks[kind][table.codes(ids)] = True
+                is_selected &= node_masks[kind][getattr(responses, kind)]
+        return self._induced(is_selected, node_masks)
 
     def select_experienced(self, *, min_per_class: int = 50, min_experienced: int = 10) -> CrowdGraph:
-        """The paper's selection of items that experienced volunteers have answered.
+        """Return the subgraph that the paper studies: items that experienced volunteers have answered.
 
-        Experienced volunteers answered at least `min_per_class` different gold items of each class. Kept are the items
-        that at least `min_experienced` of them answered, and all volunteers who answered those items.
+        Experienced volunteers have answered at least `min_per_class` different gold items of each class. The subgraph
+        has the items that at least `min_experienced` of them answered, and all volunteers who answered those items.
         """
         check_integer("min_per_class", min_per_class, minimum=0)
         check_integer("min_experienced", min_experienced, minimum=0)
         if (np.bincount(self.gold.codes + 1, minlength=len(self.classes) + 1)[1:] == 0).any() and min_per_class:
             raise ParameterError(
-                f"Experienced volunteers have seen gold items of every class, but {class_sentence(self)}.",
+                f"Experienced volunteers have answered gold items of every class, but here: {class_sentence(self)}.",
                 hint=Hint(
                     "Add gold, or leave out classes that do not occur with graph.with_gold(graph.gold, classes=[...]).",
                     cli="Add gold, or leave out classes that do not occur with --class NAME.",
@@ -356,13 +353,13 @@ class CrowdGraph:
         pairs = answers.volunteer[on_gold].astype(np.int64) * n_classes + true_class[on_gold]
         examples = np.bincount(pairs, minlength=n_volunteers * n_classes).reshape(n_volunteers, n_classes)
         experienced = np.asarray((examples >= min_per_class).all(axis=1))
-        wanted = answers.where(experienced[answers.volunteer]).n_by_item >= min_experienced
-        if not wanted.any():
+        is_selected = answers.where(experienced[answers.volunteer]).n_by_item >= min_experienced
+        if not is_selected.any():
             raise ParameterError(
                 f"No item was answered by {min_experienced} volunteers with {min_per_class} gold examples of each "
                 f"class ({np.count_nonzero(experienced):,} volunteers have that many); lower one of the two."
             )
-        return self._induced(wanted[self._responses.item], {"item": wanted})
+        return self._induced(is_selected[self._responses.item], {"item": is_selected})
 
     def replace(self, *, responses: ResponseTable | None = None, gold: Gold | None = None) -> CrowdGraph:
         """Return a graph of the same nodes with other responses or gold, and without annotations.
@@ -375,7 +372,7 @@ class CrowdGraph:
         )
 
     def with_gold(self, gold: Any, *, classes: Iterable[Hashable] | None = None) -> CrowdGraph:
-        """The same graph with other gold (as in `from_responses`), or with none at all for ``gold=None``.
+        """Return the graph with other gold, in any form that `from_responses` takes, or with none for ``gold=None``.
 
         Annotations are left out, since they may have seen the old gold.
         """
@@ -389,17 +386,17 @@ class CrowdGraph:
     # Annotations
 
     def annotate(self, result: Result, *, name: str | None = None) -> CrowdGraph:
-        """Return a new graph that also carries a result; this graph stays as it is.
+        """Return a new graph that also carries a result; this graph does not change.
 
-        A result of the same name is replaced. Columns are shared, so this costs microseconds. A result made for other
-        volunteers, items, classes or labels is refused.
+        A result of the same name is replaced. Columns are shared, so this takes microseconds. A result for other
+        volunteers, items, classes or labels raises an error.
 
         Parameters
         ----------
         result
             A `ModelFit`, `ConfusionTrack`, `VolunteerNetwork`, `Communities` or `CommunityTrack`.
         name
-            The name to keep it under; the result's own (its model or method) if left out.
+            The name under which the graph carries it; the result's own (its model or method) if left out.
         """
         if not isinstance(result, Result):
             raise ParameterError(
@@ -413,32 +410,32 @@ class CrowdGraph:
         return self._replace(self._responses, self.gold, {**others, key: result})
 
     def fit(self, name: str | None = None) -> ModelFit:
-        """The fit carried under a name, or the latest one."""
-        return self._annotation(name, ModelFit, lacking="model's fit")
+        """Return the fit that the graph carries under a name, or the latest fit."""
+        return self._annotation(name, ModelFit, "model's fit")
 
     def confusion(self, name: str | None = None) -> ConfusionTrack:
-        """The volunteers' confusion over time from the annotation of that name, or from the latest that has one."""
+        """Return the volunteers' confusion over time, from the annotation of a name or the latest that has one."""
         for key, result in reversed(list(self.annotations.items())):
             track = result.confusion if isinstance(result, ModelFit) else result
             if name in (None, key) and isinstance(track, ConfusionTrack):
                 return track
-        raise self._lacking(name, "confusion matrices")
+        raise self._not_annotated(name, "confusion matrices")
 
     def item_probs(self, name: str | None = None) -> Array:
-        """The probability of each class for each item, of shape (N, J), from a fit."""
+        """Return the probability of each class for each item, of shape (N, J), from the fit of a name or the latest."""
         return self.fit(name).item_probs
 
     def network(self, name: str | None = None) -> VolunteerNetwork:
-        """The network of volunteers carried under a name, or the latest one."""
-        return self._annotation(name, VolunteerNetwork, lacking="network of volunteers")
+        """Return the network of volunteers that the graph carries under a name, or the latest one."""
+        return self._annotation(name, VolunteerNetwork, "network of volunteers")
 
     def communities(self, name: str | None = None) -> Communities:
-        """The communities carried under a name, or the latest ones."""
-        return self._annotation(name, Communities, lacking="communities")
+        """Return the communities that the graph carries under a name, or the latest ones."""
+        return self._annotation(name, Communities, "communities")
 
     def community_track(self, name: str | None = None) -> CommunityTrack:
-        """The communities over time carried under a name, or the latest ones."""
-        return self._annotation(name, CommunityTrack, lacking="communities over time")
+        """Return the communities over time that the graph carries under a name, or the latest ones."""
+        return self._annotation(name, CommunityTrack, "communities over time")
 
     def resolve_fit(self, fit: ModelFit | str | None = None, *, needs: Literal["confusion"] | None = None) -> ModelFit:
         """Return the fit that an argument ``fit=`` means, made for this graph's nodes.
@@ -485,13 +482,13 @@ class CrowdGraph:
         resolved.check_matches(self)
         return resolved
 
-    def _annotation(self, name: str | None, kind: type[ResultType], *, lacking: str) -> ResultType:
+    def _annotation(self, name: str | None, kind: type[ResultType], what: str) -> ResultType:
         for key, result in reversed(list(self.annotations.items())):
             if name in (None, key) and isinstance(result, kind):
                 return result
-        raise self._lacking(name, lacking)
+        raise self._not_annotated(name, what)
 
-    def _lacking(self, name: str | None, lacking: str) -> NotAnnotatedError:
+    def _not_annotated(self, name: str | None, what: str) -> NotAnnotatedError:
         carried = tuple(self.annotations)
         if name is not None and name not in carried:
             return NotAnnotatedError(
@@ -499,15 +496,15 @@ class CrowdGraph:
                 f"{suggestion(name, carried)}"
             )
         where = f"The annotation {name!r} has no" if name is not None else "This graph carries no"
-        return NotAnnotatedError(f"{where} {lacking}. Make one and assign: graph = graph.annotate(result).")
+        return NotAnnotatedError(f"{where} {what}. Make one and assign: graph = graph.annotate(result).")
 
     # Health
 
     def diagnose(self, *, progress: bool = False) -> Findings:
-        """What a careful look at the data finds: gaps, bots, repeats, rare labels, parts that cannot be compared, ...
+        """Examine the data and return findings: gaps, bots, repeats, rare labels, parts that cannot be compared, ...
 
-        Each finding tells what was found with its numbers, why it matters and what to do; the worst come first. They
-        are hints to look at, made to be silent about crowds that are in order.
+        Each finding says what the problem is, with numbers, why it matters and what to do; the worst come first.
+        Findings are hints to look at, and the checks are tuned to find nothing in sound data.
 
         Parameters
         ----------
@@ -525,59 +522,59 @@ class CrowdGraph:
 
         return diagnose(self, progress=progress)
 
-    # Doors out
+    # Export
 
     def to_networkx(self, *, at: Moment | None = None) -> Any:
-        """A `networkx.MultiGraph`: nodes are ``("volunteer", id)`` and ``("item", id)``, edges are responses.
+        """Return a `networkx.MultiGraph`: nodes are ``("volunteer", id)`` and ``("item", id)``, edges are responses.
 
-        Annotations become node attributes (`confusion`, `participation`, `class_probs`). With `at`, the graph ends
-        there: responses until then, and confusion as now believed about then.
+        Annotations become node attributes (`confusion`, `participation`, `class_probs`). With `at`, the graph has the
+        responses up to that moment, and confusion is what we now believe about it.
         """
         from crowdgraph.io.networkx import graph_to_networkx
 
         return graph_to_networkx(self, at=at)
 
     def to_igraph(self, *, at: Moment | None = None) -> Any:
-        """An undirected `igraph.Graph` with vertex attributes `kind` and `id`, responses as edges; as `to_networkx`."""
+        """Return an undirected `igraph.Graph` with vertex attributes `kind` and `id`; otherwise as `to_networkx`."""
         from crowdgraph.io.networkx import graph_to_igraph
 
         return graph_to_igraph(self, at=at)
 
     def to_graphml(self, path: str | PathLike[str], *, at: Moment | None = None) -> None:
-        """Write a GraphML file for Gephi, Cytoscape and others."""
+        """Write a GraphML file, which Gephi, Cytoscape and others read."""
         from crowdgraph.io.networkx import write_graphml
 
         write_graphml(self, path, at=at)
 
     def to_gexf(self, path: str | PathLike[str], *, at: Moment | None = None) -> None:
-        """Write a GEXF file for Gephi."""
+        """Write a GEXF file, which Gephi reads."""
         from crowdgraph.io.networkx import write_gexf
 
         write_gexf(self, path, at=at)
 
     def to_pandas(self, *, table: TableName = "responses") -> Any:
-        """One of the graph's tables as a pandas frame: ``"responses"``, ``"volunteers"``, ``"items"`` or ``"gold"``.
+        """Return a table of the graph as a pandas frame: ``"responses"``, ``"volunteers"``, ``"items"`` or ``"gold"``.
 
-        `from_responses` takes the tables back.
+        `from_responses` reads the tables back.
         """
         from crowdgraph.io.frames import graph_frame
 
         return graph_frame(self, table=table, kind="pandas")
 
     def to_polars(self, *, table: TableName = "responses") -> Any:
-        """One of the graph's tables as a polars frame; as `to_pandas`. Times with a fixed offset are given in UTC."""
+        """Return a table of the graph as a polars frame; as `to_pandas`. Times with a fixed offset become UTC."""
         from crowdgraph.io.frames import graph_frame
 
         return graph_frame(self, table=table, kind="polars")
 
     def to_arrow(self, *, table: TableName = "responses") -> Any:
-        """One of the graph's tables as a pyarrow table; as `to_pandas`."""
+        """Return a table of the graph as a pyarrow table; as `to_pandas`."""
         from crowdgraph.io.frames import graph_frame
 
         return graph_frame(self, table=table, kind="arrow")
 
     def to_torch(self, *, device: Any = None) -> Any:
-        """The columns as tensors: `volunteer`, `item`, `label` (int64 codes), `time`, and `gold` (float64)."""
+        """Return the columns as tensors: `volunteer`, `item`, `label` (int64 codes), `time`, and `gold` (float64)."""
         from crowdgraph.io.tensors import graph_to_torch
 
         return graph_to_torch(self, device=device)
@@ -585,14 +582,14 @@ class CrowdGraph:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the graph with its annotations to one file, which `crowdgraph.load` reads.
 
-        The file appears whole or not at all; a crash leaves an older one as it was.
+        The file is written atomically: after a crash, an older file is still there.
         """
         from crowdgraph.io.store import save
 
         save(self, path)
 
     def equals(self, other: CrowdGraph) -> bool:
-        """Whether both graphs hold the same nodes, responses, classes, labels and gold; annotations do not count."""
+        """Return whether both graphs have the same nodes, responses, classes, labels and gold, whatever annotations."""
         return (
             isinstance(other, CrowdGraph)
             and same_values(self.classes, other.classes)
@@ -626,30 +623,30 @@ class CrowdGraph:
     def _count_until(self, moment: Moment) -> int:
         return self._responses.clock.count_until(self._responses.time, moment)
 
-    def _induced(self, chosen: Array, wanted: Mapping[str, Array]) -> CrowdGraph:
-        """The chosen responses, with the wanted nodes or else those the responses touch."""
-        rows = self._responses.take(np.flatnonzero(chosen))
-        codes = {}
+    def _induced(self, is_selected: Array, node_masks: Mapping[str, Array]) -> CrowdGraph:
+        """Return the graph of some responses with the nodes of the masks, or else those that have a response."""
+        rows = self._responses.take(np.flatnonzero(is_selected))
+        old_codes, new_codes = {}, {}
         for kind in ("volunteer", "item"):
-            touched = np.bincount(getattr(rows, kind), minlength=len(self._table(kind))) > 0
-            codes[kind] = np.flatnonzero(wanted.get(kind, touched))
-        places = {kind: np.searchsorted(codes[kind], getattr(rows, kind)).astype(np.int32) for kind in codes}
+            has_response = np.bincount(getattr(rows, kind), minlength=len(self._table(kind))) > 0
+            old_codes[kind] = np.flatnonzero(node_masks.get(kind, has_response))
+            new_codes[kind] = np.searchsorted(old_codes[kind], getattr(rows, kind)).astype(np.int32)
         responses = ResponseTable(
-            places["volunteer"], places["item"], rows.label, rows.time, rows.clock, rows.attributes
+            new_codes["volunteer"], new_codes["item"], rows.label, rows.time, rows.clock, rows.attributes
         )
-        items = self._items.take(codes["item"])
+        items = self._items.take(old_codes["item"])
         return CrowdGraph(
-            self._volunteers.take(codes["volunteer"]),
+            self._volunteers.take(old_codes["volunteer"]),
             items,
             responses,
             classes=self.classes,
             labels=self.labels,
-            gold=self.gold.of_items(items, codes["item"]),
+            gold=self.gold.of_items(items, old_codes["item"]),
         )
 
 
-def _several(values: Any, name: str) -> list[Any]:
-    """The values of an argument that must be iterable."""
+def _as_list(values: Any, name: str) -> list[Any]:
+    """Return the values of an argument that must be iterable, as a list."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ParameterError(f"{name}={values!r} must be several values, such as {name}=[...].")
     return list(values)

@@ -19,7 +19,7 @@ from crowdgraph.core.result import (
     Result,
     VolunteerIndexed,
     check_ids_known,
-    parameters,
+    frozen_copy,
     real_array,
     unique_ids,
 )
@@ -106,7 +106,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
 
     def __post_init__(self) -> None:
         ids = unique_ids(self.ids, kind="volunteer")
-        self._set(ids=ids, weights=_checked_weights(self.weights, len(ids)), params=parameters(self.params))
+        self._set(ids=ids, weights=_checked_weights(self.weights, len(ids)), params=frozen_copy(self.params))
         if self.support is not None:
             self._set(support=real_array("support", self.support, shape=(len(ids),)))
 

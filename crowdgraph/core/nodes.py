@@ -1,6 +1,6 @@
-"""Views of a graph's parts: all volunteers, items or responses, and single ones.
+"""Views of a graph's volunteers, items and responses.
 
-They hold the graph and no data of their own, so they are cheap to make and always agree with it.
+A view refers to the graph and holds no data of its own, so it is cheap to make and always agrees with the graph.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Item", "Items", "Response", "Responses", "Volunteer", "Volunteers"]
 
 
 # How many responses are decoded at a time.
-BLOCK = 100_000
+DECODE_BLOCK = 100_000
 
 
 class Response(NamedTuple):
@@ -40,7 +40,7 @@ class Response(NamedTuple):
 class Responses:
     """Responses in order of time: all of a graph's, or those of one node.
 
-    ``responses[3]`` is a `Response`; slices and masks give fewer responses. The columns hold codes: places in
+    ``responses[3]`` is a `Response`; slices and masks select responses. The columns hold codes, which index
     ``graph.volunteers.ids``, ``graph.items.ids`` and ``graph.labels``.
 
     Examples
@@ -84,7 +84,7 @@ class Responses:
 
     @property
     def attributes(self) -> Mapping[str, Array]:
-        """Further columns, one value for each response."""
+        """Further columns, with one value for each response."""
         return self.table.attributes
 
     @property
@@ -110,8 +110,8 @@ class Responses:
         return len(self.table)
 
     def __iter__(self) -> Iterator[Response]:
-        for start in range(0, len(self), BLOCK):
-            yield from self._decoded(self.table.slice(start, start + BLOCK))
+        for start in range(0, len(self), DECODE_BLOCK):
+            yield from self._decode(self.table.slice(start, start + DECODE_BLOCK))
 
     @overload
     def __getitem__(self, row: int) -> Response: ...
@@ -125,20 +125,26 @@ class Responses:
         if isinstance(row, np.ndarray) and row.dtype == bool and row.shape == (len(self),):
             return Responses(self._graph, self.table.take(np.flatnonzero(row)))
         if isinstance(row, bool) or not isinstance(row, int | np.integer):
-            raise ParameterError(f"Responses are found by an integer, a slice of step 1 or a mask; got {row!r}.")
+            raise ParameterError(f"Responses are selected by an integer, a slice of step 1 or a mask; got {row!r}.")
         if not -len(self) <= row < len(self):
             raise IndexError(f"There is no response {row}; there are {len(self):,}.")
-        place = int(row) % len(self)
-        return next(self._decoded(self.table.slice(place, place + 1)))
+        start = int(row) % len(self)
+        return next(self._decode(self.table.slice(start, start + 1)))
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
-        """The responses as a table; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
+        """Return a table with one row for each response.
+
+        Parameters
+        ----------
+        kind
+            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+        """
         from crowdgraph.io.frames import responses_frame
 
         return responses_frame(self._graph, self.table, kind=kind)
 
-    def _decoded(self, table: ResponseTable) -> Iterator[Response]:
-        """The rows of a table as responses; whole columns are decoded at once, which is much faster than row by row."""
+    def _decode(self, table: ResponseTable) -> Iterator[Response]:
+        """Yield the rows of a table as responses; columns are decoded at once, which is much faster than row by row."""
         graph, names = self._graph, tuple(table.attributes)
         labels = (*graph.labels, None)  # code -1, no answer, is the last
         extra = zip(*map(to_list, table.attributes.values()), strict=True) if names else repeat(())
@@ -177,7 +183,7 @@ class Node:
 
     @property
     def n_responses(self) -> int:
-        """How many responses this node has."""
+        """The number of responses of this node."""
         return len(self._rows)
 
     @property
@@ -188,8 +194,8 @@ class Node:
     @property
     def attributes(self) -> dict[str, Any]:
         """The node's attributes."""
-        place = slice(self.code, self.code + 1)
-        return {name: to_list(column[place])[0] for name, column in self._table.attributes.items()}
+        row = slice(self.code, self.code + 1)
+        return {name: to_list(column[row])[0] for name, column in self._table.attributes.items()}
 
     def __repr__(self) -> str:
         extra = "".join(f", {name}={value!r}" for name, value in self.attributes.items())
@@ -208,9 +214,9 @@ class Volunteer(Node):
 
     @property
     def participation(self) -> Array:
-        """How much the volunteer belongs to each community, from the latest annotation that has communities.
+        """How much the volunteer belongs to each community, of shape (K,), from the latest annotated communities.
 
-        All zeros for a volunteer who was not in the network that was searched.
+        It is zero for a volunteer who was not in the network in which the communities were detected.
         """
         groups = self._graph.communities()
         return groups.of(self.id) if self.id in groups.table else np.zeros(len(groups))
@@ -237,7 +243,7 @@ NodeType = TypeVar("NodeType", bound=Node)
 
 
 class Nodes(Generic[NodeType]):
-    """All nodes of one kind: `len`, iteration over ids, ``in``, and single nodes by id."""
+    """All nodes of one kind, with `len`, iteration over ids, ``in``, and single nodes by id."""
 
     _node: type[NodeType]
 
@@ -257,7 +263,7 @@ class Nodes(Generic[NodeType]):
 
     @property
     def n_responses(self) -> Array:
-        """How many responses each node has."""
+        """The number of responses of each node."""
         codes = getattr(self._graph.responses, self.table.kind)
         return np.bincount(codes, minlength=len(self.table))
 
@@ -267,7 +273,7 @@ class Nodes(Generic[NodeType]):
         return responses.by_volunteer if self.table.kind == "volunteer" else responses.by_item
 
     def codes(self, ids: Any) -> Array:
-        """The codes of several ids."""
+        """Return the codes of several ids."""
         return self.table.codes(ids)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""CrowdPrior: what is believed of volunteers and classes before looking at responses."""
+"""CrowdPrior, the prior of the volunteers' confusion and of the classes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["CrowdPrior"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CrowdPrior(ReadOnlyArrays, VolunteerIndexed):
-    """Dirichlet concentrations of volunteers' confusion and of the classes.
+    """Dirichlet concentrations of the volunteers' confusion and of the classes.
 
-    `ModelFit.as_prior` makes one from a fit; models take it as their `confusion_prior`.
+    `ModelFit.as_prior` derives one from a fit; models take it as their `confusion_prior`.
 
     Attributes
     ----------
@@ -41,28 +41,25 @@ class CrowdPrior(ReadOnlyArrays, VolunteerIndexed):
 
     def __post_init__(self) -> None:
         shape = (len(tuple(self.classes)), len(tuple(self.labels)))
-        values = {
-            "ids": unique_ids(self.ids, kind="volunteer"),
-            "confusion": positive_array("confusion", self.confusion, shape=(len(self.ids), *shape)),
-            "shared": positive_array("shared", self.shared, shape=shape),
-            "class_concentration": positive_array("class_concentration", self.class_concentration, shape=shape[:1]),
-            "classes": value_tuple(self.classes, what="classes"),
-            "labels": value_tuple(self.labels, what="labels"),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        self._set(
+            ids=unique_ids(self.ids, kind="volunteer"),
+            confusion=positive_array("confusion", self.confusion, shape=(len(self.ids), *shape)),
+            shared=positive_array("shared", self.shared, shape=shape),
+            class_concentration=positive_array("class_concentration", self.class_concentration, shape=shape[:1]),
+            classes=value_tuple(self.classes, what="classes"),
+            labels=value_tuple(self.labels, what="labels"),
+        )
 
     def of(self, volunteer: Hashable) -> Array:
-        """The concentration of one volunteer's confusion, of shape (J, L); the shared one for a stranger."""
-        found: Array = self.confusion[self.table.code(volunteer)] if volunteer in self.table else self.shared
-        return found
+        """Return the concentration of one volunteer's confusion, of shape (J, L): their own, or else the shared one."""
+        return np.asarray(self.confusion[self.table.code(volunteer)] if volunteer in self.table else self.shared)
 
     def of_all(self, volunteers: Sequence[Hashable]) -> Array:
-        """The concentrations of several volunteers' confusion, of shape (len(volunteers), J, L)."""
-        found = np.array(np.broadcast_to(self.shared, (len(volunteers), *self.shared.shape)))
-        own = [place for place, volunteer in enumerate(volunteers) if volunteer in self.table]
-        found[own] = self.confusion[self.table.codes([volunteers[place] for place in own])]
-        return found
+        """Return the concentrations of several volunteers' confusion, of shape (len(volunteers), J, L)."""
+        confusion = np.array(np.broadcast_to(self.shared, (len(volunteers), *self.shared.shape)))
+        own = [row for row, volunteer in enumerate(volunteers) if volunteer in self.table]
+        confusion[own] = self.confusion[self.table.codes([volunteers[row] for row in own])]
+        return confusion
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CrowdPrior:
         return self

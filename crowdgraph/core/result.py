@@ -1,4 +1,4 @@
-"""What every result has in common: it knows for which volunteers, items and classes it was made."""
+"""What all results have in common: checks of their arrays and ids, and a table of their columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CodedColumn(NamedTuple):
 
 
 class TimeColumn(NamedTuple):
-    """A column of times and what they are."""
+    """A column of times, and the clock that says what they are."""
 
     times: Array
     clock: Clock
@@ -48,7 +48,7 @@ Columns: TypeAlias = Mapping[str, Array | CodedColumn | TimeColumn]
 
 
 class Tabular(ABC):
-    """What can become a table: it says its columns, and `to_frame` does the rest."""
+    """Base of what has a table: subclasses return their columns, and `to_frame` makes a table of them."""
 
     @abstractmethod
     def _columns(self) -> Columns:
@@ -81,46 +81,41 @@ class Result(ReadOnlyArrays, Tabular):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name under which a graph carries this result unless another is given."""
+        """The name under which a graph carries this result by default."""
 
     @abstractmethod
     def check_matches(self, graph: CrowdGraph) -> None:
         """Raise `AlignmentError` unless this result was made for the graph's ids."""
 
-    def _set(self, **fields: Any) -> None:
-        """Store normalised fields while the frozen dataclass is under construction."""
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-
 
 class VolunteerIndexed:
-    """What is told of volunteers in the order of `ids`."""
+    """Mixin for results with one row for each volunteer of `ids`."""
 
     ids: Array
 
     @cached_property
     def table(self) -> NodeTable:
-        """The volunteers as a table, which finds their places."""
+        """The volunteers as a table, which looks up their codes."""
         return NodeTable("volunteer", self.ids)
 
 
 def real_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
-    """A read-only float64 array of the expected shape (None is any length), all finite."""
+    """Return a read-only, finite float64 array of the expected shape, in which None is any length."""
     try:
         array = read_only(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ResultError(f"{name} must be an array of numbers: {error}.") from error
-    fits = array.ndim == len(shape) and all(want in (None, got) for got, want in zip(array.shape, shape, strict=True))
-    if not fits:
-        wanted = tuple("any" if want is None else want for want in shape)
-        raise ResultError(f"{name} has shape {array.shape}; expected {wanted}.")
+    same_ndim = array.ndim == len(shape)
+    if not same_ndim or any(size not in (None, got) for got, size in zip(array.shape, shape, strict=True)):
+        expected = tuple("any" if size is None else size for size in shape)
+        raise ResultError(f"{name} has shape {array.shape}; expected {expected}.")
     if not np.isfinite(array).all():
         raise ResultError(f"{name} holds {np.count_nonzero(~np.isfinite(array)):,} values that are not finite.")
     return array
 
 
 def positive_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
-    """As `real_array`, and every value above zero."""
+    """Return an array as `real_array` does, with every value above zero."""
     array = real_array(name, values, shape=shape)
     if not (array > 0).all():
         raise ResultError(f"{name} must be positive; its smallest value is {array.min():g}.")
@@ -128,7 +123,7 @@ def positive_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...
 
 
 def probability_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
-    """As `real_array`, with values in [0, 1] that sum to one over the last axis."""
+    """Return an array as `real_array` does, with values in [0, 1] that sum to one over the last axis."""
     array = real_array(name, values, shape=shape)
     if (array < 0).any():
         raise ResultError(f"{name} must not be negative; its smallest value is {array.min():g}.")
@@ -140,15 +135,15 @@ def probability_array(name: str, values: ArrayLike, *, shape: tuple[int | None, 
 
 
 def unique_ids(values: Iterable[Hashable], *, kind: str) -> Array:
-    """Ids as a column, each once."""
+    """Return ids as a column without repetitions."""
     ids = id_array(values)
     if len(set(ids.tolist())) < len(ids):
-        raise IdError(f"Some {kind} ids repeat; each {kind} has one place.")
+        raise IdError(f"Some {kind} ids repeat; name each {kind} once.")
     return ids
 
 
-def parameters(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How a result was made, read-only."""
+def frozen_copy(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a read-only copy of a mapping, such as the settings with which a result was computed."""
     return FrozenMapping(deepcopy(dict(values)))
 
 

@@ -27,7 +27,7 @@ __all__ = ["NodeKind", "NodeTable", "ResponseTable"]
 
 NodeKind = Literal["volunteer", "item"]
 
-# Names that attributes cannot have, since nodes and responses carry them already when they leave through a door.
+# Names that attributes cannot have, since exported nodes and responses have attributes of these names already.
 NODE_NAMES = (
     "volunteer",
     "item",
@@ -52,7 +52,7 @@ class NodeTable(ReadOnlyArrays):
     kind
         ``"volunteer"`` or ``"item"``.
     ids
-        Distinct hashable ids; the code of a node is its place here.
+        Distinct hashable ids; the code of a node is its index here.
     attributes
         Columns with one value for each node.
     """
@@ -62,17 +62,17 @@ class NodeTable(ReadOnlyArrays):
     attributes: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ids", id_array(self.ids))
+        self._set(ids=id_array(self.ids))
         columns = attribute_columns(
             self.attributes, length=len(self.ids), owner=f"the {self.kind}s", reserved=NODE_NAMES
         )
-        object.__setattr__(self, "attributes", columns)
-        # Integers show without a look-up table whether they repeat; the table is made when first needed.
-        whole = self.ids.dtype == np.int64
-        repeats = not np.diff(np.sort(self.ids)).all() if whole else len(self._code_of) < len(self.ids)
+        self._set(attributes=columns)
+        # Integers are compared by sorting, so that the look-up table is built only when it is needed.
+        integers = self.ids.dtype == np.int64
+        repeats = not np.diff(np.sort(self.ids)).all() if integers else len(self._code_of) < len(self.ids)
         if repeats:
-            again = [node_id for code, node_id in enumerate(self.ids.tolist()) if self._code_of[node_id] != code]
-            raise IdError(f"{len(again):,} {self.kind} ids repeat ({quote(again)}); each node has one id.")
+            repeated = [node_id for code, node_id in enumerate(self.ids.tolist()) if self._code_of[node_id] != code]
+            raise IdError(f"{len(repeated):,} {self.kind} ids repeat ({quote(repeated)}); each node needs its own id.")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -85,7 +85,7 @@ class NodeTable(ReadOnlyArrays):
         return {node_id: code for code, node_id in enumerate(self.ids.tolist())}
 
     def code(self, node_id: Hashable) -> int:
-        """The code of one id."""
+        """Return the code of one id."""
         try:
             return self._code_of[node_id]
         except (KeyError, TypeError):
@@ -94,18 +94,18 @@ class NodeTable(ReadOnlyArrays):
             ) from None
 
     def codes(self, node_ids: Iterable[Hashable]) -> Array:
-        """The codes of several ids."""
+        """Return the codes of several ids."""
         if isinstance(node_ids, str) or not isinstance(node_ids, Iterable):
             raise IdError(f"Expected several {self.kind} ids, got the single value {node_ids!r}; write [{node_ids!r}].")
         wanted = node_ids.tolist() if isinstance(node_ids, np.ndarray) else list(node_ids)
         return np.array([self.code(node_id) for node_id in wanted], dtype=np.int64)
 
     def take(self, codes: Array) -> NodeTable:
-        """The table of some nodes only."""
+        """Return the table of some nodes."""
         return NodeTable(self.kind, self.ids[codes], {name: column[codes] for name, column in self.attributes.items()})
 
     def equals(self, other: NodeTable) -> bool:
-        """Whether both tables hold the same ids and attributes, in the same order."""
+        """Return whether both tables hold the same ids and attributes, in the same order."""
         return columns_equal(self.ids, other.ids) and attributes_equal(self.attributes, other.attributes)
 
     def _hint(self, wrong: Hashable) -> str:
@@ -149,27 +149,27 @@ class ResponseTable(ReadOnlyArrays):
                 raise ColumnError(
                     f"Column {name!r} has shape {column.shape}; expected ({len(self.volunteer):,},) like the others."
                 )
-            object.__setattr__(self, name, column)
+            self._set(**{name: column})
         for name in ("volunteer", "item", "label"):
             if getattr(self, name).dtype.kind != "i":
                 raise ColumnError(f"Column {name!r} is of {getattr(self, name).dtype}; expected integer codes.")
         self.clock.check(self.time)
         columns = attribute_columns(self.attributes, length=len(self), owner="the responses", reserved=RESPONSE_NAMES)
-        object.__setattr__(self, "attributes", columns)
+        self._set(attributes=columns)
 
     def __len__(self) -> int:
         return len(self.volunteer)
 
     def slice(self, start: int, stop: int) -> ResponseTable:
-        """Consecutive responses, sharing memory with this table."""
+        """Return consecutive responses, which share memory with this table."""
         return self._rows(slice(start, stop))
 
     def take(self, rows: Array) -> ResponseTable:
-        """Some responses; `rows` must rise, so that times stay sorted."""
+        """Return some responses; `rows` must increase, so that times stay sorted."""
         return self._rows(rows)
 
     def equals(self, other: ResponseTable) -> bool:
-        """Whether both tables hold the same responses in the same order."""
+        """Return whether both tables hold the same responses in the same order."""
         names = ("volunteer", "item", "label", "time")
         return (
             self.clock == other.clock
@@ -179,30 +179,28 @@ class ResponseTable(ReadOnlyArrays):
 
     @cached_property
     def n_repeats(self) -> int:
-        """How many responses repeat a volunteer and item, as `is_repeat` tells one by one."""
+        """The number of answers that repeat a volunteer and item; see `is_repeat`."""
         pairs = np.sort(self._pairs(np.flatnonzero(self.label >= 0)))
         return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
 
     @cached_property
     def is_repeat(self) -> Array:
-        """For each response, whether the volunteer had answered the item before; an item only shown is no answer."""
+        """Whether the volunteer had answered the item before, for each response; an item only shown has no answer."""
         answered = np.flatnonzero(self.label >= 0)
         pairs = self._pairs(answered)
         order = np.argsort(pairs, kind="stable")
-        repeated = np.zeros(len(self), dtype=bool)
-        repeated[answered[order[1:]]] = pairs[order[1:]] == pairs[order[:-1]]
-        return lock(repeated)
+        is_repeat = np.zeros(len(self), dtype=bool)
+        is_repeat[answered[order[1:]]] = pairs[order[1:]] == pairs[order[:-1]]
+        return lock(is_repeat)
 
     def _pairs(self, rows: Array) -> Array:
-        """Volunteer and item of each of the rows as one number."""
+        """Return the volunteer and item of each row as one number."""
         return self.volunteer[rows].astype(np.int64) << 32 | self.item[rows]
 
     def _rows(self, rows: Any) -> ResponseTable:
-        """Rows of a table that is valid already, so nothing is checked again."""
+        """Return rows of this table, which is valid already, so nothing is checked again."""
         part = object.__new__(ResponseTable)
-        for name in ("volunteer", "item", "label", "time"):
-            object.__setattr__(part, name, lock(getattr(self, name)[rows]))
-        object.__setattr__(part, "clock", self.clock)
+        part._set(**{name: lock(getattr(self, name)[rows]) for name in ("volunteer", "item", "label", "time")})
         columns = {name: lock(column[rows]) for name, column in self.attributes.items()}
-        object.__setattr__(part, "attributes", FrozenMapping(columns))
+        part._set(clock=self.clock, attributes=FrozenMapping(columns))
         return part

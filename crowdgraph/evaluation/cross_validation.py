@@ -1,4 +1,4 @@
-"""Cross validation: hide some gold, fit, and see what models say of the items it was hidden from."""
+"""Cross validation: hide some gold, fit models to the rest, and score what they say of the hidden items."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,40 +17,50 @@ from crowdgraph.core._arrays import Array, FrozenMapping, ReadOnlyArrays, object
 from crowdgraph.core._parameters import check_integer, progress_bar
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, probability_array, real_array, to_frame, unique_ids
-from crowdgraph.errors import GoldError, ParameterError, ResultError, check_choice, quote, suggestion
+from crowdgraph.errors import (
+    CrowdGraphWarning,
+    GoldError,
+    Hint,
+    ParameterError,
+    ResultError,
+    argument,
+    check_choice,
+    quote,
+    suggestion,
+)
 from crowdgraph.evaluation.scores import (
     FALSE_POSITIVE_RATE,
+    accuracy,
     aucs_by_class,
+    brier_score,
     calibration_error,
-    reliability,
+    log_loss,
+    nan_mean,
+    nan_std,
+    reliability_bins,
     roc_curves_by_class,
 )
 from crowdgraph.models.base import Model
 
-__all__ = [
-    "SCORES",
-    "CrossValidation",
-    "ReliabilityCurve",
-    "RocCurve",
-    "cross_validate",
-    "nan_mean",
-    "nan_std",
-]
+__all__ = ["SCORES", "CrossValidation", "ReliabilityCurve", "RocCurve", "cross_validate"]
 
-# What is told of every model; the AUC of each class comes on top of these.
+# The scores of every model; the AUC of each class comes on top of these.
 SCORES = ("auc", "accuracy", "log_loss", "brier", "calibration_error", "seconds")
-
-
-def _array_columns(curve: NamedTuple) -> Columns:
-    """Return the arrays of a curve by name, a row for each point."""
-    return {name: column for name, column in curve._asdict().items() if isinstance(column, np.ndarray)}
+# How many classes the printed table lists.
+MAX_CLASSES_SHOWN = 8
 
 
 class RocCurve(NamedTuple):
-    """How many items of a class are found at the price of how many others, averaged over folds.
+    """The share of items of a class that are found, against the share of others taken for it; averaged over folds.
 
-    `true_positive_rate` and its standard deviation `spread` belong to `false_positive_rate`; all are of shape (G,).
-    `positive` is the class that is to be found, None for the mean over classes.
+    Attributes
+    ----------
+    positive
+        The class that is to be found; None for the mean over classes.
+    false_positive_rate, true_positive_rate, spread
+        The points of the curve, and the standard deviation of the true positive rate over folds, each of shape (G,).
+    auc
+        The area under the curve.
     """
 
     positive: Hashable | None
@@ -59,14 +70,20 @@ class RocCurve(NamedTuple):
     auc: float
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each point; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
+        """Return a row for each point; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"`` or ``"text"``."""
         return to_frame(_array_columns(self), kind=kind)
 
 
 class ReliabilityCurve(NamedTuple):
     """How often the most probable class is the true one, against the probability that was stated for it.
 
-    `stated`, `observed` and `n_items` have a value for each bin of stated probabilities that holds items.
+    Attributes
+    ----------
+    stated, observed, n_items
+        For each bin of stated probabilities that holds items: their mean, the share of items that they are right about,
+        and the number of items.
+    calibration_error
+        The expected calibration error.
     """
 
     stated: Array
@@ -75,15 +92,21 @@ class ReliabilityCurve(NamedTuple):
     calibration_error: float
 
     def to_frame(self, *, kind: str = "pandas") -> Any:
-        """One row for each bin; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
+        """Return a row for each bin; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"`` or ``"text"``."""
         return to_frame(_array_columns(self), kind=kind)
+
+
+def _array_columns(curve: RocCurve | ReliabilityCurve) -> Columns:
+    """Return the arrays of a curve by name, with a row for each point."""
+    return {name: column for name, column in curve._asdict().items() if isinstance(column, np.ndarray)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CrossValidation(ReadOnlyArrays, Tabular):
-    """How well models tell the class of items whose gold was hidden from them.
+    """How well models classify items whose gold was hidden from them, as `crowdgraph.evaluation.cross_validate` finds.
 
-    `crowdgraph.evaluation.cross_validate` makes one. Print it for a table.
+    As a table: a row for each model with the mean of every score over folds, and its standard deviation as ``spread
+    of``. Printed: the same in short.
 
     Attributes
     ----------
@@ -98,7 +121,7 @@ class CrossValidation(ReadOnlyArrays, Tabular):
     folds
         The fold in which each item was hidden, of shape (N,): numbers from 0 to ``n_folds - 1``.
     item_probs
-        What each model said of each item while its gold was hidden, of shape (M, N, J).
+        The class probabilities of each item while its gold was hidden, from each model, of shape (M, N, J).
     scores
         For each score its value in each fold, of shape (M, ``n_folds``); NaN where it is not defined.
 
@@ -121,7 +144,7 @@ class CrossValidation(ReadOnlyArrays, Tabular):
         For each model and bin, over the items of all folds, each of shape (M, B): the mean probability of the most
         probable class, the share of items whose class it is (both NaN for empty bins), and the number of items.
     n_unanswered
-        How many of the items nobody answered; all that models tell of these is their prior.
+        How many of the items nobody answered; all that models know of these is their prior.
 
     Examples
     --------
@@ -168,8 +191,8 @@ class CrossValidation(ReadOnlyArrays, Tabular):
             "item_probs": probability_array("item_probs", self.item_probs, shape=(n_models, len(items), len(classes))),
             "scores": _score_table(self.scores, classes, shape=(n_models, n_folds)),
             "false_positive_rate": grid,
-            "n_items": _counts(self.n_items, shape=(n_models, n_bins), total=len(items)),
-            **{name: _with_gaps(name, getattr(self, name), shape=shape) for name, shape in shapes.items()},
+            "n_items": _bin_counts(self.n_items, shape=(n_models, n_bins), total=len(items)),
+            **{name: _array_with_nan(name, getattr(self, name), shape=shape) for name, shape in shapes.items()},
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -180,18 +203,18 @@ class CrossValidation(ReadOnlyArrays, Tabular):
         return int(self.folds.max(initial=-1)) + 1
 
     def mean(self, score: str) -> Array:
-        """The mean of a score over the folds in which it is defined, for each model, of shape (M,)."""
+        """Return the mean of a score over the folds in which it is defined, for each model, of shape (M,)."""
         return nan_mean(self._score(score), axis=1)
 
     def spread(self, score: str) -> Array:
-        """The standard deviation of a score over those folds, for each model, of shape (M,); NaN for fewer than two."""
+        """Return the standard deviation of a score over those folds, of shape (M,); NaN for fewer than two."""
         return nan_std(self._score(score), axis=1)
 
     def roc(self, model: str, *, positive: Hashable | None = None) -> RocCurve:
-        """The ROC curve of a model, averaged over folds.
+        """Return the ROC curve of a model, averaged over folds.
 
-        At each rate of false positives, the rates of true positives of all folds are averaged. The curve begins at the
-        origin and rises there to what is found without a false positive.
+        At each false positive rate, the true positive rates of all folds are averaged. The curve begins at the origin
+        and rises there to the rate that is reached without a false positive.
 
         Parameters
         ----------
@@ -200,7 +223,8 @@ class CrossValidation(ReadOnlyArrays, Tabular):
         positive
             The class that is to be found. If left out: the last of two classes; of more, the mean over the classes.
         """
-        rates = self.true_positive_rate[self._place(model)]
+        index = self._model_index(model)
+        rates = self.true_positive_rate[index]
         if positive is None and len(self.classes) == 2:
             positive = self.classes[1]
         if positive is None:
@@ -210,29 +234,28 @@ class CrossValidation(ReadOnlyArrays, Tabular):
         if np.isnan(curves).all():
             raise ParameterError(
                 f"No fold holds both items of {'a class' if positive is None else repr(positive)} and others, so there "
-                "is no ROC curve. Use fewer folds, or add gold."
+                "is no ROC curve.",
+                hint="Use fewer folds, or add gold.",
             )
         mean, spread = nan_mean(curves, axis=0), nan_std(curves, axis=0)
-        area = float(self.mean(score)[self._place(model)])
-        return RocCurve(positive, self.false_positive_rate, mean, spread, area)
+        return RocCurve(positive, self.false_positive_rate, mean, spread, float(self.mean(score)[index]))
 
     def reliability(self, model: str) -> ReliabilityCurve:
-        """How often a model's most probable class is the true one, against its probability, over all folds' items.
+        """Return how often a model's most probable class is the true one, against its probability.
 
-        The calibration error is that of the table, the mean over folds.
+        The curve is over the items of all folds; the calibration error is that of the table, the mean over folds.
 
         Parameters
         ----------
         model
             The model's name.
         """
-        place = self._place(model)
-        full = self.n_items[place] > 0
-        error = float(self.mean("calibration_error")[place])
-        return ReliabilityCurve(self.stated[place, full], self.observed[place, full], self.n_items[place, full], error)
+        index = self._model_index(model)
+        full = self.n_items[index] > 0
+        error = float(self.mean("calibration_error")[index])
+        return ReliabilityCurve(self.stated[index, full], self.observed[index, full], self.n_items[index, full], error)
 
     def _columns(self) -> Columns:
-        """One row for each model: the mean of every score over folds, and its standard deviation as ``spread of``."""
         columns = {"model": object_array(self.models)}
         for score in self.scores:
             columns |= {score: self.mean(score), f"spread of {score}": self.spread(score)}
@@ -241,9 +264,9 @@ class CrossValidation(ReadOnlyArrays, Tabular):
     def __repr__(self) -> str:
         unanswered = f" ({self.n_unanswered:,} of them unanswered)" if self.n_unanswered else ""
         counts = np.bincount(self.truth, minlength=len(self.classes))
-        told = [f"{name} {count:,}" for name, count in zip(self.classes, counts, strict=True)]
-        more = f" and {len(told) - 8:,} more" if len(told) > 8 else ""
-        columns = [["model", *self.models], *(self._told(score) for score in SCORES)]
+        classes = [f"{name} {count:,}" for name, count in zip(self.classes, counts, strict=True)]
+        more = f" and {len(classes) - MAX_CLASSES_SHOWN:,} more" if len(classes) > MAX_CLASSES_SHOWN else ""
+        columns = [["model", *self.models], *(self._printed_column(score) for score in SCORES)]
         widths = [max(map(len, column)) for column in columns]
         rows = zip(*columns, strict=True)
         lines = ["   ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
@@ -251,13 +274,13 @@ class CrossValidation(ReadOnlyArrays, Tabular):
             [
                 f"CrossValidation: {self.n_folds} folds of {len(self.items):,} gold items{unanswered}",
                 "  mean ± standard deviation over folds",
-                f"  classes: {', '.join(told[:8])}{more}",
+                f"  classes: {', '.join(classes[:MAX_CLASSES_SHOWN])}{more}",
                 *(f"  {line}".rstrip() for line in lines),
             ]
         )
 
-    def _told(self, score: str) -> list[str]:
-        """A column of the printed table."""
+    def _printed_column(self, score: str) -> list[str]:
+        """Return a column of the printed table."""
         pairs = zip(self.mean(score), self.spread(score), strict=True)
         return [score, *(f"{mean:.3f} ± {spread:.3f}" for mean, spread in pairs)]
 
@@ -265,34 +288,21 @@ class CrossValidation(ReadOnlyArrays, Tabular):
         check_choice("score", score, tuple(self.scores))
         return self.scores[score]
 
-    def _place(self, model: str) -> int:
+    def _model_index(self, model: str) -> int:
         check_choice("model", model, self.models)
         return self.models.index(model)
 
     def _class_code(self, positive: Hashable) -> int:
         if positive not in self.classes:
             raise ParameterError(
-                f"positive={positive!r} is no class; the classes are {quote(self.classes)}."
+                f"positive={positive!r} is not a class; the classes are {quote(self.classes)}."
                 f"{suggestion(positive, self.classes)}"
             )
         return self.classes.index(positive)
 
 
-def nan_mean(values: Array, *, axis: int) -> Array:
-    """The mean of the values that are not NaN; NaN where all are."""
-    n_defined = np.count_nonzero(~np.isnan(values), axis=axis)
-    return np.asarray(np.nansum(values, axis=axis) / np.where(n_defined > 0, n_defined, np.nan))
-
-
-def nan_std(values: Array, *, axis: int) -> Array:
-    """The sample standard deviation of the values that are not NaN; NaN for fewer than two."""
-    n_defined = np.count_nonzero(~np.isnan(values), axis=axis)
-    gaps = values - np.expand_dims(nan_mean(values, axis=axis), axis)
-    return np.asarray(np.sqrt(np.nansum(gaps**2, axis=axis) / np.where(n_defined > 1, n_defined - 1, np.nan)))
-
-
 def _codes(name: str, values: ArrayLike, *, length: int, size: int) -> Array:
-    """A read-only column of numbers from 0 up to `size`."""
+    """Return a read-only column of numbers from 0 up to `size`."""
     codes = read_only(values, dtype=np.int64)
     if codes.shape != (length,):
         raise ResultError(f"{name} has shape {codes.shape}; expected ({length},), one for each item.")
@@ -301,16 +311,16 @@ def _codes(name: str, values: ArrayLike, *, length: int, size: int) -> Array:
     return codes
 
 
-def _with_gaps(name: str, values: ArrayLike, *, shape: tuple[int, ...]) -> Array:
-    """A read-only float64 array in which NaN stands for what is not defined."""
+def _array_with_nan(name: str, values: ArrayLike, *, shape: tuple[int, ...]) -> Array:
+    """Return a read-only float64 array in which NaN stands for what is not defined."""
     array = read_only(values, dtype=np.float64)
     if array.shape != shape:
         raise ResultError(f"{name} has shape {array.shape}; expected {shape}.")
     return array
 
 
-def _counts(values: ArrayLike, *, shape: tuple[int, ...], total: int) -> Array:
-    """How many items are in each bin, all of them for each model."""
+def _bin_counts(values: ArrayLike, *, shape: tuple[int, ...], total: int) -> Array:
+    """Return the number of items in each bin, which add up to all items for each model."""
     counts = read_only(values, dtype=np.int64)
     if counts.shape != shape or (counts < 0).any() or (counts.sum(axis=1) != total).any():
         raise ResultError(f"n_items must count the {total:,} items for each model, in shape {shape}; got {counts}.")
@@ -318,14 +328,14 @@ def _counts(values: ArrayLike, *, shape: tuple[int, ...], total: int) -> Array:
 
 
 def _score_table(scores: Mapping[str, ArrayLike], classes: tuple[Hashable, ...], *, shape: tuple[int, int]) -> Any:
-    """The scores by name, the AUC of each class after that of all."""
+    """Return the scores by name, with the AUC of each class after that of all."""
     names = ["auc", *(f"auc({name})" for name in classes), *SCORES[1:]]
     if set(names) != set(scores):
         raise ResultError(f"The scores are {quote(scores, most=20)}; expected {quote(names, most=20)}.")
-    return FrozenMapping({name: _with_gaps(name, scores[name], shape=shape) for name in names})
+    return FrozenMapping({name: _array_with_nan(name, scores[name], shape=shape) for name in names})
 
 
-class Hidden(NamedTuple):
+class HiddenGold(NamedTuple):
     """The gold that is hidden in turn: codes of the items, their classes and their folds, each of shape (N,)."""
 
     items: Array
@@ -342,17 +352,16 @@ def cross_validate(
     seed: int | None = 0,
     progress: bool = False,
 ) -> CrossValidation:
-    """Compare models by what they say of gold items whose gold was hidden from them.
+    """Compare models on gold items whose gold was hidden from them.
 
-    Gold items are dealt into folds, class by class, so that every fold has its share of each. The gold of one fold at a
+    Gold items are split into folds class by class, so that every fold has its share of each. The gold of one fold at a
     time is hidden, every model is fitted to all responses and the rest of the gold, and its class probabilities of the
     hidden items are scored; all models see the same folds. A class with fewer gold items than folds has no AUC in the
     folds without it, and is averaged over the others.
 
-    Only items whose class is known for certain are hidden and scored; gold that is a probability always stays visible.
-    Gold items that nobody answered are scored like others; the result tells how many there are. A prior that was
-    learned from the same gold, such as an earlier fit, has seen what is hidden; ``confusion_prior="gold"`` is learned
-    anew in each fold.
+    Only items whose class is certain are hidden and scored; gold that is a probability always stays visible. Gold items
+    that nobody answered are scored like others; the result counts them. A prior that was learned from the same gold,
+    such as an earlier fit, has seen what is hidden; ``confusion_prior="gold"`` is learned anew in each fold.
 
     Parameters
     ----------
@@ -363,18 +372,18 @@ def cross_validate(
     folds
         How many folds; at most as many as there are gold items.
     n_bins
-        Into how many bins of equal width stated probabilities are put for the calibration error and the curve of
-        reliability.
+        Into how many bins of equal width stated probabilities are put for the calibration error and the reliability
+        curve.
     seed
-        Of the folds, and handed to the models: the same seed gives the same result. None draws anew.
+        The seed of the folds and of the models: the same seed gives the same result. None draws a new one.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     CrossValidation
-        Scores with mean and spread over folds, averaged ROC curves and curves of reliability. Warnings of the fits come
-        once for each model.
+        Scores with mean and spread over folds, averaged ROC curves and reliability curves. Warnings of the fits are
+        shown once for each model.
 
     Examples
     --------
@@ -390,52 +399,52 @@ def cross_validate(
     ['votes', 'ibcc']
     """
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"Cross validation is of a CrowdGraph; got a {type(graph).__name__}.")
-    named = _named(models)
+        raise ParameterError(f"Models are compared on a CrowdGraph; got a {type(graph).__name__}.")
+    models_by_name = _by_name(models)
     check_integer("folds", folds, minimum=2)
     check_integer("n_bins", n_bins)
-    hidden = _dealt(graph, folds, seed)
-    probs = np.zeros((len(named), len(hidden.items), len(graph.classes)))
-    seconds = np.zeros((len(named), folds))
+    hidden = _split_gold(graph, folds, seed)
+    probs = np.zeros((len(models_by_name), len(hidden.items), len(graph.classes)))
+    seconds = np.zeros((len(models_by_name), folds))
     with progress_bar("cross validation", visible=progress, total=seconds.size, unit="fits") as bar:
-        for place, (name, model) in enumerate(named.items()):
-            with _told_once(name):
-                probs[place], seconds[place] = _held_out(graph, model, hidden, seed, bar.update)
+        for index, (name, model) in enumerate(models_by_name.items()):
+            with _warnings_once(name):
+                probs[index], seconds[index] = _predict_hidden(graph, model, hidden, seed, bar.update)
     return CrossValidation(
-        models=tuple(named),
+        models=tuple(models_by_name),
         classes=graph.classes,
         items=graph.items.ids[hidden.items],
         truth=hidden.truth,
         folds=hidden.folds,
         item_probs=probs,
         scores={**_scores(hidden, probs, graph.classes, n_bins), "seconds": seconds},
-        n_unanswered=_n_unanswered(graph, hidden.items),
+        n_unanswered=int(np.count_nonzero(graph.answers.n_by_item[hidden.items] == 0)),
         **_curves(hidden, probs, n_bins),
     )
 
 
-def _named(models: Any) -> dict[str, Model]:
-    """The models by name."""
+def _by_name(models: Any) -> dict[str, Model]:
+    """Return the models by name."""
     if isinstance(models, Mapping):
-        named = dict(models)
+        models_by_name = dict(models)
     else:
-        listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
-        _check_models(listed)
-        names = [model.name for model in listed]
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        if twice:
+        several = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+        _check_models(several)
+        names = [model.name for model in several]
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if repeated:
             raise ParameterError(
-                f"Several models are called {twice[0]!r}; name them with a mapping, such as "
-                "models={'first': ..., 'second': ...}."
+                f"Several models are called {repeated[0]!r}.",
+                hint="Name them with a mapping, such as models={'first': ..., 'second': ...}.",
             )
-        named = dict(zip(names, listed, strict=True))
-    if not named:
-        raise ParameterError("There are no models to compare; give at least one, such as models=[IBCC()].")
-    _check_models(named.values())
-    strange = [name for name in named if not isinstance(name, str)]
-    if strange:
-        raise ParameterError(f"Names of models must be text; got {quote(strange)}.")
-    return named
+        models_by_name = dict(zip(names, several, strict=True))
+    if not models_by_name:
+        raise ParameterError("There are no models to compare.", hint="Give at least one, such as models=[IBCC()].")
+    _check_models(models_by_name.values())
+    no_text = [name for name in models_by_name if not isinstance(name, str)]
+    if no_text:
+        raise ParameterError(f"Names of models must be text; got {quote(no_text)}.")
+    return models_by_name
 
 
 def _check_models(models: Any) -> None:
@@ -450,57 +459,60 @@ def _check_models(models: Any) -> None:
             )
 
 
-def _dealt(graph: CrowdGraph, n_folds: int, seed: int | None) -> Hidden:
-    """The gold items, dealt into folds class by class: each fold's share of a class is even to one item."""
+def _split_gold(graph: CrowdGraph, n_folds: int, seed: int | None) -> HiddenGold:
+    """Split the gold items into folds, class by class: the folds' numbers of a class differ by at most one item."""
     items = np.flatnonzero(graph.gold.codes >= 0)
     truth = graph.gold.codes[items]
     if not len(items):
         got = f"only probabilities, for {len(graph.gold):,} items" if len(graph.gold) else "none"
         raise GoldError(
-            f"Cross validation hides gold whose class is known for certain; the graph has {got}. Add some with "
-            "graph.with_gold({item: class, ...})."
+            f"Cross validation hides gold whose class is certain; the graph has {got}.",
+            hint=Hint("Add some with graph.with_gold({item: class, ...}).", cli="Add some with --gold FILE."),
         )
     if len(np.unique(truth)) < 2:
         raise GoldError(
             f"Gold covers the class {graph.classes[truth[0]]!r} only ({len(items):,} items), so it cannot show whether "
-            "models tell classes apart. Add gold of another class."
+            "models distinguish classes.",
+            hint="Add gold of another class.",
         )
     if len(items) < n_folds:
         raise ParameterError(
-            f"folds={n_folds!r}, but only {len(items):,} items have gold that is certain, and every fold needs one. "
-            f"Use folds={len(items)} or fewer, or add gold."
+            argument("folds", n_folds)
+            + f" is too many: only {len(items):,} items have gold that is certain, and every fold needs one.",
+            hint=Hint(
+                f"Use folds={len(items)} or fewer, or add gold.", cli=f"Use --folds {len(items)} or fewer, or add gold."
+            ),
         )
     order = np.random.default_rng(seed).permutation(len(items))
     order = order[np.argsort(truth[order], kind="stable")]
     folds = np.empty(len(items), dtype=np.int64)
     folds[order] = np.arange(len(items)) % n_folds
-    return Hidden(items, truth, folds)
+    return HiddenGold(items, truth, folds)
 
 
-def _held_out(
-    graph: CrowdGraph, model: Model, hidden: Hidden, seed: int | None, tick: Callable[[], Any]
+def _predict_hidden(
+    graph: CrowdGraph, model: Model, hidden: HiddenGold, seed: int | None, tick: Callable[[], Any]
 ) -> tuple[Array, Array]:
-    """What a model says of each item while its gold is hidden, of shape (N, J), and the seconds of each fit."""
+    """Return a model's probabilities of each item while its gold is hidden, (N, J), and the seconds of each fit."""
     probs, seconds = np.zeros((len(hidden.items), len(graph.classes))), []
     model.warm_up(graph)
     for fold in range(hidden.folds.max() + 1):
-        here = hidden.folds == fold
-        kept = np.ones(len(graph.items), dtype=bool)
-        kept[hidden.items[here]] = False
-        # A new graph for every model: what a graph works out once and keeps would favour the models that come later.
-        rest = graph.replace(gold=graph.gold.where(kept))
+        in_fold = hidden.folds == fold
+        visible = np.ones(len(graph.items), dtype=bool)
+        visible[hidden.items[in_fold]] = False
+        # A new graph for every model: what a graph computes once and keeps would favour the models that come later.
+        view = graph.replace(gold=graph.gold.where(visible))
         start = time.perf_counter()
-        fit = model.fit(rest, seed=seed)
+        fit = model.fit(view, seed=seed)
         seconds.append(time.perf_counter() - start)
-        probs[here] = fit.item_probs[hidden.items[here]]
+        probs[in_fold] = fit.item_probs[hidden.items[in_fold]]
         tick()
     return probs, np.array(seconds)
 
 
 @contextmanager
-def _told_once(name: str) -> Iterator[None]:
-    """Hold warnings back and tell each kind once afterwards, naming the model; errors name it as well."""
-    told: dict[Any, list[warnings.WarningMessage]] = {}
+def _warnings_once(name: str) -> Iterator[None]:
+    """Hold warnings back and issue each kind once afterwards, naming the model; errors name it as well."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -508,22 +520,24 @@ def _told_once(name: str) -> Iterator[None]:
     except Exception as error:
         error.add_note(f"This happened in the cross validation of the model {name!r}.")
         raise
+    by_line: dict[Any, list[warnings.WarningMessage]] = {}
     for warning in caught:
-        told.setdefault((warning.category, warning.filename, warning.lineno), []).append(warning)
-    for (category, filename, line), alike in told.items():
+        by_line.setdefault((warning.category, warning.filename, warning.lineno), []).append(warning)
+    for (category, filename, line), alike in by_line.items():
+        first = alike[0].message
+        text = first.message if isinstance(first, CrowdGraphWarning) else str(first)
         times = f", {len(alike):,} times" if len(alike) > 1 else ""
-        message = f"{alike[0].message} (In the cross validation of {name!r}{times}.)"
-        warnings.warn_explicit(message, category, filename, line)
+        warnings.warn_explicit(text + f" (In the cross validation of {name!r}{times}.)", category, filename, line)
 
 
-def _scores(hidden: Hidden, probs: Array, classes: tuple[Any, ...], n_bins: int) -> dict[str, Array]:
-    """Every score of each model and fold, each of shape (M, F)."""
+def _scores(hidden: HiddenGold, probs: Array, classes: tuple[Any, ...], n_bins: int) -> dict[str, Array]:
+    """Return every score but the seconds of each model and fold, each of shape (M, F)."""
     areas = _by_fold(hidden, probs, aucs_by_class)
     measures: dict[str, Callable[[Array, Array], float]] = {
-        "accuracy": lambda truth, stated: float((stated.argmax(axis=1) == truth).mean()),
-        "log_loss": _log_loss,
-        "brier": _brier,
-        "calibration_error": lambda truth, stated: calibration_error(truth, stated, n_bins=n_bins),
+        "accuracy": accuracy,
+        "log_loss": log_loss,
+        "brier": brier_score,
+        "calibration_error": partial(calibration_error, n_bins=n_bins),
     }
     return {
         "auc": nan_mean(areas, axis=2),
@@ -532,27 +546,16 @@ def _scores(hidden: Hidden, probs: Array, classes: tuple[Any, ...], n_bins: int)
     }
 
 
-def _by_fold(hidden: Hidden, probs: Array, measure: Callable[[Array, Array], Any]) -> Array:
-    """A measure of truth and probabilities, for each model and fold."""
+def _by_fold(hidden: HiddenGold, probs: Array, measure: Callable[[Array, Array], Any]) -> Array:
+    """Return a measure of truth and probabilities for each model and fold."""
     folds = [hidden.folds == fold for fold in range(hidden.folds.max() + 1)]
-    return np.array([[measure(hidden.truth[here], stated[here]) for here in folds] for stated in probs])
+    return np.array([[measure(hidden.truth[fold], stated[fold]) for fold in folds] for stated in probs])
 
 
-def _log_loss(truth: Array, probs: Array) -> float:
-    from sklearn.metrics import log_loss
-
-    # Probabilities of single precision sum to one less exactly than scikit-learn wants.
-    normal = probs / probs.sum(axis=1, keepdims=True)
-    return float(log_loss(truth, normal, labels=np.arange(probs.shape[1])))
-
-
-def _brier(truth: Array, probs: Array) -> float:
-    return float(((probs - np.eye(probs.shape[1])[truth]) ** 2).sum(axis=1).mean())
-
-
-def _curves(hidden: Hidden, probs: Array, n_bins: int) -> dict[str, Array]:
-    """ROC curves of each model, fold and class, and the reliability of each model over all folds."""
-    stated, observed, n_items = zip(*(reliability(hidden.truth, said, n_bins=n_bins) for said in probs), strict=True)
+def _curves(hidden: HiddenGold, probs: Array, n_bins: int) -> dict[str, Array]:
+    """Return the ROC curves of each model, fold and class, and the reliability of each model over all folds."""
+    bins = [reliability_bins(hidden.truth, model_probs, n_bins=n_bins) for model_probs in probs]
+    stated, observed, n_items = zip(*bins, strict=True)
     return {
         "false_positive_rate": FALSE_POSITIVE_RATE,
         "true_positive_rate": _by_fold(hidden, probs, roc_curves_by_class),
@@ -560,9 +563,3 @@ def _curves(hidden: Hidden, probs: Array, n_bins: int) -> dict[str, Array]:
         "observed": np.array(observed),
         "n_items": np.array(n_items),
     }
-
-
-def _n_unanswered(graph: CrowdGraph, items: Array) -> int:
-    answers = graph.responses.item[graph.responses.label >= 0]
-    n_answers: Array = np.bincount(answers, minlength=len(graph.items))
-    return int(np.count_nonzero(n_answers[items] == 0))

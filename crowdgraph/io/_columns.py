@@ -15,7 +15,7 @@ from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
 from crowdgraph.core._arrays import Array, cell_text, is_null, lock, object_array, plain, to_list
 from crowdgraph.core.clock import UNITS, Clock, zone_info
-from crowdgraph.core.result import CodedColumn, TimeColumn
+from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice, quote
 
 # The kinds of tables that results and graphs can be converted to.
@@ -206,7 +206,7 @@ def _object_attribute(objects: list[Any]) -> Array:
     return object_array(value if isinstance(value, Hashable) else deepcopy(value) for value in values)
 
 
-def native_frame(columns: Mapping[str, FrameColumn], *, kind: str) -> Any:
+def native_frame(columns: Columns, *, kind: str) -> Any:
     """Return a pandas, polars or pyarrow table of the columns, or a text for reading."""
     check_choice("kind", kind, FRAME_KINDS)
     if kind == "text":
@@ -226,7 +226,7 @@ def _in_named_zone(column: FrameColumn) -> FrameColumn:
     return column
 
 
-def _pandas_frame(columns: Mapping[str, FrameColumn]) -> Any:
+def _pandas_frame(columns: Columns) -> Any:
     pandas = import_optional("pandas")
     series = {}
     for name, column in columns.items():
@@ -240,7 +240,7 @@ def _pandas_frame(columns: Mapping[str, FrameColumn]) -> Any:
     return pandas.DataFrame(series)
 
 
-def _text_table(columns: Mapping[str, FrameColumn]) -> str:
+def _text_table(columns: Columns) -> str:
     """Lay columns out side by side: numbers to the right, text to the left, empty cells for null."""
     padded_columns = []
     for name, column in columns.items():

@@ -27,7 +27,7 @@ from crowdgraph.errors import (
     wording,
 )
 from crowdgraph.io._columns import SYNONYMS
-from crowdgraph.io.csv import csv_table, row_lines, sniff_delimiter, sniff_header
+from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
 from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
 from crowdgraph.io.parquet import parquet_columns
@@ -161,8 +161,7 @@ class _FileReader:
         return readers[kind]()
 
     def _csv(self) -> tuple[CrowdGraph, Mapping[str, str]]:
-        delimiter = self._delimiter(self.path)
-        header = sniff_header(self.path, delimiter=delimiter, encoding=self.encoding)
+        delimiter, header = self._sniff(self.path)
         if not header:
             # If there is anything in the file, the reader can explain better what is wrong with it.
             csv_table(self.path, text=None, delimiter=delimiter, encoding=self.encoding)
@@ -199,8 +198,8 @@ class _FileReader:
         gold = graph.gold if self.gold is None else self._gold_columns(OWN_COLUMNS)
         return graph.with_gold(gold, classes=classes), {}
 
-    def _delimiter(self, path: str | PathLike[str]) -> str:
-        return self.delimiter or sniff_delimiter(path, encoding=self.encoding)
+    def _sniff(self, path: str | PathLike[str]) -> tuple[str, list[str]]:
+        return sniff_csv(path, delimiter=self.delimiter, encoding=self.encoding)
 
     def _selected(self, header: list[str]) -> list[str]:
         """Return the columns to read; without times, a column called time would be taken for them."""
@@ -234,10 +233,9 @@ class _FileReader:
         gold: Any = self.gold
         if _file_kind(gold, self.delimiter, self.encoding) == "parquet":
             return parquet_columns(gold)
-        delimiter = self._delimiter(gold)
+        delimiter, header = self._sniff(gold)
         text_names = {"item", *SYNONYMS["item"], *GOLD_NAMES, *SYNONYMS["label"]}
         text_names |= {used["item"].lower(), used["label"].lower()}
-        header = sniff_header(gold, delimiter=delimiter, encoding=self.encoding)
         text = [name for name in header if name.lower() in text_names]
         table = csv_table(gold, text=text, delimiter=delimiter, encoding=self.encoding)
         return {name: table[name] for name in table.column_names}
@@ -272,8 +270,9 @@ class _FileReader:
 
         def lines(match: re.Match[str]) -> str:
             rows = [int(row) for row in match[2].split(", ")]
+            delimiter, _ = self._sniff(path)
             try:
-                numbers = row_lines(path, rows, delimiter=self._delimiter(path), encoding=self.encoding)
+                numbers = row_lines(path, rows, delimiter=delimiter, encoding=self.encoding)
             except (csv.Error, IndexError):
                 # The number of the row is right, too.
                 return match[0]
@@ -360,6 +359,5 @@ def _file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
         return "parquet"
     if suffix == ".crowd":
         return "crowd"
-    delimiter = delimiter or sniff_delimiter(path, encoding=encoding)
-    header = sniff_header(path, delimiter=delimiter, encoding=encoding)
+    _, header = sniff_csv(path, delimiter=delimiter, encoding=encoding)
     return "panoptes" if set(header) >= set(REQUIRED_COLUMNS) else "csv"

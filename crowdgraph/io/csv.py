@@ -21,7 +21,7 @@ from crowdgraph.io._columns import check_column_names, id_columns
 from crowdgraph.io._files import is_file
 from crowdgraph.io.frames import graph_from_frame
 
-__all__ = ["csv_rows", "csv_table", "read_csv", "row_lines", "sniff_delimiter", "sniff_header"]
+__all__ = ["csv_rows", "csv_table", "read_csv", "row_lines", "sniff_csv"]
 
 DELIMITERS = ",;\t|"
 # How much of a file is read to detect its delimiter and header.
@@ -152,20 +152,17 @@ def _check_encoding(encoding: str) -> None:
         ) from error
 
 
-def sniff_delimiter(path: str | PathLike[str], *, encoding: str) -> str:
-    """Return the delimiter that splits the first line of a file into the most fields."""
+def sniff_csv(path: str | PathLike[str], *, delimiter: str | None, encoding: str) -> tuple[str, list[str]]:
+    """Return the delimiter and the header of a CSV file; the header is empty where the file cannot be read.
+
+    Without a `delimiter`, it is the one that splits the first line into the most fields.
+    """
+    if delimiter:
+        check_delimiter(delimiter)
     line = _first_line(path, encoding)
-    return max(DELIMITERS, key=lambda mark: (len(_fields(line, mark)), -DELIMITERS.index(mark)))
-
-
-def sniff_header(path: str | PathLike[str], *, delimiter: str, encoding: str) -> list[str]:
-    """Return the fields of the first line of a file; none where the file cannot be read."""
-    check_delimiter(delimiter)
-    return _fields(_first_line(path, encoding), delimiter)
-
-
-def _fields(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter), [])
+    headers = {mark: next(csv.reader([line], delimiter=mark), []) for mark in delimiter or DELIMITERS}
+    best = max(headers, key=lambda mark: len(headers[mark]))
+    return best, headers[best]
 
 
 def _first_line(path: str | PathLike[str], encoding: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from crowdgraph.core._arrays import Array, id_array, lock, object_array, value_tuple
 from crowdgraph.core.clock import Clock, is_sorted
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.result import CodedColumn, TimeColumn
+from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import (
     ColumnError,
@@ -308,7 +308,7 @@ def _node_table(kind: NodeKind, table: Any, id_column: str) -> NodeTable:
 def graph_frame(graph: CrowdGraph, *, table: str, kind: str) -> Any:
     """Convert one of a graph's tables to a frame; see `CrowdGraph.to_pandas`."""
     check_choice("table", table, ("responses", "volunteers", "items", "gold"))
-    columns: Mapping[str, FrameColumn]
+    columns: Columns
     if table == "volunteers":
         columns = {"volunteer": graph.volunteers.ids, **graph.volunteers.attributes}
     elif table == "items":

@@ -14,7 +14,8 @@ from matplotlib.transforms import Affine2D, Bbox, ScaledTranslation
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_bool
-from crowdgraph.core._text import behaviour, quantity
+from crowdgraph.core._text import quantity
+from crowdgraph.core.behaviour import behaviour
 from crowdgraph.errors import ParameterError
 from crowdgraph.plot._panels import (
     LETTER_WIDTH,

@@ -13,7 +13,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning
 from crowdgraph.evaluation.cross_validation import cross_validate
-from crowdgraph.evaluation.scores import calibration_error, reliability
+from crowdgraph.evaluation.scores import calibration_error, reliability_bins
 from crowdgraph.report._results import SETTLED_PROBABILITY, GraphResults, numbers, texts
 from crowdgraph.report.communities import evidence
 
@@ -92,7 +92,7 @@ def _calibration(parts: GraphResults) -> dict[str, Any] | None:
 
 def _against(truth: Array, probs: Array) -> dict[str, Any]:
     """Class probabilities, of shape (N, J), against the classes that are true."""
-    stated, observed, n_items = reliability(truth, probs, n_bins=N_BINS)
+    stated, observed, n_items = reliability_bins(truth, probs, n_bins=N_BINS)
     right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1) >= SETTLED_PROBABILITY
     return {
         "stated": numbers(stated),

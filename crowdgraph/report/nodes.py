@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._text import behaviour
+from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.graph import CrowdGraph

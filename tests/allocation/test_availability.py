@@ -32,7 +32,7 @@ def graph_of(volunteer, time=None, item=None, label=None, **options):
     return cg.CrowdGraph.from_responses(columns, labels=["a", "b"], **options)
 
 
-def made_groups(ids, participation):
+def communities_of(ids, participation):
     return cg.Communities(ids=ids, participation=participation, modularity=0.0, method="by hand")
 
 
@@ -176,14 +176,14 @@ def test_clocks_of_all_kinds_agree():
         (days, np.timedelta64(20, "s"), start + np.timedelta64(200, "s")),
         (np.array(days).astype("datetime64[ns]"), dt.timedelta(seconds=20), None),
     ]
-    found = [
+    forecasts = [
         availability(graph_of(names, time), horizon=horizon, half_life=2 * horizon, at=at)
         for time, horizon, at in options
     ]
-    for other in found[1:]:
-        assert_allclose(other.active, found[0].active, rtol=1e-6)
-    assert found[0].horizon == 20
-    assert (found[3].horizon, found[3].half_life) == (dt.timedelta(seconds=20), dt.timedelta(seconds=40))
+    for other in forecasts[1:]:
+        assert_allclose(other.active, forecasts[0].active, rtol=1e-6)
+    assert forecasts[0].horizon == 20
+    assert (forecasts[3].horizon, forecasts[3].half_life) == (dt.timedelta(seconds=20), dt.timedelta(seconds=40))
     assert_allclose(availability(graph_of(names)).horizon, 19.9)
 
 
@@ -197,11 +197,11 @@ def test_shares_are_most_likely(seed):
         [rng.multinomial(size, share) for size, share in zip(rng.integers(0, 12, 40), shares, strict=True)]
     )
     counts = counts.astype(float)
-    average, found = _average_shares(counts), _shrunken_shares(counts)
+    average, shrunken = _average_shares(counts), _shrunken_shares(counts)
     known = counts.sum(axis=1) > 0
     # The weight, from a row whose share moved away from the average.
     row, kind = np.unravel_index(np.argmax(np.abs(counts - counts.sum(axis=1, keepdims=True) * average)), counts.shape)
-    weight = (counts[row, kind] - found[row, kind] * counts[row].sum()) / (found[row, kind] - average[kind])
+    weight = (counts[row, kind] - shrunken[row, kind] * counts[row].sum()) / (shrunken[row, kind] - average[kind])
 
     def likelihood(weight):
         prior = [weight * share for share in average]
@@ -212,9 +212,9 @@ def test_shares_are_most_likely(seed):
             for row in counts[known]
         )
 
-    assert_allclose(found, (counts + weight * average) / (counts.sum(axis=1, keepdims=True) + weight), atol=1e-9)
+    assert_allclose(shrunken, (counts + weight * average) / (counts.sum(axis=1, keepdims=True) + weight), atol=1e-9)
     assert likelihood(weight) >= max(likelihood(other) for other in np.geomspace(0.02, 9_000, 25)) - 1e-3
-    assert_allclose(found.sum(axis=1), 1)
+    assert_allclose(shrunken.sum(axis=1), 1)
 
 
 def test_who_rejects_finishes_less():
@@ -232,7 +232,7 @@ def test_who_rejects_finishes_less():
 
 def planted(seed):
     crowd = cg.simulate.crowd(n_volunteers=60, n_items=300, n_responses=2_400, n_communities=4, mixing=0.1, seed=seed)
-    groups = made_groups(crowd.graph.volunteers.ids, np.eye(4)[crowd.truth.community])
+    groups = communities_of(crowd.graph.volunteers.ids, np.eye(4)[crowd.truth.community])
     return crowd, groups
 
 
@@ -262,14 +262,14 @@ def test_found_communities_tell_the_same():
 def test_communities_that_do_not_matter_hardly_count():
     crowd, _ = planted(8)
     random = np.random.default_rng(0).permutation(crowd.truth.community)
-    likely = availability(crowd.graph, communities=made_groups(crowd.graph.volunteers.ids, np.eye(4)[random]))
+    likely = availability(crowd.graph, communities=communities_of(crowd.graph.volunteers.ids, np.eye(4)[random]))
     own = availability(crowd.graph, communities=planted(8)[1])
     assert np.abs(likely.lift - 1).mean() < 0.25 * np.abs(own.lift - 1).mean()
 
 
 def test_what_nobody_knows_is_average():
     graph = graph_of("aabbc", item=list("xyxyz"), items={"item": ["w"]}, volunteers={"volunteer": ["n"]})
-    likely = availability(graph, communities=made_groups(["a", "b", "c"], [[1, 0], [0.5, 0.5], [0, 0]]))
+    likely = availability(graph, communities=communities_of(["a", "b", "c"], [[1, 0], [0.5, 0.5], [0, 0]]))
     assert_allclose(likely.affinity(items=["w"]), 1)
     assert_allclose(likely.affinity(volunteers=["n", "c"]), 1)
     # Those who answered z belong to nothing.
@@ -287,7 +287,7 @@ def test_chances_are_chances(seed):
     label = [["a", "b", None][code] for code in rng.integers(0, 3, size)]
     nodes = {"volunteers": {"volunteer": range(6)}, "items": {"item": range(5)}}
     graph = graph_of(names.tolist(), rng.gamma(1, 10, size).tolist(), items.tolist(), label, missing="keep", **nodes)
-    groups = made_groups(range(4), rng.dirichlet(np.ones(3), 4))
+    groups = communities_of(range(4), rng.dirichlet(np.ones(3), 4))
     likely = availability(graph, communities=groups, half_life=5.0)
     chance = likely.chance()
     assert chance.shape == (5, 6)
@@ -305,7 +305,7 @@ def test_nearly_empty_graphs(view):
     assert likely.active[0] == likely.active[1]
     assert likely.chance().shape == (1, 2)
     nobody = graph_of([], volunteers={"volunteer": []}, items={"item": []})
-    none = availability(nobody, communities=made_groups([], np.zeros((0, 2))))
+    none = availability(nobody, communities=communities_of([], np.zeros((0, 2))))
     assert none.chance().shape == (0, 0)
     assert "0 volunteers" in repr(none)
 
@@ -348,7 +348,7 @@ def test_bad_input_is_told():
         (dates, {"at": "soon"}, TimeError, "soon"),
         (numbers, {"at": float("inf")}, TimeError, "finite moment"),
         (numbers, {"communities": "leiden"}, ParameterError, "communities= takes Communities"),
-        (numbers, {"communities": made_groups(["z"], [[1.0]])}, AlignmentError, "another graph"),
+        (numbers, {"communities": communities_of(["z"], [[1.0]])}, AlignmentError, "another graph"),
         ("graph", {}, ParameterError, "CrowdGraph; got a str"),
     ]
     for graph, options, error, message in cases:

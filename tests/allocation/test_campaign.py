@@ -39,9 +39,9 @@ def crowd(seed, **options):
 
 
 def test_greedy_needs_far_fewer_responses_than_chance():
-    made = crowd(0)
+    simulated = crowd(0)
     random, greedy = (
-        simulate_campaign(made, policy, budget=2_000, update_every=100, seed=0)
+        simulate_campaign(simulated, policy, budget=2_000, update_every=100, seed=0)
         for policy in (RandomPolicy(), GreedyValue())
     )
     assert greedy.spent_until(0.95) < 0.6 * random.spent_until(0.95)
@@ -54,22 +54,22 @@ def test_greedy_needs_far_fewer_responses_than_chance():
 
 
 def test_campaigns_repeat():
-    made = crowd(1)
-    first, second = (simulate_campaign(made, MostUncertain(), budget=500, seed=3) for _ in range(2))
+    simulated = crowd(1)
+    first, second = (simulate_campaign(simulated, MostUncertain(), budget=500, seed=3) for _ in range(2))
     for name in ("spent", "accuracy", "log_loss", "loads"):
         assert_array_equal(getattr(first, name), getattr(second, name))
 
 
 def test_answers_follow_the_behaviour_at_that_response():
-    made = crowd(2, n_volunteers=2, n_responses=[100, 100], drift="step", difficulty=0.3)
-    rows = made.graph.responses.by_volunteer.rows(0)
+    simulated = crowd(2, n_volunteers=2, n_responses=[100, 100], drift="step", difficulty=0.3)
+    rows = simulated.graph.responses.by_volunteer.rows(0)
     asked = 4_000
-    source = SimulatedAnswers(made, np.random.default_rng(0))
+    source = SimulatedAnswers(simulated, np.random.default_rng(0))
     # Only the first hundred answers change with time; later ones stay as the last.
     labels = [source.answer(0, 7) for _ in range(asked)]
-    confusion = made.truth.confusion[rows[-1]]
-    row = confusion[made.truth.classes[7]]
-    expected = row + made.truth.difficulty[7] * (confusion.mean(axis=0) - row)
+    confusion = simulated.truth.confusion[rows[-1]]
+    row = confusion[simulated.truth.classes[7]]
+    expected = row + simulated.truth.difficulty[7] * (confusion.mean(axis=0) - row)
     assert_allclose(np.bincount(labels[100:], minlength=2) / (asked - 100), expected, atol=0.03)
 
 
@@ -79,39 +79,40 @@ def test_only_recorded_answers_are_revealed():
     for row in range(0, len(graph.responses), 97):
         volunteer, item = int(graph.responses.volunteer[row]), int(graph.responses.item[row])
         assert source.answer(volunteer, item) == graph.responses.label[row]
-    whole = replay_campaign(graph, GreedyValue(), update_every=200, seed=0)
-    assert whole.spent[-1] == len(graph.responses)
-    assert_array_equal(whole.loads, graph.volunteers.n_responses)
+    complete = replay_campaign(graph, GreedyValue(), update_every=200, seed=0)
+    assert complete.spent[-1] == len(graph.responses)
+    assert_array_equal(complete.loads, graph.volunteers.n_responses)
     # After everything is revealed the order of revealing does not matter.
     other = replay_campaign(graph, RandomPolicy(), update_every=200, seed=0)
-    assert_allclose(whole.accuracy[-1], other.accuracy[-1], atol=0.01)
+    assert_allclose(complete.accuracy[-1], other.accuracy[-1], atol=0.01)
     part = replay_campaign(graph, GreedyValue(), budget=500, update_every=200, seed=0)
     assert part.spent.tolist() == [200, 400, 500]
-    assert_array_equal(part.accuracy[:2], whole.accuracy[:2])
+    assert_array_equal(part.accuracy[:2], complete.accuracy[:2])
 
 
-class Noted(GreedyValue):
+class GreedyWithNotes(GreedyValue):
     """Greedy, with a note of what it was shown and what it chose."""
 
     def _choose(self, problem, rng):
-        found = super()._choose(problem, rng)
-        self.notes.append((problem.graph.item_probs(), problem.capacity, found))
-        return found
+        pairs = super()._choose(problem, rng)
+        self.notes.append((problem.graph.item_probs(), problem.capacity, pairs))
+        return pairs
 
 
-def noted():
-    policy = Noted()
+def with_notes():
+    policy = GreedyWithNotes()
     object.__setattr__(policy, "notes", [])
     return policy
 
 
 def test_the_model_sees_no_gold():
-    made = crowd(4)
+    simulated = crowd(4)
     contrary = {
-        item: made.graph.classes[1 - code] for item, code in zip(made.graph.items.ids, made.truth.classes, strict=True)
+        item: simulated.graph.classes[1 - code]
+        for item, code in zip(simulated.graph.items.ids, simulated.truth.classes, strict=True)
     }
-    policies = noted(), noted()
-    for policy, graph in zip(policies, (made.graph, made.graph.with_gold(contrary)), strict=True):
+    policies = with_notes(), with_notes()
+    for policy, graph in zip(policies, (simulated.graph, simulated.graph.with_gold(contrary)), strict=True):
         replay_campaign(graph, policy, budget=400, seed=0)
     assert len(policies[0].notes) > 1
     for (probs, _, pairs), (others, _, other_pairs) in zip(*(policy.notes for policy in policies), strict=True):
@@ -120,15 +121,15 @@ def test_the_model_sees_no_gold():
 
 
 def test_known_items_do_not_count_for_accuracy():
-    made = crowd(4)
-    known = made.graph.items.ids[10:]
-    told = simulate_campaign(made, RandomPolicy(), budget=600, known_items=known, seed=0)
+    simulated = crowd(4)
+    known = simulated.graph.items.ids[10:]
+    campaign = simulate_campaign(simulated, RandomPolicy(), budget=600, known_items=known, seed=0)
     # Of ten items each is a tenth.
-    assert_allclose(10 * told.accuracy, (10 * told.accuracy).round(), atol=1e-9)
+    assert_allclose(10 * campaign.accuracy, (10 * campaign.accuracy).round(), atol=1e-9)
 
 
 def test_capacities_of_campaigns_are_kept():
-    policy = noted()
+    policy = with_notes()
     simulate_campaign(crowd(4), policy, budget=600, capacity=3, seed=0)
     assert all((capacity == 3).all() for _, capacity, _ in policy.notes)
 
@@ -154,7 +155,7 @@ def test_communities_of_a_campaign_must_be_given():
         simulate_campaign(crowd(4), CommunitiesFirst(), budget=400)
 
 
-def made(policy="p", *, spent, accuracy, **others):
+def campaign_of(policy="p", *, spent, accuracy, **others):
     """A campaign of which only some figures matter."""
     figures = {name: np.zeros(len(spent)) for name in CAMPAIGN_COLUMNS}
     figures |= {"spent": spent, "accuracy": accuracy, "loads": [30], "retired_items": [], **others}
@@ -164,28 +165,28 @@ def made(policy="p", *, spent, accuracy, **others):
 def test_campaigns_tell_their_figures_of_retired_items():
     rule = Retirement(threshold=0.99)
     objective = Objective(payment=2.0, effort=0.5)
-    known = crowd(1)
-    told = simulate_campaign(known, GreedyValue(), budget=900, retirement=rule, objective=objective, seed=0)
-    assert_allclose(told.cost, 2.5 * told.spent)
-    assert (np.diff(told.n_retired) >= 0).all()
-    assert 0 < told.n_retired[-1] == len(told.retired_items)
+    simulated = crowd(1)
+    campaign = simulate_campaign(simulated, GreedyValue(), budget=900, retirement=rule, objective=objective, seed=0)
+    assert_allclose(campaign.cost, 2.5 * campaign.spent)
+    assert (np.diff(campaign.n_retired) >= 0).all()
+    assert 0 < campaign.n_retired[-1] == len(campaign.retired_items)
     # The settled class is that of the moment of retirement; of well-known items few are wrong.
-    assert 0 <= told.retired_error[-1] < 0.1
-    assert (told.calibration >= 0).all()
-    assert (told.calibration <= 1).all()
-    assert "items retired" in repr(told)
-    frame = told.to_frame()
+    assert 0 <= campaign.retired_error[-1] < 0.1
+    assert (campaign.calibration >= 0).all()
+    assert (campaign.calibration <= 1).all()
+    assert "items retired" in repr(campaign)
+    frame = campaign.to_frame()
     assert frame.columns.tolist() == ["policy", *CAMPAIGN_COLUMNS]
 
 
 def test_known_items_do_not_retire():
-    made = crowd(1)
-    known = made.graph.items.ids[:50]
-    told = simulate_campaign(
-        made, RandomPolicy(), budget=600, retirement=Retirement(threshold=0.6), known_items=known, seed=0
+    simulated = crowd(1)
+    known = simulated.graph.items.ids[:50]
+    campaign = simulate_campaign(
+        simulated, RandomPolicy(), budget=600, retirement=Retirement(threshold=0.6), known_items=known, seed=0
     )
-    assert len(told.retired_items) > 100
-    assert not set(told.retired_items) & set(known)
+    assert len(campaign.retired_items) > 100
+    assert not set(campaign.retired_items) & set(known)
 
 
 def test_retired_items_are_asked_about_no_more():
@@ -195,26 +196,26 @@ def test_retired_items_are_asked_about_no_more():
             return super()._choose(problem, rng)
 
     asked = []
-    told = simulate_campaign(crowd(1), Watched(), budget=900, retirement=Retirement(threshold=0.95), seed=0)
+    campaign = simulate_campaign(crowd(1), Watched(), budget=900, retirement=Retirement(threshold=0.95), seed=0)
     for before, after in pairwise(asked):
         assert after <= before
     assert len(asked[-1]) < len(asked[0])
-    assert told.n_retired[-1] >= len(crowd(1).graph.items) - len(asked[-1])
+    assert campaign.n_retired[-1] >= len(crowd(1).graph.items) - len(asked[-1])
 
 
 def test_campaigns_tell_their_figures():
-    told = made(spent=[10, 20, 30, 40], accuracy=[0.9, 0.7, 0.9, 0.95], loads=[0, 0, 0, 40])
-    assert told.spent_until(0.9) == 30
-    assert told.spent_until(0.5) == 10
-    assert told.spent_until(0.99) == float("inf")
-    assert told.gini == 0.75
-    assert len(told.to_frame()) == 4
+    campaign = campaign_of(spent=[10, 20, 30, 40], accuracy=[0.9, 0.7, 0.9, 0.95], loads=[0, 0, 0, 40])
+    assert campaign.spent_until(0.9) == 30
+    assert campaign.spent_until(0.5) == 10
+    assert campaign.spent_until(0.99) == float("inf")
+    assert campaign.gini == 0.75
+    assert len(campaign.to_frame()) == 4
     with pytest.raises(ParameterError, match="accuracy"):
-        told.spent_until(2)
+        campaign.spent_until(2)
     with pytest.raises(ResultError, match="one number for each update"):
-        made(spent=[1], accuracy=[])
+        campaign_of(spent=[1], accuracy=[])
     with pytest.raises(ResultError, match="fall"):
-        made(spent=[2, 1], accuracy=[1, 1])
+        campaign_of(spent=[2, 1], accuracy=[1, 1])
 
 
 @pytest.mark.parametrize(
@@ -252,16 +253,16 @@ def test_without_gold_nobody_can_tell():
 
 
 def test_pictures_show_means_and_bands():
-    def told(policy, shift):
-        return made(policy, spent=[10, 20 + shift, 30], accuracy=[0.5, 0.7 + shift / 100, 0.9])
+    def shifted(policy, shift):
+        return campaign_of(policy, spent=[10, 20 + shift, 30], accuracy=[0.5, 0.7 + shift / 100, 0.9])
 
-    ax = cg.plot.campaign([told("a", 0), told("a", 2), told("b", 0)])
+    ax = cg.plot.campaign([shifted("a", 0), shifted("a", 2), shifted("b", 0)])
     first, second = ax.lines
     assert_array_equal(first.get_xdata(), [10, 20, 22, 30])
     assert_allclose(first.get_ydata(), [0.5, 0.6, 0.71, 0.9])
     assert_allclose(second.get_ydata(), [0.5, 0.7, 0.9])
     assert len(ax.collections) == 1
-    assert cg.plot.campaign(told("a", 0), score="log_loss").get_ylabel() == "log loss"
+    assert cg.plot.campaign(shifted("a", 0), score="log_loss").get_ylabel() == "log loss"
     for wrong, message in (([], "no campaigns"), ([3], "Campaign")):
         with pytest.raises(ParameterError, match=message):
             cg.plot.campaign(wrong)

@@ -22,9 +22,9 @@ def crowd(seed, **options):
     return cg.simulate.crowd(groups=groups, seed=seed, **{**sizes, **options})
 
 
-def rebuilt(graph, kept):
+def rebuilt(graph, keeps):
     """The graph of some responses, built anew; the nodes of the old one stay."""
-    rows = [response for response, keep in zip(graph.responses, kept, strict=True) if keep]
+    rows = [response for response, keep in zip(graph.responses, keeps, strict=True) if keep]
     return cg.CrowdGraph.from_responses(
         {name: [getattr(row, name) for row in rows] for name in ("volunteer", "item", "label", "time")},
         gold=dict(graph.gold),
@@ -38,46 +38,46 @@ def rebuilt(graph, kept):
 def test_without_volunteers_is_the_fit_of_what_the_others_said():
     graph = crowd(0, n_responses=400).graph
     absent = graph.volunteers.ids[[3, 7, 11]].tolist()
-    found = counterfactual(graph, without=absent, seed=0)
-    kept = [response.volunteer not in absent for response in graph.responses]
-    by_hand = cg.IBCC().fit(rebuilt(graph, kept))
-    assert_allclose(found.other.item_probs, by_hand.item_probs, atol=1e-3)
-    assert_allclose(found.fit.item_probs, cg.IBCC().fit(graph).item_probs, atol=1e-6)
-    assert found.n_left_out == kept.count(False)
-    assert found.n_responses == 400
-    was, would_be = found.fit.predict(), found.other.predict()
-    assert found.changed.tolist() == [item for item in was if was[item] != would_be[item]]
-    assert len(found.changed) > 0
-    assert len(found.retired) == 0
-    assert np.isnan(found.accuracy).all()
-    assert repr(found).startswith(f"Counterfactual without 3 volunteers: {found.n_left_out:,} of 400 responses left")
-    assert "accuracy" not in repr(found)
+    result = counterfactual(graph, without=absent, seed=0)
+    keeps = [response.volunteer not in absent for response in graph.responses]
+    by_hand = cg.IBCC().fit(rebuilt(graph, keeps))
+    assert_allclose(result.other.item_probs, by_hand.item_probs, atol=1e-3)
+    assert_allclose(result.fit.item_probs, cg.IBCC().fit(graph).item_probs, atol=1e-6)
+    assert result.n_left_out == keeps.count(False)
+    assert result.n_responses == 400
+    was, would_be = result.fit.predict(), result.other.predict()
+    assert result.changed.tolist() == [item for item in was if was[item] != would_be[item]]
+    assert len(result.changed) > 0
+    assert len(result.retired) == 0
+    assert np.isnan(result.accuracy).all()
+    assert repr(result).startswith(f"Counterfactual without 3 volunteers: {result.n_left_out:,} of 400 responses left")
+    assert "accuracy" not in repr(result)
 
 
 def test_who_never_answered_changes_nothing():
     graph = crowd(1).graph
     busy = graph.responses.volunteer != 0
     graph = graph.replace(responses=graph.responses.table.take(np.flatnonzero(busy)))
-    found = counterfactual(graph, without=graph.volunteers.ids[:1])
-    assert found.n_left_out == 0
-    assert_allclose(found.fit.item_probs, found.other.item_probs, atol=1e-4)
-    assert len(found.changed) == 0
+    result = counterfactual(graph, without=graph.volunteers.ids[:1])
+    assert result.n_left_out == 0
+    assert_allclose(result.fit.item_probs, result.other.item_probs, atol=1e-4)
+    assert len(result.changed) == 0
 
 
 def test_one_volunteer_is_as_influence_tells():
     graph = crowd(2).graph
     someone = graph.volunteers.ids[4]
-    found = counterfactual(graph, without=[someone])
-    told = cg.IBCC().fit(graph).influence(volunteer=someone)
-    assert_allclose(found.item_change, -told.item_change, atol=1e-9)
-    assert found.changed.tolist() == told.flipped
+    result = counterfactual(graph, without=[someone])
+    influence = cg.IBCC().fit(graph).influence(volunteer=someone)
+    assert_allclose(result.item_change, -influence.item_change, atol=1e-9)
+    assert result.changed.tolist() == influence.flipped
 
 
 @pytest.mark.parametrize("hide_gold", [True, False])
 def test_retirement_is_as_in_a_slow_loop(hide_gold):
     graph = crowd(3).graph
     rule = Retirement(threshold=0.97)
-    found = counterfactual(graph, retirement=rule, updates=4, hide_gold=hide_gold, seed=0)
+    result = counterfactual(graph, retirement=rule, updates=4, hide_gold=hide_gold, seed=0)
     seen = graph.with_gold(None, classes=graph.classes) if hide_gold else graph
     rows = [response.item for response in graph.responses]
     given_so_far, probs, when, fit, done = [False] * len(rows), {}, {}, None, 0
@@ -87,33 +87,33 @@ def test_retirement_is_as_in_a_slow_loop(hide_gold):
         done = end
         fit = cg.IBCC().fit(rebuilt(seen, given_so_far), start=fit)
         for item, row in zip(graph.items.ids.tolist(), fit.item_probs.tolist(), strict=True):
-            asked = any(kept and rows[place] == item for place, kept in enumerate(given_so_far))
+            asked = any(keep and rows[index] == item for index, keep in enumerate(given_so_far))
             if item not in when:
                 probs[item] = row
                 if max(row) >= 0.97 and asked and item not in seen.gold:
                     when[item] = update
-    assert found.n_left_out == given_so_far.count(False) > 50
-    assert found.retired_at.tolist() == [when.get(item, 0) for item in graph.items.ids.tolist()]
-    assert found.retired.tolist() == [item for item in graph.items.ids.tolist() if item in when]
-    assert_allclose(found.other.item_probs, [probs[item] for item in graph.items.ids.tolist()], atol=1e-9)
+    assert result.n_left_out == given_so_far.count(False) > 50
+    assert result.retired_at.tolist() == [when.get(item, 0) for item in graph.items.ids.tolist()]
+    assert result.retired.tolist() == [item for item in graph.items.ids.tolist() if item in when]
+    assert_allclose(result.other.item_probs, [probs[item] for item in graph.items.ids.tolist()], atol=1e-9)
     if hide_gold:
-        for fit, accuracy in zip((found.fit, found.other), found.accuracy, strict=True):
+        for fit, accuracy in zip((result.fit, result.other), result.accuracy, strict=True):
             said = fit.predict()
             assert accuracy == np.mean([said[item] == name for item, name in graph.gold.items()])
-        assert f"among {len(graph.gold)} with hidden gold" in repr(found)
+        assert f"among {len(graph.gold)} with hidden gold" in repr(result)
     else:
-        assert not set(found.retired.tolist()) & set(graph.gold)
+        assert not set(result.retired.tolist()) & set(graph.gold)
 
 
 def test_a_rule_that_retires_nothing_changes_nothing():
     graph = crowd(4).graph
-    found = counterfactual(graph, retirement=Retirement(threshold=1.0), updates=3, hide_gold=True, seed=0)
-    assert found.n_left_out == 0
-    assert len(found.retired) == len(found.changed) == 0
-    assert_array_equal(found.fit.item_probs, found.other.item_probs)
-    assert found.accuracy[0] == found.accuracy[1] > 0.8
+    result = counterfactual(graph, retirement=Retirement(threshold=1.0), updates=3, hide_gold=True, seed=0)
+    assert result.n_left_out == 0
+    assert len(result.retired) == len(result.changed) == 0
+    assert_array_equal(result.fit.item_probs, result.other.item_probs)
+    assert result.accuracy[0] == result.accuracy[1] > 0.8
     assert_allclose(
-        found.fit.item_probs, cg.IBCC().fit(graph.with_gold(None, classes=graph.classes)).item_probs, atol=1e-3
+        result.fit.item_probs, cg.IBCC().fit(graph.with_gold(None, classes=graph.classes)).item_probs, atol=1e-3
     )
 
 
@@ -127,12 +127,12 @@ def test_lower_thresholds_save_more_at_the_first_update_and_what_is_saved_adds_u
     )
     assert set(graph.items.ids[high.retired_at == 1]) <= set(graph.items.ids[low.retired_at == 1])
     ends = update_ends(graph, updates)
-    for found in (low, high):
+    for result in (low, high):
         later = sum(
-            found.retired_at[item] > 0 and place >= ends[found.retired_at[item] - 1]
+            result.retired_at[item] > 0 and place >= ends[result.retired_at[item] - 1]
             for place, item in enumerate(graph.responses.item.tolist())
         )
-        assert found.n_left_out == later
+        assert result.n_left_out == later
 
 
 def test_items_are_not_retired_before_they_are_answered():
@@ -140,10 +140,10 @@ def test_items_are_not_retired_before_they_are_answered():
     graph = crowd(5, class_probs=[0.97, 0.03], gold=0.5).graph
     rows = graph.responses.item >= 10
     graph = graph.replace(responses=graph.responses.table.take(np.flatnonzero(rows)))
-    found = counterfactual(graph, retirement=Retirement(threshold=0.6), updates=2)
-    assert found.fit.item_probs[:10].max(axis=1).min() > 0.6
-    assert found.retired_at[:10].max() == 0
-    assert found.retired_at[10:].max() > 0
+    result = counterfactual(graph, retirement=Retirement(threshold=0.6), updates=2)
+    assert result.fit.item_probs[:10].max(axis=1).min() > 0.6
+    assert result.retired_at[:10].max() == 0
+    assert result.retired_at[10:].max() > 0
 
 
 def test_other_models_and_seeds():
@@ -151,8 +151,8 @@ def test_other_models_and_seeds():
     someone = graph.volunteers.ids[:2]
     votes = counterfactual(graph, without=someone, model=cg.MajorityVote())
     assert votes.fit.model == votes.other.model == "majority_vote"
-    kept = [response.volunteer not in set(someone.tolist()) for response in graph.responses]
-    assert_allclose(votes.other.item_probs, cg.MajorityVote().fit(rebuilt(graph, kept)).item_probs)
+    keeps = [response.volunteer not in set(someone.tolist()) for response in graph.responses]
+    assert_allclose(votes.other.item_probs, cg.MajorityVote().fit(rebuilt(graph, keeps)).item_probs)
     sampler = cg.GibbsIBCC(stop_change=0.1, burn_in=50, r_hat=1.2)
     sampled = [counterfactual(graph, without=someone, model=sampler, seed=seed).other.item_probs for seed in (1, 1, 2)]
     assert_array_equal(sampled[0], sampled[1])
@@ -161,22 +161,22 @@ def test_other_models_and_seeds():
 
 def test_frames_have_the_items_that_change_most_first():
     graph = crowd(7).graph
-    found = counterfactual(graph, retirement=Retirement(threshold=0.9), updates=3)
-    frame = found.to_frame()
+    result = counterfactual(graph, retirement=Retirement(threshold=0.9), updates=3)
+    frame = result.to_frame()
     names = ["item", "class", "instead", "change of p(no)", "change of p(yes)", "retired_at"]
     assert frame.columns.tolist() == names
     codes = graph.items.codes(frame["item"].tolist())
     assert sorted(codes) == list(range(100))
-    assert_array_equal(frame["change of p(yes)"], (found.other.item_probs - found.fit.item_probs)[codes, 1])
+    assert_array_equal(frame["change of p(yes)"], (result.other.item_probs - result.fit.item_probs)[codes, 1])
     assert (np.diff(frame["change of p(yes)"].abs()) <= 1e-9).all()
-    assert frame["retired_at"].tolist() == found.retired_at[codes].tolist()
-    assert dict(zip(frame["item"], frame["class"], strict=True)) == found.fit.predict()
-    assert dict(zip(frame["item"], frame["instead"], strict=True)) == found.other.predict()
-    assert found.to_frame(kind="polars").columns == names
-    assert found.to_frame(kind="arrow").column_names == names
-    assert len(found.to_frame(kind="text").splitlines()) == 101
+    assert frame["retired_at"].tolist() == result.retired_at[codes].tolist()
+    assert dict(zip(frame["item"], frame["class"], strict=True)) == result.fit.predict()
+    assert dict(zip(frame["item"], frame["instead"], strict=True)) == result.other.predict()
+    assert result.to_frame(kind="polars").columns == names
+    assert result.to_frame(kind="arrow").column_names == names
+    assert len(result.to_frame(kind="text").splitlines()) == 101
     with pytest.raises(ParameterError, match="kind='csv'"):
-        found.to_frame(kind="csv")
+        result.to_frame(kind="csv")
 
 
 @pytest.mark.parametrize(
@@ -204,16 +204,16 @@ def test_bad_input_is_told(options, error, message):
 
 
 def test_results_check_their_columns():
-    found = counterfactual(crowd(0).graph, without=["volunteer-01"])
+    result = counterfactual(crowd(0).graph, without=["volunteer-01"])
     with pytest.raises(ResultError, match=r"truth has shape \(1,\)"):
         Counterfactual(
             reason="r",
-            fit=found.fit,
-            other=found.other,
+            fit=result.fit,
+            other=result.other,
             n_responses=1,
             n_left_out=0,
             truth=[-1],
-            retired_at=found.retired_at,
+            retired_at=result.retired_at,
         )
     with pytest.raises(ValueError, match="read-only"):
-        found.retired_at[0] = 3
+        result.retired_at[0] = 3

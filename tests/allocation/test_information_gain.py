@@ -49,9 +49,9 @@ def enumerated(probs, confusion):
 
 @given(cases())
 def test_gain_is_that_of_all_labels(case):
-    found = coalition_gain(*case)
-    assert found.error == 0
-    assert_allclose(found.nats, enumerated(*case), atol=1e-10)
+    gain = coalition_gain(*case)
+    assert gain.error == 0
+    assert_allclose(gain.nats, enumerated(*case), atol=1e-10)
 
 
 def drawn_together(confusion, labels, j):
@@ -85,19 +85,19 @@ def enumerated_together(probs, confusion, community, chance):
 def test_shared_errors_are_those_of_all_labels(case, community, chance):
     probs, confusion = case
     sharing = Sharing(np.array(community[: len(confusion)], dtype=np.int64), np.array(chance))
-    found = coalition_gain(probs, confusion, sharing=sharing)
-    assert found.error == 0
-    assert_allclose(found.nats, enumerated_together(probs, confusion, sharing.community.tolist(), chance), atol=1e-10)
+    gain = coalition_gain(probs, confusion, sharing=sharing)
+    assert gain.error == 0
+    assert_allclose(gain.nats, enumerated_together(probs, confusion, sharing.community.tolist(), chance), atol=1e-10)
     # One more volunteer, without asking; and with few posteriors kept apart.
     tree = PosteriorTree(probs, chances=sharing.chance)
     for row, theirs in zip(confusion[:-1], sharing.community[:-1], strict=True):
         tree.add_label(row, int(theirs))
     marginal = tree.marginal_gain(confusion, sharing.community)
     if len(confusion):
-        assert_allclose(tree.gain.nats + marginal[-1], found.nats, atol=1e-10)
+        assert_allclose(tree.gain.nats + marginal[-1], gain.nats, atol=1e-10)
     few = coalition_gain(probs, confusion, sharing=sharing, max_states=4)
-    assert few.nats <= found.nats + 1e-10
-    assert found.nats <= few.nats + few.error + 1e-10
+    assert few.nats <= gain.nats + 1e-10
+    assert gain.nats <= few.nats + few.error + 1e-10
 
 
 @pytest.mark.parametrize("n_classes", [9, 14, 20])
@@ -106,14 +106,14 @@ def test_many_classes_are_merged_with_care(n_classes, max_states):
     probs = np.full(n_classes, 1 / n_classes)
     row = np.full((n_classes, n_classes), 0.1 / (n_classes - 1))
     np.fill_diagonal(row, 0.9)
-    found = [coalition_gain(probs, np.repeat(row[None], m, axis=0), max_states=max_states) for m in range(7)]
-    nats = [gain.nats for gain in found]
+    gains = [coalition_gain(probs, np.repeat(row[None], m, axis=0), max_states=max_states) for m in range(7)]
+    nats = [gain.nats for gain in gains]
     assert nats == sorted(nats)
     # One label is exact; several cannot tell more than all there is, nor less than two of them.
     assert_allclose(nats[1], enumerated(probs, row[None]), atol=1e-10)
     exact = enumerated(probs, np.repeat(row[None], 2, axis=0))
     assert nats[6] > 0.95 * exact
-    for gain in found:
+    for gain in gains:
         assert gain.error >= 0
         assert gain.nats + gain.error <= np.log(n_classes) + 1e-9
 
@@ -133,20 +133,20 @@ def test_those_who_err_together_tell_less():
 
 @given(cases(most=6), st.sampled_from([2, 3, 8, 30]))
 def test_the_error_is_a_bound(case, max_states):
-    exact, found = coalition_gain(*case), coalition_gain(*case, max_states=max_states)
+    exact, merged = coalition_gain(*case), coalition_gain(*case, max_states=max_states)
     assert exact.error == 0
-    assert found.nats <= exact.nats + 1e-10
-    assert exact.nats <= found.nats + found.error + 1e-10
-    assert found.error >= 0
+    assert merged.nats <= exact.nats + 1e-10
+    assert exact.nats <= merged.nats + merged.error + 1e-10
+    assert merged.error >= 0
 
 
 def test_many_volunteers_are_within_a_small_error():
     rng = np.random.default_rng(0)
     confusion = rng.dirichlet([3, 1, 1], (30, 2))
     confusion[:, 1] = confusion[:, 1, ::-1]
-    found = coalition_gain(np.array([0.6, 0.4]), confusion)
-    assert 0 < found.error < 1e-3
-    assert found.nats <= entropy([0.6, 0.4])
+    gain = coalition_gain(np.array([0.6, 0.4]), confusion)
+    assert 0 < gain.error < 1e-3
+    assert gain.nats <= entropy([0.6, 0.4])
 
 
 @given(cases(most=5))
@@ -189,14 +189,14 @@ def test_gains_rise_and_are_submodular(case):
 
 def test_labels_that_depend_on_each_other_are_not_submodular():
     """One of two who decide by one draw tells nothing alone; after the other, more than the other."""
-    told, nothing = [[0.5, 0.5], [0.6, 0.4]], [[0.5, 0.5], [0.5, 0.5]]
+    informative, uninformative = [[0.5, 0.5], [0.6, 0.4]], [[0.5, 0.5], [0.5, 0.5]]
     sharing = Sharing(np.zeros(2, dtype=int), np.ones(1))
 
     def gain(*members):
         return coalition_gain(np.full(2, 0.5), np.array(members), sharing=sharing.take(range(len(members)))).nats
 
-    assert_allclose(gain(nothing), 0, atol=1e-12)
-    assert gain(told, nothing) - gain(told) > gain(told) > 0
+    assert_allclose(gain(uninformative), 0, atol=1e-12)
+    assert gain(informative, uninformative) - gain(informative) > gain(informative) > 0
 
 
 @pytest.mark.parametrize("seed", range(4))

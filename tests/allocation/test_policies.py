@@ -1,4 +1,4 @@
-"""Policies: nobody is asked too much or twice, greedy is as good as it promises, and bad input is told."""
+"""Policies: nobody is asked too much or twice, greedy is as good as guaranteed, and bad input is told."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -63,58 +63,56 @@ def graph():
 @given(budget=st.integers(0, 150), capacity=st.integers(1, 6), seed=st.integers(0, 100), some=st.integers(1, 20))
 @settings(max_examples=8, deadline=None)
 def test_limits_are_kept(graph, policy, budget, capacity, seed, some):
-    people, things = graph.volunteers.ids[:some].tolist(), graph.items.ids[::2].tolist()
-    found = policy.assign(graph, budget=budget, volunteers=people, items=things, capacity=capacity, seed=seed)
+    volunteers, items = graph.volunteers.ids[:some].tolist(), graph.items.ids[::2].tolist()
+    assignment = policy.assign(graph, budget=budget, volunteers=volunteers, items=items, capacity=capacity, seed=seed)
     answered = set(
         zip(graph.volunteers.ids[graph.responses.volunteer], graph.items.ids[graph.responses.item], strict=True)
     )
-    pairs = list(found)
+    pairs = list(assignment)
     assert len(pairs) == len(set(pairs)) <= budget
     assert not set(pairs) & answered
-    assert {who for who, _ in pairs} <= set(people)
-    assert {what for _, what in pairs} <= set(things)
-    loads = [sum(who == one for who, _ in pairs) for one in people]
+    assert {who for who, _ in pairs} <= set(volunteers)
+    assert {what for _, what in pairs} <= set(items)
+    loads = [sum(who == one for who, _ in pairs) for one in volunteers]
     assert max(loads) <= capacity
     # As many as can be: budget, or nobody with capacity has an item left.
     if len(pairs) < budget and not isinstance(policy, OptimalMatching):
-        for one, load in zip(people, loads, strict=True):
-            rest = {what for what in things if (one, what) not in answered} - {
-                what for who, what in pairs if who == one
-            }
+        for one, load in zip(volunteers, loads, strict=True):
+            rest = {what for what in items if (one, what) not in answered} - {what for who, what in pairs if who == one}
             assert load == capacity or not rest
-    again = policy.assign(graph, budget=budget, volunteers=people, items=things, capacity=capacity, seed=seed)
+    again = policy.assign(graph, budget=budget, volunteers=volunteers, items=items, capacity=capacity, seed=seed)
     assert list(again) == pairs
 
 
 def test_what_each_question_tells_adds_up(graph):
-    found = GreedyValue(per_item=None).assign(graph, budget=40, capacity=5)
-    for item in set(found.items.tolist()):
-        members = [who for who, what in found if what == item]
-        told = found.gain[[what == item for _, what in found]].sum()
+    assignment = GreedyValue(per_item=None).assign(graph, budget=40, capacity=5)
+    for item in set(assignment.items.tolist()):
+        members = [who for who, what in assignment if what == item]
+        gain = assignment.gain[[what == item for _, what in assignment]].sum()
         # Choosing keeps fewer posteriors apart, which loses no more than it says.
         error = value.information_gain_bounds(graph, item, members, max_states=MAX_STATES_WHILE_CHOOSING).error
         assert error < 1e-3
-        assert_allclose(told, value.information_gain(graph, item, members), rtol=0, atol=error + 1e-10)
-    expected = [value.learning_gain(graph, who, what) for who, what in found]
-    assert_allclose(found.learning, expected)
-    frame = found.to_frame()
+        assert_allclose(gain, value.information_gain(graph, item, members), rtol=0, atol=error + 1e-10)
+    expected = [value.learning_gain(graph, who, what) for who, what in assignment]
+    assert_allclose(assignment.learning, expected)
+    frame = assignment.to_frame()
     assert frame.columns.tolist() == [
         *("volunteer", "item", "gain", "learning", "cost", "chance", "value", "already", "others", "policy")
     ]
-    for row, who, what in zip(frame["others"], found.volunteers, found.items, strict=True):
-        assert row == ", ".join(other for other, same in found if same == what and other != who)
+    for row, who, what in zip(frame["others"], assignment.volunteers, assignment.items, strict=True):
+        assert row == ", ".join(other for other, same in assignment if same == what and other != who)
     assert frame["already"].tolist() == [
-        sum(what == other for other in found.items[:place]) for place, what in enumerate(found.items)
+        sum(what == other for other in assignment.items[:index]) for index, what in enumerate(assignment.items)
     ]
-    assert "40 questions" in repr(found)
+    assert "40 questions" in repr(assignment)
 
 
 def test_greedy_asks_the_good_about_the_uncertain(graph):
-    found = GreedyValue(per_item=None).assign(graph, budget=10, capacity=10)
+    assignment = GreedyValue(per_item=None).assign(graph, budget=10, capacity=10)
     skill = graph.confusion().latest().accuracy()
-    chosen = graph.volunteers.table.codes(found.volunteers.tolist())
-    assert skill[chosen].mean() > np.median(skill)
-    assert np.diff(found.gain).max() <= 1e-12
+    codes = graph.volunteers.table.codes(assignment.volunteers.tolist())
+    assert skill[codes].mean() > np.median(skill)
+    assert np.diff(assignment.gain).max() <= 1e-12
 
 
 def small_problem(rng, *, n_items, n_volunteers, capacity, budget):
@@ -163,7 +161,7 @@ def best(problem, *, budget, per_item=99):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_greedy_keeps_its_promises(seed):
+def test_greedy_reaches_its_guarantees(seed):
     rng = np.random.default_rng(seed)
     # One item and a limit on the number of volunteers: 1 - 1/e.
     problem = small_problem(rng, n_items=1, n_volunteers=6, capacity=1, budget=3)
@@ -181,7 +179,7 @@ def test_greedy_keeps_its_promises(seed):
 
 
 def test_greedy_may_take_a_dear_question_first():
-    # Less cost nothing is promised: of two questions about one item, greedy takes the one of most value, after which
+    # There is no guarantee less cost: of two questions about one item, greedy takes the one of most value, after which
     # the cheaper ones, together worth more, are not worth their cost.
     problem = small_problem(np.random.default_rng(0), n_items=1, n_volunteers=5, capacity=1, budget=5)
     confusion = np.array([[[0.9, 0.1], [0.1, 0.9]], *[[[0.85, 0.15], [0.15, 0.85]]] * 4])
@@ -202,9 +200,9 @@ def test_greedy_may_take_a_dear_question_first():
     def less_cost(members):
         return coalition_gain(values.probs[0], confusion[list(members)]).nats - payment[list(members)].sum()
 
-    found = less_cost([who for _, who in pairs])
+    net_value = less_cost([who for _, who in pairs])
     assert pairs[0] == (0, 0)
-    assert found < max(less_cost(some) for size in range(6) for some in combinations(range(5), size)) - 1e-3
+    assert net_value < max(less_cost(some) for size in range(6) for some in combinations(range(5), size)) - 1e-3
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -212,11 +210,11 @@ def test_the_optimal_round_is_the_best_of_all(seed):
     rng = np.random.default_rng(seed)
     n_items, n_volunteers, capacity, budget = ((4, 3, 1, 9), (4, 3, 2, 2), (3, 4, 1, 3), (5, 2, 2, 3))[seed % 4]
     problem = small_problem(rng, n_items=n_items, n_volunteers=n_volunteers, capacity=capacity, budget=budget)
-    found = OptimalMatching()._choose(problem, rng)
-    assert len({item for item, _ in found}) == len(found) <= budget
-    assert max(np.bincount([who for _, who in found])) <= capacity
-    assert all(problem.allowed[pair] for pair in found)
-    assert_allclose(total_gain(problem, found), best(problem, budget=min(budget, n_items), per_item=1), atol=1e-10)
+    pairs = OptimalMatching()._choose(problem, rng)
+    assert len({item for item, _ in pairs}) == len(pairs) <= budget
+    assert max(np.bincount([who for _, who in pairs])) <= capacity
+    assert all(problem.allowed[pair] for pair in pairs)
+    assert_allclose(total_gain(problem, pairs), best(problem, budget=min(budget, n_items), per_item=1), atol=1e-10)
 
 
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300)])
@@ -233,8 +231,8 @@ def test_large_rounds_equal_the_assignment_of_scipy(shape, budget):
     padded[n_items:, n_volunteers:] = -1e6
     rows, columns = linear_sum_assignment(padded, maximize=True)
     expected = padded[rows, columns].sum()
-    found = OptimalMatching()._choose(problem, rng)
-    assert_allclose(sum(values[pair] for pair in found), expected, rtol=1e-9)
+    pairs = OptimalMatching()._choose(problem, rng)
+    assert_allclose(sum(values[pair] for pair in pairs), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("n_items", "n_volunteers", "budget"), [(60, 30, 15), (30, 30, 11), (20, 60, 60)])
@@ -245,8 +243,8 @@ def test_ties_do_not_keep_from_the_budget(n_items, n_volunteers, budget):
     alike = np.tile([[0.7, 0.3], [0.3, 0.7]], (1, n_volunteers, 1, 1))
     values = replace(problem.question_values, probs=np.full((n_items, 2), 0.5), confusion=alike)
     problem = replace(problem, question_values=values, allowed=np.ones((n_items, n_volunteers), dtype=bool))
-    found = OptimalMatching()._choose(problem, rng)
-    assert len(found) == min(budget, n_items, n_volunteers)
+    pairs = OptimalMatching()._choose(problem, rng)
+    assert len(pairs) == min(budget, n_items, n_volunteers)
     # Also where nothing is left to learn.
     sure = replace(problem, question_values=replace(values, probs=np.tile([1.0, 0.0], (n_items, 1))))
     assert len(OptimalMatching()._choose(sure, rng)) == min(budget, n_items, n_volunteers)
@@ -261,23 +259,23 @@ def test_rounds_that_are_too_large_are_refused(graph, monkeypatch):
 
 
 def test_communities_ask_nobody_who_costs_more_than_they_tell(graph):
-    payment = {who: 50.0 if place % 4 == 0 else 0.1 for place, who in enumerate(graph.volunteers.ids.tolist())}
-    found = CommunitiesFirst().assign(graph, budget=8, capacity=3, objective=Objective(cost=0.05, payment=payment))
-    assert len(found) > 0
-    assert all(payment[who] < 1 for who, _ in found)
+    payment = {who: 50.0 if code % 4 == 0 else 0.1 for code, who in enumerate(graph.volunteers.ids.tolist())}
+    assignment = CommunitiesFirst().assign(graph, budget=8, capacity=3, objective=Objective(cost=0.05, payment=payment))
+    assert len(assignment) > 0
+    assert all(payment[who] < 1 for who, _ in assignment)
 
 
 def test_communities_stand_for_their_members(graph):
-    found = CommunitiesFirst().assign(graph, budget=12, capacity=3)
+    assignment = CommunitiesFirst().assign(graph, budget=12, capacity=3)
     groups = graph.communities()
     means = groups.mean_confusion(graph.confusion().latest())
     gains = single_gains(graph.item_probs(), means)
     # The first question is the best of communities and items, one of whose members may be asked.
-    who, what = next(iter(found))
+    who, what = next(iter(assignment))
     community = groups.assignment[graph.volunteers.table.code(who)]
     assert gains[graph.items.table.code(what), community] == pytest.approx(gains.max())
     assert CommunitiesFirst(communities=groups).assign(graph, budget=12, capacity=3).items.tolist() == (
-        found.items.tolist()
+        assignment.items.tolist()
     )
 
 
@@ -289,7 +287,7 @@ def test_costs_end_what_is_not_worth_them(graph):
     assert (dear.value >= 0).all()
     assert_allclose(dear.cost, -rate)
     # Whoever is cheaper is asked more.
-    payment = {who: 0.1 if place % 2 else 1.0 for place, who in enumerate(graph.volunteers.ids.tolist())}
+    payment = {who: 0.1 if code % 2 else 1.0 for code, who in enumerate(graph.volunteers.ids.tolist())}
     mixed = GreedyValue(per_item=None).assign(
         graph, budget=40, capacity=20, objective=Objective(cost=rate, payment=payment)
     )
@@ -301,10 +299,10 @@ def test_costs_end_what_is_not_worth_them(graph):
 def test_the_likely_are_asked(graph):
     likely = availability(graph)
     for policy in POLICIES:
-        found = policy.assign(graph, budget=5, available=likely, seed=0)
-        places = graph.volunteers.table.codes(found.volunteers.tolist())
-        everyone = likely.chance(volunteers=graph.volunteers.ids, items=found.items)
-        assert_allclose(found.chance, everyone[np.arange(len(found)), places])
+        assignment = policy.assign(graph, budget=5, available=likely, seed=0)
+        codes = graph.volunteers.table.codes(assignment.volunteers.tolist())
+        everyone = likely.chance(volunteers=graph.volunteers.ids, items=assignment.items)
+        assert_allclose(assignment.chance, everyone[np.arange(len(assignment)), codes])
     assert_allclose(likely.chance(iter(graph.volunteers.ids[:3]), iter(graph.items.ids)), likely.chance()[:, :3])
 
 
@@ -318,8 +316,8 @@ def test_those_who_hardly_ever_come_are_asked_last(graph, policy):
     groups = cg.Communities(
         ids=graph.volunteers.ids, participation=np.eye(2)[rare.astype(int)], modularity=0.0, method="by skill"
     )
-    found = policy.assign(graph.annotate(groups), budget=3, capacity=1, available=likely, seed=0)
-    assert_allclose(found.chance, 1.0)
+    assignment = policy.assign(graph.annotate(groups), budget=3, capacity=1, available=likely, seed=0)
+    assert_allclose(assignment.chance, 1.0)
     # With room for more about each item, also after the first question.
     shy = graph.items.ids[np.where(graph.gold.known, 99, graph.items.n_responses).argmin()]
     again = policy.assign(graph.annotate(groups), budget=3, capacity=6, items=[shy], available=likely, seed=0)
@@ -329,10 +327,10 @@ def test_those_who_hardly_ever_come_are_asked_last(graph, policy):
 def test_a_limit_on_questions_is_one_more_constraint():
     """Two items of 16 classes and volunteers who tell some of four bits: greedy gets 3 of the 7 bits of the best."""
     bits = np.array(list(np.ndindex(2, 2, 2, 2)))
-    tells = [(0, 2), (1,), (0, 1), (2, 3)]
+    known_bits = [(0, 2), (1,), (0, 1), (2, 3)]
     confusion = np.zeros((1, 4, 16, 4))
-    for volunteer, told in enumerate(tells):
-        label = sum(bits[:, bit] * 2**place for place, bit in enumerate(told))
+    for volunteer, own_bits in enumerate(known_bits):
+        label = sum(bits[:, bit] * 2**index for index, bit in enumerate(own_bits))
         confusion[0, volunteer, np.arange(16), label] = 1.0
     values = QuestionValues(
         objective=Objective(),
@@ -356,7 +354,7 @@ def test_a_limit_on_questions_is_one_more_constraint():
     )
     pairs = [(item, volunteer) for item in range(2) for volunteer in range(4) if problem.allowed[item, volunteer]]
 
-    def told(chosen):
+    def bits_of(chosen):
         return sum(
             coalition_gain(values.probs[item], confusion[0][[v for i, v in chosen if i == item]]).nats
             for item in range(2)
@@ -366,12 +364,12 @@ def test_a_limit_on_questions_is_one_more_constraint():
     for chosen in (part for size in range(5) for part in combinations(pairs, size)):
         counts = np.bincount([item for item, _ in chosen], minlength=2)
         if len({volunteer for _, volunteer in chosen}) == len(chosen):
-            best[max(counts)] = max(best.get(max(counts), 0.0), told(chosen))
+            best[max(counts)] = max(best.get(max(counts), 0.0), bits_of(chosen))
     most = max(value for count, value in best.items() if count <= 2)
-    found = told(GreedyValue(per_item=2)._choose(problem, np.random.default_rng(0)))
+    greedy = bits_of(GreedyValue(per_item=2)._choose(problem, np.random.default_rng(0)))
     assert most == pytest.approx(7.0)
-    assert 1 / 3 <= found / most < 1 / 2
-    free = told(GreedyValue(per_item=None)._choose(problem, np.random.default_rng(0)))
+    assert 1 / 3 <= greedy / most < 1 / 2
+    free = bits_of(GreedyValue(per_item=None)._choose(problem, np.random.default_rng(0)))
     assert free >= max(best.values()) / 2
 
 
@@ -382,26 +380,26 @@ def test_matching_needs_no_more_places_than_questions(graph, monkeypatch):
 
 
 def test_efforts_count_where_questions_are_chosen(graph):
-    effort = {name: 1e4 * (place % 2) for place, name in enumerate(graph.items.ids.tolist())}
+    effort = {name: 1e4 * (code % 2) for code, name in enumerate(graph.items.ids.tolist())}
     for policy in (GreedyValue(), OptimalMatching(), CommunitiesFirst()):
-        found = policy.assign(graph, budget=10, objective=Objective(cost=0.01, payment=0.0, effort=effort))
-        assert all(effort[what] == 0 for what in found.items.tolist())
+        assignment = policy.assign(graph, budget=10, objective=Objective(cost=0.01, payment=0.0, effort=effort))
+        assert all(effort[what] == 0 for what in assignment.items.tolist())
 
 
 def test_items_that_were_skipped_may_be_asked_again():
     rows = {"volunteer": ["a", "b", "a"], "item": ["x", "x", "y"], "label": [None, "n", "y"]}
     graph = cg.CrowdGraph.from_responses(rows, missing="keep", classes=["n", "y"])
     graph = graph.annotate(cg.IBCC().fit(graph))
-    found = RandomPolicy().assign(graph, budget=10, capacity=2, seed=0)
-    assert set(found) == {("a", "x"), ("b", "y")}
+    assignment = RandomPolicy().assign(graph, budget=10, capacity=2, seed=0)
+    assert set(assignment) == {("a", "x"), ("b", "y")}
 
 
 def test_loads_count_what_was_given(graph):
-    given = np.bincount(graph.responses.volunteer, minlength=20)
-    found = GreedyValue(per_item=None).assign(graph, budget=200, capacity=50, load=int(np.median(given)) + 2)
-    asked = np.bincount(graph.volunteers.table.codes(found.volunteers.tolist()), minlength=20)
-    assert ((asked == 0) | (given + asked <= np.median(given) + 2)).all()
-    assert asked.sum() > 0
+    n_responses = np.bincount(graph.responses.volunteer, minlength=20)
+    assignment = GreedyValue(per_item=None).assign(graph, budget=200, capacity=50, load=int(np.median(n_responses)) + 2)
+    n_asked = np.bincount(graph.volunteers.table.codes(assignment.volunteers.tolist()), minlength=20)
+    assert ((n_asked == 0) | (n_responses + n_asked <= np.median(n_responses) + 2)).all()
+    assert n_asked.sum() > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -423,10 +421,10 @@ class Greedy(Policy):
 def test_policies_must_keep_to_their_limits(graph, pairs, message):
     with pytest.raises(ResultError, match=message):
         Greedy(pairs=pairs).assign(graph, budget=3)
-    known = graph.items.ids[graph.responses.item[0]], graph.volunteers.ids[graph.responses.volunteer[0]]
-    places = graph.items.table.code(known[0]), graph.volunteers.table.code(known[1])
+    pair = graph.items.ids[graph.responses.item[0]], graph.volunteers.ids[graph.responses.volunteer[0]]
+    codes = graph.items.table.code(pair[0]), graph.volunteers.table.code(pair[1])
     with pytest.raises(ResultError, match="may not be asked about"):
-        Greedy(pairs=(places,)).assign(graph, budget=3)
+        Greedy(pairs=(codes,)).assign(graph, budget=3)
 
 
 def test_a_rule_says_what_is_retired(graph):
@@ -434,9 +432,9 @@ def test_a_rule_says_what_is_retired(graph):
     gone = set(rule.retired_items(graph, graph.item_probs()).tolist())
     sure = graph.item_probs().max(axis=1) >= 0.9
     assert gone == set(graph.items.ids[sure & ~graph.gold.known & (graph.items.n_responses > 0)].tolist())
-    found = RandomPolicy().assign(graph, budget=60, capacity=60, retired=rule, seed=0)
+    assignment = RandomPolicy().assign(graph, budget=60, capacity=60, retired=rule, seed=0)
     assert gone
-    assert not gone & set(found.items.tolist())
+    assert not gone & set(assignment.items.tolist())
     assert len(RandomPolicy().assign(graph, budget=60, capacity=60, retired=None, seed=0)) == 60
 
 
@@ -452,22 +450,30 @@ def test_why_nothing_can_be_asked(graph):
     assert len(GreedyValue(per_item=None).assign(graph, budget=0, capacity=0)) == 0
 
 
+def test_why_nothing_can_be_asked_on_the_command_line(graph):
+    with pytest.raises(InfeasibleError) as caught:
+        GreedyValue().assign(graph, budget=5, capacity=0)
+    message = caught.value.message
+    assert message == "Nothing can be asked: nobody has capacity left. Raise capacity= or load=."
+    assert message.wording("cli") == "Nothing can be asked: nobody has capacity left. Raise --capacity."
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_queue_gives_the_best_question_each_time(seed):
     rng = np.random.default_rng(seed)
     problem = small_problem(rng, n_items=5, n_volunteers=6, capacity=2, budget=9)
-    chosen = []
+    expected = []
     for _ in range(9):
         free = [
             (i, v)
             for i, v in np.argwhere(problem.allowed).tolist()
-            if (i, v) not in chosen and sum(v == other for _, other in chosen) < 2
+            if (i, v) not in expected and sum(v == other for _, other in expected) < 2
         ]
         if not free:
             break
-        chosen.append(max(free, key=lambda pair: total_gain(problem, [*chosen, pair])))
-    found = GreedyValue(per_item=None)._choose(problem, rng)
-    assert_allclose(total_gain(problem, found), total_gain(problem, chosen), atol=1e-10)
+        expected.append(max(free, key=lambda pair: total_gain(problem, [*expected, pair])))
+    pairs = GreedyValue(per_item=None)._choose(problem, rng)
+    assert_allclose(total_gain(problem, pairs), total_gain(problem, expected), atol=1e-10)
 
 
 def test_orders_of_simple_policies(graph):
@@ -475,14 +481,14 @@ def test_orders_of_simple_policies(graph):
     doubt = entropy(graph.item_probs())[graph.items.table.codes(uncertain.items.tolist())]
     assert np.diff(doubt.round(9)).max() <= 0
     oldest = OldestFirst(answers_per_item=9).assign(graph, budget=200, capacity=60, seed=0)
-    places = graph.items.table.codes(oldest.items.tolist())
-    first = [graph.responses.item.tolist().index(code) for code in places]
+    codes = graph.items.table.codes(oldest.items.tolist())
+    first = [graph.responses.item.tolist().index(code) for code in codes]
     # Until every item has nine answers, those that the round asks for included, no other is asked about.
     counts = graph.items.n_responses.copy()
-    for place, code in enumerate(places):
-        assert counts[code] < 9 or (counts[graph.items.n_responses < 9] >= 9).all(), place
+    for index, code in enumerate(codes):
+        assert counts[code] < 9 or (counts[graph.items.n_responses < 9] >= 9).all(), index
         counts[code] += 1
-    assert (counts[places] > 9).any()
+    assert (counts[codes] > 9).any()
     # In the first pass the oldest come first.
     short = np.count_nonzero(graph.items.n_responses < 9)
     assert first[:short] == sorted(first[:short])

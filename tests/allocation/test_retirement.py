@@ -1,4 +1,4 @@
-"""Retirement: what a rule retires, and that a promised error rate is paid for with held-out gold."""
+"""Retirement: what a rule retires, and that a guaranteed error rate is paid for with held-out gold."""
 
 import numpy as np
 import pytest
@@ -80,8 +80,8 @@ def test_thresholds_fall_and_begin_where_one_mistake_passes():
     assert n_retired[-1] == 1_000
     assert max(np.diff(n_retired)) <= 50
     # Half of the doubt for the first, half for the first that retires half of the items.
-    second = next(place for place, n in enumerate(n_retired) if n >= 500)
-    assert_allclose(doubts, [0.025 * (place in (0, second)) for place in range(len(tried))])
+    second = next(rank for rank, n in enumerate(n_retired) if n >= 500)
+    assert_allclose(doubts, [0.025 * (rank in (0, second)) for rank in range(len(tried))])
     # Not enough for two: all of it for the first, where one mistake passes, or else where none does.
     for n_items, n_wrong in ((400, 1), (200, 0)):
         tried, doubts = zip(*_thresholds(highest[:n_items], 0.02, 0.95), strict=True)
@@ -94,34 +94,34 @@ def test_thresholds_fall_and_begin_where_one_mistake_passes():
     assert_allclose(doubt, 0.05)
 
 
-def test_a_few_gold_items_promise_what_they_can():
+def test_a_few_gold_items_guarantee_what_they_can():
     # 200 items, of which just the least certain is wrong: all but it, and a few for the steps between.
     sure = np.linspace(1, 0.5, 200)[None]
-    told = _lowest_guaranteed(CertaintyPaths(sure, (np.arange(200) == 199)[None]), 0.02, 0.95).guarantee
-    assert 149 <= told.n_retired < 200
-    assert told.n_wrong == 0
+    guarantee = _lowest_guaranteed(CertaintyPaths(sure, (np.arange(200) == 199)[None]), 0.02, 0.95).guarantee
+    assert 149 <= guarantee.n_retired < 200
+    assert guarantee.n_wrong == 0
 
 
 def test_the_lowest_threshold_that_passes_is_taken():
     # 600 items in the order of how sure the model is; mistakes begin after 400, and end after 450: one that fails is
     # not passed over, since it had all the doubt.
     sure = np.linspace(1, 0.5, 600)[None]
-    place = np.arange(600)
-    rule = _lowest_guaranteed(CertaintyPaths(sure, ((place >= 400) & (place < 450))[None]), 0.02, 0.95)
-    told = rule.guarantee
-    assert 380 <= told.n_retired <= 404
-    assert rule.retired(np.column_stack([sure[0], 1 - sure[0]])).sum() == told.n_retired
-    assert told.n_wrong == max(told.n_retired - 400, 0)
-    assert told.bound == upper_bound(told.n_wrong, told.n_retired, 0.95) <= 0.02
-    assert (told.n_gold, told.updates, told.error, told.confidence) == (600, 1, 0.02, 0.95)
+    rank = np.arange(600)
+    rule = _lowest_guaranteed(CertaintyPaths(sure, ((rank >= 400) & (rank < 450))[None]), 0.02, 0.95)
+    guarantee = rule.guarantee
+    assert 380 <= guarantee.n_retired <= 404
+    assert rule.retired(np.column_stack([sure[0], 1 - sure[0]])).sum() == guarantee.n_retired
+    assert guarantee.n_wrong == max(guarantee.n_retired - 400, 0)
+    assert guarantee.bound == upper_bound(guarantee.n_wrong, guarantee.n_retired, 0.95) <= 0.02
+    assert (guarantee.n_gold, guarantee.updates, guarantee.error, guarantee.confidence) == (600, 1, 0.02, 0.95)
 
 
-def test_a_failure_at_the_beginning_is_passed_over_with_half_of_the_doubt():
+def test_a_failure_at_the_beginning_is_passed_over_with_half_of_the_alpha():
     # Two mistakes among the surest fail the first thresholds, and none after them: half of the items pass.
-    sure, place = np.linspace(1, 0.5, 1_000)[None], np.arange(1_000)
-    told = _lowest_guaranteed(CertaintyPaths(sure, (place < 2)[None]), 0.02, 0.95).guarantee
-    assert (told.n_retired, told.n_wrong) == (1_000, 2)
-    assert told.bound == upper_bound(2, 1_000, 0.975)
+    sure, rank = np.linspace(1, 0.5, 1_000)[None], np.arange(1_000)
+    guarantee = _lowest_guaranteed(CertaintyPaths(sure, (rank < 2)[None]), 0.02, 0.95).guarantee
+    assert (guarantee.n_retired, guarantee.n_wrong) == (1_000, 2)
+    assert guarantee.bound == upper_bound(2, 1_000, 0.975)
 
 
 def test_choosing_among_thresholds_is_paid_for():
@@ -155,18 +155,18 @@ def test_updates_share_the_answers_equally():
         update_ends(graph, 7)
 
 
-def test_good_crowds_are_promised_what_they_keep():
-    made = crowd(0, n_responses=6_000)
-    rule = calibrated_retirement(made.graph, error=0.05, updates=4, folds=2, seed=0)
-    told = rule.guarantee
-    assert told.n_gold == 400
-    assert told.n_retired > 300
-    assert told.bound <= 0.05
-    fit = cg.IBCC().fit(made.graph.with_gold(None, classes=made.graph.classes))
+def test_good_crowds_get_a_guarantee_that_holds():
+    simulated = crowd(0, n_responses=6_000)
+    rule = calibrated_retirement(simulated.graph, error=0.05, updates=4, folds=2, seed=0)
+    guarantee = rule.guarantee
+    assert guarantee.n_gold == 400
+    assert guarantee.n_retired > 300
+    assert guarantee.bound <= 0.05
+    fit = cg.IBCC().fit(simulated.graph.with_gold(None, classes=simulated.graph.classes))
     assert rule.retired(fit.item_probs).sum() > 300
-    assert f"{told.n_retired:,} of 400 gold items retired, {told.n_wrong:,} of them wrongly" in repr(rule)
+    assert f"{guarantee.n_retired:,} of 400 gold items retired, {guarantee.n_wrong:,} of them wrongly" in repr(rule)
     assert "at most 5.00% wrong with 95% confidence" in repr(rule)
-    assert rule == calibrated_retirement(made.graph, error=0.05, updates=4, folds=2, seed=0)
+    assert rule == calibrated_retirement(simulated.graph, error=0.05, updates=4, folds=2, seed=0)
 
 
 def test_the_model_does_not_see_the_gold_that_it_is_judged_by():
@@ -188,7 +188,7 @@ def test_items_that_nobody_answered_say_nothing():
     assert calibrated_retirement(graph, error=0.1, updates=2, folds=2, seed=0).guarantee.n_gold == 300
 
 
-def test_without_gold_nothing_is_promised():
+def test_without_gold_nothing_is_guaranteed():
     graph = crowd(0, gold=0.0).graph
     with pytest.raises(GoldError, match=r"no error rate can be guaranteed.*Retirement\(threshold=\.\.\.\)"):
         calibrated_retirement(graph)
@@ -241,9 +241,11 @@ def test_bad_rules_are_told():
     assert_array_equal(Retirement(threshold=1).retired([[1.0, 0.0], [0.5, 0.5]]), [True, False])
 
 
-def test_promises_are_shown_whole():
-    told = ErrorGuarantee(error=0.02, confidence=0.9, updates=3, n_gold=1_500, n_retired=1_200, n_wrong=7, bound=0.0105)
-    assert repr(Retirement(threshold=0.9987, guarantee=told)) == (
+def test_guarantees_are_shown_in_full():
+    guarantee = ErrorGuarantee(
+        error=0.02, confidence=0.9, updates=3, n_gold=1_500, n_retired=1_200, n_wrong=7, bound=0.0105
+    )
+    assert repr(Retirement(threshold=0.9987, guarantee=guarantee)) == (
         "Retirement(threshold 0.9987; at most 2.00% wrong with 90% confidence: 1,200 of 1,500 gold items retired, 7 of "
         "them wrongly, bound 1.05%)"
     )

@@ -11,7 +11,7 @@ from crowdgraph.allocation.training import TrainingPlan, training_candidates
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, ResultError
 
 
-def made_groups(ids, participation, **options):
+def communities_of(ids, participation, **options):
     return cg.Communities(ids=ids, participation=participation, modularity=0.0, method="by hand", **options)
 
 
@@ -26,7 +26,7 @@ def planted():
     shares = 0.8 * np.eye(3)[crowd.truth.group] + 0.2 * np.random.default_rng(0).dirichlet(np.ones(3), 30)
     shares[:2] = 0
     graph = crowd.graph.annotate(cg.IBCC().fit(crowd.graph))
-    return graph.annotate(made_groups(graph.volunteers.ids, shares)), crowd.truth
+    return graph.annotate(communities_of(graph.volunteers.ids, shares)), crowd.truth
 
 
 def information(probs, confusion):
@@ -62,15 +62,15 @@ def by_hand(graph, n_teachers):
                 (-len(items[name] & items[other]), -shares[other][k], ids.index(other), other)
                 for other in ids
                 if shares[other].any() and shares[other].argmax() == k
-                if tells[other] >= told and items[name] & items[other]
+                if tells[other] >= information_of and items[name] & items[other]
             )
-            for told, k in better
-            if told > tells[name]
+            for information_of, k in better
+            if information_of > tells[name]
         }
         if able:
-            k = next((k for k, found in able.items() if found), better[0][1])
-            told = {k: told for told, k in better}[k]
-            rows[name] = (k, told - tells[name], [found[3] for found in able[k][:n_teachers]])
+            k = next((k for k, teacher in able.items() if teacher), better[0][1])
+            information_of = {k: information_of for information_of, k in better}[k]
+            rows[name] = (k, information_of - tells[name], [teacher[3] for teacher in able[k][:n_teachers]])
     return tells, items, rows
 
 
@@ -82,14 +82,14 @@ def test_plans_are_those_of_plain_python(planted, n_teachers):
     assert set(plan.volunteers.tolist()) == set(rows)
     assert len(rows) > 10
     assert (np.diff(plan.gain) <= 0).all()
-    for place, name in enumerate(plan.volunteers.tolist()):
+    for row, name in enumerate(plan.volunteers.tolist()):
         better, gain, teachers = rows[name]
-        assert plan.better[place] == better
-        assert list(plan.teachers[place]) == teachers
-        assert list(plan.common[place]) == [len(items[name] & items[other]) for other in teachers]
-        assert_allclose([plan.gain[place], plan.information[place]], [gain, tells[name]], atol=1e-10)
-        assert plan.n_responses[place] == graph.volunteers[name].n_responses
-        assert plan.community[place] == graph.communities().assignment[graph.volunteers.table.code(name)]
+        assert plan.better[row] == better
+        assert list(plan.teachers[row]) == teachers
+        assert list(plan.common[row]) == [len(items[name] & items[other]) for other in teachers]
+        assert_allclose([plan.gain[row], plan.information[row]], [gain, tells[name]], atol=1e-10)
+        assert plan.n_responses[row] == graph.volunteers[name].n_responses
+        assert plan.community[row] == graph.communities().assignment[graph.volunteers.table.code(name)]
 
 
 def test_poor_volunteers_learn_from_good_ones(planted):
@@ -112,12 +112,12 @@ def test_those_who_met_nobody_have_no_teachers():
     gold = {item: "ab"[item % 2] for item in [*range(40), *range(100, 140)]}
     graph = cg.CrowdGraph.from_responses(columns, gold=gold)
     graph = graph.annotate(cg.IBCC().fit(graph))
-    groups = made_groups(["good", "poor", "alone"], [[1, 0], [0, 1], [0, 1]])
+    groups = communities_of(["good", "poor", "alone"], [[1, 0], [0, 1], [0, 1]])
     plan = training_candidates(graph, communities=groups)
-    found = dict(zip(plan.volunteers.tolist(), zip(plan.better, plan.teachers, plan.common, strict=True), strict=True))
-    assert found["poor"] == (0, ("good",), (40,))
-    assert found["alone"] == (0, (), ())
-    assert "good" not in found
+    rows = dict(zip(plan.volunteers.tolist(), zip(plan.better, plan.teachers, plan.common, strict=True), strict=True))
+    assert rows["poor"] == (0, ("good",), (40,))
+    assert rows["alone"] == (0, (), ())
+    assert "good" not in rows
     assert repr(plan).startswith("TrainingPlan(2 volunteers would gain, 1 of them have teachers; at most 0.")
 
 
@@ -125,7 +125,7 @@ def test_members_count_by_their_answers_where_that_is_known(planted):
     graph, _ = planted
     groups = graph.communities()
     support = np.where(np.arange(30) < 15, 1.0, 100.0)
-    counted = made_groups(groups.ids, groups.participation, support=support)
+    counted = communities_of(groups.ids, groups.participation, support=support)
     plan = training_candidates(graph, communities=counted)
     prototypes = counted.mean_confusion(graph.confusion().latest(), by_responses=True)
     best = max(information(graph.fit().class_probs, mean) for mean in prototypes)
@@ -141,7 +141,7 @@ def test_rejections_and_repeats_are_no_meetings():
     )
     with pytest.warns(cg.errors.RepeatedAnswersWarning):
         fit = cg.IBCC().fit(graph)
-    groups = made_groups(["good", "poor"], [[1, 0], [0, 1]])
+    groups = communities_of(["good", "poor"], [[1, 0], [0, 1]])
     plan = training_candidates(graph, communities=groups, fit=fit)
     assert plan.common == ((20,),)
     assert_array_equal(plan.n_responses, [21])
@@ -149,13 +149,13 @@ def test_rejections_and_repeats_are_no_meetings():
 
 def test_nobody_is_left_out_of_nothing(planted):
     graph, _ = planted
-    none = training_candidates(graph, communities=made_groups(graph.volunteers.ids, np.zeros((30, 0))))
+    none = training_candidates(graph, communities=communities_of(graph.volunteers.ids, np.zeros((30, 0))))
     assert len(none) == 0
     assert repr(none) == "TrainingPlan(0 volunteers would gain, 0 of them have teachers)"
     assert len(none.to_frame()) == 0
     # A community that nobody belongs to teaches nobody.
     groups = graph.communities()
-    wider = made_groups(groups.ids, np.column_stack([np.zeros(30), groups.participation]))
+    wider = communities_of(groups.ids, np.column_stack([np.zeros(30), groups.participation]))
     first, second = training_candidates(graph), training_candidates(graph, communities=wider)
     assert_array_equal(first.better + 1, second.better)
     assert first.teachers == second.teachers
@@ -198,7 +198,7 @@ def test_bad_input_is_told(planted):
         (fitted, {}, NotAnnotatedError, r"no communities.*pi_similarity\(graph\)"),
         (graph, {"communities": "leiden"}, NotAnnotatedError, "no annotation 'leiden'"),
         (graph, {"communities": [1]}, ParameterError, "takes Communities or the name of some; got a list"),
-        (graph, {"communities": made_groups(["stranger"], [[1.0]])}, AlignmentError, "another graph"),
+        (graph, {"communities": communities_of(["stranger"], [[1.0]])}, AlignmentError, "another graph"),
         (graph, {"n_teachers": -1}, ParameterError, "n_teachers=-1"),
         (graph, {"fit": 3}, ParameterError, "fit= takes a fit"),
         ("graph", {}, ParameterError, "CrowdGraph; got a str"),

@@ -52,24 +52,24 @@ def crowd():
 )
 def test_total_value_is_the_sum_of_its_parts(crowd, objective):
     graph = crowd.graph
-    found = GreedyValue(per_item=None).assign(graph, budget=25, capacity=5, objective=objective)
-    total = value.total_value(graph, found, objective=objective)
+    assignment = GreedyValue(per_item=None).assign(graph, budget=25, capacity=5, objective=objective)
+    total = value.total_value(graph, assignment, objective=objective)
     by_item = {}
-    for who, what in found:
+    for who, what in assignment:
         by_item.setdefault(what, []).append(who)
     information = sum(value.information_gain(graph, what, members) for what, members in by_item.items())
-    learning = sum(value.learning_gain(graph, who, what, training=objective.training) for who, what in found)
+    learning = sum(value.learning_gain(graph, who, what, training=objective.training) for who, what in assignment)
     costs = sum(
         value.cost(graph, who, what, rate=objective.cost, payment=objective.payment, effort=objective.effort)
-        for who, what in found
+        for who, what in assignment
     )
     assert_allclose(total.information, objective.information * information, rtol=1e-10)
     assert_allclose(total.learning, objective.learning * learning, rtol=1e-10)
     assert_allclose(total.cost, costs, rtol=1e-10)
     assert total.total == total.information + total.learning + total.cost
     # The audit log tells the same, in the order of decisions; pairs do as well as an assignment.
-    assert_allclose(found.value.sum(), total.total, rtol=1e-6)
-    assert value.total_value(graph, list(found)[::-1], objective=objective).total == pytest.approx(
+    assert_allclose(assignment.value.sum(), total.total, rtol=1e-6)
+    assert value.total_value(graph, list(assignment)[::-1], objective=objective).total == pytest.approx(
         total.total, rel=1e-10
     )
 
@@ -77,9 +77,16 @@ def test_total_value_is_the_sum_of_its_parts(crowd, objective):
 def test_costs_are_never_above_zero(crowd):
     graph = crowd.graph
     payment = dict.fromkeys(graph.volunteers.ids.tolist(), 3.0)
-    effort = {name: place / 100 for place, name in enumerate(graph.items.ids.tolist())}
-    told = value.cost(graph, "volunteer-01", "item-020", rate=0.5, payment=payment, effort=effort)
-    assert told == pytest.approx(-0.5 * 3.2)
+    effort = {name: code / 100 for code, name in enumerate(graph.items.ids.tolist())}
+    cost = value.cost(graph, "volunteer-01", "item-020", rate=0.5, payment=payment, effort=effort)
+    assert cost == pytest.approx(-0.5 * 3.2)
+
+
+def test_costs_need_no_fit():
+    graph = cg.CrowdGraph.from_responses({"volunteer": ["a"], "item": ["x"], "label": ["y"]})
+    assert value.cost(graph, "a", "x", rate=0.5, payment={"a": 3.0}, effort=1.0) == -2.0
+    with pytest.raises(ParameterError, match="graph= takes a CrowdGraph; got a list"):
+        value.cost([], "a", "x")
 
 
 def test_training_by_hand(crowd):
@@ -90,16 +97,16 @@ def test_training_by_hand(crowd):
     confusion = fit.confusion.latest()
     tells = single_gains(fit.class_probs[None], confusion.mean)[0]
     who, what = "volunteer-03", "item-007"
-    place, probs = graph.volunteers.table.code(who), fit.item_probs[graph.items.table.code(what)]
+    code, probs = graph.volunteers.table.code(who), fit.item_probs[graph.items.table.code(what)]
 
     def effect(volunteer):
         met = fit.item_probs[graph.responses.item[graph.responses.volunteer == volunteer]].sum(axis=0)
         return sum(probs[j] * 0.3 * (tells.max() - tells[volunteer]) / (1 + met[j]) for j in range(2))
 
-    mates = [k for k in range(40) if groups.assignment[k] == groups.assignment[place] and k != place]
-    expected = effect(place) + 0.5 * np.mean([effect(k) for k in mates])
+    mates = [k for k in range(40) if groups.assignment[k] == groups.assignment[code] and k != code]
+    expected = effect(code) + 0.5 * np.mean([effect(k) for k in mates])
     plain = value.learning_gain(graph, who, what)
-    assert plain == pytest.approx(probs @ row_information(confusion.concentration[place]))
+    assert plain == pytest.approx(probs @ row_information(confusion.concentration[code]))
     assert value.learning_gain(graph, who, what, training=training) - plain == pytest.approx(expected)
 
 
@@ -109,14 +116,14 @@ def test_shared_errors_are_found(share):
         cg.simulate.Group(name=name, confusion=[[right, 1 - right], [1 - right, right]], concentration=1e4)
         for name, right in (("good", 0.9), ("poor", 0.7))
     ]
-    made = cg.simulate.crowd(
+    simulated = cg.simulate.crowd(
         n_volunteers=40, n_items=3_000, n_responses=40_000, groups=groups, shared_errors=share, seed=0
     )
-    graph = made.graph.annotate(cg.IBCC().fit(made.graph))
-    found = shared_errors(graph, by_group(made))
+    graph = simulated.graph.annotate(cg.IBCC().fit(simulated.graph))
+    estimate = shared_errors(graph, by_group(simulated))
     # Three standard errors: the draws of 3,000 items, of which 10 % or 30 % are wrong.
-    assert_allclose(found.chance, share, atol=0.06)
-    assert f"from {found.n_pairs.sum():,} pairs" in repr(found)
+    assert_allclose(estimate.chance, share, atol=0.06)
+    assert f"from {estimate.n_pairs.sum():,} pairs" in repr(estimate)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -148,8 +155,8 @@ def test_one_pair_is_no_proof():
 
 
 def test_enough_gold_decides_alone():
-    made = cg.simulate.crowd(n_volunteers=20, n_items=300, n_responses=4_500, shared_errors=0.5, gold=0.5, seed=0)
-    graph, groups = made.graph.annotate(cg.IBCC().fit(made.graph)), by_group(made)
+    simulated = cg.simulate.crowd(n_volunteers=20, n_items=300, n_responses=4_500, shared_errors=0.5, gold=0.5, seed=0)
+    graph, groups = simulated.graph.annotate(cg.IBCC().fit(simulated.graph)), by_group(simulated)
     gold = graph.items.ids[graph.gold.known]
     part = graph.subgraph(items=gold)
     part = part.annotate(cg.IBCC().fit(part))
@@ -158,16 +165,16 @@ def test_enough_gold_decides_alone():
 
 
 def test_a_little_gold_does_not_silence_the_rest():
-    made = cg.simulate.crowd(n_volunteers=20, n_items=300, n_responses=4_500, shared_errors=0.5, seed=0)
-    groups, truth = by_group(made), made.truth.classes
-    whole = made.graph
-    bare = whole.with_gold({})
-    one = whole.with_gold({whole.items.ids[0]: whole.classes[truth[0]]})
+    simulated = cg.simulate.crowd(n_volunteers=20, n_items=300, n_responses=4_500, shared_errors=0.5, seed=0)
+    groups, truth = by_group(simulated), simulated.truth.classes
+    complete = simulated.graph
+    bare = complete.with_gold({})
+    one = complete.with_gold({complete.items.ids[0]: complete.classes[truth[0]]})
     chances, pairs = [], []
-    for graph in (bare, one, whole):
-        found = shared_errors(graph.annotate(cg.IBCC().fit(graph)), groups)
-        chances.append(found.chance[0])
-        pairs.append(found.n_pairs[0])
+    for graph in (bare, one, complete):
+        estimate = shared_errors(graph.annotate(cg.IBCC().fit(graph)), groups)
+        chances.append(estimate.chance[0])
+        pairs.append(estimate.n_pairs[0])
     # A single item with gold is too little to judge by.
     assert pairs[0] == pairs[1]
     assert chances[0] == pytest.approx(chances[1], abs=0.02)
@@ -177,13 +184,13 @@ def test_a_little_gold_does_not_silence_the_rest():
 
 def test_several_of_a_community_tell_less_where_errors_are_shared(crowd):
     graph, truth = crowd
-    found = shared_errors(graph, by_group(crowd))
+    estimate = shared_errors(graph, by_group(crowd))
     good, poor = (graph.volunteers.ids[truth.group == code][:2].tolist() for code in (0, 1))
 
     def gains(coalition):
         return (
             value.information_gain(graph, "item-001", coalition),
-            value.information_gain(graph, "item-001", coalition, shared_errors=found),
+            value.information_gain(graph, "item-001", coalition, shared_errors=estimate),
         )
 
     alone, shared = gains(good)
@@ -215,26 +222,26 @@ def test_specialists_tell_more_of_what_they_know():
         modularity=0.0,
         method="teams",
     )
-    found = specialisation(graph, teams)
-    assert found.kind[graph.items.table.codes(["i000", "i199"])].tolist() == [0, 1]
-    open_items = [f"i{place:03d}" for place in (1, 2, 101, 103)]
+    special = specialisation(graph, teams)
+    assert special.kind[graph.items.table.codes(["i000", "i199"])].tolist() == [0, 1]
+    open_items = [f"i{code:03d}" for code in (1, 2, 101, 103)]
     for name in open_items:
         home, abroad = ("v0-1", "v1-1") if name < "i100" else ("v1-1", "v0-1")
         plain = value.information_gain(graph, name, [home])
-        assert value.information_gain(graph, name, [home], specialisation=found) > plain
-        assert value.information_gain(graph, name, [abroad], specialisation=found) < value.information_gain(
+        assert value.information_gain(graph, name, [home], specialisation=special) > plain
+        assert value.information_gain(graph, name, [abroad], specialisation=special) < value.information_gain(
             graph, name, [abroad]
         )
-    assert "2 kinds of items" in repr(found)
+    assert "2 kinds of items" in repr(special)
     # By hand: what v0-1 said of items of the first kind, on top of 20 answers as they give on the whole.
     fit = graph.fit()
-    place = graph.volunteers.table.code("v0-1")
-    counts = 20 * fit.confusion.latest().mean[place]
+    code = graph.volunteers.table.code("v0-1")
+    counts = 20 * fit.confusion.latest().mean[code]
     for who, what, said in zip(graph.responses.volunteer, graph.responses.item, graph.responses.label, strict=True):
-        if who == place and found.kind[what] == 0:
+        if who == code and special.kind[what] == 0:
             counts[:, said] += fit.item_probs[what]
-    assert_allclose(found.confusion[0, place], counts / counts.sum(axis=1, keepdims=True))
-    assert_allclose(found.confusion[2, place], fit.confusion.latest().mean[place])
+    assert_allclose(special.confusion[0, code], counts / counts.sum(axis=1, keepdims=True))
+    assert_allclose(special.confusion[2, code], fit.confusion.latest().mean[code])
 
 
 def test_policies_take_all_of_it(crowd):
@@ -247,9 +254,9 @@ def test_policies_take_all_of_it(crowd):
     )
     for policy in (GreedyValue(per_item=None), cg.allocation.CommunitiesFirst(communities=by_group(crowd))):
         # Few enough that all posteriors are kept apart.
-        found = policy.assign(crowd.graph, budget=8, capacity=3, objective=objective)
-        total = value.total_value(crowd.graph, found, objective=objective)
-        assert found.value.sum() == pytest.approx(total.total, rel=1e-6)
+        assignment = policy.assign(crowd.graph, budget=8, capacity=3, objective=objective)
+        total = value.total_value(crowd.graph, assignment, objective=objective)
+        assert assignment.value.sum() == pytest.approx(total.total, rel=1e-6)
     # The first question is that of most value.
     answered = set(
         zip(

@@ -64,7 +64,7 @@ class Lazy(cg.Leiden):
 
 
 def test_the_check_fails_for_a_detector_that_finds_nothing():
-    with pytest.raises(AssertionError, match="planted communities were not found"):
+    with pytest.raises(AssertionError, match="planted communities were not detected"):
         check_detector(Lazy())
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdgraph.core._text import behaviour
+from crowdgraph.core.behaviour import behaviour
 from crowdgraph.errors import ParameterError, ResultError
 from crowdgraph.simulate.galaxy_zoo import CLASSES, GROUPS, LABELS
 

@@ -20,7 +20,8 @@ from crowdgraph.errors import (
     ResultError,
 )
 from crowdgraph.evaluation import cross_validate
-from crowdgraph.evaluation.cross_validation import CrossValidation, nan_mean, nan_std
+from crowdgraph.evaluation.cross_validation import CrossValidation
+from crowdgraph.evaluation.scores import nan_mean, nan_std
 from crowdgraph.models import Model, Outcome
 
 
@@ -280,7 +281,7 @@ def test_curves_are_averages_over_folds(result):
         assert curve.auc == result.mean("auc(yes)")[place]
         other = result.roc(model, positive="no")
         np.testing.assert_allclose(other.true_positive_rate, rates[place, :, 0].mean(axis=0))
-    with pytest.raises(ParameterError, match=r"positive='yess' is no class.*Did you mean 'yes'"):
+    with pytest.raises(ParameterError, match=r"positive='yess' is not a class.*Did you mean 'yes'"):
         result.roc("left", positive="yess")
     with pytest.raises(ParameterError, match=r"model='lft' is not a choice.*Did you mean 'left'"):
         result.roc("lft")
@@ -340,7 +341,7 @@ def test_models_go_by_their_names():
     assert cross_validate(graph, model).models == ("said",)
     assert cross_validate(graph, (model, cg.MajorityVote())).models == ("said", "majority_vote")
     assert isinstance(cross_validate(graph, {"mine": model}), CrossValidation)
-    with pytest.raises(ParameterError, match="Several models are called 'said'; name them with a mapping"):
+    with pytest.raises(ParameterError, match=r"Several models are called 'said'\. Name them with a mapping"):
         cross_validate(graph, [model, cg.MajorityVote(), model])
 
 
@@ -427,11 +428,11 @@ def test_folds_are_a_whole_number_from_two_up(folds):
 
 def test_other_bad_input():
     graph, model = graph_of(TRUTH), cg.MajorityVote()
-    with pytest.raises(ParameterError, match="of a CrowdGraph; got a dict"):
+    with pytest.raises(ParameterError, match="on a CrowdGraph; got a dict"):
         cross_validate({}, model)
     with pytest.raises(ParameterError, match="n_bins=0"):
         cross_validate(graph, model, n_bins=0)
-    with pytest.raises(ParameterError, match=r"folds=11, but only 10 items .* Use folds=10 or fewer"):
+    with pytest.raises(ParameterError, match=r"folds=11 is too many: only 10 items .* Use folds=10 or fewer"):
         cross_validate(graph, model, folds=11)
     with pytest.raises(GoldError, match=r"the graph has none\. Add some with graph\.with_gold"):
         cross_validate(graph.with_gold(None), model)

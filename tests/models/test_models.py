@@ -78,7 +78,7 @@ def test_the_check_fails_models_that_are_wrong():
     draws = iter(range(1000))
     wrong = {
         "the bound fell": lambda found, job: dataclasses.replace(found, bound=[1.0, 0.5]),
-        "gave another answer": lambda found, job: dataclasses.replace(
+        "gave other probabilities": lambda found, job: dataclasses.replace(
             found, item_probs=_mixed(found.item_probs, 1e-3 * next(draws))
         ),
         "did more": lambda found, job: dataclasses.replace(found, item_probs=_toward_first(found.item_probs)),
@@ -91,7 +91,7 @@ def test_the_check_fails_models_that_are_wrong():
         share = names.setdefault(first, 0.01 * len(names))
         return dataclasses.replace(found, item_probs=_mixed(found.item_probs, share))
 
-    wrong["other names of volunteers changed the answer"] = by_name
+    wrong["other names of volunteers changed the probabilities"] = by_name
     for message, spoil in wrong.items():
         with pytest.raises(AssertionError, match=message):
             check_model(spoiled(spoil))

@@ -93,8 +93,8 @@ def test_what_could_be_known_before_a_moment():
     [
         ({"half_life": dt.timedelta(days=3)}, TimeError, "must be a number, since the graph's times are numbers"),
         ({"half_life": "a week"}, TimeError, "half_life='a week' must be a number"),
-        ({"half_life": 0}, ParameterError, "half_life=0 must be longer than nothing"),
-        ({"half_life": float("nan")}, ParameterError, "must be longer than nothing"),
+        ({"half_life": 0}, ParameterError, "half_life=0 must be longer than zero"),
+        ({"half_life": float("nan")}, ParameterError, "must be longer than zero"),
         ({"prior": 3}, ParameterError, r"prior=3 must be a pair \(a, b\) of numbers"),
         ({"prior": (0, 1)}, ParameterError, "must be a pair of numbers above zero"),
         ({"min_responses": 50}, ParameterError, "No volunteer has 50 answers or more .the most is 2."),

@@ -1,4 +1,4 @@
-"""Whether retired items are as often right as promised, beside a rule that trusts the model.
+"""Whether retired items are as often right as guaranteed, beside a rule that trusts the model.
 
 A rule is calibrated on the gold items of a crowd and then used on it: responses to retired items are no longer given.
 What counts is how many of the items without gold it retires, and how many of these wrongly.
@@ -72,8 +72,8 @@ def used(made, rule, model):
     return np.count_nonzero(retired), np.count_nonzero(wrong), found.n_left_out
 
 
-def promised(made, model, seed):
-    """As `used`, for a rule that promises 2 %; nothing retires where none can."""
+def guaranteed(made, model, seed):
+    """As `used`, for a rule that guarantees 2 %; nothing retires where there is none."""
     try:
         rule = calibrated_retirement(made.graph, model, error=0.02, confidence=0.95, seed=seed)
     except ParameterError:
@@ -95,7 +95,7 @@ def told(name, rule, crowds, counts):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_retired_items_are_right_as_promised(name):
+def test_retired_items_are_right_as_guaranteed(name):
     crowds = [crowd(SETTINGS[name], seed) for seed in SEEDS]
     print("\n| crowd | rule | retired | wrong among them | at most | crowds above 2 % | responses saved |")
     print("|---|---|--:|--:|--:|--:|--:|")
@@ -103,10 +103,10 @@ def test_retired_items_are_right_as_promised(name):
     told(name, "posterior above 0.98", crowds, np.array(naive))
     for model in ("IBCC", "Cautious"):
         models = [IBCC if model == "IBCC" else cautious(made.graph) for made in crowds]
-        ours = [promised(*one) for one in zip(crowds, models, SEEDS, strict=True)]
-        share, error, each = told(name, f"promised 2 %, {model}", crowds, np.array(ours))
+        ours = [guaranteed(*one) for one in zip(crowds, models, SEEDS, strict=True)]
+        share, error, each = told(name, f"guaranteed 2 %, {model}", crowds, np.array(ours))
         assert error <= 0.02
-        # A promise with 95 % confidence may fail in one crowd of twenty.
+        # A guarantee with 95 % confidence may fail in one crowd of twenty.
         assert np.count_nonzero(each > 0.02) <= binom.ppf(0.999, len(each), 0.05)
-    # Where one of three groups errs, a third of the answers does, and a promise needs more gold than there is here.
+    # Where one of three groups errs, a third of the answers does, and a guarantee needs more gold than there is here.
     assert share >= 0.5 or name == "both, three groups"

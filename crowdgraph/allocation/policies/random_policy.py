@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.allocation.policies._round_robin import round_robin
+from crowdgraph.allocation.policies.round_robin import round_robin
 from crowdgraph.allocation.policy import Pair, Policy, Problem
 
 __all__ = ["RandomPolicy"]

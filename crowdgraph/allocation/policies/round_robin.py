@@ -9,6 +9,8 @@ import numpy as np
 from crowdgraph.allocation.policy import Pair, Problem
 from crowdgraph.core._arrays import Array
 
+__all__ = ["round_robin"]
+
 
 def round_robin(
     problem: Problem, items: Iterable[int], volunteers: Array, *, wanted: Array | None = None

@@ -10,7 +10,7 @@ from crowdgraph.evaluation.scores import (
     FALSE_POSITIVE_RATE,
     aucs_by_class,
     calibration_error,
-    reliability,
+    reliability_bins,
     roc_curves_by_class,
 )
 
@@ -77,7 +77,7 @@ def test_curves_rise_and_enclose_their_area(case):
 def test_reliability_by_hand():
     """Two in [0.8, 1], of which one is right, and two in [0.6, 0.8), of which one is right."""
     probs = np.array([[0.9, 0.1], [0.35, 0.65], [0.75, 0.25], [0.05, 0.95]])
-    shares, observed, n_items = reliability(TRUTH, probs, n_bins=5)
+    shares, observed, n_items = reliability_bins(TRUTH, probs, n_bins=5)
     np.testing.assert_allclose(shares, [np.nan, np.nan, np.nan, 0.7, 0.925])
     np.testing.assert_allclose(observed, [np.nan, np.nan, np.nan, 0.0, 1.0])
     assert n_items.tolist() == [0, 0, 0, 2, 2]
@@ -89,7 +89,7 @@ def test_reliability_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     probs = rng.dirichlet([1, 1, 1], size=500)
     truth = rng.integers(3, size=500)
-    shares, observed, n_items = reliability(truth, probs, n_bins=10)
+    shares, observed, n_items = reliability_bins(truth, probs, n_bins=10)
     full = n_items > 0
     theirs = calibration_curve(probs.argmax(axis=1) == truth, probs.max(axis=1), n_bins=10)
     np.testing.assert_allclose([observed[full], shares[full]], theirs)
@@ -100,12 +100,12 @@ def test_reliability_is_that_of_scikit_learn():
 def test_calibration_errors_are_shares(case, n_bins):
     truth, probs = case
     assert 0 <= calibration_error(truth, probs, n_bins=n_bins) <= 1
-    assert reliability(truth, probs, n_bins=n_bins)[2].sum() == len(truth)
+    assert reliability_bins(truth, probs, n_bins=n_bins)[2].sum() == len(truth)
     assert calibration_error(truth, np.eye(3)[truth], n_bins=n_bins) == 0
     assert calibration_error(truth, np.eye(3)[(truth + 1) % 3], n_bins=n_bins) == 1
 
 
 def test_bins_hold_their_lower_edge_and_the_last_one_both():
     probs = np.array([[0.5, 0.5], [1.0, 0.0], [1.0 + 1e-9, 0.0]])
-    assert reliability(np.zeros(3, dtype=int), probs, n_bins=2)[2].tolist() == [0, 3]
-    assert reliability(np.zeros(3, dtype=int), probs, n_bins=10)[2].tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0, 2]
+    assert reliability_bins(np.zeros(3, dtype=int), probs, n_bins=2)[2].tolist() == [0, 3]
+    assert reliability_bins(np.zeros(3, dtype=int), probs, n_bins=10)[2].tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0, 2]
