@@ -27,7 +27,7 @@ import crowdgraph as cg
 from crowds import SIZES, crowd
 graph = crowd(SIZES[{size!r}])
 model = cg.DynIBCC(confusion_prior={prior!r}, max_iter=5)
-model.prepare(graph)
+model.warm_up(graph)
 """
 
 
@@ -48,8 +48,8 @@ def our_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
     prior = crowd_prior(graph, prior_for(len(graph.classes), len(graph.labels)), None, None)
     steps = StepTensors(graph, drift=0.0, repeat_span=None, device="cpu", dtype="float64")
     guess = np.random.default_rng(0).dirichlet(np.full(len(graph.classes), 0.2), len(graph.items))
-    passes = steps.passes(prior, guess, stage="smoothed", published=False)
-    return lambda: passes(1.0)
+    vb = steps.variational_bayes(prior, guess, stage="smoothed", published=False)
+    return lambda: vb(1.0)
 
 
 def tensor_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
@@ -57,10 +57,10 @@ def tensor_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
     prior = crowd_prior(graph, prior_for(len(graph.classes), len(graph.labels)), None, None)
     steps = StepTensors(graph, drift=0.0, repeat_span=None, device="cpu", dtype="float64")
     guess = np.random.default_rng(0).dirichlet(np.full(len(graph.classes), 0.2), len(graph.items))
-    passes = DynamicVB(
+    vb = DynamicVB(
         steps._steps,
         TensorScan(steps._steps, torch.from_numpy(prior.shared[None].copy())),
-        TensorLikelihood(steps._steps, steps._gathered),
+        TensorLikelihood(steps._steps, steps._item_steps),
         class_prior=torch.from_numpy(prior.class_concentration.copy()),
         probs=torch.from_numpy(guess),
         fixed=torch.zeros(len(guess), dtype=torch.bool),
@@ -69,7 +69,7 @@ def tensor_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
 
     def run() -> None:
         torch.set_num_threads(2)
-        passes(1.0)
+        vb(1.0)
         torch.set_num_threads(1)
 
     return run

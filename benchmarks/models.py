@@ -21,7 +21,6 @@ import crowdgraph as cg
 from crowdgraph.kernels._runtime import single_threaded_torch
 from crowdgraph.kernels.ibcc import VariationalBayes
 from crowdgraph.models._tensors import AnswerTensors
-from crowdgraph.models.base import Answers
 
 FIT = """
 import sys; sys.path.insert(0, {folder!r})
@@ -29,7 +28,7 @@ import warnings; warnings.simplefilter("ignore")
 import crowdgraph as cg
 from crowds import SIZES, crowd
 graph = crowd(SIZES[{size!r}])
-cg.IBCC().prepare(graph)
+cg.IBCC().warm_up(graph)
 """
 
 
@@ -131,7 +130,7 @@ def prior_of(size: tuple[int, int]) -> np.ndarray:
 
 
 def our_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
-    tables = AnswerTensors(Answers(graph))
+    tables = AnswerTensors(graph)
     sweeper, expectations = tables.kernels()
     probs, fixed = tables.items()
     n_volunteers, n_labels, n_classes = tables.shape
@@ -171,10 +170,9 @@ def scipy_sweep(graph: cg.CrowdGraph) -> Callable[[], Any]:
 
 def torch_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
     """Our tensor version, on the processor, with torch's own threads."""
-    from crowdgraph.kernels.ibcc import tensor_expectations
-    from crowdgraph.kernels.sweep import TensorSweep
+    from crowdgraph.kernels.sweep import TensorSweep, tensor_expectations
 
-    tables = AnswerTensors(Answers(graph))
+    tables = AnswerTensors(graph)
     sweeper = TensorSweep(tables.responses, device=torch.device("cpu"), dtype=torch.float64)
     probs, fixed = tables.items()
     _, n_labels, n_classes = tables.shape

@@ -3,7 +3,7 @@
 Build a crowd graph from a table, look at it, go back in time, and take it elsewhere.
 """
 
-# %% A table with one row for each response becomes a graph.
+# %% A table with one row per response becomes a graph.
 from pathlib import Path
 
 import crowdgraph as cg
@@ -17,20 +17,20 @@ responses = {
 graph = cg.CrowdGraph.from_responses(responses, gold={"whale-1": "whale"})
 print(graph)
 
-# %% Volunteers, items and responses are at hand by name.
+# %% Look up volunteers, items and responses by name.
 anna = graph.volunteers["anna"]
 print(anna, [response.item for response in anna.responses])
 print(graph.items["whale-1"].gold)
 
-# %% What could be known before a moment? The same volunteers and items, fewer responses, no memory copied.
+# %% What could be known before a moment? The view has the same volunteers and items, and copies no memory.
 print(graph.before("2026-03-03"))
 
-# %% Into pandas, polars, Arrow, networkx, igraph or torch, and back without loss.
+# %% Convert it to pandas, polars, Arrow, networkx, igraph or torch, and back without loss.
 network = graph.to_networkx()
 print(network)
 print(cg.CrowdGraph.from_networkx(network).equals(graph))
 
-# %% A crowd whose truth is known, for trying things out; here it is saved, loaded and drawn.
+# %% Simulate a crowd whose truth is known, to try things out; save it, load it and plot it.
 crowd = cg.simulate.galaxy_zoo_supernovae()
 out = Path("demo")
 out.mkdir(exist_ok=True)

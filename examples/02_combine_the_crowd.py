@@ -3,7 +3,7 @@
 What is the true class of each item, how sure are we, and how good is each volunteer?
 """
 
-# %% A look-alike of the Galaxy Zoo Supernovae crowd: labels are -1, 1 and 3, classes are supernova or not.
+# %% Simulate a crowd like Galaxy Zoo Supernovae: labels are -1, 1 and 3, classes are supernova or not.
 from pathlib import Path
 
 import crowdgraph as cg
@@ -20,27 +20,27 @@ fit = cg.IBCC(votes=votes).fit(sparse)
 print(fit)
 sparse = sparse.annotate(fit)
 right = sum(fit.predict()[item] == graph.gold[item] for item in graph.gold if item not in sparse.gold)
-print(f"{right} of {len(graph.gold) - len(known)} items without gold are told right")
+print(f"{right} of {len(graph.gold) - len(known)} items without gold are classified right")
 
 # %% Who is good, and how sure are we of it?
 print(fit.volunteers_to_frame().head(3))
 
-# %% How good is the busiest volunteer, and what do they change?
+# %% How good is the busiest volunteer, and which classes would change without them?
 busiest = graph.volunteers.ids[graph.volunteers.n_responses.argmax()]
 print(sparse.volunteers[busiest].confusion.latest())
 print(fit.influence(volunteer=busiest))
 
-# %% What would they say about an item they have not seen? And the least certain items of all:
+# %% What would they say about an item they have not seen? And which items are the least certain?
 unseen = next(iter(fit.predict_responses(sparse, volunteers=[busiest])["item"]))
 print(fit.predict_response(busiest, unseen))
 print(fit.to_frame().assign(sure=fit.item_probs.max(axis=1)).nsmallest(3, "sure"))
 
-# %% What was learned until summer is where autumn starts.
+# %% Start autumn from what was learned until summer.
 summer = cg.IBCC(votes=votes).fit(graph.before("2010-08-01"))
 autumn = cg.IBCC(confusion_prior=summer.as_prior(strength=0.8)).fit(graph.window("2010-08-01", None))
 print(autumn, autumn.prior)
 
-# %% Is it worth it? Hide a fifth of the gold at a time, and see who finds it.
+# %% Is it worth it? Hide a fifth of the gold at a time, and see which model recovers it.
 models = {
     "mean score": cg.MeanScore(),
     "majority": cg.MajorityVote(votes=votes),

@@ -1,10 +1,10 @@
 """# A crowd of machines
 
-The paper combines *imperfect classifiers*; people are but one kind. Here 300 shallow decision trees each look at 1 to 5
-of the 64 pixels of handwritten digits, and learned from 20 to 400 images. Each is poor; combined they are not.
+The paper combines *imperfect classifiers*, and people are only one kind. Here 300 shallow decision trees each look at 1
+to 5 of the 64 pixels of handwritten digits, and learn from 20 to 400 images. Each is poor; combined they are not.
 """
 
-# %% The items are images whose digit is to be found.
+# %% The items are images; their classes are digits.
 from pathlib import Path
 
 import numpy as np
@@ -22,28 +22,28 @@ rng = np.random.default_rng(0)
 rows = {"volunteer": [], "item": [], "label": []}
 for number in range(300):
     pixels = rng.choice(64, rng.integers(1, 6), replace=False)
-    lessons = rng.choice(len(seen), rng.integers(20, 400), replace=False)
-    tree = DecisionTreeClassifier(max_depth=3, random_state=number).fit(seen[lessons][:, pixels], seen_digits[lessons])
+    trained = rng.choice(len(seen), rng.integers(20, 400), replace=False)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=number).fit(seen[trained][:, pixels], seen_digits[trained])
     shown = rng.choice(len(items), 300, replace=False)
     rows["volunteer"] += [f"tree {number}"] * len(shown)
     rows["item"] += shown.tolist()
     rows["label"] += tree.predict(items[shown][:, pixels]).tolist()
 
-# %% The digit of 120 items is known; the other 480 are to be found.
+# %% The digits of 120 items are known; those of the other 480 are to be inferred.
 gold = {item: int(truth[item]) for item in range(120)}
 graph = cg.CrowdGraph.from_responses(rows, gold=gold, classes=range(10))
 single = np.mean(graph.responses.label == truth[graph.items.ids[graph.responses.item]])
 print(graph)
 print(f"a single answer is right in {single:.0%} of the cases")
 
-# %% A vote counts mistakes for nothing; IBCC learns which mistakes a tree makes, and what they reveal.
+# %% A vote learns nothing from mistakes; IBCC learns which mistakes a tree makes, and what they reveal.
 hidden = graph.items.ids >= 120
-answers = truth[graph.items.ids[hidden]]
+hidden_digits = truth[graph.items.ids[hidden]]
 for model in (cg.MajorityVote(), cg.WeightedMajority(), cg.DawidSkene(), cg.IBCC()):
-    accuracy = np.mean(model.fit(graph).item_probs[hidden].argmax(axis=1) == answers)
+    accuracy = np.mean(model.fit(graph).item_probs[hidden].argmax(axis=1) == hidden_digits)
     print(f"{type(model).__name__:<17} is right about {accuracy:.1%} of the items without gold")
 
-# %% Are they as sure as they should be? Hide some of the gold and see.
+# %% Are the models as sure as they should be? Hide some of the gold and see.
 result = cg.evaluation.cross_validate(graph, [cg.MajorityVote(), cg.IBCC()])
 out = Path("demo")
 out.mkdir(exist_ok=True)

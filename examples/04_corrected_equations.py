@@ -1,10 +1,10 @@
 """# Two misprints, corrected
 
-Dynamic IBCC follows the log odds `w` that a volunteer says "whale" to items without and with one. Exact is the joint
-Gaussian of all steps. The equations as printed in the paper are far from it; corrected, they are equal to it.
+Dynamic IBCC follows the log odds `w` that a volunteer says "whale" to items without and with one. The exact posterior is
+the joint Gaussian of all steps. The equations printed in the paper are far from it; the corrected ones are equal to it.
 """
 
-# %% A volunteer learns to tell whales. Whether an item shows one is known to 85 %.
+# %% A volunteer learns to recognise whales. We know with 85 % certainty whether an item shows one.
 from pathlib import Path
 
 import numpy as np
@@ -17,43 +17,43 @@ n, drift, eye, h = 40, 0.05, np.eye(2), np.array([[0.85, 0.15], [0.15, 0.85]] * 
 yes = np.random.default_rng(0).random(n) < np.where(h[:, 1] > 0.5, np.linspace(0.1, 1, n), 0.2)
 
 
-def answered(t: int, h: np.ndarray, w: np.ndarray, cov: np.ndarray) -> tuple[float, float, float]:
-    """The variance of the answer's log odds h @ w, how far it moves them, and the part of the variance it takes."""
+def observe(t: int, h: np.ndarray, w: np.ndarray, cov: np.ndarray) -> tuple[float, float, float]:
+    """Return the variance r of the log odds h @ w, how far the answer shifts them, and the part g of r it removes."""
     eta, r = h @ w, h @ cov @ h
     a, b = (1 + np.exp(eta)) / r + yes[t], (1 + np.exp(-eta)) / r + 1 - yes[t]
     return r, np.log(a / b) - eta, 1 - (1 / a + 1 / b) / r
 
 
-# %% Exact: an answer observes h @ w with the variance r (1 - g) / g, and tells something about all steps at once.
+# %% Exact: an answer observes h @ w with variance r (1 - g) / g, which updates all steps at once.
 w, cov = np.zeros(2 * n), np.kron(2 + drift * np.minimum.outer(*2 * [np.arange(1, n + 1)]), eye)
-for t, look in enumerate((np.eye(n)[:, :, None] * h).reshape(n, -1)):
-    r, moved, g = answered(t, look, w, cov)
-    gain = cov @ look / r * g  # r + r (1 - g) / g = r / g
-    w, cov = w + gain * moved / g, cov - np.outer(gain, look @ cov)
-found = {"exact": np.stack([w, cov.diagonal()], axis=1)[1::2], "as printed": np.empty((n, 2))}
-# %% As printed: 1 - r' / r multiplies the whole covariance, and the smoother has the full gain and no transpose.
+for t, row in enumerate((np.eye(n)[:, :, None] * h).reshape(n, -1)):
+    r, shift, g = observe(t, row, w, cov)
+    gain = cov @ row / r * g  # r + r (1 - g) / g = r / g
+    w, cov = w + gain * shift / g, cov - np.outer(gain, row @ cov)
+states = {"exact": np.stack([w, cov.diagonal()], axis=1)[1::2], "as printed": np.empty((n, 2))}
+# %% As printed: 1 - r' / r multiplies the entire covariance, and the smoother has the full gain and no transpose.
 w, cov, past, back, spread = np.zeros(2), 2 * eye, [], np.zeros(2), np.zeros((2, 2))
 for t in range(n):
     cov = cov + drift * eye
-    r, moved, g = answered(t, h[t], w, cov)
-    turn = eye - np.outer(cov @ h[t] / r, h[t])
-    w, cov = w + cov @ h[t] / r * moved, turn @ cov * g
-    past.append((w, cov, turn, h[t] * moved / r, np.outer(h[t], h[t]) * g / r))
-for t, (w, cov, turn, news, more) in reversed(list(enumerate(past))):
-    found["as printed"][t] = (w - cov @ back)[1], (cov - cov @ spread @ cov)[1, 1]
-    back, spread = turn @ back - news, turn @ spread @ turn.T + more
-# %% Corrected, as in crowdgraph.
+    r, shift, g = observe(t, h[t], w, cov)
+    factor = eye - np.outer(cov @ h[t] / r, h[t])
+    w, cov = w + cov @ h[t] / r * shift, factor @ cov * g
+    past.append((w, cov, factor, h[t] * shift / r, np.outer(h[t], h[t]) * g / r))
+for t, (w, cov, factor, residual, precision) in reversed(list(enumerate(past))):
+    states["as printed"][t] = (w - cov @ back)[1], (cov - cov @ spread @ cov)[1, 1]
+    back, spread = factor @ back - residual, factor @ spread @ factor.T + precision
+# %% Corrected, as in crowdgraph: the published model, without the misprints.
 steps = Steps(*map(torch.from_numpy, (np.array([0, n]), np.arange(n), yes * 1, np.ones(n), np.full(n, drift))))
 prior, truth = torch.ones(1, 2, 2).double(), torch.from_numpy(h)
 mean, cov = filter_and_smooth(steps, prior, truth, noise_scale=0, stage="smoothed", published=True)
-found["corrected"] = np.stack([mean[:, 1, 1], cov[:, 1, 1, 1]], axis=1)
+states["corrected"] = np.stack([mean[:, 1, 1], cov[:, 1, 1, 1]], axis=1)
 # %% Bands are two standard deviations: the printed equations soon learn nothing more.
 ax = Figure((7, 4), layout="constrained").subplots()
-for (name, states), look in zip(found.items(), ["#BBBBBB", "#D55E00", "#0072B2"], strict=True):
-    mean, width = states[:, 0], 2 * np.sqrt(states[:, 1])
-    ax.fill_between(range(n), mean - width, mean + width, color=look, alpha=0.15, linewidth=0)
-    ax.plot(mean, "--" if name == "corrected" else "-", color=look, linewidth=5 if name == "exact" else 2, label=name)
-    print(f"{name}: at most {np.abs(states - found['exact']).max():.2g} from exact")
+for (name, state), colour in zip(states.items(), ["#BBBBBB", "#D55E00", "#0072B2"], strict=True):
+    mean, width = state[:, 0], 2 * np.sqrt(state[:, 1])
+    ax.fill_between(range(n), mean - width, mean + width, color=colour, alpha=0.15, linewidth=0)
+    ax.plot(mean, "--" if name == "corrected" else "-", color=colour, linewidth=5 if name == "exact" else 2, label=name)
+    print(f"{name}: at most {np.abs(state - states['exact']).max():.2g} from exact")
 ax.set_title("Log odds of “whale” for a whale, smoothed, step by step")
 ax.legend(frameon=False)
 Path("demo").mkdir(exist_ok=True)

@@ -1,9 +1,9 @@
 """# Communities of volunteers
 
-Who behaves alike, who works on the same things, and does one explain the other?
+Who behaves alike, who works on the same items, and does one explain the other?
 """
 
-# %% Three hundred volunteers of five kinds, who work in four corners of the project, 60 answers each.
+# %% Simulate 200 volunteers of five kinds, who work on four parts of the project and give 60 answers each.
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,28 +23,28 @@ crowd = cg.simulate.crowd(
 no, yes = crowd.graph.classes
 graph = crowd.graph.annotate(cg.IBCC(votes={-1: no, 1: yes, 3: yes}).fit(crowd.graph))
 
-# %% Who behaves alike? Communities overlap, their number is found, and evidence tells whether there are any at all.
+# %% Who behaves alike? Communities overlap, their number is inferred, and evidence says whether there are any.
 alike = cg.networks.pi_similarity(graph)
-kinds_found = cg.BayesianNMF().detect(alike, seed=0, progress=True)
-print(kinds_found.evidence)
-print(kinds_found.describe(kind="text"))
-print(cg.communities.agreement(kinds_found.assignment, crowd.truth.group))
+alike_groups = cg.BayesianNMF().detect(alike, seed=0, progress=True)
+print(alike_groups.evidence)
+print(alike_groups.describe(kind="text"))
+print(cg.communities.agreement(alike_groups.assignment, crowd.truth.group))
 
-# %% Who works on the same things?
+# %% Who works on the same items?
 together = cg.networks.task_cooccurrence(graph)
-corners = cg.BayesianNMF().detect(together, seed=0)
-print(corners, corners.evidence)
+task_groups = cg.BayesianNMF().detect(together, seed=0)
+print(task_groups, task_groups.evidence)
 
-# %% Does shared exposure explain shared behaviour? Here it does not: kinds and corners were drawn independently.
-print(cg.communities.compare_networks(kinds_found, corners, seed=0).verdict)
+# %% Do shared items explain shared behaviour? Here they do not: kinds and parts were drawn independently.
+print(cg.communities.compare_networks(alike_groups, task_groups, seed=0).verdict)
 
-# %% How sure is it? Confusion drawn anew from its posterior, the network made again, communities found again.
-sure = cg.communities.consensus(alike, draws=3, seed=0)
-print(f"{(sure.stability > 0.9).mean():.0%} of the volunteers stay in their community nearly always")
+# %% How certain is it? Draw confusion from its posterior, build the network and detect communities, again and again.
+consensus = cg.communities.consensus(alike, draws=3, seed=0)
+print(f"{(consensus.stability > 0.9).mean():.0%} of the volunteers nearly always stay in their community")
 
-# %% A picture, and a file for Gephi.
+# %% Plot it, and save a file for Gephi.
 out = Path("demo")
 out.mkdir(exist_ok=True)
-alike.save(out / "alike.graphml", communities=kinds_found)
-ax = cg.plot.network(alike, kinds_found)
+alike.save(out / "alike.graphml", communities=alike_groups)
+ax = cg.plot.network(alike, alike_groups)
 ax.figure.savefig(out / "communities.png", dpi=150)

@@ -3,7 +3,7 @@
 How do communities form, who joins them later, and who moves from one to another?
 """
 
-# %% Two hundred volunteers of five kinds. Two kinds arrive late, and a tenth of all change half way through.
+# %% Simulate 200 volunteers of five kinds. Two kinds arrive late, and a tenth of all change on the way.
 from pathlib import Path
 
 import crowdgraph as cg
@@ -29,7 +29,7 @@ crowd = cg.simulate.crowd(
 graph = crowd.graph
 no, yes = graph.classes
 
-# %% Follow them: each snapshot is what could be known then. Changes are sudden, so the model is to forget fast.
+# %% Follow them: each snapshot is what could be known then. Changes are sudden, so let the model forget fast.
 track = cg.dynamics.over_time(
     graph,
     counts=[10_000, 20_000, 30_000],
@@ -46,7 +46,7 @@ changed = set(graph.volunteers.ids[crowd.truth.other_group >= 0])
 print(f"{len(moved)} moved, {len(changed & moved)} of the {len(changed)} who changed")
 print(track.moves_to_frame(kind="text"))
 
-# %% The graph carries the track, and pictures show it.
+# %% Annotate the graph with the track, and plot it.
 graph = graph.annotate(track)
 out = Path("demo")
 out.mkdir(exist_ok=True)

@@ -3,7 +3,7 @@
 Ask the right volunteers about the right items: how many responses does that save?
 """
 
-# %% The look-alike of Galaxy Zoo Supernovae: 1,705 volunteers, 963 candidates, a fifth of them known from experts.
+# %% Simulate a crowd like Galaxy Zoo Supernovae: 1,705 volunteers, 963 candidates, gold for a fifth of them.
 from pathlib import Path
 
 import crowdgraph as cg
@@ -13,7 +13,7 @@ expert_items = crowd.graph.items.ids[::5]
 # The prior of the paper's authors.
 model = cg.IBCC(confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[10, 10])
 
-# %% One round: who would tell most about what? The audit log says why.
+# %% One round: whose answer about which item is worth most? The audit log says why.
 graph = crowd.graph.with_gold({item: crowd.graph.items[item].gold for item in expert_items}).first(5_000)
 graph = graph.annotate(model.fit(graph))
 objective = cg.allocation.Objective(learning=0.1, cost=0.01)
@@ -21,7 +21,7 @@ assignment = cg.allocation.GreedyValue().assign(graph, budget=10, objective=obje
 print(assignment)
 print(assignment.to_frame(kind="text"))
 
-# %% Campaigns of four policies. More seeds would make bands.
+# %% Simulate a campaign of each of four policies. More seeds would give bands.
 policies = [
     cg.allocation.RandomPolicy(),
     cg.allocation.OldestFirst(),
@@ -37,7 +37,7 @@ campaigns = [
 for campaign in campaigns:
     print(campaign, f"95 % right after {campaign.spent_until(0.95):,.0f} responses; load Gini {campaign.gini:.2f}")
 
-# %% A picture.
+# %% Plot them.
 out = Path("demo")
 out.mkdir(exist_ok=True)
 cg.plot.campaign(campaigns).figure.savefig(out / "campaigns.png", dpi=150)

@@ -223,10 +223,10 @@ def coalition_gain(
 
 def single_gains(item_probs: Array, confusion: Array) -> Array:
     """Return what one label of each volunteer, (V, J, L), would tell about each item, (N, J); of shape (N, V)."""
-    from crowdgraph.kernels import information_gain
+    from crowdgraph.kernels.information_gain import label_information
 
     probs, rows = (np.ascontiguousarray(values, dtype=np.float64) for values in (item_probs, confusion))
-    return np.asarray(information_gain.single_gains(probs, rows, entropy(rows)))
+    return np.asarray(label_information(probs, rows, entropy(rows)))
 
 
 def entropy(probs: Array) -> Array:

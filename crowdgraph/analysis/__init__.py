@@ -1,4 +1,4 @@
-"""The whole analysis of a crowd in one call: from a file to classes, skill, communities, pictures and a report."""
+"""A complete analysis in one call: from a file to classes, skill, communities, pictures and a report."""
 
 from crowdgraph.analysis.analyse import Analysis, analyse
 from crowdgraph.analysis.defaults import MODELS, guess_votes, named_model

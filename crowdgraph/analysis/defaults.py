@@ -1,4 +1,4 @@
-"""What an analysis decides by itself: the model, which class a label speaks for, and whom communities are of."""
+"""What an analysis decides by itself: the model, the class that a label votes for, and who is in networks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from crowdgraph.core._arrays import FrozenMapping
+from crowdgraph.core._arrays import Array, FrozenMapping
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import check_choice, quote
+from crowdgraph.errors import Message, check_choice, quote
 from crowdgraph.models import (
     IBCC,
     Cautious,
@@ -23,11 +23,10 @@ from crowdgraph.models import (
     WeightedSum,
 )
 from crowdgraph.models._priors import gold_counts
-from crowdgraph.models.base import Answers
 
 __all__ = ["MODELS", "activity_threshold", "guess_votes", "named_model", "votes_note"]
 
-# The models by name, with the settings that suit a crowd of which nothing is known.
+# The models by name, with settings that suit a crowd about which nothing is known.
 MODELS: Mapping[str, Model] = FrozenMapping(
     {
         model.name: model
@@ -44,14 +43,14 @@ MODELS: Mapping[str, Model] = FrozenMapping(
         )
     }
 )
-# How many times as often as to items of any other class a label must be given to those of a class to speak for it.
-CLEARLY = 1.2
+# A label votes for a class if it is given to items of that class this many times as often as to those of any other.
+MIN_VOTE_RATIO = 1.2
 
 
 def named_model(
     name: str, *, graph: CrowdGraph | None = None, votes: Mapping[Hashable, Hashable | None] | None = None
 ) -> Model:
-    """A model by name, with the usual settings, and with votes where labels are not classes.
+    """Return a model by name, with its default settings, and with votes where labels are not classes.
 
     Parameters
     ----------
@@ -60,7 +59,7 @@ def named_model(
     graph
         The graph that the model is for. If its labels are not its classes, the votes are guessed from its gold.
     votes
-        Which class each label speaks for, None for one that speaks for none.
+        The class that each label votes for, None for a label that votes for none.
 
     Examples
     --------
@@ -68,13 +67,13 @@ def named_model(
     'ibcc'
     """
     check_choice("model", name, tuple(MODELS))
-    return _voting(MODELS[name], graph, votes)
+    return _with_votes(MODELS[name], graph, votes)
 
 
-def _voting(model: Model, graph: CrowdGraph | None, votes: Mapping[Hashable, Hashable | None] | None) -> Model:
-    """A model, or the one inside of it, with votes where labels are not classes."""
+def _with_votes(model: Model, graph: CrowdGraph | None, votes: Mapping[Hashable, Hashable | None] | None) -> Model:
+    """Return the model, or a cautious model around it, with votes where labels are not classes."""
     if isinstance(model, Cautious):
-        return replace(model, model=_voting(model.model, graph, votes))
+        return replace(model, model=_with_votes(model.model, graph, votes))
     if "votes" not in {setting.name for setting in fields(model)}:
         return model
     if votes is None and graph is not None and not set(graph.labels) <= set(graph.classes):
@@ -85,10 +84,10 @@ def _voting(model: Model, graph: CrowdGraph | None, votes: Mapping[Hashable, Has
 
 
 def guess_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:
-    """Which class each label speaks for, as far as gold tells; None where some class would have no label.
+    """Guess from gold which class each label votes for; None if some class would have no label.
 
-    A label that names a class speaks for it. Any other speaks for the class to whose gold items it is given clearly
-    more often (1.2 times) than to those of every other class, and for none if there is no such class.
+    A label that names a class votes for it. Any other votes for the class to whose gold items it is given clearly more
+    often (1.2 times) than to those of every other class, and for none if there is no such class.
 
     Examples
     --------
@@ -98,41 +97,40 @@ def guess_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:
     >>> guess_votes(graph)
     {'likely': 'yes', 'unlikely': 'no'}
     """
-    counts = gold_counts(Answers(graph))[0].sum(axis=0)
+    counts = gold_counts(graph)[0].sum(axis=0)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     votes = {
-        label: label if label in graph.classes else _spoken_for(graph.classes, shares[:, code])
+        label: label if label in graph.classes else _likely_class(graph.classes, shares[:, code])
         for code, label in enumerate(graph.labels)
     }
     return votes if set(graph.classes) <= set(votes.values()) else None
 
 
+def _likely_class(classes: tuple[Hashable, ...], shares: Array) -> Hashable | None:
+    """Return the class to whose items a label is given most often, if that is clear."""
+    first, *rest = np.argsort(-shares, kind="stable")
+    runner_up = max((float(shares[code]) for code in rest), default=0.0)
+    return classes[first] if shares[first] > 0 and shares[first] >= MIN_VOTE_RATIO * runner_up else None
+
+
 def votes_note(graph: CrowdGraph, votes: Mapping[Hashable, Hashable | None] | None) -> str:
-    """A sentence on which class each label speaks for, as guessed from gold; None stands for a guess that failed."""
+    """Return a sentence on which class each label votes for, as guessed from gold; None stands for a failed guess."""
     if votes is None:
         return (
-            f"The labels {quote(graph.labels)} are not the classes {quote(graph.classes)}, and gold does not tell "
-            "which class each of them speaks for; say it with votes={...}."
-        )
-    told = ", ".join(f"{label} for {'none' if name is None else name}" for label, name in votes.items())
-    on_gold = int(np.count_nonzero(graph.gold.known[graph.responses.item] & (graph.responses.label >= 0)))
+            f"The labels {quote(graph.labels)} are not the classes {quote(graph.classes)}, and gold does not show "
+            "which class each of them votes for; say it with "
+        ) + Message("votes={...}.", cli="--vote LABEL=CLASS.")
+    pairs = ", ".join(f"{label} for {'none' if name is None else name}" for label, name in votes.items())
+    n_answers = int(np.count_nonzero(graph.gold.known[graph.answers.item]))
     return (
-        f"Labels are not the classes; by {on_gold:,} answers to {len(graph.gold):,} gold items they are taken to speak "
-        f"so: {told}."
+        f"Labels are not the classes; by {n_answers:,} answers to {len(graph.gold):,} gold items they are taken to "
+        f"vote so: {pairs}."
     )
 
 
-def activity_threshold(graph: CrowdGraph, *, least: int, max_volunteers: int) -> int:
-    """The number of answers from which on at most so many volunteers are left, and `least` at least."""
-    responses = graph.responses
-    counts = np.bincount(responses.volunteer[responses.label >= 0], minlength=len(graph.volunteers))
-    if np.count_nonzero(counts >= least) <= max_volunteers:
-        return least
+def activity_threshold(graph: CrowdGraph, *, min_responses: int, max_volunteers: int) -> int:
+    """Return the least number of answers, from `min_responses` up, that at most `max_volunteers` have given."""
+    counts = graph.answers.n_by_volunteer
+    if np.count_nonzero(counts >= min_responses) <= max_volunteers:
+        return min_responses
     return int(np.sort(counts)[::-1][max_volunteers]) + 1
-
-
-def _spoken_for(classes: tuple[Hashable, ...], shares: np.ndarray) -> Hashable | None:
-    """The class whose items are given a label most often, if that is clear."""
-    first, *rest = np.argsort(-shares, kind="stable")
-    runner_up = max((float(shares[code]) for code in rest), default=0.0)
-    return classes[first] if shares[first] > 0 and shares[first] >= CLEARLY * runner_up else None

@@ -1,4 +1,4 @@
-"""The ``crowdgraph`` command: thin, every command is a call that a user could make in Python."""
+"""The ``crowdgraph`` command: thin, every subcommand is a call that a user could make in Python."""
 
 from crowdgraph.cli.app import app, main
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from pathlib import Path
@@ -23,14 +23,14 @@ Votes = Annotated[
     typer.Option(
         "--vote",
         metavar="LABEL=CLASS",
-        help="Which class a label speaks for; LABEL= for none. Give one for each label.",
+        help="Which class a label votes for; LABEL= for none. Give one for each label.",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class ResponseOptions:
-    """What to read, and how."""
+    """Which responses to read, and how."""
 
     responses: Annotated[
         Path,
@@ -51,7 +51,7 @@ class ResponseOptions:
     ] = None
     format: Annotated[
         str | None,
-        typer.Option(help="csv, parquet, panoptes or crowd; told by the file if left out.", rich_help_panel=READING),
+        typer.Option(help="csv, parquet, panoptes or crowd; recognised if left out.", rich_help_panel=READING),
     ] = None
     volunteer: Annotated[
         str | None, typer.Option(help="Column of the volunteer; usual names are guessed.", rich_help_panel=READING)
@@ -76,33 +76,33 @@ class ResponseOptions:
     )
 
     def read(self) -> Reading:
-        """Read the responses, and say what was guessed."""
+        """Read the responses, and print what was guessed."""
         from crowdgraph.io.any_file import read
 
         if self.no_time and self.time is not None:
             raise ParameterError(f"--no-time leaves times out, and --time {self.time} names them; give one of both.")
-        named = {role: getattr(self, role) for role in ("volunteer", "item", "label", "time")}
+        columns = {role: getattr(self, role) for role in ("volunteer", "item", "label", "time")}
         if self.no_time:
-            named["time"] = ""
+            columns["time"] = ""
         options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing}
         for name in ("workflow", "classes"):
             if getattr(self, name):
                 options[name] = getattr(self, name)
-        found = read(
+        reading = read(
             self.responses,
             gold=self.gold,
             kind=self.format,
-            columns={role: name for role, name in named.items() if name is not None},
+            columns={role: name for role, name in columns.items() if name is not None},
             delimiter=None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
             encoding=self.encoding,
             task=self.task,
             **options,
         )
-        note(found.notes)
-        return found
+        note(reading.notes)
+        return reading
 
-    def record(self, found: Reading) -> dict[str, Any]:
-        """What was read, and how, so that it can be read again; without folders, since results are passed on."""
+    def record(self, reading: Reading) -> dict[str, Any]:
+        """Return what was read, and how, to repeat it; without directories, since results are passed on."""
         from crowdgraph.io.any_file import saved_graph_path
 
         files = {"responses": saved_graph_path(self.responses), "gold": self.gold}
@@ -112,8 +112,8 @@ class ResponseOptions:
                 for name, path in files.items()
                 if path is not None and path.is_file()
             },
-            "format": found.kind,
-            "columns": dict(found.columns),
+            "format": reading.kind,
+            "columns": dict(reading.columns),
             "classes": self.classes,
             "duplicates": self.duplicates,
             "missing": self.missing,
@@ -121,10 +121,10 @@ class ResponseOptions:
 
 
 def with_response_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments and options of `ResponseOptions`; it gets them as its first argument."""
-    source_hints, own_hints = (get_type_hints(part, include_extras=True) for part in (ResponseOptions, command))
+    """Give a command the argument and options of `ResponseOptions`, which it gets as its first argument."""
+    shared_hints, own_hints = (get_type_hints(part, include_extras=True) for part in (ResponseOptions, command))
     shared = [
-        parameter.replace(annotation=source_hints[name], kind=Parameter.KEYWORD_ONLY)
+        parameter.replace(annotation=shared_hints[name], kind=Parameter.KEYWORD_ONLY)
         for name, parameter in signature(ResponseOptions).parameters.items()
     ]
     own = [
@@ -132,9 +132,9 @@ def with_response_options(command: Callable[..., None]) -> Callable[..., None]:
         for name, parameter in list(signature(command).parameters.items())[1:]
     ]
 
-    def run(**given: Any) -> None:
-        names = [parameter.name for parameter in shared]
-        command(ResponseOptions(**{name: given.pop(name) for name in names}), **given)
+    def run(**values: Any) -> None:
+        source = ResponseOptions(**{parameter.name: values.pop(parameter.name) for parameter in shared})
+        command(source, **values)
 
     ordered = [shared[0], *own, *shared[1:]]
     run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
@@ -143,22 +143,20 @@ def with_response_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def parse_votes(given: list[str] | None, labels: tuple[Any, ...], classes: tuple[Any, ...]) -> Mapping[Any, Any] | None:
-    """Which class each label speaks for, from ``LABEL=CLASS``; labels and classes are found by their text."""
-    if not given:
+def parse_votes(pairs: list[str] | None, labels: tuple[Any, ...], classes: tuple[Any, ...]) -> dict[Any, Any] | None:
+    """Return the class that each label votes for, from ``LABEL=CLASS``; labels and classes are known by their text."""
+    if not pairs:
         return None
     votes = {}
-    for pair in given:
-        label, mark, target = pair.partition("=")
-        if not mark:
-            raise ParameterError(
-                f"--vote {pair} has no '='; write LABEL=CLASS, or LABEL= for one that speaks for none."
-            )
-        votes[_named(label, labels)] = _named(target, classes) if target else None
+    for pair in pairs:
+        label, equals, target = pair.partition("=")
+        if not equals:
+            raise ParameterError(f"--vote {pair} has no '='; write LABEL=CLASS, or LABEL= for one that votes for none.")
+        votes[_by_text(label, labels)] = _by_text(target, classes) if target else None
     return votes
 
 
-def _named(text: str, values: tuple[Any, ...]) -> Any:
+def _by_text(text: str, values: tuple[Any, ...]) -> Any:
     return next((value for value in values if str(value) == text), text)
 
 

@@ -1,4 +1,4 @@
-"""The command ``crowdgraph analyse``."""
+"""The commands ``crowdgraph analyse`` and ``crowdgraph demo``: from responses to a report."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def analyse(
         typer.Option(help="dynibcc, ibcc, cautious, gibbs_ibcc, dawid_skene, majority_vote, weighted_majority, ... "),
     ] = "dynibcc",
     vote: Votes = None,
-    snapshots: Annotated[int, typer.Option(help="At how many times to look for communities.", min=0)] = 4,
+    snapshots: Annotated[int, typer.Option(help="At how many times to detect communities.", min=0)] = 4,
     min_responses: Annotated[
         int, typer.Option(help="Volunteers with fewer answers take no part in communities.", min=1)
     ] = 10,
     max_volunteers: Annotated[
-        int, typer.Option(help="Communities are of at most so many, the most active.", min=3)
+        int, typer.Option(help="How many volunteers, the most active, communities may have.", min=3)
     ] = 2_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.", min=0)] = 0,
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
@@ -44,18 +44,17 @@ def analyse(
     [bold]crowdgraph analyse answers.tsv --volunteer user --item picture --label choice[/bold]
     [bold]crowdgraph analyse classifications.csv --format panoptes --task T1[/bold]
     """
-    from crowdgraph.analysis import analyse as whole_analysis
-    from crowdgraph.analysis.defaults import MODELS
-    from crowdgraph.analysis.output import check_target
+    from crowdgraph import analysis
+    from crowdgraph.analysis.output import check_directory
     from crowdgraph.errors import check_choice
 
-    check_choice("model", model, tuple(MODELS))
+    check_choice("model", model, tuple(analysis.MODELS))
     name = source.responses.name.split(".")[0]
     out = Path(f"{name or 'crowd'}-results") if out is None else out
-    check_target(out, force=force)
+    check_directory(out, force=force)
     reading = source.read()
-    found = whole_analysis(
-        reading.graph.replace(),
+    result = analysis.analyse(
+        reading.graph,
         model=model,
         votes=parse_votes(vote, reading.graph.labels, reading.graph.classes),
         snapshots=snapshots,
@@ -65,11 +64,11 @@ def analyse(
         progress=is_interactive(),
     )
     write_and_report(
-        found,
+        result,
         out,
         title=title or f"The crowd of {source.responses.name}",
         source=source.record(reading),
-        said=reading.notes,
+        reading_notes=reading.notes,
         force=force,
         as_json=as_json,
     )
@@ -86,24 +85,23 @@ def demo(
 
     For example: [bold]crowdgraph demo --out demo[/bold]
     """
-    from crowdgraph.analysis import analyse
-    from crowdgraph.analysis.output import check_target
+    from crowdgraph import analysis
+    from crowdgraph.analysis.output import check_directory
     from crowdgraph.models import DynIBCC
     from crowdgraph.simulate import galaxy_zoo_supernovae
 
-    check_target(out, force=force)
+    check_directory(out, force=force)
     if not as_json:
         say("Analysing a look-alike of Galaxy Zoo Supernovae: 1,705 volunteers, 963 items, 26,558 responses ...")
     graph = galaxy_zoo_supernovae(arriving=True).graph
     no, yes = graph.classes
-    # The crowd knows all classes; with a third of them there is something left to find out.
+    # The simulator knows all classes; with gold for a third of them there is something left to find out.
     graph = graph.with_gold({item: graph.gold[item] for item in list(graph.gold)[::3]}, classes=graph.classes)
-    # The authors' prior.
+    # The prior of the paper's authors.
     model = DynIBCC(
         confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[100, 10], votes={-1: no, 1: yes, 3: yes}
     )
-    found = analyse(graph, model=model, seed=seed, progress=is_interactive())
+    result = analysis.analyse(graph, model=model, seed=seed, progress=is_interactive())
     source = {"crowd": "crowdgraph.simulate.galaxy_zoo_supernovae(arriving=True), with gold for every third item"}
-    write_and_report(
-        found, out, title="Galaxy Zoo Supernovae, a look-alike", source=source, force=force, as_json=as_json
-    )
+    title = "Galaxy Zoo Supernovae, a look-alike"
+    write_and_report(result, out, title=title, source=source, force=force, as_json=as_json)

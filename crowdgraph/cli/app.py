@@ -1,4 +1,4 @@
-"""The command and its subcommands; what goes wrong is told in a sentence, without a traceback."""
+"""The command and its subcommands; an error is one sentence, without a traceback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from crowdgraph.cli._output import as_options, fail
+from crowdgraph.cli._output import fail
 from crowdgraph.cli.allocate import allocate
 from crowdgraph.cli.analyse import analyse, demo
 from crowdgraph.cli.data import convert, inspect, simulate
@@ -25,7 +25,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except CrowdGraphError as error:
-            fail(as_options(str(error)))
+            fail(error.message)
         except OSError as error:
             if isinstance(error, BrokenPipeError):
                 raise
@@ -49,8 +49,8 @@ for command in (demo, analyse, inspect, evaluate, allocate, simulate, convert):
     app.command(no_args_is_help=command is not demo)(command)
 
 
-def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
-    if asked:
+def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if is_asked:
         from importlib.metadata import version
 
         typer.echo(f"crowdgraph {version('crowdgraph')}")
@@ -61,7 +61,7 @@ def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
 def _about(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Understand crowds of volunteers who label things.

@@ -1,8 +1,7 @@
-"""The command ``crowdgraph simulate``."""
+"""The commands ``crowdgraph inspect``, ``convert`` and ``simulate``: look at data, convert data, simulate data."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +9,7 @@ import typer
 
 from crowdgraph.cli._options import ResponseOptions, with_response_options
 from crowdgraph.cli._output import (
-    as_options,
-    check_file,
+    check_file_name,
     check_overwrite,
     command_line,
     is_interactive,
@@ -27,7 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "inspect", "simulate"]
 
-STYLES = {"warning": "bold red", "note": "yellow", "info": None}
+SEVERITY_STYLES = {"warning": "bold red", "note": "yellow", "info": None}
+TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
+GRAPH_ENDINGS = (".crowd", ".graphml", ".gexf")
+# Options that do not go with the look-alike of Galaxy Zoo Supernovae, whose sizes, gold and communities are its own.
+SIZE_OPTIONS = ("volunteers", "items", "responses", "gold", "communities")
 
 
 @with_response_options
@@ -44,14 +46,11 @@ def inspect(
     [bold]crowdgraph inspect responses.csv --gold gold.csv --json[/bold]
     """
     from crowdgraph.analysis.defaults import guess_votes, votes_note
-    from crowdgraph.diagnosis.findings import Findings
 
     graph = source.read().graph
     if not set(graph.labels) <= set(graph.classes):
         note([votes_note(graph, guess_votes(graph))])
-    found = graph.diagnose(progress=is_interactive())
-    told = tuple(replace(finding, advice=as_options(finding.advice)) for finding in found)
-    findings = Findings(told, examined=found.examined)
+    findings = graph.diagnose(progress=is_interactive()).wording("cli")
     if as_json:
         sizes = {"volunteers": len(graph.volunteers), "items": len(graph.items), "responses": len(graph.responses)}
         say_json({**sizes, **findings.to_dict()})
@@ -59,10 +58,7 @@ def inspect(
     say(graph)
     for finding in findings:
         say("")
-        say(repr(finding), style=STYLES[finding.severity])
-
-
-ENDINGS = (".csv", ".csv.gz", ".parquet", ".crowd", ".graphml", ".gexf")
+        say(repr(finding), style=SEVERITY_STYLES[finding.severity])
 
 
 @with_response_options
@@ -73,7 +69,7 @@ def convert(
         Path, typer.Argument(help="The file to write: .csv, .csv.gz, .parquet, .crowd, .graphml or .gexf.")
     ],
     gold_out: Annotated[
-        Path | None, typer.Option(help="Where to write the gold, which CSV and Parquet have no place for.")
+        Path | None, typer.Option(help="Where to write the gold, which CSV and Parquet cannot hold.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
@@ -85,9 +81,9 @@ def convert(
     [bold]crowdgraph convert responses.csv whales.crowd --gold gold.csv[/bold]
     [bold]crowdgraph convert results/graph.crowd whales.graphml[/bold]
     """
-    ending = check_file(target, ENDINGS)
+    ending = check_file_name(target, (*TABLE_ENDINGS, *GRAPH_ENDINGS))
     if gold_out is not None:
-        check_file(gold_out, (".csv", ".csv.gz", ".parquet"))
+        check_file_name(gold_out, TABLE_ENDINGS)
     check_overwrite(target, gold_out, force=force)
     graph = source.read().graph
     gold = None if gold_out is None else graph.to_arrow(table="gold")
@@ -99,24 +95,20 @@ def convert(
         graph.to_gexf(target)
     else:
         write_table(graph.to_arrow(), target)
-        note(_left_out(graph, target, gold_out))
+        note(_left_out_note(graph, target, gold_out))
     if gold_out is not None:
         write_table(gold, gold_out)
     say(f"Written: {', '.join(str(path) for path in (target, gold_out) if path is not None)}", style="bold green")
 
 
-def _left_out(graph: CrowdGraph, target: Path, gold_out: Path | None) -> list[str]:
-    """A sentence on what a table of responses has no place for, if there is any."""
+def _left_out_note(graph: CrowdGraph, target: Path, gold_out: Path | None) -> list[str]:
+    """Return a sentence on what a table of responses cannot hold, if there is anything."""
     parts = []
     if len(graph.gold) and gold_out is None:
         parts.append(f"the gold of {len(graph.gold):,} items (write it with --gold-out FILE)")
     if graph.annotations:
         parts.append(f"the results {', '.join(graph.annotations)} (keep them with a target that ends in .crowd)")
     return [f"{target.name} holds responses only, without {' and '.join(parts)}."] if parts else []
-
-
-# What a look-alike has of its own, so that these options would change nothing.
-OWN = ("volunteers", "items", "responses", "gold", "communities")
 
 
 def simulate(
@@ -126,7 +118,7 @@ def simulate(
     volunteers: Annotated[int, typer.Option(help="How many volunteers.", min=1)] = 100,
     items: Annotated[int, typer.Option(help="How many items.", min=1)] = 500,
     responses: Annotated[int, typer.Option(help="How many responses.", min=1)] = 5_000,
-    gold: Annotated[float, typer.Option(help="The share of items whose class is told.", min=0, max=1)] = 0.2,
+    gold: Annotated[float, typer.Option(help="The share of items with gold.", min=0, max=1)] = 0.2,
     drift: Annotated[str, typer.Option(help="How volunteers change: none, ramp, step, visit or learning.")] = "none",
     communities: Annotated[int, typer.Option(help="Into how many task communities they fall.", min=1)] = 1,
     galaxy_zoo: Annotated[
@@ -144,15 +136,15 @@ def simulate(
     """
     from typing import Any, cast
 
-    from crowdgraph.analysis.output import atomic_directory, versions, write_record
+    from crowdgraph.analysis.output import atomic_directory, write_record
     from crowdgraph.core._arrays import id_array
-    from crowdgraph.core.result import CodedColumn
-    from crowdgraph.io._columns import native_frame
+    from crowdgraph.core.result import CodedColumn, to_frame
+    from crowdgraph.report.provenance import versions
     from crowdgraph.simulate import crowd, galaxy_zoo_supernovae
 
     kind = cast("Any", drift)
     if galaxy_zoo:
-        _check_own(ctx)
+        _check_sizes(ctx)
         graph, truth = galaxy_zoo_supernovae(drift=kind, seed=seed)
     else:
         graph, truth = crowd(
@@ -164,20 +156,23 @@ def simulate(
             n_communities=communities,
             seed=seed,
         )
-    every: dict[str, Any] = {"item": graph.items.ids, "label": CodedColumn(truth.classes, id_array(graph.classes))}
+    true_classes: dict[str, Any] = {
+        "item": graph.items.ids,
+        "label": CodedColumn(truth.classes, id_array(graph.classes)),
+    }
     with atomic_directory(out, force=force) as folder:
         write_table(graph.to_arrow(), folder / "responses.csv")
         write_table(graph.to_arrow(table="gold"), folder / "gold.csv")
-        write_table(native_frame(every, kind="arrow"), folder / "truth.csv")
+        write_table(to_frame(true_classes, kind="arrow"), folder / "truth.csv")
         write_record(folder, {"command": command_line(), "seed": seed, "versions": versions()})
     say(graph)
     say(f"Written: {out}", style="bold green")
 
 
-def _check_own(ctx: typer.Context) -> None:
-    """Raise if options were given that a look-alike cannot follow."""
-    given = [name for name in OWN if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
-    if given:
+def _check_sizes(ctx: typer.Context) -> None:
+    """Raise if options set what the look-alike has of its own."""
+    typed = [name for name in SIZE_OPTIONS if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
+    if typed:
         raise ParameterError(
-            f"--{given[0]} does not go with --galaxy-zoo, whose sizes, gold and communities are its own; leave one out."
+            f"--{typed[0]} does not go with --galaxy-zoo, whose sizes, gold and communities are its own; leave one out."
         )

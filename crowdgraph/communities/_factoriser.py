@@ -54,7 +54,7 @@ class Factoriser:
         n = len(self._strength)
         start = torch.rand(2 * n, k, generator=generator, dtype=torch.float64).to(self._device)
         trace = squarem(
-            lambda state: nmf.published(weights, state, self._prior),
+            lambda state: nmf.published_step(weights, state, self._prior),
             start,
             max_iter=max_iter,
             tol=tol,
@@ -84,9 +84,9 @@ class Factoriser:
     def _step(self) -> Callable[[Tensor], Step]:
         if self._compiled:
             compiled = _compiled(self._weights)
-            return lambda state: compiled.symmetric(state, self._prior)
+            return lambda state: compiled.symmetric_step(state, self._prior)
         weights = _tensors(self._weights, self._device)
-        step = nmf.symmetric if self._symmetric else nmf.paired
+        step = nmf.symmetric_step if self._symmetric else nmf.paired_step
         return lambda state: step(weights, state, self._prior)
 
     def _row(self, volunteer: int) -> Tensor:

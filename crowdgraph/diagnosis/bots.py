@@ -34,7 +34,7 @@ RUN_LENGTH, SECONDS_EACH = 30, 1.0
 # Above this share of fast volunteers, the reason is not they but the way in which answers are sent.
 MAX_FAST_SHARE = 0.2
 # A volunteer sends answers in batches if this share of their answers has the same time as the answer before. Volunteers
-# with fewer such pairs of answers are not judged.
+# with fewer such pairs of answers do not count.
 BATCH_SHARE, MIN_SUCCESSIVE = 0.1, 5
 
 FAST_ANSWERS = FindingType(
@@ -96,8 +96,10 @@ def _many_send_batches(volunteer: Array, time: Array, n_volunteers: int) -> bool
     at_once = successive[time[successive] == time[successive - 1]]
     n_successive = np.bincount(volunteer[successive], minlength=n_volunteers)
     n_at_once = np.bincount(volunteer[at_once], minlength=n_volunteers)
-    judged = n_successive >= MIN_SUCCESSIVE
-    return bool(judged.any() and (n_at_once[judged] >= BATCH_SHARE * n_successive[judged]).mean() > MAX_FAST_SHARE)
+    frequent = n_successive >= MIN_SUCCESSIVE
+    return bool(
+        frequent.any() and (n_at_once[frequent] >= BATCH_SHARE * n_successive[frequent]).mean() > MAX_FAST_SHARE
+    )
 
 
 def _fastest_runs(volunteer: Array, time: Array, n_volunteers: int) -> Array:
@@ -194,7 +196,7 @@ MIN_COMMON, MIN_ALIKE_SHARE, MIN_DEPARTURES = 20, 0.95, 8
 MAX_DIFFERENCE = 0.25
 # How probable it may be that any pair of a crowd without copies looks so.
 COPIED_LEVEL = 1e-3
-# Items are told apart by the share of the crowd that agrees on them, since many volunteers err on hard ones.
+# Items are grouped by the share of the crowd that agrees on them, since many volunteers err on hard ones.
 AGREEMENT_EDGES = (0.6, 0.8)
 # Below this agreement beyond chance, the crowd's label of an item means nothing.
 MIN_KAPPA = 0.1

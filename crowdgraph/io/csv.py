@@ -21,7 +21,7 @@ from crowdgraph.io._columns import check_column_names, id_columns
 from crowdgraph.io._files import is_file
 from crowdgraph.io.frames import graph_from_frame
 
-__all__ = ["csv_rows", "csv_table", "read_csv", "row_lines", "sniff_csv"]
+__all__ = ["check_delimiter", "csv_rows", "csv_table", "read_csv", "read_start", "row_lines", "sniff_csv"]
 
 DELIMITERS = ",;\t|"
 # How much of a file is read to detect its delimiter and header.

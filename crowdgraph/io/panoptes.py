@@ -17,7 +17,7 @@ from crowdgraph.errors import ColumnError, DroppedRowsWarning, Hint, InputError,
 from crowdgraph.io.csv import csv_table
 from crowdgraph.io.frames import graph_from_frame
 
-__all__ = ["read_panoptes"]
+__all__ = ["REQUIRED_COLUMNS", "read_panoptes"]
 
 REQUIRED_COLUMNS = ("user_name", "created_at", "annotations", "subject_ids")
 # Further columns that become attributes of the responses; IP addresses and free metadata do not.

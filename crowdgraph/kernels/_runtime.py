@@ -1,4 +1,4 @@
-"""Where tensors live."""
+"""Where and how kernels run: torch devices, threads for compiled code, and a notice while code is compiled."""
 
 from __future__ import annotations
 
@@ -18,25 +18,42 @@ from numpy.typing import NDArray
 
 from crowdgraph.errors import ParameterError
 
-Found = TypeVar("Found")
-# Loading compiled code from the disk takes less, compiling takes more.
-PATIENCE = 1.5
+Value = TypeVar("Value")
+# Seconds before a user is told about compilation: loading compiled code from disk takes less, compiling takes more.
+NOTICE_AFTER = 1.5
+
+
+def resolve_device(device: Any) -> torch.device:
+    """Return the named torch device, or raise if this machine does not have it."""
+    try:
+        resolved = torch.device(device)
+        torch.zeros(1, device=resolved).sum().item()
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        available = ["cpu", *(name for name in ("cuda", "mps", "xpu") if getattr(torch, name).is_available())]
+        raise ParameterError(
+            f"device={device!r} is not available here ({str(error).splitlines()[0]}); use one of "
+            f"{', '.join(available)}."
+        ) from error
+    return resolved
 
 
 def chunk_bounds(n: int, *, at_most: int) -> NDArray[np.int64]:
-    """Where to cut `n` things into equal stretches, one for each thread but no more than `at_most`.
+    """Return the bounds that cut `n` elements into equal chunks, one for each thread but no more than `at_most`.
 
-    There are as many threads as processors, or as the environment variable ``NUMBA_NUM_THREADS`` says.
+    There are as many threads as processors, or as many as the environment variable ``NUMBA_NUM_THREADS`` says.
     """
-    n_parts = max(1, min(int(config.NUMBA_NUM_THREADS), at_most))  # type: ignore[attr-defined]
-    return np.asarray(np.arange(n_parts + 1) * n // n_parts)
+    n_chunks = max(1, min(int(config.NUMBA_NUM_THREADS), at_most))  # type: ignore[attr-defined]
+    return np.asarray(np.arange(n_chunks + 1) * n // n_chunks)
 
 
-def in_parallel(part: Callable[[int], Found], n_parts: int) -> list[Found]:
-    """``[part(0), part(1), ...]``, each in a thread of its own; for compiled code that lets go of the interpreter."""
-    if n_parts == 1:
-        return [part(0)]
-    return list(_pool(os.getpid(), n_parts).map(part, range(n_parts)))
+def in_parallel(run_chunk: Callable[[int], Value], n_chunks: int) -> list[Value]:
+    """Return ``[run_chunk(0), run_chunk(1), ...]``, each run in its own thread.
+
+    This helps compiled code that releases the interpreter lock.
+    """
+    if n_chunks == 1:
+        return [run_chunk(0)]
+    return list(_pool(os.getpid(), n_chunks).map(run_chunk, range(n_chunks)))
 
 
 @cache
@@ -45,7 +62,7 @@ def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:  # noqa: ARG001 -
 
 
 class single_threaded_torch:  # noqa: N801 - used as a statement
-    """Keep torch to one thread meanwhile: its threads wait for work busily, on the processors that ours need.
+    """Context manager that keeps torch to one thread: its idle threads spin on the processors that ours need.
 
     Fits may run beside each other; the last one to end gives torch its threads back.
     """
@@ -72,25 +89,12 @@ class single_threaded_torch:  # noqa: N801 - used as a statement
 
 @contextmanager
 def compile_notice(what: str) -> Iterator[None]:
-    """Say on the error stream that something is being compiled, if it takes its time."""
+    """Write to the error stream that `what` is being compiled, if that takes a noticeable time."""
     message = f"crowdgraph: compiling {what}; this happens once on a machine and takes some seconds.\n"
-    timer = Timer(PATIENCE, sys.stderr.write, [message])
+    timer = Timer(NOTICE_AFTER, sys.stderr.write, [message])
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
-
-
-def resolve_device(device: Any) -> torch.device:
-    """The named device, if this machine has it."""
-    try:
-        found = torch.device(device)
-        torch.zeros(1, device=found).sum().item()
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        have = ["cpu", *(name for name in ("cuda", "mps", "xpu") if getattr(torch, name).is_available())]
-        raise ParameterError(
-            f"device={device!r} is not available here ({str(error).splitlines()[0]}); use one of {', '.join(have)}."
-        ) from error
-    return found

@@ -1,17 +1,17 @@
 r"""Confusion that changes: a dynamic generalised linear model for every volunteer and label, filtered and smoothed.
 
-The log odds :math:`w_j` that a volunteer gives label `l` to items of class `j` walk at random from one of their steps
-to the next. An answer is counted by a Beta distribution with the mean and variance of the log odds, and what it told
-goes back to them by linear Bayes (West, Harrison and Migon 1985). Going backwards, every step then learns from later
-ones (Rauch, Tung and Striebel 1965).
+The log odds :math:`w_j` that a volunteer gives label `l` to items of class `j` follow a random walk from one of the
+volunteer's steps to the next (eq:randomwalkstate). At each step the filter *predicts* (the variance grows by the
+process noise) and *updates* (a Beta distribution with the mean and variance of the log odds counts the answer, and
+linear Bayes carries the result back to the log odds; West, Harrison and Migon 1985). The smoother then goes backwards,
+so that every step also learns from later ones (Rauch, Tung and Striebel 1965).
 
-There are two ways to treat an item whose class is uncertain, with probabilities `h`. Both are the same where it is
-known.
+There are two ways to treat an item whose class is uncertain, with probabilities `h`. They agree where it is certain.
 
 - *weighted*: the answer counts :math:`h_j` for class `j`, as in variational Bayes. Without noise this is static IBCC.
-- *mixed*, as published: the answer counts once, for the linear predictor :math:`h \cdot w`.
+- *published*: the answer counts once, for the linear predictor :math:`h \cdot w`, as in the paper.
 
-Here is the scan in tensors; `crowdgraph.kernels.dglm_compiled` has it for CPUs.
+This module has the filter and smoother as tensor operations; `crowdgraph.kernels.dglm_compiled` has them for CPUs.
 """
 
 from __future__ import annotations
@@ -21,27 +21,37 @@ from typing import Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Scan", "Stage", "States", "Steps", "TensorScan", "filter_and_smooth", "prior_counts", "rows"]
+__all__ = [
+    "MAX_LOG_ODDS",
+    "Scan",
+    "Stage",
+    "States",
+    "Steps",
+    "TensorScan",
+    "dirichlet_rows",
+    "filter_and_smooth",
+    "prior_counts",
+]
 
 Stage = Literal["predicted", "filtered", "smoothed"]
-# The largest exponent of odds: beyond, a probability is 0 or 1 to the last bit.
+# Beyond these log odds a probability is 0 or 1 to the last bit.
 MAX_LOG_ODDS = 300.0
 
 
 class Steps(NamedTuple):
-    """What volunteers met and said, one volunteer after another; those of `k` are ``starts[k]:starts[k + 1]``.
+    """The responses as steps, one volunteer after another; the steps of `k` are ``starts[k]:starts[k + 1]``.
 
     Attributes
     ----------
     starts
         Where each volunteer's steps begin, of shape (K + 1,).
     item, label
-        The codes of the item met and of the label given, of shape (S,); the label is -1 where the item was not
+        The codes of the item shown and of the label given, of shape (S,); the label is -1 where the item was not
         answered.
     weight
         How much the answer counts, of shape (S,): 1 for an ordinary one.
     drift
-        The variance that the walk gains before each step whatever was answered, of shape (S,).
+        The variance that the random walk gains before each step regardless of the answers, of shape (S,).
     """
 
     starts: Tensor
@@ -51,7 +61,7 @@ class Steps(NamedTuple):
     drift: Tensor
 
     def reordered(self, order: Tensor) -> Steps:
-        """The same steps, what was met and said in another order; the times between them stay."""
+        """Return the steps with items and answers in another order; the times between steps stay."""
         return self._replace(item=self.item[order], label=self.label[order], weight=self.weight[order])
 
 
@@ -63,25 +73,25 @@ class States(NamedTuple):
 
 
 class Scan(Protocol):
-    """A scan over certain steps, from certain priors."""
+    """A filter and smoother over fixed steps from fixed priors."""
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
-        """The Dirichlet of the confusion at every step, of shape (S, J, L).
+        """Return the Dirichlet of the confusion at every step, of shape (S, J, L).
 
         Parameters
         ----------
         probs
             The class probabilities of the items, of shape (N, J).
         noise_scale
-            What multiplies the noise that answers cause.
+            The factor of the process noise that answers cause.
         stage
-            ``"predicted"`` is what was known before the answer, ``"filtered"`` after it, ``"smoothed"`` from all
-            answers of the volunteer.
+            ``"predicted"`` uses the answers before the step, ``"filtered"`` also its own, ``"smoothed"`` all answers of
+            the volunteer.
         """
         ...
 
     def with_steps(self, steps: Steps, prior: Tensor) -> Scan:
-        """The same scan of other steps, as many for each volunteer, or from another prior, (1 or K, J, L).
+        """Return the same scan for other steps, as many for each volunteer, or another prior, (1 or K, J, L).
 
         It may write to the same memory.
         """
@@ -89,9 +99,10 @@ class Scan(Protocol):
 
 
 def prior_counts(prior: Tensor) -> tuple[Tensor, Tensor]:
-    r"""The counts `a` for and `b` against every label under Dirichlet rows (..., J, L), each of shape (..., L, J).
+    r"""Return the counts `a` for and `b` against every label under Dirichlet rows (..., J, L), each (..., L, J).
 
-    The log odds have the mean :math:`\ln (a / b)` and the variance :math:`1 / a + 1 / b`.
+    The log odds have the mean :math:`\ln (a / b)` and the variance :math:`1 / a + 1 / b` ("Prior Distributions over the
+    State Variables").
     """
     hits = prior.transpose(-1, -2)
     # Summed over the other labels, not subtracted from the total: a tiny rest must not be lost.
@@ -99,63 +110,63 @@ def prior_counts(prior: Tensor) -> tuple[Tensor, Tensor]:
     return hits, others @ hits
 
 
-def rows(hits: Tensor, misses: Tensor, *, published: bool) -> Tensor:
-    r"""The Dirichlet rows of counts for and against the labels, each of shape (..., J, L).
+def dirichlet_rows(hits: Tensor, misses: Tensor, *, published: bool) -> Tensor:
+    r"""Return the Dirichlet rows of counts for and against the labels, each of shape (..., J, L).
 
-    As published, :math:`\alpha_l = a_l`. With noise, however, the counts :math:`n_l = a_l + b_l` of the labels differ:
-    the frequent ones forget more, and the mean of such a row leans towards rare labels. Unless `published`, the mean is
-    therefore proportional to :math:`p_l = a_l / n_l`, and the row's total is the harmonic mean of the :math:`n_l`
-    weighted by :math:`p_l (1 - p_l)`, which keeps the sum of the labels' variances to first order. Where all
-    :math:`n_l` are equal nothing changes.
+    As published, :math:`\alpha_l = a_l` (eq:DynVB_alpha). With noise, however, the counts :math:`n_l = a_l + b_l` of
+    the labels differ: frequent labels forget more, and the mean of such a row is biased towards rare labels. Unless
+    `published`, the mean is therefore proportional to :math:`p_l = a_l / n_l`, and the row's total is the harmonic mean
+    of the :math:`n_l` weighted by :math:`p_l (1 - p_l)`, which preserves the sum of the labels' variances to first
+    order. Where all :math:`n_l` are equal nothing changes.
     """
     if published:
         return hits
     total = hits + misses
-    share, spread = hits / total, hits / total * (misses / total)
-    weight = spread.sum(-1, keepdim=True) / (spread / total).sum(-1, keepdim=True)
-    return weight * share / share.sum(-1, keepdim=True)
+    share, variance = hits / total, hits / total * (misses / total)
+    row_total = variance.sum(-1, keepdim=True) / (variance / total).sum(-1, keepdim=True)
+    return row_total * share / share.sum(-1, keepdim=True)
 
 
 class TensorScan:
     """The scan as tensor operations, all volunteers and labels at once, on the device of its arguments.
 
-    It takes one round of operations for each step of the busiest volunteer and keeps the states of all steps.
+    It takes one round of operations for each step of the busiest volunteer and holds the states of all steps.
     """
 
     def __init__(self, steps: Steps, prior: Tensor, *, published: bool = False) -> None:
         self._steps = steps
         self._prior = prior
-        self._mixed = published
+        self._published = published
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
-        """Scan once; see `Scan`."""
+        """Filter and smooth once; see `Scan`."""
         states = filter_and_smooth(
-            self._steps, self._prior, probs, noise_scale=noise_scale, stage=stage, published=self._mixed
+            self._steps, self._prior, probs, noise_scale=noise_scale, stage=stage, published=self._published
         )
         variance = states.covariance.diagonal(dim1=-2, dim2=-1)
         odds = states.mean.clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS).exp()
-        hits, misses = (1 + odds) / variance, (1 + 1 / odds) / variance
-        return rows(hits.transpose(-1, -2), misses.transpose(-1, -2), published=self._mixed)
+        hits, misses = (1 + odds) / variance, (1 + 1 / odds) / variance  # eq:DynVB_alpha
+        return dirichlet_rows(hits.transpose(-1, -2), misses.transpose(-1, -2), published=self._published)
 
     def with_steps(self, steps: Steps, prior: Tensor) -> TensorScan:
         """See `Scan`."""
-        return TensorScan(steps, prior, published=self._mixed)
+        return TensorScan(steps, prior, published=self._published)
 
 
 def filter_and_smooth(
     steps: Steps, prior: Tensor, probs: Tensor, *, noise_scale: float, stage: Stage, published: bool
 ) -> States:
-    """The states of all volunteers at all their steps.
+    """Return the states of all volunteers at all their steps.
 
     Parameters
     ----------
     steps
-        What volunteers met and said.
+        The volunteers' steps.
     prior
-        Dirichlet rows, of shape (K, J, L), or (1, J, L) for all alike.
+        Dirichlet rows, of shape (K, J, L), or (1, J, L) if all volunteers share them.
     probs, noise_scale, stage
         As in `Scan`.
-    mixed
+    published
         Whether an answer about an uncertain item counts once, for the mixture of its classes, or by their shares.
     """
     counts = steps.starts.diff()
@@ -168,60 +179,66 @@ def filter_and_smooth(
     states = States(
         mean.new_empty(len(steps.item), *mean.shape[1:]), mean.new_empty(len(steps.item), *covariance.shape[1:])
     )
-    gained = mean.new_empty(len(steps.item), mean.shape[1])
-    observed = _update_published if published else _update_weighted
+    process_noise = mean.new_empty(len(steps.item), mean.shape[1])
+    update = _update_published if published else _update_weighted
     rounds = [steps.starts[order[: int((counts > step).sum())]] + step for step in range(int(counts.max()))]
-    for places in rounds:
-        mean, covariance, noise = (part[: len(places)] for part in (mean, covariance, noise))
-        gained[places] = noise + steps.drift[places, None]
-        covariance = covariance + torch.diag_embed(gained[places, :, None].expand_as(mean))
+    for rows in rounds:
+        # Predict: eq:what_prior leaves the mean as it is, eq:P_prior adds q I.
+        mean, covariance, noise = (part[: len(rows)] for part in (mean, covariance, noise))
+        process_noise[rows] = noise + steps.drift[rows, None]
+        covariance = covariance + torch.diag_embed(process_noise[rows, :, None].expand_as(mean))
         if stage == "predicted":
-            states.mean[places], states.covariance[places] = mean, covariance
-        truth = probs[steps.item[places].long()][:, None, :]
-        label = steps.label[places, None]
+            states.mean[rows], states.covariance[rows] = mean, covariance
+        truth = probs[steps.item[rows].long()][:, None, :]
+        label = steps.label[rows, None]
         hit = label == torch.arange(mean.shape[1], device=mean.device)
-        weight = torch.where(label >= 0, steps.weight[places, None], 0.0)
-        unanswered = _process_noise(mean, truth, published=published)
-        mean, covariance, noise = observed(mean, covariance, truth, hit, weight)
-        noise = noise_scale * torch.where(label >= 0, noise, unanswered)
+        weight = torch.where(label >= 0, steps.weight[rows, None], 0.0)
+        unanswered_noise = _unanswered_noise(mean, truth, published=published)
+        # Update: "Forward Pass Filtering Steps".
+        mean, covariance, noise = update(mean, covariance, truth, hit, weight)
+        noise = noise_scale * torch.where(label >= 0, noise, unanswered_noise)  # eq:q_tau
         if stage != "predicted":
-            states.mean[places], states.covariance[places] = mean, covariance
+            states.mean[rows], states.covariance[rows] = mean, covariance
     if stage == "smoothed":
-        for places in reversed(rounds[1:]):
-            _smooth(states, gained, places - 1, places)
+        for rows in reversed(rounds[1:]):
+            _smooth(states, process_noise, rows - 1, rows)
     return states
 
 
-def _process_noise(mean: Tensor, truth: Tensor, *, published: bool) -> Tensor:
-    """The noise that an item causes which was met and not answered."""
+def _unanswered_noise(mean: Tensor, truth: Tensor, *, published: bool) -> Tensor:
+    """Return z of eq:q_tau, the process noise caused by an item that was shown and not answered."""
     predictor = (truth * mean).sum(-1, keepdim=True) if published else mean
-    share = torch.sigmoid(predictor)
+    share = torch.sigmoid(predictor)  # eq:logistic
     return (share * (1 - share) * (1 if published else truth)).sum(-1)
 
 
-def _counted(mean: Tensor, variance: Tensor, hit: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What an answer does to log odds: how far they move, the variance that is left, and the noise it causes."""
+def _update_beta(mean: Tensor, variance: Tensor, hit: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Condition log odds on an answer: return their shift, their posterior variance and the noise the answer causes."""
     odds = mean.clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS).exp()
-    hits, misses = (1 + odds) / variance, (1 + 1 / odds) / variance
-    more_hits, more_misses = hits + weight * hit, misses + weight * ~hit
-    moved = torch.where(hit, torch.log1p(weight / hits), -torch.log1p(weight / misses))
-    before = odds / (1 + odds) ** 2
-    total = more_hits + more_misses
-    after = more_hits / total * (more_misses / total)
-    return moved, 1 / more_hits + 1 / more_misses, (after - before).clamp(min=0)
+    hits, misses = (1 + odds) / variance, (1 + 1 / odds) / variance  # eq:Dyn_priorAlpha
+    # alpha + delta and beta + 1 - delta, "Forward Pass Filtering Steps".
+    new_hits, new_misses = hits + weight * hit, misses + weight * ~hit
+    shift = torch.where(hit, torch.log1p(weight / hits), -torch.log1p(weight / misses))
+    # u before and after the answer, below eq:q_tau.
+    u_before = odds / (1 + odds) ** 2
+    total = new_hits + new_misses
+    u_after = new_hits / total * (new_misses / total)
+    return shift, 1 / new_hits + 1 / new_misses, (u_after - u_before).clamp(min=0)
 
 
 def _update_published(
     mean: Tensor, covariance: Tensor, truth: Tensor, hit: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The state after an answer that counts once, and the noise it causes."""
+    """Update by an answer that counts once, for h . w; return the state and the noise the answer causes."""
     direction = (covariance @ truth[..., None])[..., 0]
-    variance = (truth * direction).sum(-1)
-    moved, left, noise = _counted((truth * mean).sum(-1), variance, hit, weight)
-    learned = ((1 - left / variance) / variance)[..., None, None]
+    variance = (truth * direction).sum(-1)  # r = h' P h
+    shift, new_variance, noise = _update_beta((truth * mean).sum(-1), variance, hit, weight)
+    gain = ((1 - new_variance / variance) / variance)[..., None, None]
     return (
-        mean + direction * (moved / variance)[..., None],
-        covariance - learned * direction[..., None] * direction[..., None, :],
+        # w + K (eta' - eta), with K = P h / r.
+        mean + direction * (shift / variance)[..., None],
+        # P - (1 - r'/r) K h' P: erratum 1.
+        covariance - gain * direction[..., None] * direction[..., None, :],
         noise,
     )
 
@@ -229,20 +246,26 @@ def _update_published(
 def _update_weighted(
     mean: Tensor, covariance: Tensor, truth: Tensor, hit: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The state after an answer that counts by the shares of the classes, and the noise it causes."""
+    """Update by an answer that counts by shares of the classes; return the state and the noise the answer causes."""
     variance = covariance.diagonal(dim1=-2, dim2=-1)
-    moved, left, noise = _counted(mean, variance, hit[..., None], weight[..., None] * truth)
-    return mean + moved, torch.diag_embed(left), noise.sum(-1)
+    shift, new_variance, noise = _update_beta(mean, variance, hit[..., None], weight[..., None] * truth)
+    return mean + shift, torch.diag_embed(new_variance), noise.sum(-1)
 
 
-def _smooth(states: States, gained: Tensor, places: Tensor, following: Tensor) -> None:
-    """Let steps learn from the ones that follow them, which have learned from theirs."""
-    noise = gained[following][..., None, None]
-    own = states.covariance[places]
-    identity = torch.eye(own.shape[-1], dtype=own.dtype, device=own.device)
-    # Without noise between them both steps are one; the matrix to be solved need not be regular then.
-    still = noise == 0
-    share = torch.linalg.solve(torch.where(still, identity, own + noise * identity), torch.where(still, identity, own))
-    moved = (share @ (states.mean[following] - states.mean[places])[..., None])[..., 0]
-    states.mean[places] = states.mean[places] + moved
-    states.covariance[places] = noise * share + share @ states.covariance[following] @ share.transpose(-1, -2)
+def _smooth(states: States, process_noise: Tensor, rows: Tensor, following: Tensor) -> None:
+    """Smooth steps given the following ones, which have been smoothed already.
+
+    This is the recursion of Rauch, Tung and Striebel, which gives the same states as the adjoint recursion of "Backward
+    Pass Smoothing Steps" with erratum 2 corrected, and adds only positive terms.
+    """
+    noise = process_noise[following][..., None, None]
+    filtered = states.covariance[rows]
+    identity = torch.eye(filtered.shape[-1], dtype=filtered.dtype, device=filtered.device)
+    # Without noise both steps are one, and the matrix to be solved need not be regular.
+    no_noise = noise == 0
+    gain = torch.linalg.solve(
+        torch.where(no_noise, identity, filtered + noise * identity), torch.where(no_noise, identity, filtered)
+    )
+    shift = (gain @ (states.mean[following] - states.mean[rows])[..., None])[..., 0]
+    states.mean[rows] = states.mean[rows] + shift
+    states.covariance[rows] = noise * gain + gain @ states.covariance[following] @ gain.transpose(-1, -2)

@@ -1,8 +1,8 @@
 """The scan of `crowdgraph.kernels.dglm` compiled for CPUs: one volunteer after another, in several threads.
 
-Where answers are weighted, the state of a class is kept as counts for and against the label: an answer adds to them and
-noise shrinks them, so that filtering needs no logarithm and nothing can become negative. Smoothing sums positive parts.
-Where answers are mixed, `crowdgraph.kernels.dglm_mixed` does the work.
+Where answers are weighted, the state of a class is represented by counts for and against the label: an answer adds to
+them and noise shrinks them, so that filtering needs no logarithm and nothing can become negative. Smoothing sums
+positive terms. Where answers count as published, `crowdgraph.kernels.dglm_published` does the work.
 
 A thread holds the states of one volunteer at a time. Only volunteers who alone would keep a thread busy for long are
 split by label, so that several threads share them.
@@ -28,26 +28,26 @@ from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_paralle
 from crowdgraph.kernels.dglm import Stage, Steps, prior_counts
 from crowdgraph.kernels.dglm_published import scan_published
 
-__all__ = ["CompiledScan", "Workspace", "compile_scan", "filter_weighted", "smooth_weighted"]
+__all__ = ["CompiledScan", "Workspace", "compile_scan", "filter_weighted", "smooth_weighted", "split_work"]
 
 # Fewer steps than this are not worth a second thread.
-LEAST_STEPS = 2_000
-# A volunteer is split by label where they have more than this part of a thread's share.
-LONG = 1 / 8
-STAGES = {"predicted": 0, "filtered": 1, "smoothed": 2}
+MIN_STEPS_PER_THREAD = 2_000
+# A volunteer with more than this part of a thread's work is split by label.
+MAX_UNSPLIT_SHARE = 1 / 8
+STAGE_CODES = {"predicted": 0, "filtered": 1, "smoothed": 2}
 
 
 class CompiledScan:
     """The scan on CPUs; see `crowdgraph.kernels.dglm.Scan`.
 
-    The answer is written to the same memory each time.
+    The result is written to the same memory each time.
     """
 
     def __init__(self, steps: Steps, prior: Tensor, *, published: bool = False) -> None:
         n_classes, n_labels = prior.shape[1:]
         self._starts = steps.starts.numpy()
         self._set(steps, prior)
-        self._mixed = published
+        self._published = published
         counts = np.diff(self._starts)
         self._tasks = [
             [
@@ -55,44 +55,44 @@ class CompiledScan:
                     volunteers,
                     first,
                     last,
-                    Workspace.of(int(counts[volunteers].max()), last - first, n_classes, published=published),
+                    Workspace.for_steps(int(counts[volunteers].max()), last - first, n_classes, published=published),
                 )
                 for volunteers, first, last in tasks
             ]
-            for tasks in shares(counts, n_labels)
+            for tasks in split_work(counts, n_labels)
         ]
-        self._found = np.empty((len(steps.item), n_classes, n_labels))
+        self._rows = np.empty((len(steps.item), n_classes, n_labels))
         compile_scan(n_classes, self._columns[0].dtype, self._columns[1].dtype, published=published)
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
-        """Scan once; see `Scan`."""
+        """Filter and smooth once; see `Scan`."""
         truth, classes = probs.numpy(), tuple(range(probs.shape[1]))
-        scan = _scan_for(published=self._mixed)
+        scan = _scan_for(published=self._published)
 
-        def part(number: int) -> None:
-            for task in self._tasks[number]:
+        def run_thread(thread: int) -> None:
+            for task in self._tasks[thread]:
                 scan(
                     classes,
                     task.volunteers,
-                    task.first,
-                    task.last,
+                    task.first_label,
+                    task.last_label,
                     self._starts,
                     *self._columns,
                     truth,
                     *self._prior,
                     float(noise_scale),
-                    STAGES[stage],
-                    *task.room,
-                    self._found,
+                    STAGE_CODES[stage],
+                    *task.workspace,
+                    self._rows,
                 )
 
-        in_parallel(part, len(self._tasks))
-        if not self._mixed:
-            self._join_split()
-        return torch.from_numpy(self._found)
+        in_parallel(run_thread, len(self._tasks))
+        if not self._published:
+            self._join_split_volunteers()
+        return torch.from_numpy(self._rows)
 
     def with_steps(self, steps: Steps, prior: Tensor) -> CompiledScan:
-        """See `Scan`; it writes to the same memory."""
+        """See `Scan`; the copy writes to the same memory."""
         other = copy(self)
         other._set(steps, prior)
         return other
@@ -101,22 +101,26 @@ class CompiledScan:
         self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
         self._prior = [part.contiguous().numpy() for part in prior_counts(prior)]
 
-    def _join_split(self) -> None:
-        """Join the labels of those volunteers who were split, each in several threads."""
-        parts = [task for tasks in self._tasks for task in tasks if task.last - task.first < self._found.shape[2]]
+    def _join_split_volunteers(self) -> None:
+        """Join the labels of those volunteers who were split by label between threads."""
+        parts = [
+            task for tasks in self._tasks for task in tasks if task.last_label - task.first_label < self._rows.shape[2]
+        ]
         for k in sorted({int(task.volunteers[0]) for task in parts}):
-            rooms = [task.room for task in sorted(parts, key=attrgetter("first")) if task.volunteers[0] == k]
-            hits, misses = (np.concatenate([room[place] for room in rooms], axis=1) for place in (0, 1))
-            found = self._found[self._starts[k] : self._starts[k + 1]]
-            at = chunk_bounds(len(found), at_most=len(self._tasks))
-            in_parallel(partial(_join_stretch, at, hits, misses, found), len(at) - 1)
+            workspaces = [
+                task.workspace for task in sorted(parts, key=attrgetter("first_label")) if task.volunteers[0] == k
+            ]
+            hits, misses = (np.concatenate([space[index] for space in workspaces], axis=1) for index in (0, 1))
+            rows = self._rows[self._starts[k] : self._starts[k + 1]]
+            bounds = chunk_bounds(len(rows), at_most=len(self._tasks))
+            in_parallel(partial(_join_chunk, bounds, hits, misses, rows), len(bounds) - 1)
 
 
 class Workspace(NamedTuple):
-    """Where the states of one volunteer and some labels are worked out.
+    """Memory for the states of one volunteer and some labels.
 
-    Weighted: counts for and against the labels, each of shape (T, L, J), and the noise before each step, (T, L). Mixed,
-    for one label at a time: means, (T, J), covariances, (T, J, J), and the noise, (T,).
+    Weighted: counts for and against the labels, each of shape (T, L, J), and the noise before each step, (T, L). As
+    published, for one label at a time: means, (T, J), covariances, (T, J, J), and the noise, (T,).
     """
 
     first: NDArray[np.float64]
@@ -124,8 +128,8 @@ class Workspace(NamedTuple):
     noise: NDArray[np.float64]
 
     @classmethod
-    def of(cls, n_steps: int, n_labels: int, n_classes: int, *, published: bool) -> Workspace:
-        """Room for so many steps."""
+    def for_steps(cls, n_steps: int, n_labels: int, n_classes: int, *, published: bool) -> Workspace:
+        """Allocate memory for a number of steps."""
         if published:
             return cls(np.empty((n_steps, n_classes)), np.empty((n_steps, n_classes, n_classes)), np.empty(n_steps))
         shape = (n_steps, n_labels, n_classes)
@@ -133,40 +137,40 @@ class Workspace(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Volunteers, one after another, and which of the labels to scan for them, in a room of their own."""
+    """Volunteers to scan one after another, the range of labels to scan for them, and a workspace of their own."""
 
     volunteers: NDArray[np.int64]
-    first: int
-    last: int
-    room: Workspace
+    first_label: int
+    last_label: int
+    workspace: Workspace
 
 
-def shares(counts: NDArray[np.int64], n_labels: int) -> list[list[tuple[NDArray[np.int64], int, int]]]:
-    """For each thread what it scans: volunteers, the first label and one beyond the last.
+def split_work(counts: NDArray[np.int64], n_labels: int) -> list[list[tuple[NDArray[np.int64], int, int]]]:
+    """Return for each thread what it scans: volunteers, the first label and one beyond the last.
 
-    The longest are given out first, each to the thread that has least to do. Volunteers who have more than a part of a
-    thread's share are split by label, each label a task of its own; the others of a thread are one task together.
+    The longest pieces are assigned first, each to the thread with the least work. Volunteers with more than a part of a
+    thread's work are split by label, each label a task of its own; the other volunteers of a thread are one task.
     """
-    n_threads = len(chunk_bounds(0, at_most=int(counts.sum()) // LEAST_STEPS)) - 1
-    long = LONG * counts.sum() / n_threads if n_threads > 1 else np.inf
+    n_threads = len(chunk_bounds(0, at_most=int(counts.sum()) // MIN_STEPS_PER_THREAD)) - 1
+    max_unsplit = MAX_UNSPLIT_SHARE * counts.sum() / n_threads if n_threads > 1 else np.inf
     pieces = [
         (int(counts[k]) * (last - first), int(k), first, last)
         for k in np.flatnonzero(counts)
-        for first, last in ([(n, n + 1) for n in range(n_labels)] if counts[k] > long else [(0, n_labels)])
+        for first, last in ([(n, n + 1) for n in range(n_labels)] if counts[k] > max_unsplit else [(0, n_labels)])
     ]
     load = [(0, thread) for thread in range(n_threads)]
     split: list[list[tuple[NDArray[np.int64], int, int]]] = [[] for _ in load]
-    whole: list[list[int]] = [[] for _ in load]
+    unsplit: list[list[int]] = [[] for _ in load]
     for size, k, first, last in sorted(pieces, key=lambda piece: -piece[0]):
-        busy, thread = heapq.heappop(load)
-        heapq.heappush(load, (busy + size, thread))
+        work, thread = heapq.heappop(load)
+        heapq.heappush(load, (work + size, thread))
         if last - first < n_labels:
             split[thread].append((np.array([k]), first, last))
         else:
-            whole[thread].append(k)
+            unsplit[thread].append(k)
     return [
-        [*parts, *([(np.array(sorted(own)), 0, n_labels)] if own else [])]
-        for parts, own in zip(split, whole, strict=True)
+        [*tasks, *([(np.array(sorted(volunteers)), 0, n_labels)] if volunteers else [])]
+        for tasks, volunteers in zip(split, unsplit, strict=True)
     ]
 
 
@@ -176,7 +180,7 @@ def _scan_for(*, published: bool) -> Callable[..., None]:
 
 @cache
 def compile_scan(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[Any], *, published: bool) -> None:
-    """Compile the scan for a number of classes, or load it from the disk, by scanning one step."""
+    """Compile the scan for a number of classes, or load it from disk, by scanning one step."""
     one, table, cube = np.ones(1), np.ones((1, 1, n_classes)), np.ones((1, n_classes, 1))
     with compile_notice(f"the scan over volunteers for {n_classes} classes"):
         _scan_for(published=published)(
@@ -194,13 +198,13 @@ def compile_scan(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[
             table,
             1.0,
             2,
-            *Workspace.of(1, 1, n_classes, published=published),
+            *Workspace.for_steps(1, 1, n_classes, published=published),
             cube,
         )
-        _join(0, 1, table, table, cube)
+        _join_labels(0, 1, table, table, cube)
 
 
-# Compiled functions take `classes`, the tuple (0, ..., J - 1). Its length is known when compiling, so that short loops
+# Compiled functions take `classes`, the tuple (0, ..., J - 1). Its length is known at compile time, so that short loops
 # over the classes are unrolled.
 
 
@@ -225,98 +229,104 @@ def filter_weighted(
 ) -> None:
     """Fill in the counts of one volunteer at every step, (T, L, J), from `first_label` on, and the noise before it.
 
-    The labels take each step together: each has to wait for its own divisions, and so they wait at the same time.
+    All labels take a step together: each waits for its own divisions, and so they wait at the same time.
     """
     n_classes, n_labels = len(classes), len(prior_hits)
-    now, against = prior_hits.copy(), prior_misses.copy()
-    # p (1 - p), which noise leaves as it is.
-    bernoulli_variance = now * against / (now + against) ** 2
-    gained, truth = np.zeros(n_labels), np.empty(n_classes)
+    current_hits, current_misses = prior_hits.copy(), prior_misses.copy()
+    # u = p (1 - p), below eq:q_tau; noise does not change it.
+    u = current_hits * current_misses / (current_hits + current_misses) ** 2
+    answer_noise, truth = np.zeros(n_labels), np.empty(n_classes)
     for step in range(first, last):
-        t, given = step - first, label[step] - first_label
-        answered, counted = label[step] >= 0, weight[step]
+        t, answer = step - first, label[step] - first_label
+        answered, count = label[step] >= 0, weight[step]
         for j in range(n_classes):
             truth[j] = probs[item[step], j]
-        for own in range(n_labels):
-            before = gained[own] + drift[step]
-            noise[t, own] = before
-            hit = counted if given == own else 0.0
-            caused = 0.0
+        for target in range(n_labels):
+            process_noise = answer_noise[target] + drift[step]
+            noise[t, target] = process_noise
+            hit = count if answer == target else 0.0
+            next_noise = 0.0
             for j in range(n_classes):
-                a, b = now[own, j], against[own, j]
-                # The odds stay, and the variance 1 / a + 1 / b grows by the noise.
-                kept = (a + b) / (a + b + before * a * b)
-                a, b = kept * a, kept * b
+                a, b = current_hits[target, j], current_misses[target, j]
+                # Predict: the odds stay (eq:what_prior), the variance 1 / a + 1 / b grows by the noise (eq:P_prior).
+                shrinkage = (a + b) / (a + b + process_noise * a * b)
+                a, b = shrinkage * a, shrinkage * b
                 if predicted:
-                    hits[t, own, j], misses[t, own, j] = a, b
+                    hits[t, target, j], misses[t, target, j] = a, b
                 if not answered:
-                    caused += truth[j] * bernoulli_variance[own, j]
+                    next_noise += truth[j] * u[target, j]  # z of eq:q_tau
                 elif truth[j] > 0.0:
-                    a, b = a + hit * truth[j], b + (counted - hit) * truth[j]
-                    after = a * b / ((a + b) * (a + b))
-                    caused += max(after - bernoulli_variance[own, j], 0.0)
-                    bernoulli_variance[own, j] = after
-                now[own, j], against[own, j] = a, b
+                    # Update: "Forward Pass Filtering Steps", by shares of the classes.
+                    a, b = a + hit * truth[j], b + (count - hit) * truth[j]
+                    u_after = a * b / ((a + b) * (a + b))
+                    next_noise += max(u_after - u[target, j], 0.0)  # eq:q_tau
+                    u[target, j] = u_after
+                current_hits[target, j], current_misses[target, j] = a, b
                 if not predicted:
-                    hits[t, own, j], misses[t, own, j] = a, b
-            gained[own] = noise_scale * caused
+                    hits[t, target, j], misses[t, target, j] = a, b
+            answer_noise[target] = noise_scale * next_noise
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def smooth_weighted(classes: Any, n_steps: int, hits: Any, misses: Any, noise: Any) -> None:
-    """Turn the filtered counts of one volunteer, (T, L, J), into smoothed ones."""
+    """Turn the filtered counts of one volunteer, (T, L, J), into smoothed ones.
+
+    The recursion of Rauch, Tung and Striebel gives the states of "Backward Pass Smoothing Steps" without erratum 2.
+    """
     n_classes, n_labels = len(classes), noise.shape[1]
     mean, variance = np.empty((n_labels, n_classes)), np.empty((n_labels, n_classes))
-    for own in range(n_labels):
+    for target in range(n_labels):
         for j in range(n_classes):
-            mean[own, j] = math.log(hits[n_steps - 1, own, j] / misses[n_steps - 1, own, j])
-            variance[own, j] = 1.0 / hits[n_steps - 1, own, j] + 1.0 / misses[n_steps - 1, own, j]
+            mean[target, j] = math.log(hits[n_steps - 1, target, j] / misses[n_steps - 1, target, j])
+            variance[target, j] = 1.0 / hits[n_steps - 1, target, j] + 1.0 / misses[n_steps - 1, target, j]
     for t in range(n_steps - 2, -1, -1):
-        for own in range(n_labels):
-            gained = noise[t + 1, own]
+        for target in range(n_labels):
+            process_noise = noise[t + 1, target]
             for j in range(n_classes):
-                if gained == 0.0:
-                    hits[t, own, j], misses[t, own, j] = hits[t + 1, own, j], misses[t + 1, own, j]
+                if process_noise == 0.0:
+                    hits[t, target, j], misses[t, target, j] = hits[t + 1, target, j], misses[t + 1, target, j]
                     continue
-                a, b = hits[t, own, j], misses[t, own, j]
-                # With the own variance P = 1 / a + 1 / b this is P / (P + q).
-                share = (a + b) / (a + b + gained * a * b)
+                a, b = hits[t, target, j], misses[t, target, j]
+                # With the filtered variance P = 1 / a + 1 / b this is P / (P + q).
+                gain = (a + b) / (a + b + process_noise * a * b)
                 filtered = math.log(a / b)
-                smoothed = filtered + share * (mean[own, j] - filtered)
-                spread = share * (gained + share * variance[own, j])
+                smoothed = filtered + gain * (mean[target, j] - filtered)
+                smoothed_variance = gain * (process_noise + gain * variance[target, j])
                 odds = math.exp(smoothed)
-                mean[own, j], variance[own, j] = smoothed, spread
-                hits[t, own, j], misses[t, own, j] = (1.0 + odds) / spread, (1.0 + odds) / (spread * odds)
+                mean[target, j], variance[target, j] = smoothed, smoothed_variance
+                # Back to counts, eq:Dyn_postAlpha.
+                hits[t, target, j] = (1.0 + odds) / smoothed_variance
+                misses[t, target, j] = (1.0 + odds) / (smoothed_variance * odds)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _join(first: int, last: int, hits: Any, misses: Any, found: Any) -> None:
-    """Turn counts for and against labels, (T, L, J), into Dirichlet rows; see `crowdgraph.kernels.dglm.rows`."""
-    _, n_classes, n_labels = found.shape
+def _join_labels(first: int, last: int, hits: Any, misses: Any, rows: Any) -> None:
+    """Turn counts for and against labels, (T, L, J), into Dirichlet rows, as `dglm.dirichlet_rows` does."""
+    _, n_classes, n_labels = rows.shape
     for step in range(first, last):
         for j in range(n_classes):
-            shares, spreads, losses = 0.0, 0.0, 0.0
+            share_sum, variance_sum, scaled_sum = 0.0, 0.0, 0.0
             for label in range(n_labels):
-                per_count = 1.0 / (hits[step, label, j] + misses[step, label, j])
-                share = hits[step, label, j] * per_count
-                spread = share * misses[step, label, j] * per_count
-                found[step, j, label] = share
-                shares += share
-                spreads += spread
-                losses += spread * per_count
-            weight = spreads / (losses * shares)
+                inverse_total = 1.0 / (hits[step, label, j] + misses[step, label, j])
+                share = hits[step, label, j] * inverse_total
+                variance = share * misses[step, label, j] * inverse_total
+                rows[step, j, label] = share
+                share_sum += share
+                variance_sum += variance
+                scaled_sum += variance * inverse_total
+            row_total = variance_sum / (scaled_sum * share_sum)
             for label in range(n_labels):
-                found[step, j, label] *= weight
+                rows[step, j, label] *= row_total
 
 
-def _join_stretch(
-    at: NDArray[np.int64],
+def _join_chunk(
+    bounds: NDArray[np.int64],
     hits: NDArray[np.float64],
     misses: NDArray[np.float64],
-    found: NDArray[np.float64],
-    part: int,
+    rows: NDArray[np.float64],
+    chunk: int,
 ) -> None:
-    _join(at[part], at[part + 1], hits, misses, found)
+    _join_labels(bounds[chunk], bounds[chunk + 1], hits, misses, rows)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -338,12 +348,12 @@ def _scan_weighted(
     hits: Any,
     misses: Any,
     noise: Any,
-    found: Any,
+    rows: Any,
 ) -> None:
-    """Write the Dirichlets of some volunteers; of those whose labels are split, leave the counts in the room."""
+    """Write the Dirichlet rows of some volunteers; for volunteers split by label, leave the counts in the workspace."""
     for k in volunteers:
         first, last = starts[k], starts[k + 1]
-        own = 0 if len(prior_hits) == 1 else k
+        prior_row = 0 if len(prior_hits) == 1 else k
         filter_weighted(
             classes,
             first,
@@ -354,8 +364,8 @@ def _scan_weighted(
             weight,
             drift,
             probs,
-            prior_hits[own, first_label:last_label],
-            prior_misses[own, first_label:last_label],
+            prior_hits[prior_row, first_label:last_label],
+            prior_misses[prior_row, first_label:last_label],
             noise_scale,
             stage == 0,
             hits,
@@ -364,5 +374,5 @@ def _scan_weighted(
         )
         if stage == 2:
             smooth_weighted(classes, last - first, hits, misses, noise)
-        if last_label - first_label == found.shape[2]:
-            _join(0, last - first, hits, misses, found[first:last])
+        if last_label - first_label == rows.shape[2]:
+            _join_labels(0, last - first, hits, misses, rows[first:last])

@@ -1,8 +1,8 @@
-"""The compiled scan for answers that count once, for the mixture of an item's classes, as published.
+"""The compiled filter and smoother for answers that count once, for the mixture of an item's classes, as published.
 
-Covariances are kept as U D U' (Bierman 1977, Agee and Turner 1972) and smoothed as sums of positive parts, so that no
-rounding makes a variance negative. Functions take `classes`, the tuple (0, ..., J - 1), whose length is known when
-compiling, so that short loops over the classes are unrolled.
+Covariances are factorised as U D U' (Bierman 1977, Agee and Turner 1972) and smoothed as sums of positive terms, so
+that no rounding error makes a variance negative. Functions take `classes`, the tuple (0, ..., J - 1), whose length is
+known at compile time, so that short loops over the classes are unrolled.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ __all__ = ["filter_published", "scan_published", "smooth_published"]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _widen(classes: Any, upper: Any, scale: Any, noise: float, turned: Any) -> None:
-    """Add noise to every variance of U D U', one after another, each as a rank-one update without subtractions."""
-    for place in range(len(classes)):
-        for j in range(place):
-            turned[j] = 0.0
-        turned[place] = 1.0
-        added = noise
-        for j in range(place, -1, -1):
-            before = scale[j]
-            scale[j] = before + added * turned[j] * turned[j]
-            push = added * turned[j] / scale[j]
+def _predict(classes: Any, upper: Any, scale: Any, noise: float, direction: Any) -> None:
+    """Add noise to every variance of U D U' (eq:P_prior): one rank-one update without subtractions for each class."""
+    for k in range(len(classes)):
+        for j in range(k):
+            direction[j] = 0.0
+        direction[k] = 1.0
+        variance = noise
+        for j in range(k, -1, -1):
+            previous = scale[j]
+            scale[j] = previous + variance * direction[j] * direction[j]
+            factor = variance * direction[j] / scale[j]
             for i in range(j):
-                turned[i] -= turned[j] * upper[i, j]
-                upper[i, j] += push * turned[i]
-            added *= before / scale[j]
+                direction[i] -= direction[j] * upper[i, j]
+                upper[i, j] += factor * direction[i]
+            variance *= previous / scale[j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _store(classes: Any, upper: Any, scale: Any, mean: Any, t: int, means: Any, covariances: Any) -> None:
+    """Write the mean and U D U' of one step."""
     n_classes = len(classes)
     for i in range(n_classes):
         means[t, i] = mean[i]
@@ -68,112 +69,121 @@ def filter_published(
     covariances: Any,
     noise: Any,
 ) -> None:
-    """Fill in the states of one volunteer and label at every step, and the noise before it."""
+    """Fill in the states of one volunteer and label at every step, and the process noise before it."""
     n_classes = len(classes)
+    # "Prior Distributions over the State Variables".
     mean, scale = np.log(prior_hits / prior_misses), 1.0 / prior_hits + 1.0 / prior_misses
     upper = np.eye(n_classes)
-    turned, spread, direction = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    gained = 0.0
+    rotated, scaled, direction = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
+    process_noise = 0.0
     for step in range(first, last):
         t = step - first
-        gained += drift[step]
-        noise[t] = gained
-        if gained > 0.0:
-            _widen(classes, upper, scale, gained, turned)
+        process_noise += drift[step]
+        noise[t] = process_noise
+        if process_noise > 0.0:
+            _predict(classes, upper, scale, process_noise, rotated)  # eq:P_prior
         if predicted:
             _store(classes, upper, scale, mean, t, means, covariances)
         truth = probs[item[step]]
+        # eta = h' w and r = h' P h, with U' h in `rotated` and D U' h in `scaled`.
         eta, variance = 0.0, 0.0
         for j in range(n_classes):
             total = truth[j]
             for i in range(j):
                 total += upper[i, j] * truth[i]
-            turned[j] = total
-            spread[j] = scale[j] * total
-            variance += total * spread[j]
+            rotated[j] = total
+            scaled[j] = scale[j] * total
+            variance += total * scaled[j]
             eta += truth[j] * mean[j]
         odds = math.exp(min(max(eta, -MAX_LOG_ODDS), MAX_LOG_ODDS))
-        before = odds / (1.0 + odds) / (1.0 + odds)
+        u_before = odds / (1.0 + odds) / (1.0 + odds)  # u, below eq:q_tau
         if label[step] < 0:
-            gained = noise_scale * before
+            process_noise = noise_scale * u_before  # z of eq:q_tau
         else:
-            hits, misses, counted = (1.0 + odds) / variance, (1.0 + 1.0 / odds) / variance, weight[step]
+            # The Beta distribution of eq:Dyn_priorAlpha.
+            hits, misses, count = (1.0 + odds) / variance, (1.0 + 1.0 / odds) / variance, weight[step]
+            # alpha + delta, beta + 1 - delta, eta' - eta and r - r', "Forward Pass Filtering Steps".
             if label[step] == target:
-                more_hits, more_misses = hits + counted, misses
-                moved = math.log1p(counted / hits)
-                learned = counted / hits / more_hits
+                new_hits, new_misses = hits + count, misses
+                shift = math.log1p(count / hits)
+                reduction = count / hits / new_hits
             else:
-                more_hits, more_misses = hits, misses + counted
-                moved = -math.log1p(counted / misses)
-                learned = counted / misses / more_misses
-            total = more_hits + more_misses
-            gained = noise_scale * max(more_hits / total * (more_misses / total) - before, 0.0)
-            # The precision of the pseudo-observation that the answer amounts to.
-            precision = learned / (variance * (1.0 / more_hits + 1.0 / more_misses))
-            grown = 1.0
+                new_hits, new_misses = hits, misses + count
+                shift = -math.log1p(count / misses)
+                reduction = count / misses / new_misses
+            total = new_hits + new_misses
+            process_noise = noise_scale * max(new_hits / total * (new_misses / total) - u_before, 0.0)  # eq:q_tau
+            # Erratum 1: the answer amounts to an observation of eta with variance r r' / (r - r'), the inverse of this.
+            precision = reduction / (variance * (1.0 / new_hits + 1.0 / new_misses))
+            innovation = 1.0
             for j in range(n_classes):
-                smaller = grown
-                grown += turned[j] * spread[j] * precision
-                scale[j] *= smaller / grown
-                pull = -turned[j] * precision / smaller
-                direction[j] = spread[j]
+                previous = innovation
+                innovation += rotated[j] * scaled[j] * precision
+                scale[j] *= previous / innovation
+                factor = -rotated[j] * precision / previous
+                direction[j] = scaled[j]
                 for i in range(j):
                     old = upper[i, j]
-                    upper[i, j] = old + pull * direction[i]
-                    direction[i] += spread[j] * old
+                    upper[i, j] = old + factor * direction[i]
+                    direction[i] += scaled[j] * old
+            # w + K (eta' - eta), with P h in `direction`.
             for j in range(n_classes):
-                mean[j] += direction[j] / variance * moved
+                mean[j] += direction[j] / variance * shift
         if not predicted:
             _store(classes, upper, scale, mean, t, means, covariances)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def smooth_published(classes: Any, n_steps: int, means: Any, covariances: Any, noise: Any) -> None:
-    """Turn the filtered states of one volunteer and label into smoothed ones."""
+    """Turn the filtered states of one volunteer and label into smoothed ones.
+
+    The recursion of Rauch, Tung and Striebel gives the states of "Backward Pass Smoothing Steps" without erratum 2.
+    """
     n_classes = len(classes)
     square = (n_classes, n_classes)
-    lower, share, product, moved = np.empty(square), np.empty(square), np.empty(square), np.empty(n_classes)
+    lower, gain, product, difference = np.empty(square), np.empty(square), np.empty(square), np.empty(n_classes)
     for t in range(n_steps - 2, -1, -1):
-        gained = noise[t + 1]
-        if gained == 0.0:
+        process_noise = noise[t + 1]
+        if process_noise == 0.0:
             for i in range(n_classes):
                 means[t, i] = means[t + 1, i]
                 for j in range(n_classes):
                     covariances[t, i, j] = covariances[t + 1, i, j]
             continue
-        own, later = covariances[t], covariances[t + 1]
-        # P + q I = L D L', with D on the diagonal of `lower`; then share = (P + q I)^-1 P, which is symmetric.
+        filtered, following = covariances[t], covariances[t + 1]
+        # P + q I = L D L', with D on the diagonal of `lower`; then gain = (P + q I)^-1 P, which is symmetric.
         for j in range(n_classes):
             for i in range(j, n_classes):
-                total = own[i, j] + (gained if i == j else 0.0)
+                total = filtered[i, j] + (process_noise if i == j else 0.0)
                 for m in range(j):
                     total -= lower[i, m] * lower[m, m] * lower[j, m]
-                lower[i, j] = max(total, gained) if i == j else total / lower[j, j]
+                lower[i, j] = max(total, process_noise) if i == j else total / lower[j, j]
         for column in range(n_classes):
             for i in range(n_classes):
-                total = own[i, column]
+                total = filtered[i, column]
                 for m in range(i):
-                    total -= lower[i, m] * share[m, column]
-                share[i, column] = total
+                    total -= lower[i, m] * gain[m, column]
+                gain[i, column] = total
             for i in range(n_classes - 1, -1, -1):
-                total = share[i, column] / lower[i, i]
+                total = gain[i, column] / lower[i, i]
                 for m in range(i + 1, n_classes):
-                    total -= lower[m, i] * share[m, column]
-                share[i, column] = total
+                    total -= lower[m, i] * gain[m, column]
+                gain[i, column] = total
+        # w + G (w_next - w) and q G + G P_next G'.
         for i in range(n_classes):
-            moved[i] = means[t + 1, i] - means[t, i]
+            difference[i] = means[t + 1, i] - means[t, i]
             for j in range(n_classes):
                 total = 0.0
                 for m in range(n_classes):
-                    total += share[i, m] * later[m, j]
+                    total += gain[i, m] * following[m, j]
                 product[i, j] = total
         for i in range(n_classes):
             for m in range(n_classes):
-                means[t, i] += share[i, m] * moved[m]
+                means[t, i] += gain[i, m] * difference[m]
             for j in range(i, n_classes):
-                total = gained * share[i, j]
+                total = process_noise * gain[i, j]
                 for m in range(n_classes):
-                    total += product[i, m] * share[j, m]
+                    total += product[i, m] * gain[j, m]
                 covariances[t, i, j] = total
                 covariances[t, j, i] = total
 
@@ -197,12 +207,12 @@ def scan_published(
     means: Any,
     covariances: Any,
     noise: Any,
-    found: Any,
+    rows: Any,
 ) -> None:
-    """Write the Dirichlets of some volunteers and labels, as published."""
+    """Write the Dirichlet rows of some volunteers and labels, as published."""
     for k in volunteers:
         first, last = starts[k], starts[k + 1]
-        own = 0 if len(prior_hits) == 1 else k
+        prior_row = 0 if len(prior_hits) == 1 else k
         for target in range(first_label, last_label):
             filter_published(
                 classes,
@@ -214,8 +224,8 @@ def scan_published(
                 weight,
                 drift,
                 probs,
-                prior_hits[own, target],
-                prior_misses[own, target],
+                prior_hits[prior_row, target],
+                prior_misses[prior_row, target],
                 noise_scale,
                 stage == 0,
                 means,
@@ -224,7 +234,8 @@ def scan_published(
             )
             if stage == 2:
                 smooth_published(classes, last - first, means, covariances, noise)
+            # Dirichlet rows, eq:DynVB_alpha.
             for t in range(last - first):
                 for j in range(len(classes)):
                     odds = math.exp(min(max(means[t, j], -MAX_LOG_ODDS), MAX_LOG_ODDS))
-                    found[first + t, j, target] = (1.0 + odds) / covariances[t, j, j]
+                    rows[first + t, j, target] = (1.0 + odds) / covariances[t, j, j]

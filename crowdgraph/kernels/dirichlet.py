@@ -1,4 +1,4 @@
-"""Dirichlet distributions: expectations, normalising constants, and those that fit logarithms or counts best."""
+"""Dirichlet distributions: expectations, normalising constants, and estimation from logarithms or counts."""
 
 from __future__ import annotations
 
@@ -16,144 +16,146 @@ __all__ = [
     "update_shared_prior",
 ]
 
-# Stands for nothing where logarithms are taken.
-NOTHING = 1e-300
+# Stands for zero where logarithms are taken.
+TINY = 1e-300
 
 
 def expected_log(concentration: Tensor, *, axis: int) -> Tensor:
-    r"""The expected logarithms under Dirichlets along `axis`: :math:`\psi(\alpha_l) - \psi(\sum_m \alpha_m)`."""
+    r"""Return the expected logarithms under Dirichlets along `axis`: :math:`\psi(\alpha_l) - \psi(\sum_m \alpha_m)`."""
+    # eq:eLnPj for classes, eq:expectation_lnPi for rows of confusion.
     return torch.digamma(concentration) - torch.digamma(concentration.sum(axis, keepdim=True))
 
 
 def log_normaliser(concentration: Tensor, *, axis: int) -> Tensor:
-    r"""The logarithm of the normalising constant, :math:`\sum_l \ln \Gamma(\alpha_l) - \ln \Gamma(\sum_l \alpha_l)`."""
+    r"""Return :math:`\ln B(\alpha) = \sum_l \ln \Gamma(\alpha_l) - \ln \Gamma(\sum_l \alpha_l)`."""
+    # B of sec:staticLowerBound.
     return torch.lgamma(concentration).sum(axis) - torch.lgamma(concentration.sum(axis))
 
 
 def concentration_from_mean_logs(mean_logs: Tensor, start: Tensor, *, n_steps: int = 100) -> Tensor:
-    r"""For each row the Dirichlet whose expected logarithms equal `mean_logs`, of shape (..., L).
+    r"""Return for each row the Dirichlet whose expected logarithms equal `mean_logs`, of shape (..., L).
 
-    It maximises :math:`\sum_l (\alpha_l - 1) m_l - \ln B(\alpha)`, which is concave; Newton's steps are taken in
-    :math:`\ln \alpha` as Minka (2000) does, halved until they climb.
+    It maximises :math:`\sum_l (\alpha_l - 1) m_l - \ln B(\alpha)`, which is concave, by Newton's method in
+    :math:`\ln \alpha` (Minka 2000); steps are halved until they raise the objective.
     """
     alpha = start.clone()
 
-    def height(value: Tensor) -> Tensor:
+    def objective_of(value: Tensor) -> Tensor:
         return ((value - 1) * mean_logs).sum(-1) - log_normaliser(value, axis=-1)
 
-    now = height(alpha)
+    objective = objective_of(alpha)
     for _ in range(n_steps):
         total = alpha.sum(-1, keepdim=True)
-        slope = mean_logs - expected_log(alpha, axis=-1)
-        # The Hessian is diagonal plus a constant, so that Newton's step has a closed form.
-        curve = -torch.polygamma(1, alpha)
-        shared = torch.polygamma(1, total)
-        common = (slope / curve).sum(-1, keepdim=True) / (1 / shared + (1 / curve).sum(-1, keepdim=True))
-        step = -(slope - common) / curve
+        gradient = mean_logs - expected_log(alpha, axis=-1)
+        # The Hessian is diagonal plus a constant, so Newton's step has a closed form.
+        diagonal = -torch.polygamma(1, alpha)
+        constant = torch.polygamma(1, total)
+        shift = (gradient / diagonal).sum(-1, keepdim=True) / (1 / constant + (1 / diagonal).sum(-1, keepdim=True))
+        step = -(gradient - shift) / diagonal
         if not (step.abs() > 1e-11 * alpha).any():
             break
-        # Heights are differences of numbers as large as these, and no more exact.
+        # Objectives are differences of numbers as large as these, and no more exact.
         slack = 1e-14 * (1 + torch.lgamma(total[..., 0]).abs())
-        size = torch.ones_like(now)
+        size = torch.ones_like(objective)
         for _ in range(40):
-            # A step in the logarithm keeps every entry positive.
+            # A step on the log scale keeps every entry positive.
             trial = alpha * torch.exp((size[..., None] * step / alpha).clamp(-5, 5))
-            reached = height(trial)
-            worse = ~(reached >= now - slack)
+            trial_objective = objective_of(trial)
+            worse = ~(trial_objective >= objective - slack)
             if not worse.any():
                 break
             size = torch.where(worse, size / 2, size)
-        climbed = ~worse & (reached > now + slack)
+        improved = ~worse & (trial_objective > objective + slack)
         alpha = torch.where(worse[..., None], alpha, trial)
-        now = torch.where(worse, now, reached)
-        if not climbed.any():
+        objective = torch.where(worse, objective, trial_objective)
+        if not improved.any():
             break
     return alpha
 
 
-def update_shared_prior(logs: Tensor, imagined: Tensor, start: Tensor) -> Tensor:
-    """The Dirichlet rows, (J, L), that fit the expected logarithms of people, (K, J, L), and of an imagined one best.
+def update_shared_prior(logs: Tensor, prior_logs: Tensor, start: Tensor) -> Tensor:
+    """Return the Dirichlet rows, (J, L), that best fit the expected logarithms of volunteers, (K, J, L).
 
-    The imagined one, (J, L), keeps the rows finite where all people are alike.
+    One pseudo-volunteer with the expected logarithms `prior_logs`, (J, L), keeps the rows finite where all volunteers
+    are alike.
     """
-    return concentration_from_mean_logs((logs.sum(0) + imagined) / (len(logs) + 1), start)
+    return concentration_from_mean_logs((logs.sum(0) + prior_logs) / (len(logs) + 1), start)
 
 
-def empirical_bayes_concentration(counts: Tensor, given: Tensor) -> Tensor:
-    r"""The Dirichlet rows, (J, L), under which counts by person, (K, J, L), are most probable (empirical Bayes).
+def empirical_bayes_concentration(counts: Tensor, prior: Tensor) -> Tensor:
+    r"""Estimate the Dirichlet rows, (J, L), that maximise the probability of volunteers' counts, (K, J, L).
 
-    One more, imagined person, who is distributed as the rows `given` say, keeps them finite. By expectation
-    maximisation: the E-step works out everybody's expected logarithms, the M-step the Dirichlet that fits their mean.
+    One pseudo-volunteer distributed according to the rows `prior` keeps them finite. Expectation maximisation: the
+    E-step computes every volunteer's expected logarithms, the M-step the Dirichlet that fits their mean.
     """
-    imagined = expected_log(given, axis=1)
+    prior_logs = expected_log(prior, axis=1)
 
     def step(state: Tensor) -> Step:
-        alpha = state.reshape(given.shape)
+        alpha = state.reshape(prior.shape)
         posterior = alpha + counts
         evidence = (log_normaliser(posterior, axis=2) - log_normaliser(alpha, axis=1)).sum()
-        height = evidence + ((alpha - 1) * imagined).sum() - log_normaliser(alpha, axis=1).sum()
-        following = update_shared_prior(expected_log(posterior, axis=2), imagined, alpha)
-        return Step(following.ravel(), float(height), float(((following - alpha) / alpha).abs().max()))
+        objective = evidence + ((alpha - 1) * prior_logs).sum() - log_normaliser(alpha, axis=1).sum()
+        following = update_shared_prior(expected_log(posterior, axis=2), prior_logs, alpha)
+        return Step(following.ravel(), float(objective), float(((following - alpha) / alpha).abs().max()))
 
-    return squarem(step, given.ravel(), max_iter=1_000, tol=1e-6, accelerate=True).state.reshape(given.shape)
+    return squarem(step, prior.ravel(), max_iter=1_000, tol=1e-6, accelerate=True).state.reshape(prior.shape)
 
 
 def max_likelihood_concentration(counts: Tensor, *, n_steps: int = 100) -> Tensor:
-    r"""The Dirichlet rows, (J, L), under which whole counts by person, (K, J, L), are most probable.
+    r"""Estimate the Dirichlet rows, (J, L), under which volunteers' integer counts, (K, J, L), are most probable.
 
-    Unlike `empirical_bayes_concentration` it knows nothing but the counts: a label that nobody used gets 0, and a class
-    of which
-    nothing is known ones. Where people differ no more than chance makes them, rows grow until it does not matter.
-    By Newton's steps in :math:`\ln \alpha`, uphill also where the likelihood is not concave.
+    Unlike `empirical_bayes_concentration` it uses nothing but the counts: a label that nobody used gets 0, and a class
+    without any counts gets ones. Where volunteers differ no more than chance explains, rows grow until further growth
+    makes no difference. Newton's method in :math:`\ln \alpha`, which ascends even where the likelihood is not concave.
     """
     totals, used = counts.sum(2), counts.sum(0) > 0
-    known = used.any(1, keepdim=True)
-    shares = counts.sum(0) / totals.sum(0)[:, None].clamp(min=NOTHING)
+    has_counts = used.any(1, keepdim=True)
+    shares = counts.sum(0) / totals.sum(0)[:, None].clamp(min=TINY)
     # Labels that nobody used take no part.
-    alpha = torch.where(used, shares * shares.shape[1], NOTHING)
+    alpha = torch.where(used, shares * shares.shape[1], TINY)
 
-    def height(value: Tensor) -> Tensor:
+    def objective_of(value: Tensor) -> Tensor:
         return (log_normaliser(counts + value, axis=2) - log_normaliser(value, axis=1)).sum(0)
 
-    now = height(alpha)
+    objective = objective_of(alpha)
     for _ in range(n_steps):
-        step, gain = _step_to_likeliest(alpha, counts, totals, used)
+        step, gain = _newton_step(alpha, counts, totals, used)
         for _ in range(40):
             trial = alpha * torch.exp(step)
-            reached = height(trial)
-            # Heights are sums of many large numbers, and no more exact.
-            worse = ~(reached >= now - 1e-12 * now.abs())
+            trial_objective = objective_of(trial)
+            # Objectives are sums of many large numbers, and no more exact.
+            worse = ~(trial_objective >= objective - 1e-12 * objective.abs())
             if not worse.any():
                 break
             step = torch.where(worse[:, None], step / 2, step)
         alpha = torch.where(worse[:, None], alpha, trial)
-        now = torch.where(worse, now, reached)
-        # The step after which nothing is to be gained was a last one, and exact.
+        objective = torch.where(worse, objective, trial_objective)
+        # A step that was expected to gain nothing was the last one, and exact.
         if not (gain > 1e-7).any():
             break
-    return torch.where(known, torch.where(used, alpha, 0.0), 1.0)
+    return torch.where(has_counts, torch.where(used, alpha, 0.0), 1.0)
 
 
-def _step_to_likeliest(alpha: Tensor, counts: Tensor, totals: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
-    """The step in logarithms, (J, L), and twice what it should gain, (J,)."""
-    whole = alpha.sum(1)
-    rise = (torch.digamma(counts + alpha) - torch.digamma(alpha)).sum(0)
-    fall = (torch.digamma(totals + whole) - torch.digamma(whole)).sum(0)[:, None]
-    slope = torch.where(used, alpha * (rise - fall), 0.0)
-    curve = (torch.polygamma(1, counts + alpha) - torch.polygamma(1, alpha)).sum(0)
-    shared = (torch.polygamma(1, whole) - torch.polygamma(1, totals + whole)).sum(0)[:, None, None]
-    own = torch.where(used, alpha**2 * curve + slope, -1.0)
-    common = shared * alpha[:, :, None] * alpha[:, None, :]
-    hessian = torch.diag_embed(own) + torch.where(used[:, :, None] & used[:, None, :], common, 0.0)
-    bends, ways = torch.linalg.eigh(hessian)
-    # Where the height bends upwards, a step as long as if it bent downwards climbs; where it hardly bends, slopes are
-    # rounding.
-    bends = bends.abs()
-    bends = bends.clamp(min=1e-9 * bends.amax(1, keepdim=True))
-    step = (ways @ ((slope[:, None, :] @ ways)[:, 0] / bends)[:, :, None])[:, :, 0]
-    # People who differ a hundred times less than chance makes their answers are alike, and rows need not grow further.
-    alike = whole > 1e4 * totals.amax(0)
-    growth = (alpha * step).sum(1) / whole
+def _newton_step(alpha: Tensor, counts: Tensor, totals: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the step in logarithms, (J, L), and twice its expected gain, (J,)."""
+    row_sum = alpha.sum(1)
+    label_part = (torch.digamma(counts + alpha) - torch.digamma(alpha)).sum(0)
+    total_part = (torch.digamma(totals + row_sum) - torch.digamma(row_sum)).sum(0)[:, None]
+    gradient = torch.where(used, alpha * (label_part - total_part), 0.0)
+    label_curvature = (torch.polygamma(1, counts + alpha) - torch.polygamma(1, alpha)).sum(0)
+    total_curvature = (torch.polygamma(1, row_sum) - torch.polygamma(1, totals + row_sum)).sum(0)[:, None, None]
+    diagonal = torch.where(used, alpha**2 * label_curvature + gradient, -1.0)
+    off_diagonal = total_curvature * alpha[:, :, None] * alpha[:, None, :]
+    hessian = torch.diag_embed(diagonal) + torch.where(used[:, :, None] & used[:, None, :], off_diagonal, 0.0)
+    eigenvalues, eigenvectors = torch.linalg.eigh(hessian)
+    # In a direction of positive curvature, the step with the sign of the curvature flipped ascends; where the curvature
+    # almost vanishes, the gradient is rounding error.
+    eigenvalues = eigenvalues.abs()
+    eigenvalues = eigenvalues.clamp(min=1e-9 * eigenvalues.amax(1, keepdim=True))
+    step = (eigenvectors @ ((gradient[:, None, :] @ eigenvectors)[:, 0] / eigenvalues)[:, :, None])[:, :, 0]
+    # Volunteers who differ a hundred times less than sampling does are alike; their rows need not grow further.
+    alike = row_sum > 1e4 * totals.amax(0)
+    growth = (alpha * step).sum(1) / row_sum
     step = torch.where(used, step - torch.where(alike, growth, 0.0)[:, None], 0.0)
     step = step * (5 / step.abs().amax(1, keepdim=True).clamp(min=5))
-    return step, (slope * step).sum(1)
+    return step, (gradient * step).sum(1)

@@ -1,4 +1,4 @@
-"""One pass of DynIBCC: from class probabilities of the items to the confusion at every step, and back."""
+"""Variational Bayes for DynIBCC: from class probabilities of the items to the confusion at every step, and back."""
 
 from __future__ import annotations
 
@@ -18,75 +18,77 @@ from crowdgraph.kernels.dglm import Scan, Stage, Steps
 from crowdgraph.kernels.dirichlet import expected_log, log_normaliser
 from crowdgraph.kernels.special import digamma_and_log_gamma
 
-__all__ = ["CompiledLikelihood", "DynamicVB", "ItemSteps", "Likelihood", "TensorLikelihood"]
+__all__ = ["CompiledLikelihood", "DynamicVB", "ItemSteps", "Likelihood", "TensorLikelihood", "shuffle_steps"]
 
 # Fewer steps than this are not worth a second thread.
-LEAST_STEPS = 20_000
-# The logarithms of the noise scales to choose from, beside zero.
-NOISES = (math.log(0.01), math.log(30.0))
-# Noise has to gain so many nats, and to foretell answers better in their order than in so many others.
-WORTH = 1.92
+MIN_STEPS_PER_THREAD = 20_000
+# The range of the logarithm of the noise scale, which may also be zero.
+LOG_NOISE_RANGE = (math.log(0.01), math.log(30.0))
+# Noise has to gain this many nats, and to predict answers better in their own order than in this many random ones.
+MIN_NOISE_GAIN = 1.92
 N_SHUFFLES = 19
 
 
 class ItemSteps(NamedTuple):
-    """Steps gathered by item: item `i` was met at the steps ``steps[starts[i]:starts[i + 1]]``."""
+    """Steps grouped by item: item `i` was shown at the steps ``steps[starts[i]:starts[i + 1]]``."""
 
     starts: Tensor
     steps: Tensor
 
 
 class Likelihood(Protocol):
-    """What is read out of the Dirichlets at the steps, of shape (S, J, L), for the answers that were given there."""
+    """The likelihood of the answers under Dirichlets at their steps, of shape (S, J, L)."""
 
     def logs(self, concentration: Tensor) -> Tensor:
-        """The weighted expected logarithm of the probability of each answer, by class, of shape (S, J).
+        """Return the weighted expected log probability of each answer, by class, of shape (S, J).
 
         It is zero where an item was not answered.
         """
         ...
 
     def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
-        """Overwrite the class probabilities of the items, (N, J), where they are not fixed; tell the largest change."""
+        """Overwrite the class probabilities of the items, (N, J), unless fixed, and return the largest change."""
         ...
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
-        r"""How well the Dirichlets tell the answers beforehand: two weighted sums of log probabilities.
+        r"""Return two weighted sums of log probabilities with which the Dirichlets predict the answers (erratum 3).
 
         The first is :math:`\sum \ln \sum_j \tilde q_{ij} p_{jl}` over the answers, where :math:`\tilde q_i` are the
-        item's class probabilities without what this very answer told about it, `logs`; the second is
+        item's class probabilities with this very answer's contribution, `logs`, removed; the second is
         :math:`\sum \sum_j q_{ij} \ln p_{jl}`. Both with :math:`p_{jl} = \alpha_{jl} / \sum_m \alpha_{jm}`.
         """
         ...
 
     def with_steps(self, steps: Steps) -> Likelihood:
-        """The same reader of steps in another order, for `predictive` alone."""
+        """Return a copy for reordered steps; only `predictive` may be called on it."""
         ...
 
 
 class TensorLikelihood:
-    """Reading by tensor operations, on any device."""
+    """The likelihood as tensor operations, on any device."""
 
-    def __init__(self, steps: Steps, gathered: ItemSteps) -> None:
+    def __init__(self, steps: Steps, item_steps: ItemSteps) -> None:
         self._set(steps)
-        self._n_items = len(gathered.starts) - 1
+        self._n_items = len(item_steps.starts) - 1
 
     def logs(self, concentration: Tensor) -> Tensor:
         """See `Likelihood`."""
-        logs = torch.digamma(self._own(concentration)) - torch.digamma(concentration.sum(-1))
+        # E[ln pi_tau], below eq:DynVB_alpha.
+        logs = torch.digamma(self._of_labels(concentration)) - torch.digamma(concentration.sum(-1))
         return self._weight[:, None] * logs
 
     def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
         """See `Likelihood`."""
+        # eq:DynVB_lnqstar_ti, with several steps for repeated answers ("Duplicate Classifications").
         weights = class_logs.expand(self._n_items, -1).index_add(0, self._item, logs)
-        found = torch.where(fixed[:, None], probs, torch.softmax(weights, dim=1))
-        change = float((found - probs).abs().max())
-        probs.copy_(found)
+        updated = torch.where(fixed[:, None], probs, torch.softmax(weights, dim=1))
+        change = float((updated - probs).abs().max())
+        probs.copy_(updated)
         return change
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """See `Likelihood`."""
-        share = self._own(concentration) / concentration.sum(-1)
+        share = self._of_labels(concentration) / concentration.sum(-1)
         own = probs[self._item]
         rest = torch.softmax(own.log() - logs, dim=1)
         rest = torch.where(fixed[self._item][:, None], own, rest)
@@ -106,51 +108,57 @@ class TensorLikelihood:
         self._label = steps.label.long().clamp(min=0)
         self._weight = torch.where(answered, steps.weight, 0.0)
 
-    def _own(self, concentration: Tensor) -> Tensor:
-        """The entries of the labels that were given, of shape (S, J)."""
-        places = self._label[:, None, None].expand(-1, concentration.shape[1], 1)
-        return concentration.gather(2, places)[..., 0]
+    def _of_labels(self, concentration: Tensor) -> Tensor:
+        """Return the entries of the labels that were given, of shape (S, J)."""
+        index = self._label[:, None, None].expand(-1, concentration.shape[1], 1)
+        return concentration.gather(2, index)[..., 0]
 
 
 class CompiledLikelihood:
-    """Reading on CPUs, compiled, in several threads.
+    """The likelihood on CPUs, compiled, in several threads.
 
-    What it finds is written to the same memory each time.
+    The logarithms are written to the same memory each time.
     """
 
-    def __init__(self, steps: Steps, gathered: ItemSteps, *, n_classes: int) -> None:
+    def __init__(self, steps: Steps, item_steps: ItemSteps, *, n_classes: int) -> None:
         self._set(steps)
-        self._starts, self._steps = (part.numpy() for part in gathered)
-        self._edges = chunk_bounds(len(self._item), at_most=len(self._item) // LEAST_STEPS)
-        self._item_edges = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=len(self._edges) - 1))
-        self._item_edges[-1] = len(self._starts) - 1
+        self._starts, self._steps = (part.numpy() for part in item_steps)
+        self._bounds = chunk_bounds(len(self._item), at_most=len(self._item) // MIN_STEPS_PER_THREAD)
+        self._item_bounds = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=len(self._bounds) - 1))
+        self._item_bounds[-1] = len(self._starts) - 1
         self._logs = np.empty((len(self._item), n_classes))
         _compile_likelihood(self._item.dtype, self._label.dtype, self._steps.dtype)
 
     def logs(self, concentration: Tensor) -> Tensor:
         """See `Likelihood`."""
-        table, at = concentration.numpy(), self._edges
+        table, bounds = concentration.numpy(), self._bounds
         in_parallel(
-            lambda part: _own_logs(at[part], at[part + 1], table, self._label, self._weight, self._logs), len(at) - 1
+            lambda chunk: _expected_logs(
+                bounds[chunk], bounds[chunk + 1], table, self._label, self._weight, self._logs
+            ),
+            len(bounds) - 1,
         )
         return torch.from_numpy(self._logs)
 
     def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
         """See `Likelihood`."""
-        at, columns = self._item_edges, (logs.numpy(), class_logs.numpy(), fixed.numpy(), probs.numpy())
+        bounds, columns = self._item_bounds, (logs.numpy(), class_logs.numpy(), fixed.numpy(), probs.numpy())
         return max(
             in_parallel(
-                lambda part: _combined(at[part], at[part + 1], self._starts, self._steps, *columns), len(at) - 1
+                lambda chunk: _update_items(bounds[chunk], bounds[chunk + 1], self._starts, self._steps, *columns),
+                len(bounds) - 1,
             )
         )
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """See `Likelihood`."""
-        at, columns = self._edges, (concentration.numpy(), logs.numpy(), probs.numpy(), fixed.numpy())
+        bounds, columns = self._bounds, (concentration.numpy(), logs.numpy(), probs.numpy(), fixed.numpy())
         left_out, expected = zip(
             *in_parallel(
-                lambda part: _predictive(at[part], at[part + 1], self._item, self._label, self._weight, *columns),
-                len(at) - 1,
+                lambda chunk: _predictive(
+                    bounds[chunk], bounds[chunk + 1], self._item, self._label, self._weight, *columns
+                ),
+                len(bounds) - 1,
             ),
             strict=True,
         )
@@ -167,29 +175,29 @@ class CompiledLikelihood:
 
 
 class DynamicVB:
-    r"""Passes of variational Bayes over all steps, until the class probabilities settle.
+    r"""Variational Bayes for DynIBCC: each call passes once over all steps and updates the class probabilities.
 
-    There is no bound to climb. What tells how good a noise is, is how well answers are foretold.
+    There is no bound to raise (erratum 3). How good a noise scale is, is measured by how well it predicts the answers.
 
     Parameters
     ----------
     steps
-        What volunteers met and said.
-    scan, reader
-        The two kernels for these steps: both compiled, or both of tensors.
+        The volunteers' steps.
+    scan, likelihood
+        The two kernels for these steps: both compiled, or both made of tensor operations.
     class_prior
         Concentration of the classes, of shape (J,).
     probs, fixed
-        Class probabilities of the items, of shape (N, J), overwritten where they are not fixed, of shape (N,).
+        Class probabilities of the items, of shape (N, J), overwritten unless fixed, of shape (N,).
     stage
-        Which Dirichlets the class probabilities are worked out from.
+        The Dirichlets from which the class probabilities are computed.
     """
 
     def __init__(
         self,
         steps: Steps,
         scan: Scan,
-        reader: Likelihood,
+        likelihood: Likelihood,
         *,
         class_prior: Tensor,
         probs: Tensor,
@@ -199,71 +207,72 @@ class DynamicVB:
         self.probs = probs
         self._steps = steps
         self._scan = scan
-        self._reader = reader
+        self._likelihood = likelihood
         self._class_prior = class_prior
         self._fixed = fixed
         self._stage: Stage = stage
 
     @property
     def classes(self) -> Tensor:
-        """The concentration of the classes, of shape (J,)."""
+        """The concentration of the classes, of shape (J,): nu_j = nu_0j + N_j (below eq:qStar_P)."""
         return self._class_prior + self.probs.sum(0)
 
     def confusion(self, noise_scale: float) -> Tensor:
-        """The Dirichlets at the steps, of shape (S, J, L)."""
+        """Return the Dirichlets at the steps, of shape (S, J, L)."""
         return self._scan(self.probs, noise_scale=noise_scale, stage=self._stage)
 
-    def __call__(self, noise_scale: float, *, pace: float = 1.0) -> float:
-        """One pass; how much the class probabilities changed, of which a part `pace` is kept."""
-        before = self.probs.clone() if pace < 1 else self.probs
-        logs = self._reader.logs(self.confusion(noise_scale))
-        change = self._reader.update_items(logs, expected_log(self.classes, axis=0), self.probs, self._fixed)
-        if pace < 1:
-            self.probs.copy_(torch.lerp(before, self.probs, pace))
+    def __call__(self, noise_scale: float, *, damping: float = 0.0) -> float:
+        """Pass once; return the change of the class probabilities before damping, the part of the change undone."""
+        previous = self.probs.clone() if damping > 0 else self.probs
+        logs = self._likelihood.logs(self.confusion(noise_scale))
+        change = self._likelihood.update_items(logs, expected_log(self.classes, axis=0), self.probs, self._fixed)
+        if damping > 0:
+            self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
         return change
 
     def choose_noise(self, noise_scale: float, *, prior: Tensor) -> float:
-        """The noise scale that foretells the answers best, given what a certain one says of items and answers.
+        """Return the noise scale that predicts the answers best, given the items as inferred with the current scale.
 
-        It is zero unless another gains more than `WORTH`. Volunteers start from `prior`, (1 or K, J, L), which should
-        be what they are like: noise helps to forget one that is not.
+        It is zero unless another scale gains more than `MIN_NOISE_GAIN`. Volunteers start from `prior`, (1 or K, J, L),
+        which should describe them well: noise also helps to forget a prior that does not.
         """
-        logs = self._reader.logs(self.confusion(noise_scale))
+        logs = self._likelihood.logs(self.confusion(noise_scale))
         scan = self._scan.with_steps(self._steps, prior)
 
         def loss(log_scale: float) -> float:
-            return -self._predictive_scores(scan, self._reader, math.exp(log_scale), logs)[0]
+            return -self._predictive_scores(scan, self._likelihood, math.exp(log_scale), logs)[0]
 
-        best = minimize_scalar(loss, bounds=NOISES, method="bounded", options={"xatol": 0.02})
-        still = self._predictive_scores(scan, self._reader, 0.0, logs)[0]
-        return math.exp(best.x) if -best.fun > still + WORTH else 0.0
+        best = minimize_scalar(loss, bounds=LOG_NOISE_RANGE, method="bounded", options={"xatol": 0.02})
+        without_noise = self._predictive_scores(scan, self._likelihood, 0.0, logs)[0]
+        return math.exp(best.x) if -best.fun > without_noise + MIN_NOISE_GAIN else 0.0
 
     def order_is_informative(self, noise_scale: float, *, prior: Tensor) -> bool:
-        """Whether the answers are foretold better in their order than in `N_SHUFFLES` others of each volunteer's own.
+        """Return whether answers are predicted better in their order than in `N_SHUFFLES` random ones.
 
-        Whatever else noise may be good for, such as leaving a prior that fits nobody, it is good for in any order.
+        Each volunteer's answers are shuffled among themselves. Whatever else noise may be good for, such as leaving a
+        prior that fits nobody, it is good for in any order.
         """
-        logs = self._reader.logs(self.confusion(noise_scale)).clone()
+        logs = self._likelihood.logs(self.confusion(noise_scale)).clone()
         scan = self._scan.with_steps(self._steps, prior)
-        reached = self._predictive_scores(scan, self._reader, noise_scale, logs)[0]
+        score = self._predictive_scores(scan, self._likelihood, noise_scale, logs)[0]
         for seed in range(N_SHUFFLES):
             order = shuffle_steps(self._steps.starts, seed=seed)
             steps = self._steps.reordered(order)
-            found = self._predictive_scores(
-                scan.with_steps(steps, prior), self._reader.with_steps(steps), noise_scale, logs[order]
+            shuffled_score = self._predictive_scores(
+                scan.with_steps(steps, prior), self._likelihood.with_steps(steps), noise_scale, logs[order]
             )[0]
-            if found >= reached:
+            if shuffled_score >= score:
                 return False
         return True
 
     def scores(self, noise_scale: float) -> tuple[float, float]:
-        r"""The log probability of the answers, each left out, and the score of the paper's bound as we mend it.
+        r"""Return the log probability of the answers, each left out, and the score that replaces the paper's bound.
 
         The second is :math:`\sum_{\text{answers}} \sum_j q_{ij} \ln p_{jl} + E[\ln p(t | \kappa)] + H[q(t)] -
-        KL(q(\kappa) || p(\kappa))`. It is not a bound: none is proven.
+        KL(q(\kappa) || p(\kappa))`. It is not a bound: none is proven (erratum 3).
         """
-        logs = self._reader.logs(self.confusion(noise_scale))
-        left_out, expected = self._predictive_scores(self._scan, self._reader, noise_scale, logs)
+        logs = self._likelihood.logs(self.confusion(noise_scale))
+        left_out, expected = self._predictive_scores(self._scan, self._likelihood, noise_scale, logs)
         classes, class_logs = self.classes, expected_log(self.classes, axis=0)
         divergence = (
             log_normaliser(self._class_prior, axis=0)
@@ -274,14 +283,14 @@ class DynamicVB:
         return left_out, expected + float(entropy - divergence)
 
     def _predictive_scores(
-        self, scan: Scan, reader: Likelihood, noise_scale: float, logs: Tensor
+        self, scan: Scan, likelihood: Likelihood, noise_scale: float, logs: Tensor
     ) -> tuple[float, float]:
         predicted = scan(self.probs, noise_scale=noise_scale, stage="predicted")
-        return reader.predictive(predicted, logs, self.probs, self._fixed)
+        return likelihood.predictive(predicted, logs, self.probs, self._fixed)
 
 
 def shuffle_steps(starts: Tensor, *, seed: int) -> Tensor:
-    """The places of all steps, (S,), those of each volunteer in random order."""
+    """Return the indices of all steps, (S,), those of each volunteer in random order."""
     order = torch.arange(int(starts[-1]))
     _shuffle(starts.cpu().numpy(), np.random.default_rng(seed).random(len(order)), order.numpy())
     return order.to(starts.device)
@@ -289,45 +298,47 @@ def shuffle_steps(starts: Tensor, *, seed: int) -> Tensor:
 
 @cache
 def _compile_likelihood(item_type: np.dtype[Any], label_type: np.dtype[Any], step_type: np.dtype[Any]) -> None:
-    """Compile the reading, or load it from the disk, by reading one step."""
+    """Compile the likelihood, or load it from disk, by evaluating one step."""
     one, probs, fixed = np.ones(1), np.full((1, 2), 0.5), np.zeros(1, dtype=bool)
     item, label, table = np.zeros(1, dtype=item_type), np.zeros(1, dtype=label_type), np.ones((1, 2, 2))
-    with compile_notice("the reading of confusion"):
-        _own_logs(0, 1, table, label, one, probs.copy())
-        _combined(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), probs, probs[0], fixed, probs.copy())
+    with compile_notice("the likelihood of answers over time"):
+        _expected_logs(0, 1, table, label, one, probs.copy())
+        _update_items(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), probs, probs[0], fixed, probs.copy())
         _predictive(0, 1, item, label, one, table, probs, probs, fixed)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _shuffle(starts: Any, draws: Any, order: Any) -> None:
-    """Shuffle stretches of an array in place, as Fisher and Yates do, by draws from 0 to 1."""
+def _shuffle(starts: Any, uniforms: Any, order: Any) -> None:
+    """Shuffle stretches of an array in place (Fisher and Yates) by draws from 0 to 1."""
     for k in range(len(starts) - 1):
         for last in range(starts[k + 1] - 1, starts[k], -1):
-            other = starts[k] + int(draws[last] * (last - starts[k] + 1))
+            other = starts[k] + int(uniforms[last] * (last - starts[k] + 1))
             order[last], order[other] = order[other], order[last]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _own_logs(first: int, last: int, table: Any, label: Any, weight: Any, logs: Any) -> None:
+def _expected_logs(first: int, last: int, table: Any, label: Any, weight: Any, logs: Any) -> None:
+    """Fill in E[ln pi_tau] of each answer, below eq:DynVB_alpha."""
     _, n_classes, n_labels = table.shape
     for step in range(first, last):
-        given = label[step]
+        answer = label[step]
         for j in range(n_classes):
-            if given < 0:
+            if answer < 0:
                 logs[step, j] = 0.0
                 continue
             total = 0.0
             for m in range(n_labels):
                 total += table[step, j, m]
-            own, _ = digamma_and_log_gamma(table[step, j, given])
-            all_labels, _ = digamma_and_log_gamma(total)
-            logs[step, j] = weight[step] * (own - all_labels)
+            own_digamma, _ = digamma_and_log_gamma(table[step, j, answer])
+            total_digamma, _ = digamma_and_log_gamma(total)
+            logs[step, j] = weight[step] * (own_digamma - total_digamma)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _combined(
+def _update_items(
     first: int, last: int, starts: Any, steps: Any, logs: Any, class_logs: Any, fixed: Any, probs: Any
 ) -> float:
+    """Update the class probabilities of some items: eq:DynVB_lnqstar_ti, with several steps for repeated answers."""
     n_classes = len(class_logs)
     weights = np.empty(n_classes)
     change = 0.0
@@ -335,9 +346,9 @@ def _combined(
         if fixed[item]:
             continue
         weights[:] = class_logs
-        for place in range(starts[item], starts[item + 1]):
+        for index in range(starts[item], starts[item + 1]):
             for j in range(n_classes):
-                weights[j] += logs[steps[place], j]
+                weights[j] += logs[steps[index], j]
         peak, norm = weights.max(), 0.0
         for j in range(n_classes):
             weights[j] = math.exp(weights[j] - peak)
@@ -353,12 +364,13 @@ def _combined(
 def _predictive(
     first: int, last: int, item: Any, label: Any, weight: Any, table: Any, logs: Any, probs: Any, fixed: Any
 ) -> tuple[float, float]:
+    """Return the two sums of `Likelihood.predictive` for some steps (erratum 3)."""
     _, n_classes, n_labels = table.shape
     rest = np.empty(n_classes)
     left_out, expected = 0.0, 0.0
     for step in range(first, last):
-        given = label[step]
-        if given < 0:
+        answer = label[step]
+        if answer < 0:
             continue
         own = probs[item[step]]
         norm = 1.0
@@ -378,7 +390,7 @@ def _predictive(
             total = 0.0
             for m in range(n_labels):
                 total += table[step, j, m]
-            share = table[step, j, given] / total
+            share = table[step, j, answer] / total
             likelihood += rest[j] / norm * share
             expected += weight[step] * own[j] * math.log(share)
         left_out += weight[step] * math.log(likelihood)

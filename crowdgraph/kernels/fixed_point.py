@@ -1,4 +1,4 @@
-"""Climbing to a fixed point of a map that never lowers its objective, in few steps."""
+"""Fixed points of a map that never lowers its objective, found by accelerated iteration (SQUAREM)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from torch import Tensor
 
 from crowdgraph.errors import FitError
 
-__all__ = ["Step", "Trace", "squarem"]
+__all__ = ["MIN_STATE", "Step", "Trace", "squarem"]
 
-# Plain steps before the first leap, so that leaps start inside the mode to which the start belongs.
-SETTLE = 5
-# States are positive numbers; a leap goes no further than this.
+# Plain steps before the first extrapolation, so that it starts inside the mode to which the start belongs.
+PLAIN_STEPS = 5
+# States are positive numbers; extrapolation is clipped to [MIN_STATE, 1 / MIN_STATE].
 MIN_STATE = 1e-300
-# Sums of a million terms differ by this much, relatively, from rounding alone.
-ROUNDING = 1e-13
+# The relative rounding error of a sum of a million terms.
+ROUNDING_ERROR = 1e-13
 
 
 class Step(NamedTuple):
-    """One application of the map: the next state, the objective of the one before, and how much changed."""
+    """One application of the map: the next state, the objective of the previous state, and the size of the change."""
 
     state: Tensor
     objective: float
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """Where the climb ended, and the objective after each step that was kept."""
+    """The last state of an iteration, and the objective after each accepted step."""
 
     state: Tensor
     objectives: list[float]
@@ -50,74 +50,81 @@ def squarem(
 ) -> Trace:
     """Apply `step` until the change falls to `tol`.
 
-    With `accelerate`, two plain steps are followed by a leap (SQUAREM, Varadhan and Roland 2008). A leap that lowers
-    the objective is taken back, so that the objective never falls and every end is a fixed point of the plain map.
+    With `accelerate`, every two plain steps are followed by an extrapolation (SQUAREM, Varadhan and Roland 2008). An
+    extrapolation that lowers the objective is rejected, so the objective never falls and every result is a fixed point
+    of the plain map.
 
     Parameters
     ----------
     step
-        From a state, all of whose entries are positive, to the next.
+        Maps a state, whose entries are all positive, to the next one.
     start
         The first state.
     max_iter
         How often `step` may be applied.
     tol
-        The change between two plain steps at which the climb is over.
+        The change between two plain steps at which the iteration has converged.
     accelerate
-        Whether to leap.
-    hopeless
-        Told the objectives so far, whether the climb is not worth another step.
+        Whether to extrapolate.
+    give_up
+        Called with the objectives so far; returns whether to stop early.
     on_step
         Called with every step, for progress bars.
     """
     n_steps = 0
 
-    def taken(state: Tensor) -> Step:
+    def apply(state: Tensor) -> Step:
         nonlocal n_steps
         n_steps += 1
         result = step(state)
         on_step(result)
         return result
 
-    before, now = start, taken(start)
-    objectives = [_finite(now.objective)]
+    previous, current = start, apply(start)
+    objectives = [_check_finite(current.objective)]
     change = math.inf
     while n_steps < max_iter and not give_up(objectives):
-        after = taken(now.state)
-        objectives.append(_finite(after.objective))
-        change = after.change
+        following = apply(current.state)
+        objectives.append(_check_finite(following.objective))
+        change = following.change
         if change <= tol:
-            return Trace(after.state, objectives, change, n_steps, converged=True)
-        leap = _extrapolate(before, now.state, after.state) if accelerate and n_steps > SETTLE else None
-        if leap is None or n_steps + 2 > max_iter:
-            before, now = now.state, after
+            return Trace(following.state, objectives, change, n_steps, converged=True)
+        ready = accelerate and n_steps > PLAIN_STEPS
+        extrapolated = _extrapolate(previous, current.state, following.state) if ready else None
+        if extrapolated is None or n_steps + 2 > max_iter:
+            previous, current = current.state, following
             continue
-        landed = taken(leap)
-        if landed.objective >= after.objective - ROUNDING * abs(after.objective):
-            before, now = leap, landed
+        trial = apply(extrapolated)
+        if trial.objective >= following.objective - ROUNDING_ERROR * abs(following.objective):
+            previous, current = extrapolated, trial
         else:
-            before, now = after.state, taken(after.state)
-        objectives.append(_finite(now.objective))
-    return Trace(now.state, objectives, change, n_steps, converged=False)
+            previous, current = following.state, apply(following.state)
+        objectives.append(_check_finite(current.objective))
+    return Trace(current.state, objectives, change, n_steps, converged=False)
 
 
 def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
-    """Where three successive states point to, worked out in logarithms; None if no further than the third."""
+    """Extrapolate three successive states on the log scale; None if that goes no further than the third."""
     # In place, since states may be large.
     start = first.log()
-    speed = second.log().sub_(start)
-    turn = third.log().sub_(start).sub_(speed, alpha=2)
-    curvature = float(turn.norm())
-    length = float(speed.norm()) / curvature if curvature > 0 else 0.0
+    difference = second.log().sub_(start)
+    second_difference = third.log().sub_(start).sub_(difference, alpha=2)
+    curvature = float(second_difference.norm())
+    length = float(difference.norm()) / curvature if curvature > 0 else 0.0
     if not length > 1:
         return None
-    return start.add_(speed, alpha=2 * length).add_(turn, alpha=length**2).exp_().clamp_(MIN_STATE, 1 / MIN_STATE)
+    return (
+        start.add_(difference, alpha=2 * length)
+        .add_(second_difference, alpha=length**2)
+        .exp_()
+        .clamp_(MIN_STATE, 1 / MIN_STATE)
+    )
 
 
-def _finite(objective: float) -> float:
+def _check_finite(objective: float) -> float:
     if not math.isfinite(objective):
         raise FitError(
-            f"The fit's numbers overflowed: its objective became {objective}. Priors that are extremely small or large "
-            "do this; use values near the numbers of responses that they stand for."
+            f"The fit overflowed: its objective became {objective}. Extremely small or large priors cause this; use "
+            "values near the numbers of responses that they stand for."
         )
     return objective

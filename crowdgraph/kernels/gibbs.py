@@ -1,4 +1,8 @@
-"""Independent Bayesian classifier combination by Gibbs sampling: one chain, compiled."""
+"""Independent Bayesian classifier combination by Gibbs sampling: one chain, compiled.
+
+Classes, confusion matrices and class proportions are drawn in turn from their conditional distributions under the joint
+distribution eq:IBCC.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +37,8 @@ class Draws:
     watched
         Sampled classes of the watched items, of shape (draws, watched).
     classes, confusion
-        If they are kept: sampled classes of all items, of shape (draws, N), and the confusion matrices from which they
-        were sampled, of shape (draws, K, L, J), in single precision; otherwise without draws.
+        If everything is kept: sampled classes of all items, of shape (draws, N), and the confusion matrices from which
+        they were sampled, of shape (draws, K, L, J), in single precision; otherwise without draws.
     """
 
     class_probs: Numbers
@@ -47,28 +51,28 @@ class Draws:
 
 @dataclass
 class Chain:
-    """A chain and what it has seen.
+    """A chain: its current classes, and sums over its draws.
 
     Attributes
     ----------
     starts, codes
-        Answers gathered by item, as `crowdgraph.kernels.sweep.ItemResponses`.
+        Answers grouped by item, as in `crowdgraph.kernels.sweep.ItemResponses`.
     prior
         Concentration of the confusion, of shape (1 or K, L, J).
     class_prior
         Concentration of the classes, of shape (J,).
     gold
-        Class probabilities of items with gold, of shape (N, J); from these their classes are drawn.
+        Class probabilities of items with gold, of shape (N, J), from which their classes are drawn.
     fixed
         Whether an item has gold, of shape (N,).
     classes
         The current class of each item, of shape (N,).
     rng
-        The chain's own random numbers.
+        The chain's own random number generator.
     n_volunteers
         K.
     n_draws
-        How many draws have been counted.
+        How many draws are in the sums.
     prob_sums, class_sums
         Sums over draws of conditional class probabilities and of sampled classes, each of shape (N, J).
     mean_sums, square_sums
@@ -94,7 +98,7 @@ class Chain:
         self.reset_sums()
 
     def reset_sums(self) -> None:
-        """Count from here: what has been drawn was burn-in."""
+        """Start the sums again: all draws so far were burn-in."""
         n_items, n_classes = self.gold.shape
         shape = (self.n_volunteers, *self.prior.shape[1:])
         self.n_draws = 0
@@ -102,7 +106,7 @@ class Chain:
         self.mean_sums, self.square_sums = np.zeros(shape), np.zeros(shape)
 
     def draw(self, n_draws: int, watched: Numbers, *, keep: bool = False) -> Draws:
-        """Go on for some draws, and keep all that is drawn if asked; compiled, and other threads may run meanwhile."""
+        """Continue for some draws, keeping everything if asked; compiled code that lets other threads run."""
         n_items, n_classes = self.gold.shape
         n_kept = n_draws if keep else 0
         draws = Draws(
@@ -141,7 +145,7 @@ class Chain:
 
 @cache
 def compile_sampler() -> None:
-    """Compile the sampler, or load it from the disk, by one draw of one class of one item."""
+    """Compile the sampler, or load it from disk, by one draw of the class of one item."""
     one = np.ones((1, 1))
     with compile_notice("the Gibbs sampler"):
         Chain(
@@ -167,7 +171,7 @@ def _run(
     gold: Any,
     fixed: Any,
     classes: Any,
-    n_before: int,
+    n_previous: int,
     prob_sums: Any,
     class_sums: Any,
     mean_sums: Any,
@@ -177,45 +181,48 @@ def _run(
     log_joint: Any,
     change: Any,
     watched_classes: Any,
-    kept_classes: Any,
-    kept_confusion: Any,
+    stored_classes: Any,
+    stored_confusion: Any,
 ) -> None:
     n_volunteers, n_labels, n_classes = mean_sums.shape
     logs = np.empty((n_volunteers * n_labels, n_classes))
     counts = np.empty((n_volunteers, n_labels, n_classes))
     class_logs, class_counts, weights = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
     for draw in range(len(log_joint)):
+        # kappa | t and Pi | t are Dirichlets: eq:classCount and eq:decisionCount of sampled classes plus the prior.
         _count(starts, codes, classes, counts.reshape(-1, n_classes), class_counts)
         _sample_log_dirichlet(rng, class_prior + class_counts, class_logs)
         _sample_confusion(rng, prior, counts, logs, mean_sums, square_sums)
-        joint, moved = 0.0, 0.0
-        n_earlier = n_before + draw
+        joint, difference = 0.0, 0.0
+        n_earlier = n_previous + draw
         for item in range(len(classes)):
+            # t_i | kappa, Pi: the factors of eq:IBCC that hold t_i.
             for j in range(n_classes):
                 weights[j] = class_logs[j]
             for response in range(starts[item], starts[item + 1]):
                 for j in range(n_classes):
                     weights[j] += logs[codes[response], j]
             joint += _sample_class(rng, item, weights, gold, fixed, classes, prob_sums)
-            # Total variation between the mean of the classes sampled so far and the one before.
+            # Total variation distance between the means of the sampled classes after this draw and before it: the
+            # stopping rule of sec:galaxyzooresults.
             if n_earlier:
-                moved += (1 - class_sums[item, classes[item]] / n_earlier) / (n_earlier + 1)
+                difference += (1 - class_sums[item, classes[item]] / n_earlier) / (n_earlier + 1)
             class_sums[item, classes[item]] += 1
         class_probs[draw] = np.exp(class_logs)
         log_joint[draw] = joint
-        change[draw] = moved if n_earlier else np.inf
+        change[draw] = difference if n_earlier else np.inf
         watched_classes[draw] = classes[watched]
-        if draw < len(kept_classes):
-            _keep(classes, logs, kept_classes[draw], kept_confusion[draw].reshape(-1, n_classes))
+        if draw < len(stored_classes):
+            _store(classes, logs, stored_classes[draw], stored_confusion[draw].reshape(-1, n_classes))
 
 
 @njit(cache=True, nogil=True)
-def _keep(classes: Any, logs: Any, kept_classes: Any, kept_confusion: Any) -> None:
+def _store(classes: Any, logs: Any, stored_classes: Any, stored_confusion: Any) -> None:
     for item in range(len(classes)):
-        kept_classes[item] = classes[item]
+        stored_classes[item] = classes[item]
     for row in range(len(logs)):
         for j in range(logs.shape[1]):
-            kept_confusion[row, j] = math.exp(logs[row, j])
+            stored_confusion[row, j] = math.exp(logs[row, j])
 
 
 @njit(cache=True, nogil=True)
@@ -230,40 +237,40 @@ def _count(starts: Any, codes: Any, classes: Any, counts: Any, class_counts: Any
 
 @njit(cache=True, nogil=True)
 def _sample_confusion(rng: Any, prior: Any, counts: Any, logs: Any, mean_sums: Any, square_sums: Any) -> None:
-    """Draw the logarithm of every confusion matrix, and add up what is expected of it given the classes."""
+    """Draw the logarithm of every confusion matrix, and add up its expectation given the classes."""
     n_volunteers, n_labels, n_classes = counts.shape
     shared = len(prior) == 1
-    alpha, drawn = np.empty(n_labels), np.empty(n_labels)
+    alpha, log_row = np.empty(n_labels), np.empty(n_labels)
     for k in range(n_volunteers):
-        own = 0 if shared else k
+        prior_row = 0 if shared else k
         for j in range(n_classes):
             total = 0.0
             for label in range(n_labels):
-                alpha[label] = prior[own, label, j] + counts[k, label, j]
+                alpha[label] = prior[prior_row, label, j] + counts[k, label, j]
                 total += alpha[label]
-            _sample_log_dirichlet(rng, alpha, drawn)
+            _sample_log_dirichlet(rng, alpha, log_row)
             for label in range(n_labels):
-                logs[k * n_labels + label, j] = drawn[label]
+                logs[k * n_labels + label, j] = log_row[label]
                 mean_sums[k, label, j] += alpha[label] / total
                 square_sums[k, label, j] += alpha[label] * (alpha[label] + 1) / (total * (total + 1))
 
 
 @njit(cache=True, nogil=True)
 def _sample_log_dirichlet(rng: Any, alpha: Any, out: Any) -> None:
-    """The logarithm of a draw from a Dirichlet; small concentrations give numbers that are too small for floats."""
+    """Draw the logarithm of a Dirichlet; small concentrations give probabilities too small for floats."""
     peak = -np.inf
-    for place in range(len(alpha)):
-        if alpha[place] < 1:
+    for i in range(len(alpha)):
+        if alpha[i] < 1:
             # If G ~ Gamma(a + 1) and U is uniform, G U^(1/a) ~ Gamma(a).
-            out[place] = math.log(rng.standard_gamma(alpha[place] + 1)) + math.log(1 - rng.random()) / alpha[place]
+            out[i] = math.log(rng.standard_gamma(alpha[i] + 1)) + math.log(1 - rng.random()) / alpha[i]
         else:
-            out[place] = math.log(rng.standard_gamma(alpha[place]))
-        peak = max(peak, out[place])
+            out[i] = math.log(rng.standard_gamma(alpha[i]))
+        peak = max(peak, out[i])
     norm = 0.0
-    for place in range(len(alpha)):
-        norm += math.exp(out[place] - peak)
-    for place in range(len(alpha)):
-        out[place] -= peak + math.log(norm)
+    for i in range(len(alpha)):
+        norm += math.exp(out[i] - peak)
+    for i in range(len(alpha)):
+        out[i] -= peak + math.log(norm)
 
 
 @njit(cache=True, nogil=True)
@@ -274,15 +281,15 @@ def _sample_class(rng: Any, item: int, weights: Any, gold: Any, fixed: Any, clas
     norm = 0.0
     for j in range(n_classes):
         norm += math.exp(weights[j] - peak)
-    left, chosen = rng.random(), -1
+    remaining, sampled = rng.random(), -1
     for j in range(n_classes):
         prob = gold[item, j] if fixed[item] else math.exp(weights[j] - peak) / norm
         prob_sums[item, j] += prob
-        left -= prob
-        if chosen < 0 and left < 0:
-            chosen = j
-    # Probabilities may sum to a little less than one; what rounding leaves goes to the most probable class.
-    if chosen < 0:
-        chosen = int(gold[item].argmax()) if fixed[item] else int(weights.argmax())
-    classes[item] = chosen
-    return float(weights[chosen])
+        remaining -= prob
+        if sampled < 0 and remaining < 0:
+            sampled = j
+    # Probabilities may sum to a little less than one; the rounding error goes to the most probable class.
+    if sampled < 0:
+        sampled = int(gold[item].argmax()) if fixed[item] else int(weights.argmax())
+    classes[item] = sampled
+    return float(weights[sampled])

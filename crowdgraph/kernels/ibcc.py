@@ -1,8 +1,11 @@
-"""Independent Bayesian classifier combination: one step of variational Bayes."""
+"""Models with one confusion matrix for each volunteer: a step of variational Bayes (IBCC) or of EM (Dawid-Skene).
+
+Both are maps for `crowdgraph.kernels.fixed_point.squarem`; they differ in that IBCC has distributions where Dawid and
+Skene have point estimates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -10,11 +13,12 @@ from torch import Tensor
 
 from crowdgraph.kernels.dirichlet import expected_log, log_normaliser, update_shared_prior
 from crowdgraph.kernels.fixed_point import Step
-from crowdgraph.kernels.sweep import Sweeper, expected_counts
+from crowdgraph.kernels.sweep import Expectations, Sweeper, expected_counts
 
-__all__ = ["DawidSkeneEM", "Posterior", "VariationalBayes", "tensor_expectations"]
+__all__ = ["DawidSkeneEM", "Posterior", "VariationalBayes"]
 
-Expectations = Callable[[Tensor, Tensor], tuple[Tensor, float]]
+# Stands for probabilities that were estimated as zero, where logarithms are taken.
+MIN_PROBABILITY = 1e-300
 
 
 class Posterior(NamedTuple):
@@ -26,28 +30,29 @@ class Posterior(NamedTuple):
 
 
 class VariationalBayes:
-    r"""The map whose fixed points are the modes of the lower bound, for `crowdgraph.kernels.iterate.squarem`.
+    r"""The map whose fixed points are the modes of the lower bound of IBCC.
 
     A state holds the concentrations of :math:`q(\pi)` and :math:`q(\kappa)` and, where it is learned, the shared
-    prior. A step works out :math:`q(t)` (the E-step), tells the bound there and returns the next state (the M-step).
+    prior. A step computes :math:`q(t)` (the E-step) and the bound there, and returns the next state (the M-step). The
+    bound has several modes (erratum 4).
 
     Parameters
     ----------
     sweeper, expectations
-        The two kernels: both compiled, or both of tensors.
+        The two kernels: both compiled, or both made of tensor operations.
     prior
-        Concentration of the confusion, of shape (K, L, J), or (1, L, J) for all alike.
+        Concentration of the confusion, of shape (K, L, J), or (1, L, J) if all volunteers share it.
     class_prior
         Concentration of the classes, of shape (J,).
     probs
-        Class probabilities of the items, of shape (N, J): known where `fixed`, overwritten at each step elsewhere.
+        Class probabilities of the items, of shape (N, J): gold where `fixed`, overwritten at each step elsewhere.
     fixed
-        Whether an item's class probabilities are known, of shape (N,).
+        Whether an item has gold, of shape (N,).
     n_volunteers
         K.
     learn_prior
-        Whether the shared prior is learned: it becomes the Dirichlet under which the volunteers, and an imagined one
-        who is distributed as `prior` says, are most probable.
+        Whether to learn the shared prior: it becomes the Dirichlet that maximises the probability of the volunteers and
+        of one pseudo-volunteer distributed according to `prior`.
     """
 
     def __init__(
@@ -70,18 +75,18 @@ class VariationalBayes:
         self._class_prior = class_prior
         self._shape = (n_volunteers, *prior.shape[1:])
         self._learn_prior = learn_prior
-        self._imagined_logs = expected_log(prior, axis=1)
-        known = probs[fixed]
-        self._constant = float(torch.special.entr(known).sum() - log_normaliser(class_prior, axis=0))
+        self._prior_logs = expected_log(prior, axis=1)
+        gold = probs[fixed]
+        self._constant = float(torch.special.entr(gold).sum() - log_normaliser(class_prior, axis=0))
         self._prior_norm = self._norm(prior)
 
     def state(self, posterior: Posterior) -> Tensor:
-        """The state that a posterior stands for."""
+        """Return a posterior as a state."""
         learned = [posterior.prior.ravel()] if self._learn_prior else []
         return torch.cat([posterior.confusion.ravel(), posterior.classes, *learned])
 
     def posterior(self, state: Tensor) -> Posterior:
-        """The posterior that a state stands for."""
+        """Return the posterior that a state holds."""
         n_cells, n_classes = torch.Size(self._shape).numel(), self._shape[-1]
         confusion = state[:n_cells].reshape(self._shape)
         classes = state[n_cells : n_cells + n_classes]
@@ -89,72 +94,65 @@ class VariationalBayes:
         return Posterior(confusion, classes, prior)
 
     def from_counts(self, counts: Tensor, class_counts: Tensor) -> Tensor:
-        """The state that follows from what counts, (K, L, J) and (J,), add to the prior.
+        """Return the state that follows from adding counts, (K, L, J) and (J,), to the prior.
 
-        The first class probabilities are worked out from expected probabilities, not from expected logarithms: for
-        small pseudo-counts these are so low that they rule labels out, and the climb ends in a lower mode.
+        The first class probabilities are computed from expected probabilities, not from expected logarithms: for small
+        pseudo-counts the latter are so low that they rule labels out, and the iteration ends in a lower mode.
         """
         confusion, classes = self._prior + counts, self._class_prior + class_counts
         means, class_means = confusion / confusion.sum(1, keepdim=True), classes / classes.sum()
-        guess = self.probs.clone()
-        self._sweeper(means.log(), class_means.log(), guess, self.fixed)
-        return self.from_probs(guess)
+        probs = self.probs.clone()
+        self._sweeper(means.log(), class_means.log(), probs, self.fixed)
+        return self.from_probs(probs)
 
     def from_probs(self, probs: Tensor) -> Tensor:
-        """The state that follows from class probabilities of the items (gold is kept)."""
-        guess = torch.where(self.fixed[:, None], self.probs, probs)
-        swept = expected_counts(self._sweeper, guess, self._shape)
+        """Return the state that follows from class probabilities of the items; items with gold keep theirs."""
+        probs = torch.where(self.fixed[:, None], self.probs, probs)
+        swept = expected_counts(self._sweeper, probs, self._shape)
         return self.state(Posterior(self._prior + swept.counts, self._class_prior + swept.class_counts, self._prior))
 
     def __call__(self, state: Tensor) -> Step:
-        """One step."""
+        """Take one step."""
         confusion, classes, prior = self.posterior(state)
-        logs, spread = self._expectations(confusion, prior)
-        class_logs = expected_log(classes, axis=0)
-        swept = self._sweeper(logs, class_logs, self.probs, self.fixed)
-        class_spread = log_normaliser(classes, axis=0) - ((classes - self._class_prior) * class_logs).sum()
-        bound = swept.evidence + self._constant + spread + float(class_spread)
+        logs, confusion_terms = self._expectations(confusion, prior)  # eq:expectation_lnPi
+        class_logs = expected_log(classes, axis=0)  # eq:eLnPj
+        swept = self._sweeper(logs, class_logs, self.probs, self.fixed)  # E-step, eq:VB_lnqstar_ti
+        # The seven terms of sec:staticLowerBound; what cancels is left out. E[ln p(c|t)] + E[ln p(t)] - E[ln q(t)] is
+        # the evidence of the sweep, E[ln p(kappa)] - E[ln q(kappa)] the class terms but for the prior's constant.
+        class_terms = log_normaliser(classes, axis=0) - ((classes - self._class_prior) * class_logs).sum()
+        bound = swept.evidence + self._constant + confusion_terms + float(class_terms)
         change = swept.change
         if self._learn_prior:
-            bound += self._imagined_fit(prior) - self._norm(prior)
-            before, prior = prior, self._learned(logs, prior)
-            # Classes may be settled, by gold for one, while the prior is still on its way.
-            change = max(change, float(((prior - before) / before).abs().max()))
+            bound += self._pseudo_volunteer_fit(prior) - self._norm(prior)
+            previous, prior = prior, self._learned_prior(logs, prior)
+            # Classes may have converged, for example because all have gold, while the prior still changes.
+            change = max(change, float(((prior - previous) / previous).abs().max()))
         else:
             bound -= self._prior_norm
+        # M-step: eq:VB_static_alpha_updates, and nu_j = nu_0j + N_j (below eq:qStar_P).
         following = Posterior(prior + swept.counts, self._class_prior + swept.class_counts, prior)
         return Step(self.state(following), bound, change)
 
     def _norm(self, prior: Tensor) -> float:
-        """The log normalising constants of all volunteers' priors."""
+        """Return the log normalising constants of all volunteers' priors, -E[ln p(Pi)] of sec:staticLowerBound."""
         return float(log_normaliser(prior, axis=1).sum() * (self._shape[0] / len(prior)))
 
-    def _learned(self, logs: Tensor, prior: Tensor) -> Tensor:
-        """The shared prior that fits the expected logarithms of the volunteers and the imagined one best."""
-        return update_shared_prior(logs.transpose(1, 2), self._imagined_logs[0].T, prior[0].T).T[None]
+    def _learned_prior(self, logs: Tensor, prior: Tensor) -> Tensor:
+        """Return the shared prior that best fits the expected logarithms of the volunteers and the pseudo-volunteer."""
+        return update_shared_prior(logs.transpose(1, 2), self._prior_logs[0].T, prior[0].T).T[None]
 
-    def _imagined_fit(self, prior: Tensor) -> float:
-        """How much less probable the imagined volunteer is under a learned prior than under the given one."""
+    def _pseudo_volunteer_fit(self, prior: Tensor) -> float:
+        """Return how much less probable the pseudo-volunteer is under a learned prior than under the initial one."""
         divergence = (
             log_normaliser(prior, axis=1).sum()
             - log_normaliser(self._prior, axis=1).sum()
-            + ((self._prior - prior) * self._imagined_logs).sum()
+            + ((self._prior - prior) * self._prior_logs).sum()
         )
         return -float(divergence)
 
 
-def tensor_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
-    """As `crowdgraph.kernels.sweep_compiled.compiled_expectations`, on any device."""
-    logs = expected_log(alpha, axis=1)
-    return logs, float(log_normaliser(alpha, axis=1).sum() - ((alpha - prior) * logs).sum())
-
-
-# Logarithms of probabilities that were estimated as zero.
-MIN_PROBABILITY = 1e-300
-
-
 class DawidSkeneEM:
-    """The map whose fixed points are modes of the likelihood, for `crowdgraph.kernels.iterate.squarem`.
+    """The map whose fixed points are modes of Dawid and Skene's likelihood.
 
     A state holds the expected counts by volunteer, label and class, (K, L, J), and by class, (J,), each raised by
     `smoothing`; it stands for their proportions. With smoothing the objective is the likelihood times the density of
@@ -172,20 +170,20 @@ class DawidSkeneEM:
         self._entropy = float(torch.special.entr(probs[fixed]).sum())
 
     def from_probs(self, probs: Tensor) -> Tensor:
-        """The state that follows from class probabilities of the items (gold is kept)."""
-        guess = torch.where(self.fixed[:, None], self.probs, probs)
-        swept = expected_counts(self._sweeper, guess, self._shape)
+        """Return the state that follows from class probabilities of the items; items with gold keep theirs."""
+        probs = torch.where(self.fixed[:, None], self.probs, probs)
+        swept = expected_counts(self._sweeper, probs, self._shape)
         return self._state(swept.counts, swept.class_counts)
 
     def counts(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """The smoothed counts of a state."""
+        """Return the smoothed counts that a state holds."""
         n_classes = self._shape[-1]
         return state[:-n_classes].reshape(self._shape), state[-n_classes:]
 
     def __call__(self, state: Tensor) -> Step:
-        """One step."""
+        """Take one step."""
         counts, class_counts = self.counts(state)
-        logs, class_logs = torch.log(proportions(counts, 1)), torch.log(proportions(class_counts, 0))
+        logs, class_logs = torch.log(_proportions(counts, 1)), torch.log(_proportions(class_counts, 0))
         swept = self._sweeper(logs, class_logs, self.probs, self.fixed)
         objective = swept.evidence + self._entropy
         if self._smoothing:
@@ -196,7 +194,7 @@ class DawidSkeneEM:
         return (torch.cat([counts.ravel(), class_counts]) + self._smoothing).clamp_min(MIN_PROBABILITY)
 
 
-def proportions(counts: Tensor, axis: int) -> Tensor:
-    """Counts as shares along an axis; equal ones where nothing was counted."""
+def _proportions(counts: Tensor, axis: int) -> Tensor:
+    """Return counts as shares along an axis; equal shares where nothing was counted."""
     totals = counts.sum(axis, keepdim=True)
     return (counts / totals).clamp_min(MIN_PROBABILITY)

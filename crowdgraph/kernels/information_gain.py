@@ -1,4 +1,4 @@
-"""Compiled: what every volunteer would tell of every item, and the best question that is still to be asked."""
+"""Compiled: the information that each volunteer's label would carry about each item, and the best question left."""
 
 from __future__ import annotations
 
@@ -9,76 +9,81 @@ from numba import njit
 
 from crowdgraph.kernels._runtime import chunk_bounds, in_parallel
 
-__all__ = ["ITEMS_PER_BLOCK", "best_question", "single_gains"]
+__all__ = ["ITEMS_PER_BLOCK", "best_question", "label_information"]
 
 # Items whose largest bound is kept together.
 ITEMS_PER_BLOCK = 128
 # Fewer pairs than this are not worth a second thread.
-LEAST_PAIRS = 100_000
+MIN_PAIRS_PER_THREAD = 100_000
 
 
-def single_gains(item_probs: Any, confusion: Any, doubt: Any) -> Any:
-    """The information between class and label, of shape (N, V).
+def label_information(item_probs: Any, confusion: Any, row_entropy: Any) -> Any:
+    """Return the mutual information of an item's class and a volunteer's label, of shape (N, V).
 
     Parameters
     ----------
     item_probs
         The class probabilities, of shape (N, J).
-    confusion, doubt
+    confusion, row_entropy
         The probability of each label given the class, of shape (V, J, L), and its entropy, (V, J).
     """
     gains = np.empty((len(item_probs), len(confusion)))
-    ends = chunk_bounds(len(gains), at_most=gains.size // LEAST_PAIRS)
+    bounds = chunk_bounds(len(gains), at_most=gains.size // MIN_PAIRS_PER_THREAD)
     in_parallel(
-        lambda part: _fill_label_information(item_probs, confusion, doubt, gains, ends[part], ends[part + 1]),
-        len(ends) - 1,
+        lambda chunk: _fill_label_information(
+            item_probs, confusion, row_entropy, gains, bounds[chunk], bounds[chunk + 1]
+        ),
+        len(bounds) - 1,
     )
     return gains
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill_label_information(item_probs: Any, confusion: Any, doubt: Any, gains: Any, start: int, stop: int) -> None:
+def _fill_label_information(
+    item_probs: Any, confusion: Any, row_entropy: Any, gains: Any, start: int, stop: int
+) -> None:
+    """Fill in H[label] - H[label | class], V_object of sec:discussion for a single volunteer."""
     for item in range(start, stop):
         for volunteer in range(len(confusion)):
             gain = 0.0
             for label in range(confusion.shape[2]):
-                chance = 0.0
+                prob = 0.0
                 for j in range(item_probs.shape[1]):
-                    chance += item_probs[item, j] * confusion[volunteer, j, label]
-                if chance > 0:
-                    gain -= chance * np.log(chance)
+                    prob += item_probs[item, j] * confusion[volunteer, j, label]
+                if prob > 0:
+                    gain -= prob * np.log(prob)
             for j in range(item_probs.shape[1]):
-                gain -= item_probs[item, j] * doubt[volunteer, j]
+                gain -= item_probs[item, j] * row_entropy[volunteer, j]
             gains[item, volunteer] = max(gain, 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_question(bounds: Any, tops: Any, values: Any, able: Any) -> Any:
-    """The item and the column of the best question; -1 and -1 if none is worth anything.
+def best_question(bounds: Any, block_bounds: Any, values: Any, available: Any) -> Any:
+    """Return the item and the column of the most valuable question; -1 and -1 if none is worth anything.
 
     Parameters
     ----------
     bounds
-        At least the value of each item's best question, of shape (N,); those that are met on the way are made exact.
-    tops
-        The largest bound of each `ITEMS_PER_BLOCK` of items.
+        Upper bounds on the value of each item's best question, of shape (N,); those met on the way are made exact.
+    block_bounds
+        The largest bound in each block of `ITEMS_PER_BLOCK` items.
     values
-        What questions are worth, of shape (N, C).
-    able
+        The values of questions, of shape (N, C).
+    available
         Which columns may still be asked, of shape (C,).
     """
     while True:
-        block = tops.argmax()
-        if tops[block] < 0:
+        block = block_bounds.argmax()
+        if block_bounds[block] < 0:
             return -1, -1
-        here = bounds[block * ITEMS_PER_BLOCK : (block + 1) * ITEMS_PER_BLOCK]
-        item = block * ITEMS_PER_BLOCK + here.argmax()
+        block_items = bounds[block * ITEMS_PER_BLOCK : (block + 1) * ITEMS_PER_BLOCK]
+        item = block * ITEMS_PER_BLOCK + block_items.argmax()
         column, best = -1, -np.inf
-        for place in range(values.shape[1]):
-            if able[place] and values[item, place] > best:
-                column, best = place, values[item, place]
+        for candidate in range(values.shape[1]):
+            if available[candidate] and values[item, candidate] > best:
+                column, best = candidate, values[item, candidate]
         if best == bounds[item]:
             return item, column
-        # Who was better has no capacity left, or tells less than before; others may be ahead now.
+        # The better volunteer has no capacity left, or would tell less than before; other items may be ahead now.
         bounds[item] = best
-        tops[block] = here.max()
+        block_bounds[block] = block_items.max()

@@ -1,12 +1,17 @@
 r"""Non-negative factors of a symmetric matrix with shrinkage priors, as in Psorakis et al. (2011).
 
 Weights are Poisson with means :math:`R = W H`, entries of column `k` of `W` and of row `k` of `H` are half-normal with
-precision :math:`\beta_k`, which is Gamma distributed; what is on the diagonal is not observed. Precisions are worked
-out (they have their best value in every step), so that a state is the factors alone. Columns that explain nothing
-shrink to zero.
+precision :math:`\beta_k`, which is Gamma distributed; the diagonal is not observed. The precisions take their optimal
+value in every step, so that a state is the factors alone. Columns that explain nothing shrink to zero.
 
-Steps take the exact minimum of a bound that touches the negative log posterior, which therefore never rises; the
-published one divides where it should take a root, and may.
+A step takes the exact minimum of a bound that touches the negative log posterior, which therefore never rises; the
+published step divides where it should take a root, and may raise it (erratum 5).
+
+`CompiledWeights` takes the steps of symmetric factors in one compiled pass over all weights, in parallel. Each
+volunteer's row is computed from the rows of its neighbours, and from nothing that is written meanwhile: the same
+numbers whatever the number of threads. Nothing is held for pairs. Rows are multiplied and added up in single precision,
+which is far finer than the change at which a search has converged and takes half the time; everything computed from
+them is in double precision.
 """
 
 from __future__ import annotations
@@ -32,18 +37,22 @@ __all__ = [
     "Quotients",
     "SparseWeights",
     "Weights",
-    "max_factor_for",
-    "paired",
-    "published",
+    "paired_step",
+    "published_step",
     "relevance",
-    "symmetric",
+    "symmetric_step",
 ]
 
-# Factors below this, and above `Weights.max_factor`, are taken for it, so that products of them neither vanish nor
-# overflow.
+# Factors are clipped to [MIN_FACTOR, `Weights.max_factor`], so that their products neither vanish nor overflow.
 MIN_FACTOR = 1e-12
-# Steps make this of nothing, so that volunteers without weights have shares, too.
-NOTHING = 1e-300
+# The smallest factor that a step returns, so that volunteers without weights have shares, too.
+TINY = 1e-300
+# Fewer weights than this are not worth a second thread.
+MIN_WEIGHTS_PER_THREAD = 40_000
+# For largest weights in this range, products of the smallest and of the largest factors fit into single precision.
+SINGLE_PRECISION_RANGE = (1e-10, 1e10)
+# Rows are padded to a multiple of this, so that processors take several entries at once.
+VECTOR_WIDTH = 8
 
 
 class Prior(NamedTuple):
@@ -54,9 +63,9 @@ class Prior(NamedTuple):
 
 
 class Quotients(NamedTuple):
-    r"""Sums over all pairs, for weights `X` and their means :math:`R`, the diagonal left out.
+    r"""Sums over all pairs, for weights `X` and their means :math:`R`, without the diagonal.
 
-    Products are :math:`\sum_j (X_{ij} / R_{ij}) H_{kj}`, of shape (N, K); logs is
+    `products` is :math:`\sum_j (X_{ij} / R_{ij}) H_{kj}`, of shape (N, K); `logs` is
     :math:`\sum_{ij} X_{ij} \ln R_{ij}`.
     """
 
@@ -72,7 +81,7 @@ class Weights(ABC):
 
     @abstractmethod
     def quotients(self, left: Tensor, right: Tensor) -> Quotients:
-        """The sums for means ``left @ right.T``; both factors are of shape (N, K), and may be the same tensor."""
+        """Return the sums for means ``left @ right.T``; both factors have shape (N, K) and may be the same tensor."""
 
     @property
     def max_factor(self) -> float:
@@ -81,9 +90,9 @@ class Weights(ABC):
 
 
 def max_factor_for(largest: float) -> float:
-    """No factor is above this: so far above what the weights ask for that only a leap could get there.
+    """Return a limit for factors, so far above what the weights ask for that only extrapolation could reach it.
 
-    Even the hub of a star has but the root of its strength times the root of its weights.
+    Even the hub of a star has only the root of its strength times the root of its weights.
     """
     return float(1e4 * largest**0.5)
 
@@ -118,58 +127,59 @@ class SparseWeights(Weights):
         return Quotients(ratios @ right, float(torch.xlogy(values.values(), means).sum()))
 
 
-def symmetric(weights: Weights, state: Tensor, prior: Prior) -> Step:
-    """One step with `H` the transpose of `W`; the state is `W`, of shape (N, K)."""
-    factors = _bounded(state, weights)
-    found = weights.quotients(factors, factors)
+def symmetric_step(weights: Weights, state: Tensor, prior: Prior) -> Step:
+    """Take one step with `H` the transpose of `W`; the state is `W`, of shape (N, K)."""
+    factors = _clip(state, weights)
+    quotients = weights.quotients(factors, factors)
     sums, squares = factors.sum(0), (factors**2).sum(0)
     precision, penalty = _shrinkage(squares, weights.n / 2, prior)
-    # Every pair stands twice in the sums.
-    objective = -float((sums**2 - squares).sum()) / 2 + found.logs / 2 - penalty
-    following = torch.sqrt(factors * found.products / ((sums - factors) / factors + precision))
-    following = following.clamp(NOTHING, weights.max_factor)
-    return Step(following, objective, _moved(state, following))
+    # Every pair occurs twice in the sums.
+    objective = -float((sums**2 - squares).sum()) / 2 + quotients.logs / 2 - penalty
+    # w = sqrt(n / (S / w + beta)), the minimum of the bound (erratum 5).
+    following = torch.sqrt(factors * quotients.products / ((sums - factors) / factors + precision))
+    following = following.clamp(TINY, weights.max_factor)
+    return Step(following, objective, _participation_change(state, following))
 
 
-def paired(weights: Weights, state: Tensor, prior: Prior) -> Step:
-    """One step with `H` of its own; the state is `W` above the transpose of `H`, of shape (2 N, K)."""
-    left, right = _bounded(state, weights).tensor_split(2)
+def paired_step(weights: Weights, state: Tensor, prior: Prior) -> Step:
+    """Take one step with separate `W` and `H`; the state is `W` above the transpose of `H`, of shape (2 N, K)."""
+    left, right = _clip(state, weights).tensor_split(2)
     objective = _paired_objective(weights, left, right, prior, diagonal=False)
     precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
-    new_right = _rooted(right * weights.quotients(right, left).products, left.sum(0) - left, precision)
-    right = _bounded(new_right, weights)
+    new_right = _positive_root(right * weights.quotients(right, left).products, left.sum(0) - left, precision)
+    right = _clip(new_right, weights)
     precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
-    new_left = _rooted(left * weights.quotients(left, right).products, right.sum(0) - right, precision)
-    following = torch.cat([new_left, new_right]).clamp(NOTHING, weights.max_factor)
-    return Step(following, objective, _moved(_both(state), _both(following)))
+    new_left = _positive_root(left * weights.quotients(left, right).products, right.sum(0) - right, precision)
+    following = torch.cat([new_left, new_right]).clamp(TINY, weights.max_factor)
+    return Step(following, objective, _participation_change(_sum_of_ends(state), _sum_of_ends(following)))
 
 
-def published(weights: Weights, state: Tensor, prior: Prior) -> Step:
-    """One step as printed: `H`, then `W`, then the precisions, each divided by its gradient; zeros on the diagonal.
+def published_step(weights: Weights, state: Tensor, prior: Prior) -> Step:
+    """Take one step as printed in Psorakis et al. (2011): `H`, then `W`, then the precisions (erratum 5).
 
-    The objective is the log posterior, which may fall.
+    The diagonal counts as zeros. The objective is the log posterior, which may fall.
     """
-    left, right = _bounded(state, weights).tensor_split(2)
+    left, right = _clip(state, weights).tensor_split(2)
     objective = _paired_objective(weights, left, right, prior, diagonal=True)
     precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
     new_right = right / (left.sum(0) + precision * right) * weights.quotients(right, left).products
-    right = _bounded(new_right, weights)
+    right = _clip(new_right, weights)
     new_left = left / (right.sum(0) + precision * left) * weights.quotients(left, right).products
-    following = torch.cat([new_left, new_right]).clamp(NOTHING, weights.max_factor)
-    return Step(following, objective, _moved(_both(state), _both(following)))
+    following = torch.cat([new_left, new_right]).clamp(TINY, weights.max_factor)
+    return Step(following, objective, _participation_change(_sum_of_ends(state), _sum_of_ends(following)))
 
 
 def relevance(squares: Tensor, half_count: float, prior: Prior) -> Tensor:
-    """The variance that the best precision leaves to each column, of shape (K,), by the sums of squares in them."""
+    """Return the variance that the optimal precision leaves to each column, of shape (K,), from its sum of squares."""
     return 1 / _shrinkage(squares, half_count, prior)[0]
 
 
-def _bounded(factors: Tensor, weights: Weights) -> Tensor:
+def _clip(factors: Tensor, weights: Weights) -> Tensor:
     return factors.clamp(MIN_FACTOR, weights.max_factor)
 
 
-def _both(state: Tensor) -> Tensor:
-    """How much volunteers take part as the one and as the other end of pairs."""
+def _sum_of_ends(state: Tensor) -> Tensor:
+    """Return how much volunteers participate as the first and as the second end of pairs, together."""
     left, right = state.tensor_split(2)
     return left + right
 
@@ -181,32 +191,24 @@ def _paired_objective(weights: Weights, left: Tensor, right: Tensor, prior: Prio
 
 
 def _shrinkage(squares: Tensor, half_count: float, prior: Prior) -> tuple[Tensor, float]:
-    """The best precision of each column, and what the prior takes from the log posterior with it.
+    """Return the optimal precision of each column, and what the prior takes from the log posterior with it.
 
-    There are twice `half_count` entries in a column.
+    A column has twice `half_count` entries.
     """
-    above = half_count + prior.shape - 1
-    below = squares / 2 + prior.rate
-    return above / below, float(above * below.log().sum())
+    numerator = half_count + prior.shape - 1
+    denominator = squares / 2 + prior.rate
+    return numerator / denominator, float(numerator * denominator.log().sum())
 
 
-def _rooted(numerator: Tensor, sums: Tensor, precision: Tensor) -> Tensor:
-    """Where the bound is least: the positive root of precision x^2 + sums x = numerator."""
+def _positive_root(numerator: Tensor, sums: Tensor, precision: Tensor) -> Tensor:
+    """Return the minimum of the bound: the positive root of precision x^2 + sums x = numerator (erratum 5)."""
     return 2 * numerator / (sums + torch.sqrt(sums**2 + 4 * precision * numerator))
 
 
-def _moved(before: Tensor, after: Tensor) -> float:
-    """How much participations changed: half the sum of the changes of a row, on average."""
-    change = before / before.sum(1, keepdim=True) - after / after.sum(1, keepdim=True)
+def _participation_change(previous: Tensor, following: Tensor) -> float:
+    """Return the average over volunteers of the total variation distance between old and new participations."""
+    change = previous / previous.sum(1, keepdim=True) - following / following.sum(1, keepdim=True)
     return float(change.abs().sum(1).mean() / 2)
-
-
-# Fewer weights than this are not worth a second thread.
-LEAST_WEIGHTS = 40_000
-# Products of the least and of the highest factors are within the numbers of single precision for weights in between.
-SINGLE = (1e-10, 1e10)
-# Rows are filled up to a multiple of this, so that processors take several entries at once.
-LANE = 8
 
 
 class CompiledWeights:
@@ -221,7 +223,7 @@ class CompiledWeights:
     values
         The weights.
     precision
-        That of rows; None for single where the largest weight allows.
+        The precision of rows; None for single precision if the largest weight allows it.
     """
 
     def __init__(
@@ -235,72 +237,74 @@ class CompiledWeights:
         self.n, largest = len(starts) - 1, float(values.max())
         self.max_factor = max_factor_for(largest)
         if precision is None:
-            precision = np.float32 if SINGLE[0] < largest < SINGLE[1] else np.float64
+            fits = SINGLE_PRECISION_RANGE[0] < largest < SINGLE_PRECISION_RANGE[1]
+            precision = np.float32 if fits else np.float64
         self._starts, self._values = starts, values.astype(precision, copy=False)
         self._columns = np.zeros(0, np.int32) if columns is None else columns
         self._longest = int(np.diff(starts).max())
         _compile_nmf(self._values.dtype)
-        cuts = chunk_bounds(len(values), at_most=max(1, len(values) // LEAST_WEIGHTS))
-        self._cuts = np.searchsorted(starts, cuts)
-        self._cuts[-1] = self.n
+        bounds = chunk_bounds(len(values), at_most=max(1, len(values) // MIN_WEIGHTS_PER_THREAD))
+        self._row_bounds = np.searchsorted(starts, bounds)
+        self._row_bounds[-1] = self.n
 
-    def symmetric(self, state: Tensor, prior: Prior) -> Step:
-        """As `crowdgraph.kernels.nmf.symmetric`."""
-        held = state.numpy()
-        factors = np.clip(held, MIN_FACTOR, self.max_factor)
+    def symmetric_step(self, state: Tensor, prior: Prior) -> Step:
+        """Take one step; see `symmetric_step`."""
+        previous = state.numpy()
+        factors = np.clip(previous, MIN_FACTOR, self.max_factor)
         sums, squares = factors.sum(0), (factors**2).sum(0)
-        above, below = self.n / 2 + prior.shape - 1, squares / 2 + prior.rate
-        rows = np.zeros((self.n, -(-held.shape[1] // LANE) * LANE), self._values.dtype)
-        rows[:, : held.shape[1]] = factors
-        following, logs, moved = np.empty_like(held), np.empty(self.n), np.empty(self.n)
-        weights, precision = (self._starts, self._columns, self._values), above / below
+        numerator, denominator = self.n / 2 + prior.shape - 1, squares / 2 + prior.rate
+        rows = np.zeros((self.n, -(-previous.shape[1] // VECTOR_WIDTH) * VECTOR_WIDTH), self._values.dtype)
+        rows[:, : previous.shape[1]] = factors
+        following, logs, changes = np.empty_like(previous), np.empty(self.n), np.empty(self.n)
+        weights, precision = (self._starts, self._columns, self._values), numerator / denominator
 
-        def part(place: int) -> None:
-            stretch = self._cuts[place], self._cuts[place + 1]
+        def step_chunk(chunk: int) -> None:
+            bounds = self._row_bounds[chunk], self._row_bounds[chunk + 1]
             means = np.empty(self._longest, rows.dtype)
-            _products(*stretch, *weights, rows, means, following, logs)
-            _follow(*stretch, held, factors, following, sums, precision, NOTHING, self.max_factor, moved)
+            _products(*bounds, *weights, rows, means, following, logs)
+            _update_rows(*bounds, previous, factors, following, sums, precision, TINY, self.max_factor, changes)
 
-        in_parallel(part, len(self._cuts) - 1)
-        objective = float(logs.sum()) - float((sums**2 - squares).sum()) / 2 - above * float(np.log(below).sum())
-        return Step(torch.from_numpy(following), objective, float(moved.mean()))
+        in_parallel(step_chunk, len(self._row_bounds) - 1)
+        penalty = numerator * float(np.log(denominator).sum())
+        objective = float(logs.sum()) - float((sums**2 - squares).sum()) / 2 - penalty
+        return Step(torch.from_numpy(following), objective, float(changes.mean()))
 
 
 @njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
 def _products(
     first: int, last: int, starts: Any, columns: Any, values: Any, rows: Any, means: Any, products: Any, logs: Any
 ) -> None:
-    """What weights over means add up to in each row; logs has each pair once, in the row of its first end."""
+    """Fill in `Quotients` row by row; logs has each pair once, in the row of its first end."""
     k = products.shape[1]
     row, own = np.empty_like(rows[0]), np.empty_like(rows[0])
     for i in range(first, last):
         row[:] = rows[i]
         own[:] = 0
         start, n = starts[i], starts[i + 1] - starts[i]
-        # All means first: reading rows far away, processors need not wait for one before they ask for the next.
-        for place in range(n):
-            j = columns[start + place] if len(columns) else place
+        # All means first: when rows far away are read, processors need not wait for one before they request the next.
+        for index in range(n):
+            j = columns[start + index] if len(columns) else index
             mean = rows.dtype.type(0)
             for c in range(len(row)):
                 mean += row[c] * rows[j, c]
-            means[place] = mean
-        for place in range(n):
-            j = columns[start + place] if len(columns) else place
-            ratio = values[start + place] / means[place]
+            means[index] = mean
+        for index in range(n):
+            j = columns[start + index] if len(columns) else index
+            ratio = values[start + index] / means[index]
             for c in range(len(row)):
                 own[c] += ratio * rows[j, c]
         total = 0.0
-        for place in range(n):
-            j = columns[start + place] if len(columns) else place
+        for index in range(n):
+            j = columns[start + index] if len(columns) else index
             if j > i:
-                total += values[start + place] * math.log(means[place])
+                total += values[start + index] * math.log(means[index])
         logs[i] = total
         for c in range(k):
             products[i, c] = own[c]
 
 
 @njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
-def _follow(
+def _update_rows(
     first: int,
     last: int,
     state: Any,
@@ -309,24 +313,25 @@ def _follow(
     sums: Any,
     precision: Any,
     lowest: float,
-    max_factor: float,
-    moved: Any,
+    highest: float,
+    changes: Any,
 ) -> None:
-    """Put the next factors in the place of the products, and how much the shares of each row changed into `moved`."""
+    """Replace the products by the next factors, and fill in how much the participations of each row changed."""
     k = factors.shape[1]
     for i in range(first, last):
-        before = after = 0.0
+        old_sum = new_sum = 0.0
         for c in range(k):
             old = factors[i, c]
+            # The minimum of the bound, as in `symmetric_step` (erratum 5).
             new = math.sqrt(old * products[i, c] / ((sums[c] - old) / old + precision[c]))
-            new = min(max(new, lowest), max_factor)
+            new = min(max(new, lowest), highest)
             products[i, c] = new
-            before += state[i, c]
-            after += new
+            old_sum += state[i, c]
+            new_sum += new
         change = 0.0
         for c in range(k):
-            change += abs(state[i, c] / before - products[i, c] / after)
-        moved[i] = change / 2
+            change += abs(state[i, c] / old_sum - products[i, c] / new_sum)
+        changes[i] = change / 2
 
 
 @cache
@@ -345,4 +350,4 @@ def _compile_nmf(precision: np.dtype[Any]) -> None:
             double,
             one,
         )
-        _follow(0, 1, double, double, double, one, one, 1.0, 1.0, one)
+        _update_rows(0, 1, double, double, double, one, one, 1.0, 1.0, one)

@@ -9,20 +9,20 @@ from numba import njit
 __all__ = ["digamma_and_log_gamma"]
 
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
-# From here on the asymptotic series are exact to the last bits with eight terms.
-LARGE = 8.0
+# From this argument on, eight terms of the asymptotic series are exact to the last bits.
+MIN_ASYMPTOTIC = 8.0
 
 
 @njit(cache=True, error_model="numpy")
 def digamma_and_log_gamma(x: float) -> tuple[float, float]:
-    r"""The digamma function and the logarithm of the gamma function of `x` > 0, together.
+    r"""Return the digamma function and the logarithm of the gamma function of `x` > 0.
 
-    Both climb to arguments of at least 8 by :math:`\Gamma(x + 1) = x \Gamma(x)` and use Stirling's series there, so
-    that they share the climb and the logarithm.
+    Both raise the argument to at least 8 by :math:`\Gamma(x + 1) = x \Gamma(x)` and use Stirling's series there, so
+    they share the recurrence and the logarithm.
     """
     # The product x (x + 1) ... and its derivative; their quotient is 1 / x + 1 / (x + 1) + ..., with one division.
     product, derivative = 1.0, 0.0
-    while x < LARGE:
+    while x < MIN_ASYMPTOTIC:
         derivative = derivative * x + product
         product *= x
         x += 1.0

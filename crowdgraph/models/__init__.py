@@ -1,6 +1,6 @@
 """Models that combine the crowd's answers."""
 
-from crowdgraph.models.base import Answers, Job, Model, Outcome
+from crowdgraph.models.base import Model
 from crowdgraph.models.cautious import Cautious
 from crowdgraph.models.dawid_skene import DawidSkene
 from crowdgraph.models.dynibcc import DynIBCC
@@ -10,16 +10,13 @@ from crowdgraph.models.voting import MajorityVote, MeanScore, WeightedMajority, 
 
 __all__ = [
     "IBCC",
-    "Answers",
     "Cautious",
     "DawidSkene",
     "DynIBCC",
     "GibbsIBCC",
-    "Job",
     "MajorityVote",
     "MeanScore",
     "Model",
-    "Outcome",
     "WeightedMajority",
     "WeightedSum",
 ]

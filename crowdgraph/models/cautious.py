@@ -1,19 +1,20 @@
-"""A model made cautious: items differ in difficulty, and members of a community err together."""
+"""Cautious: another model's confusion, with items that differ in difficulty and communities that err together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_bool, check_integer, check_positive, progress_bar
+from crowdgraph.core._parameters import boolean, instance, integer, positive, progress_bar, setting
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
-from crowdgraph.models.base import Answers, Job, Model, Outcome
+from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
 
 if TYPE_CHECKING:
@@ -21,36 +22,41 @@ if TYPE_CHECKING:
 
 __all__ = ["Cautious"]
 
-# The difficulties that items may have: 0 is as the confusion matrices say, at 1 labels would tell nothing.
+# The difficulties that items may have: at 0 confusion matrices apply as they are, at 1 labels carry no information.
 DIFFICULTIES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
-# How many items a community is taken to have answered alone beforehand.
-STRENGTH = 10.0
+# How many items a community is assumed to have answered independently beforehand.
+PRIOR_STRENGTH = 10.0
+
+
+def _check_model(name: str, value: object) -> None:
+    if not isinstance(value, Model) or isinstance(value, Cautious):
+        raise ParameterError(f"{name}= takes a model with confusion matrices, such as IBCC(); got {value!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cautious(Model):
-    r"""Another model's confusion matrices, with class probabilities that are not too sure.
+    r"""Another model's confusion matrices, with class probabilities that are not overconfident.
 
-    Models such as IBCC take all items for equally difficult and all answers for independent. Where that is not so they
-    are too sure. This model takes the confusion that another has found as it is, and works out the classes again:
+    Models such as IBCC assume that all items are equally difficult and all answers independent. Where that is wrong
+    they are overconfident. This model takes the confusion of another fit as it is, and computes the classes again:
 
     .. math:: p(t_i = j \mid c) \propto \kappa_j \sum_h w_h \prod_g \Big( (1 - \rho_g) \prod_{k \in g} p_h(c_k \mid j) +
               \rho_g \, \big| \textstyle\bigcap_{k \in g} I_h(c_k \mid j) \big| \Big).
 
     An item of difficulty `h` blurs everybody's rows, :math:`p_h(l \mid j) = (1 - h) \pi_{jl} + h \sum_m \kappa_m
-    \pi_{ml}`, so that labels tell less of it. About each item the members of a community `g` see things alike with the
-    chance :math:`\rho_g`: then one draw between 0 and 1 decides for all of them, and everybody says the label in whose
-    interval :math:`I_h` it falls. How many items are of which difficulty and how often communities err together is
-    learned by expectation maximisation, from items with and without gold; a likelihood that never falls is in
-    ``fit.bound``, and what was learned in ``fit.diagnostics``.
+    \pi_{ml}`, so that labels carry less information about it. About each item the members of a community `g` agree with
+    probability :math:`\rho_g`: then one draw between 0 and 1 decides for all of them, and everybody gives the label in
+    whose interval :math:`I_h` it falls. The shares of difficulties and the probabilities to err together are learned by
+    expectation maximisation, from items with and without gold; a likelihood that never falls is in ``fit.bound``, and
+    the learned values are in ``fit.diagnostics``.
 
     Parameters
     ----------
     model
-        The model that finds the confusion, and what classes are usual.
+        The model that estimates the confusion and the class proportions.
     communities
-        Who errs together, such as ``Leiden().detect(networks.error_correlation(graph))``. Volunteers of none of them
-        decide alone, and if left out all do.
+        Who errs together, such as ``Leiden().detect(networks.error_correlation(graph))``. Volunteers in none of them
+        decide independently, as all do if this is left out.
     difficulty
         Whether items may differ in difficulty.
     max_iter, tol
@@ -69,127 +75,115 @@ class Cautious(Model):
 
     name: ClassVar[str] = "cautious"
 
-    model: Model = IBCC()  # noqa: RUF009 - models cannot be changed
-    communities: Communities | None = None
-    difficulty: bool = True
-    max_iter: int = 500
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.model, Model) or isinstance(self.model, Cautious):
-            raise ParameterError(f"model= takes a model with confusion matrices, such as IBCC(); got {self.model!r}.")
-        if self.communities is not None and not isinstance(self.communities, Communities):
-            raise ParameterError(
-                f"communities= takes the Communities that a detector finds; got a {type(self.communities).__name__}."
-            )
-        check_bool("difficulty", self.difficulty)
-        check_integer("max_iter", self.max_iter, minimum=2)
-        check_positive("tol", self.tol)
+    model: Model = setting(IBCC(), _check_model)
+    communities: Communities | None = instance(None, Communities, expected="the Communities that a detector finds")
+    difficulty: bool = boolean(True)
+    max_iter: int = integer(500, minimum=2)
+    tol: float = positive(1e-4)
 
     def warm_up(self, graph: CrowdGraph) -> None:
-        """As the model that finds the confusion."""
+        """Compile, or load from disk, what the model that estimates the confusion needs."""
         self.model.warm_up(graph)
 
     def settings(self) -> dict[str, Any]:
-        """The settings by name, as a fit can carry them: the model and the communities as text, and its votes."""
+        """Return the settings by name, as a fit can carry them: model and communities as text, and the votes."""
         communities = None if self.communities is None else repr(self.communities)
         votes = getattr(self.model, "votes", None)
-        told = {**super().settings(), "model": repr(self.model), "communities": communities}
-        return told if votes is None else {**told, "votes": votes}
+        settings = {**super().settings(), "model": repr(self.model), "communities": communities}
+        return settings if votes is None else {**settings, "votes": votes}
 
-    def _fit(self, job: Job) -> Outcome:
+    def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         from crowdgraph.kernels._runtime import single_threaded_torch
         from crowdgraph.kernels.fixed_point import squarem
 
-        found = self.model._fit(job)
-        if found.confusion is None:
+        base = self.model._fit(graph, seed=seed, start=start, progress=progress)
+        if base.confusion is None:
             raise ParameterError(
-                f"model={self.model!r} has no confusion matrices, so nobody knows what volunteers say of items of a "
-                "class; use IBCC(), or DynIBCC() where volunteers change."
+                f"model={self.model!r} has no confusion matrices, so it does not say how likely volunteers' labels "
+                "are.",
+                hint="Use IBCC(), or DynIBCC() where volunteers change.",
             )
-        step = self._step(job.answers, found, found.confusion)
-        with progress_bar("Cautious", visible=job.progress) as bar, single_threaded_torch():
+        em = self._expectation_maximisation(graph, base.class_probs, base.confusion)
+        with progress_bar("Cautious", visible=progress) as bar, single_threaded_torch():
             trace = squarem(
-                step,
-                step.start(),
+                em,
+                em.start(),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 accelerate=True,
                 on_step=lambda _: bar.update(),
             )
-        gold = job.answers.graph.gold
-        learned = step.read(trace.state)
-        return replace(
-            found,
-            item_probs=np.where(gold.known[:, None], gold.probs, step.probs.numpy()),
+        learned = em.parameters(trace.state)
+        return self._result(
+            graph,
+            seed=seed,
+            item_probs=np.where(graph.gold.known[:, None], graph.gold.probs, em.probs.numpy()),
+            class_probs=base.class_probs,
+            class_concentration=base.class_concentration,
+            confusion=base.confusion,
+            prior=base.prior,
             bound=np.array(trace.objectives),
-            converged=found.converged and trace.converged,
-            n_iter=found.n_iter + trace.n_steps,
+            converged=base.converged and trace.converged,
+            n_iter=base.n_iter + trace.n_steps,
             diagnostics={
-                "model": dict(found.diagnostics),
+                "model": dict(base.diagnostics),
                 "change": trace.change,
                 "difficulties": dict(zip(self._difficulties, learned.shares.tolist(), strict=True)),
                 "chances": learned.chances.numpy(),
             },
-            draws=None,
         )
 
     @property
     def _difficulties(self) -> tuple[float, ...]:
         return DIFFICULTIES if self.difficulty else DIFFICULTIES[:1]
 
-    def _step(self, answers: Answers, found: Outcome, track: ConfusionTrack) -> CautiousEM:
-        """The map to climb by."""
+    def _expectation_maximisation(self, graph: CrowdGraph, class_probs: Array, confusion: ConfusionTrack) -> CautiousEM:
         import torch
 
         from crowdgraph.kernels.cautious import CautiousEM, cell_likelihoods
 
-        graph = answers.graph
-        where = _places(answers, self.communities)
-        row, start = (torch.from_numpy(part) for part in _rows(answers, track))
-        told = cell_likelihoods(
+        cell, item, community = _cells(graph, self.communities)
+        row, start = (torch.from_numpy(part) for part in _label_intervals(graph, confusion))
+        likelihoods = cell_likelihoods(
             row,
             start,
-            torch.from_numpy(np.array(found.class_probs)),
+            torch.from_numpy(np.array(class_probs)),
             torch.tensor(self._difficulties, dtype=torch.float64),
-            torch.from_numpy(where.cell),
-            len(where.item),
+            torch.from_numpy(cell),
+            len(item),
         )
-        before = np.where(graph.gold.known[:, None], graph.gold.probs, np.asarray(found.class_probs))
+        prior_probs = np.where(graph.gold.known[:, None], graph.gold.probs, np.asarray(class_probs))
         return CautiousEM(
-            told,
-            item=torch.from_numpy(where.item),
-            community=torch.from_numpy(where.community),
-            log_prior=torch.from_numpy(before).log(),
+            likelihoods,
+            item=torch.from_numpy(item),
+            community=torch.from_numpy(community),
+            log_prior=torch.from_numpy(prior_probs).log(),
             n_communities=0 if self.communities is None else len(self.communities),
-            strength=STRENGTH,
+            strength=PRIOR_STRENGTH,
         )
 
 
-class Places(NamedTuple):
-    """The cell of each answer, (R,), and the item and community of each cell, (C,); -1 where nothing is shared."""
+def _cells(graph: CrowdGraph, communities: Communities | None) -> tuple[Array, Array, Array]:
+    """Group the answers by item and community.
 
-    cell: Array
-    item: Array
-    community: Array
-
-
-def _places(answers: Answers, communities: Communities | None) -> Places:
-    """Gather the answers of each community about each item, and those of volunteers of none of them."""
-    graph = answers.graph
+    Return the cell of each answer, (R,), and the item and the community of each cell, (C,); community -1 for cells in
+    which nothing is shared.
+    """
+    answers = graph.answers
     member = np.full(len(graph.volunteers), -1) if communities is None else communities.on(graph).assignment
-    n_kinds = 1 + (0 if communities is None else len(communities))
-    keys = answers.item.astype(np.int64) * n_kinds + member[answers.volunteer] + 1
-    found, cell, size = np.unique(keys, return_inverse=True, return_counts=True)
-    community = found % n_kinds - 1
-    # One answer is the same alone and by a draw.
-    return Places(cell, found // n_kinds, np.where(size > 1, community, -1))
+    n_groups = 1 + (0 if communities is None else len(communities))
+    keys = answers.item.astype(np.int64) * n_groups + member[answers.volunteer] + 1
+    unique_keys, cell, size = np.unique(keys, return_inverse=True, return_counts=True)
+    community = unique_keys % n_groups - 1
+    # A single answer has the same likelihood alone and from a shared draw.
+    return cell, unique_keys // n_groups, np.where(size > 1, community, -1)
 
 
-def _rows(answers: Answers, track: ConfusionTrack) -> tuple[Array, Array]:
-    """The probability of each answer, and that of all labels before it, given the class, both of shape (R, J)."""
-    confusion = track.at_responses(answers.graph)[answers.rows]
+def _label_intervals(graph: CrowdGraph, track: ConfusionTrack) -> tuple[Array, Array]:
+    """Return the probabilities of each answer and of all labels before it, given the class, both of shape (R, J)."""
+    answers = graph.answers
+    confusion = answers.of_responses(track.at_responses(graph))
     confusion = confusion / confusion.sum(axis=2, keepdims=True)
-    chosen = answers.label[:, None, None].astype(np.int64)
-    row = np.take_along_axis(confusion, chosen, axis=2)[:, :, 0]
-    return row, np.take_along_axis(confusion.cumsum(axis=2), chosen, axis=2)[:, :, 0] - row
+    label = answers.label[:, None, None].astype(np.int64)
+    row = np.take_along_axis(confusion, label, axis=2)[:, :, 0]
+    return row, np.take_along_axis(confusion.cumsum(axis=2), label, axis=2)[:, :, 0] - row

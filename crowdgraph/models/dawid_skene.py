@@ -1,4 +1,4 @@
-"""Dawid and Skene's model by expectation maximisation."""
+"""Dawid and Skene's model, fitted by expectation maximisation."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.core._parameters import check_bool, check_integer, check_positive, is_number, progress_bar
+from crowdgraph.core._parameters import boolean, integer, number, positive, progress_bar, setting
 from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ParameterError
-from crowdgraph.models.base import Job, Model, Outcome
-from crowdgraph.models.voting import Votes, check_mapping, vote_codes, vote_outcome
+from crowdgraph.models.base import Model
+from crowdgraph.models.voting import Votes, check_mapping, vote_codes, vote_shares
 
 __all__ = ["DawidSkene"]
 
-# A Dirichlet has no concentration of zero; this one changes no estimate that anybody would notice.
-LEAST_COUNT = 1e-9
+# A Dirichlet has no concentration of zero; this one does not noticeably change any estimate.
+MIN_CONCENTRATION = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class DawidSkene(Model):
-    """Confusion matrices and class proportions of greatest likelihood, by expectation maximisation.
+    """Confusion matrices and class proportions of maximum likelihood, by expectation maximisation.
 
     After Dawid and Skene, *Maximum likelihood estimation of observer error-rates using the EM algorithm* (1979). It is
-    IBCC with points where IBCC has distributions: quick to state, but sure of volunteers who gave three answers.
+    IBCC with point estimates instead of distributions: simple, but overconfident about volunteers with three answers.
 
     The likelihood, in ``fit.bound``, never falls. The confusion's concentrations are the expected counts, so that its
     mean is the estimate.
@@ -41,7 +41,7 @@ class DawidSkene(Model):
     max_iter, tol
         When to stop: after so many sweeps over the responses, or when no class probability changes by more.
     accelerate
-        Whether to leap ahead between sweeps (SQUAREM) where that does not lower the likelihood.
+        Whether to extrapolate between sweeps (SQUAREM) where that does not lower the likelihood.
 
     Examples
     --------
@@ -53,60 +53,52 @@ class DawidSkene(Model):
 
     name: ClassVar[str] = "dawid_skene"
 
-    votes: Votes | None = None
-    smoothing: float = 0.01
-    max_iter: int = 1_000
-    tol: float = 1e-5
-    accelerate: bool = True
-
-    def __post_init__(self) -> None:
-        check_mapping("votes", self.votes)
-        check_integer("max_iter", self.max_iter, minimum=2)
-        check_positive("tol", self.tol)
-        check_bool("accelerate", self.accelerate)
-        if not is_number(self.smoothing) or not 0 <= self.smoothing <= 1e8:
-            raise ParameterError(f"smoothing={self.smoothing!r} must be a number from 0 to 1e8.")
+    votes: Votes | None = setting(None, check_mapping)
+    smoothing: float = number(0.01, valid=lambda value: 0 <= value <= 1e8, expected="be a number from 0 to 1e8")
+    max_iter: int = integer(1_000, minimum=2)
+    tol: float = positive(1e-5)
+    accelerate: bool = boolean(True)
 
     def warm_up(self, graph: CrowdGraph) -> None:
-        """Load, or compile, the sweep over the responses."""
+        """Compile, or load from disk, the sweep over the responses."""
         from crowdgraph.models._tensors import compile_sweep_for
 
         compile_sweep_for(graph)
 
-    def _fit(self, job: Job) -> Outcome:
+    def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         from crowdgraph.kernels._runtime import single_threaded_torch
         from crowdgraph.kernels.fixed_point import squarem
         from crowdgraph.kernels.ibcc import DawidSkeneEM
         from crowdgraph.models._tensors import AnswerTensors
 
-        answers, graph = job.answers, job.answers.graph
-        if job.start is None:
-            votes = vote_codes(graph, self.votes)
-            guess = vote_outcome(answers, votes, log_weights=None, output="shares").item_probs
+        if start is None:
+            initial = vote_shares(graph, vote_codes(graph, self.votes), log_weights=None, output="shares")
         else:
-            guess = job.start.item_probs
-        tensors = AnswerTensors(answers)
+            initial = start.item_probs
+        tensors = AnswerTensors(graph)
         probs, fixed = tensors.items()
-        step = DawidSkeneEM(
+        em = DawidSkeneEM(
             tensors.kernels()[0], shape=tensors.shape, probs=probs, fixed=fixed, smoothing=float(self.smoothing)
         )
-        with progress_bar("Dawid-Skene", visible=job.progress) as bar, single_threaded_torch():
+        with progress_bar("Dawid-Skene", visible=progress) as bar, single_threaded_torch():
             trace = squarem(
-                step,
-                step.from_probs(tensors.tensor(guess)),
+                em,
+                em.from_probs(tensors.tensor(initial)),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 accelerate=self.accelerate,
                 on_step=lambda _: bar.update(),
             )
-        counts, class_counts = step.counts(trace.state)
-        nothing = np.full((1, len(graph.classes), len(graph.labels)), max(self.smoothing, LEAST_COUNT))
-        return Outcome(
-            item_probs=step.probs.numpy(),
+        counts, class_counts = em.counts(trace.state)
+        unseen = np.full((1, len(graph.classes), len(graph.labels)), max(self.smoothing, MIN_CONCENTRATION))
+        return self._result(
+            graph,
+            seed=seed,
+            item_probs=em.probs.numpy(),
             class_probs=(class_counts / class_counts.sum()).numpy(),
             confusion=ConfusionTrack.static(
                 ids=graph.volunteers.ids,
-                concentration=np.maximum(tensors.confusion(counts, others=nothing), LEAST_COUNT),
+                concentration=np.maximum(tensors.confusion(counts, others=unseen), MIN_CONCENTRATION),
                 classes=graph.classes,
                 labels=graph.labels,
             ),

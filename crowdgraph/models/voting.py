@@ -1,18 +1,22 @@
-"""Weighted sum: scores, of which those of volunteers who err on gold items count less."""
+"""The four baselines: majority vote, weighted majority, mean score and weighted sum.
+
+The module also says which class a label votes for and which number it stands for, for all models.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import is_number
+from crowdgraph.core._parameters import choice, is_number, number, setting
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import GoldError, ParameterError, check_choice, quote, suggestion
-from crowdgraph.models.base import Answers, Job, Model, Outcome
+from crowdgraph.errors import GoldError, Hint, Message, ParameterError, quote, suggestion
+from crowdgraph.models.base import Model
 
 __all__ = [
     "MajorityVote",
@@ -21,197 +25,42 @@ __all__ = [
     "Votes",
     "WeightedMajority",
     "WeightedSum",
-    "check_factor",
+    "check_mapping",
     "label_scores",
-    "learned_log_weights",
-    "mean_score_outcome",
     "vote_codes",
-    "vote_outcome",
+    "vote_shares",
 ]
 
 Votes: TypeAlias = "Mapping[Hashable, Hashable | None]"
 Scores: TypeAlias = "Mapping[Hashable, float]"
 
 
-def vote_codes(graph: CrowdGraph, votes: Votes | None, *, or_else: str = "") -> Array:
-    """For each label the code of the class it votes for, of shape (L,); -1 where it votes for none.
-
-    Without `votes`, every label must be the name of a class. `or_else` tells of another way out.
-    """
-    if votes is None:
-        strange = [label for label in graph.labels if label not in graph.classes]
-        if strange:
-            example = ", ".join(f"{label!r}: {graph.classes[0]!r}" for label in graph.labels[:2])
-            raise ParameterError(
-                f"The labels {quote(graph.labels)} are not the classes {quote(graph.classes)}, so it must be said "
-                f"which class a label speaks for: votes={{{example}, ...}}, with None for one that speaks for none."
-                f"{or_else}"
-            )
-        votes = {label: label for label in graph.labels}
-    _check_labels("votes", votes, graph)
-    wrong = [target for target in votes.values() if target is not None and target not in graph.classes]
-    if wrong:
-        raise ParameterError(
-            f"votes= names {quote(dict.fromkeys(wrong))}, which is no class; the classes are {quote(graph.classes)}. "
-            f"Others are named with classes=[...] when building the graph.{suggestion(wrong[0], graph.classes)}"
-        )
-    targets = [votes[label] for label in graph.labels]
-    return np.array([-1 if target is None else graph.classes.index(target) for target in targets])
-
-
-def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
-    """For each label the number it stands for, of shape (L,); labels that are numbers, or their text, are their own."""
-    if scores is None:
-        values = np.array([_as_number(label) for label in graph.labels])
-        words = [label for label, value in zip(graph.labels, values, strict=True) if not np.isfinite(value)]
-        if words:
-            raise ParameterError(
-                f"The labels {quote(words)} are no numbers; say what each stands for: "
-                f"scores={{{graph.labels[0]!r}: 0.0, ...}}."
-            )
-        return values
-    _check_labels("scores", scores, graph)
-    values = np.array([scores[label] if is_number(scores[label]) else np.nan for label in graph.labels], dtype=float)
-    if not np.isfinite(values).all():
-        raise ParameterError(f"scores= must give a finite number for each label; got {dict(scores)!r}.")
-    return values
-
-
 def check_mapping(name: str, value: object) -> None:
-    """Raise unless a setting is a mapping or left out."""
-    if value is not None and not isinstance(value, Mapping):
+    """Raise unless a setting is a mapping from labels."""
+    if not isinstance(value, Mapping):
         raise ParameterError(f"{name}={value!r} must be a mapping from labels, such as {name}={{'yes': ...}}.")
 
 
-def _as_number(label: Hashable) -> float:
-    """The number that a label is or spells, as in a CSV file; NaN for others."""
-    try:
-        return float(label) if is_number(label) or isinstance(label, str) else np.nan  # type: ignore[arg-type]
-    except ValueError:
-        return np.nan
-
-
-def _check_labels(name: str, mapping: Mapping[Hashable, object], graph: CrowdGraph) -> None:
-    missing = [label for label in graph.labels if label not in mapping]
-    if missing:
-        raise ParameterError(
-            f"{name}= misses {quote(missing)}; it must name every label: {quote(graph.labels, most=20)}."
-        )
-    strange = [label for label in mapping if label not in graph.labels]
-    if strange:
-        raise ParameterError(
-            f"{name}= names {quote(strange)}, which is no label; the labels are {quote(graph.labels, most=20)}."
-            f"{suggestion(strange[0], graph.labels)}"
-        )
-
-
-def vote_outcome(answers: Answers, votes: Array, *, log_weights: Array | None, output: str) -> Outcome:
-    """Each item's share of votes for each class or, for the output "winner", all for the class with most votes."""
-    targets = votes[answers.label]
-    voting = targets >= 0
-    weights = _response_weights(answers, log_weights, counted=voting)
-    n_items, n_classes = len(answers.graph.items), len(answers.graph.classes)
-    cells = answers.item[voting].astype(np.int64) * n_classes + targets[voting]
-    tallies = np.bincount(cells, weights[voting], minlength=n_items * n_classes).reshape(n_items, n_classes)
-    totals = tallies.sum(axis=1, keepdims=True)
-    shares = np.where(totals > 0, tallies / np.where(totals > 0, totals, 1), 1 / n_classes)
-    if output == "winner":
-        # Weights are added in the order of the answers, so that equals may differ by rounding.
-        wins = shares >= shares.max(axis=1, keepdims=True) - 1e-12
-        shares = wins / wins.sum(axis=1, keepdims=True)
-    return Outcome(item_probs=shares, class_probs=shares.mean(axis=0), diagnostics=_told(log_weights))
-
-
-def mean_score_outcome(
-    answers: Answers, scores: Array, *, log_weights: Array | None, positive: Hashable | None
-) -> Outcome:
-    """Each item's weighted mean score, moved to [0, 1], as the probability of the positive one of two classes."""
-    graph = answers.graph
-    place = positive_class(graph, scores, positive)
-    lowest, highest = float(scores.min()), float(scores.max())
-    if lowest == highest:
-        raise ParameterError(f"All labels have the score {lowest:g}, so their mean tells nothing; use scores={{...}}.")
-    if not np.isfinite(highest - lowest):
-        raise ParameterError(f"Scores from {lowest:g} to {highest:g} are too far apart to be averaged; rescale them.")
-    weights = _response_weights(answers, log_weights, counted=np.ones(len(answers), dtype=bool))
-    n_items = len(graph.items)
-    totals = np.bincount(answers.item, weights, minlength=n_items)
-    sums = np.bincount(answers.item, weights * (scores[answers.label] - lowest) / (highest - lowest), minlength=n_items)
-    share = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), 0.5).clip(0, 1)
-    probs = np.empty((n_items, 2))
-    probs[:, place], probs[:, 1 - place] = share, 1 - share
-    return Outcome(item_probs=probs, class_probs=probs.mean(axis=0), diagnostics=_told(log_weights))
-
-
-def positive_class(graph: CrowdGraph, scores: Array, positive: Hashable | None) -> int:
-    """Which of two classes high scores speak for: the named one, the one the highest label names, or the last."""
-    if len(graph.classes) != 2:
-        raise ParameterError(
-            f"A mean score tells two classes apart; the graph has {len(graph.classes)}: {quote(graph.classes)}. Use a "
-            "model for several classes, such as MajorityVote or IBCC."
-        )
-    if positive is None:
-        top = graph.labels[int(scores.argmax())]
-        positive = top if set(graph.labels) <= set(graph.classes) else graph.classes[-1]
-    if positive not in graph.classes:
-        raise ParameterError(
-            f"positive={positive!r} is no class; the classes are {quote(graph.classes)}."
-            f"{suggestion(positive, graph.classes)}"
-        )
-    return graph.classes.index(positive)
-
-
-def learned_log_weights(answers: Answers, votes: Array, *, factor: float) -> Array:
-    """The logarithm of each volunteer's weight, of shape (K,): it falls by a factor at each mistake on a gold item.
-
-    After Littlestone and Warmuth (1994). What counts is the weight after the last mistake. Soft gold and labels that
-    vote for no class teach nothing.
-    """
-    gold = answers.graph.gold.codes
-    if not (gold >= 0).any():
-        raise GoldError(
-            "Weights are learned from mistakes on items whose class is known, and the graph has no such gold. Add some "
-            "with graph.with_gold({item: class, ...}), or use MajorityVote or MeanScore."
-        )
-    truth, voted = gold[answers.item], votes[answers.label]
-    mistaken = (truth >= 0) & (voted >= 0) & (voted != truth)
-    n_mistakes: Array = np.bincount(answers.volunteer[mistaken], minlength=len(answers.graph.volunteers))
-    return np.asarray(n_mistakes * np.log(factor))
-
-
-def check_factor(factor: object) -> None:
-    """Raise unless the factor of a mistake lies between 0 and 1."""
-    if not is_number(factor) or not 0 < factor < 1:  # type: ignore[operator]
-        raise ParameterError(f"factor={factor!r} must lie between 0 and 1: a mistake multiplies a weight by it.")
-
-
-def _response_weights(answers: Answers, log_weights: Array | None, *, counted: Array) -> Array:
-    """A weight for each answer, relative to the largest that is counted for the item, so that some remain."""
-    if log_weights is None:
-        return np.ones(len(answers))
-    logs = log_weights[answers.volunteer]
-    largest = np.full(len(answers.graph.items), -np.inf)
-    np.maximum.at(largest, answers.item[counted], logs[counted])
-    return np.where(counted, np.exp(np.minimum(logs - largest[answers.item], 0.0)), 0.0)
-
-
-def _told(log_weights: Array | None) -> dict[str, Array]:
-    return {} if log_weights is None else {"weights": np.exp(log_weights)}
+def _factor() -> float:
+    """Declare the factor of weighted models."""
+    return number(
+        0.9, valid=lambda value: 0 < value < 1, expected="lie between 0 and 1: a mistake multiplies a weight by it"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MajorityVote(Model):
-    """The class with most votes, every answer counting the same.
+    """The class with the most votes, where every answer counts the same.
 
-    It knows nothing of volunteers or gold, and is the first thing to compare with.
+    It uses neither volunteers' skill nor gold, and is the first model to compare others with.
 
     Parameters
     ----------
     votes
-        For each label the class it votes for, or None where it votes for none. Not needed where labels are classes.
+        For each label the class it votes for, or None if it votes for none. Not needed where labels are classes.
     output
-        ``"shares"``: class probabilities are shares of the votes; ``"winner"``: 1 for the class with most votes,
-        shared between equals.
+        ``"shares"``: class probabilities are shares of the votes; ``"winner"``: 1 for the class with the most votes,
+        divided equally in a tie.
 
     Examples
     --------
@@ -224,21 +73,17 @@ class MajorityVote(Model):
 
     name: ClassVar[str] = "majority_vote"
 
-    votes: Votes | None = None
-    output: Literal["shares", "winner"] = "shares"
+    votes: Votes | None = setting(None, check_mapping)
+    output: Literal["shares", "winner"] = choice("shares", ("shares", "winner"))
 
-    def __post_init__(self) -> None:
-        check_mapping("votes", self.votes)
-        check_choice("output", self.output, ("shares", "winner"))
-
-    def _fit(self, job: Job) -> Outcome:
-        votes = vote_codes(job.answers.graph, self.votes)
-        return vote_outcome(job.answers, votes, log_weights=None, output=self.output)
+    def _fit(self, graph: CrowdGraph, *, seed: int | None, **_: Any) -> ModelFit:
+        shares = vote_shares(graph, vote_codes(graph, self.votes), log_weights=None, output=self.output)
+        return self._result(graph, seed=seed, item_probs=shares, class_probs=shares.mean(axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedMajority(Model):
-    """Majority vote in which a volunteer's weight falls by a factor at each mistake on a gold item.
+    """Majority vote in which each mistake on a gold item multiplies a volunteer's weight by a factor.
 
     After Littlestone and Warmuth, *The Weighted Majority Algorithm* (1994). Weights start at one. The more a volunteer
     answers, the more mistakes they make, so that busy volunteers lose weight even when they are good: one of the
@@ -247,12 +92,12 @@ class WeightedMajority(Model):
     Parameters
     ----------
     votes
-        For each label the class it votes for, or None where it votes for none. Not needed where labels are classes.
+        For each label the class it votes for, or None if it votes for none. Not needed where labels are classes.
     factor
-        What a mistake multiplies a weight by.
+        The number by which a mistake multiplies a weight.
     output
-        ``"shares"``: class probabilities are shares of the weight; ``"winner"``: 1 for the heaviest class,
-        shared between equals.
+        ``"shares"``: class probabilities are shares of the weight; ``"winner"``: 1 for the class with the most weight,
+        divided equally in a tie.
 
     Examples
     --------
@@ -266,26 +111,28 @@ class WeightedMajority(Model):
 
     name: ClassVar[str] = "weighted_majority"
 
-    votes: Votes | None = None
-    factor: float = 0.9
-    output: Literal["shares", "winner"] = "shares"
+    votes: Votes | None = setting(None, check_mapping)
+    factor: float = _factor()
+    output: Literal["shares", "winner"] = choice("shares", ("shares", "winner"))
 
-    def __post_init__(self) -> None:
-        check_mapping("votes", self.votes)
-        check_factor(self.factor)
-        check_choice("output", self.output, ("shares", "winner"))
-
-    def _fit(self, job: Job) -> Outcome:
-        votes = vote_codes(job.answers.graph, self.votes)
-        log_weights = learned_log_weights(job.answers, votes, factor=self.factor)
-        return vote_outcome(job.answers, votes, log_weights=log_weights, output=self.output)
+    def _fit(self, graph: CrowdGraph, *, seed: int | None, **_: Any) -> ModelFit:
+        votes = vote_codes(graph, self.votes)
+        log_weights = _learned_log_weights(graph, votes, factor=self.factor)
+        shares = vote_shares(graph, votes, log_weights=log_weights, output=self.output)
+        return self._result(
+            graph,
+            seed=seed,
+            item_probs=shares,
+            class_probs=shares.mean(axis=0),
+            diagnostics={"weights": np.exp(log_weights)},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanScore(Model):
-    """The mean of the labels' scores, for two classes: what Galaxy Zoo Supernovae ranked its candidates by.
+    """The mean of the labels' scores, for two classes: how Galaxy Zoo Supernovae ranked its candidates.
 
-    The mean is moved to [0, 1], between the lowest and the highest score, and taken for a probability: it ranks items
+    The mean is rescaled to [0, 1], between the lowest and the highest score, and used as a probability: it ranks items
     well enough, but it is not calibrated.
 
     Parameters
@@ -293,7 +140,7 @@ class MeanScore(Model):
     scores
         For each label the number it stands for; labels that are numbers stand for themselves.
     positive
-        The class that high scores speak for. If left out, the one named by the highest label or, where labels are no
+        The class that high scores stand for. If left out, the one named by the highest label or, where labels are not
         classes, the last class.
 
     Examples
@@ -308,15 +155,12 @@ class MeanScore(Model):
 
     name: ClassVar[str] = "mean_score"
 
-    scores: Scores | None = None
+    scores: Scores | None = setting(None, check_mapping)
     positive: Hashable | None = None
 
-    def __post_init__(self) -> None:
-        check_mapping("scores", self.scores)
-
-    def _fit(self, job: Job) -> Outcome:
-        scores = label_scores(job.answers.graph, self.scores)
-        return mean_score_outcome(job.answers, scores, log_weights=None, positive=self.positive)
+    def _fit(self, graph: CrowdGraph, *, seed: int | None, **_: Any) -> ModelFit:
+        probs = _mean_score_probs(graph, label_scores(graph, self.scores), log_weights=None, positive=self.positive)
+        return self._result(graph, seed=seed, item_probs=probs, class_probs=probs.mean(axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,11 +172,11 @@ class WeightedSum(Model):
     scores
         For each label the number it stands for; labels that are numbers stand for themselves.
     votes
-        For each label the class it votes for, which says what is a mistake. Not needed where labels are classes.
+        For each label the class it votes for, which defines what a mistake is. Not needed where labels are classes.
     factor
-        What a mistake multiplies a weight by.
+        The number by which a mistake multiplies a weight.
     positive
-        The class that high scores speak for, as in `MeanScore`.
+        The class that high scores stand for, as in `MeanScore`.
 
     Examples
     --------
@@ -346,18 +190,192 @@ class WeightedSum(Model):
 
     name: ClassVar[str] = "weighted_sum"
 
-    scores: Scores | None = None
-    votes: Votes | None = None
-    factor: float = 0.9
+    scores: Scores | None = setting(None, check_mapping)
+    votes: Votes | None = setting(None, check_mapping)
+    factor: float = _factor()
     positive: Hashable | None = None
 
-    def __post_init__(self) -> None:
-        check_mapping("scores", self.scores)
-        check_mapping("votes", self.votes)
-        check_factor(self.factor)
+    def _fit(self, graph: CrowdGraph, *, seed: int | None, **_: Any) -> ModelFit:
+        scores = label_scores(graph, self.scores)
+        log_weights = _learned_log_weights(graph, vote_codes(graph, self.votes), factor=self.factor)
+        probs = _mean_score_probs(graph, scores, log_weights=log_weights, positive=self.positive)
+        return self._result(
+            graph,
+            seed=seed,
+            item_probs=probs,
+            class_probs=probs.mean(axis=0),
+            diagnostics={"weights": np.exp(log_weights)},
+        )
 
-    def _fit(self, job: Job) -> Outcome:
-        scores = label_scores(job.answers.graph, self.scores)
-        votes = vote_codes(job.answers.graph, self.votes)
-        log_weights = learned_log_weights(job.answers, votes, factor=self.factor)
-        return mean_score_outcome(job.answers, scores, log_weights=log_weights, positive=self.positive)
+
+# What labels stand for
+
+
+def vote_codes(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "") -> Array:
+    """Return for each label the code of the class it votes for, of shape (L,); -1 where it votes for none.
+
+    Without `votes`, every label must be the name of a class. `alternative` is a sentence for the error that describes
+    another solution.
+    """
+    if votes is None:
+        if any(label not in graph.classes for label in graph.labels):
+            example = ", ".join(f"{label!r}: {graph.classes[0]!r}" for label in graph.labels[:2])
+            raise ParameterError(
+                f"The labels {quote(graph.labels)} are not the classes {quote(graph.classes)}.",
+                hint=Hint(
+                    f"Say which class a label speaks for: votes={{{example}, ...}}, with None for a label that speaks "
+                    "for none.",
+                    cli="Say which class a label speaks for: --vote LABEL=CLASS for each label, LABEL= for one that "
+                    "speaks for none.",
+                )
+                + alternative,
+            )
+        votes = {label: label for label in graph.labels}
+    _check_labels("votes", votes, graph)
+    wrong = [target for target in votes.values() if target is not None and target not in graph.classes]
+    if wrong:
+        raise ParameterError(
+            Message("votes=", cli="--vote")
+            + f" names {quote(dict.fromkeys(wrong))}, which is not a class; the classes are {quote(graph.classes)}.",
+            hint=Hint(
+                "Name other classes with classes=[...] when building the graph.", cli="Name others with --class NAME."
+            )
+            + suggestion(wrong[0], graph.classes),
+        )
+    targets = [votes[label] for label in graph.labels]
+    return np.array([-1 if target is None else graph.classes.index(target) for target in targets])
+
+
+def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
+    """Return for each label the number it stands for, of shape (L,); numbers, or their text, stand for themselves."""
+    if scores is None:
+        values = np.array([_as_number(label) for label in graph.labels])
+        words = [label for label, value in zip(graph.labels, values, strict=True) if not np.isfinite(value)]
+        if words:
+            raise ParameterError(
+                f"The labels {quote(words)} are not numbers.",
+                hint=f"Say what each label stands for: scores={{{graph.labels[0]!r}: 0.0, ...}}.",
+            )
+        return values
+    _check_labels("scores", scores, graph)
+    values = np.array([scores[label] if is_number(scores[label]) else np.nan for label in graph.labels], dtype=float)
+    if not np.isfinite(values).all():
+        raise ParameterError(f"scores= must give a finite number for each label; got {dict(scores)!r}.")
+    return values
+
+
+def _as_number(label: Hashable) -> float:
+    """Return the number that a label is or spells, as in a CSV file; NaN for others."""
+    try:
+        return float(label) if is_number(label) or isinstance(label, str) else np.nan  # type: ignore[arg-type]
+    except ValueError:
+        return np.nan
+
+
+def _check_labels(name: str, mapping: Mapping[Hashable, object], graph: CrowdGraph) -> None:
+    """Raise unless a mapping has exactly the labels of a graph."""
+    setting_name = Message(f"{name}=", cli="--vote" if name == "votes" else f"{name}=")
+    missing = [label for label in graph.labels if label not in mapping]
+    if missing:
+        raise ParameterError(
+            setting_name + f" misses {quote(missing)}; it must name every label: {quote(graph.labels, most=20)}."
+        )
+    unknown = [label for label in mapping if label not in graph.labels]
+    if unknown:
+        raise ParameterError(
+            setting_name + f" names {quote(unknown)}, which is not a label; the labels are "
+            f"{quote(graph.labels, most=20)}.{suggestion(unknown[0], graph.labels)}"
+        )
+
+
+# Counting votes and adding scores
+
+
+def vote_shares(graph: CrowdGraph, votes: Array, *, log_weights: Array | None, output: str) -> Array:
+    """Return the share of an item's votes for each class, (N, J), or 1 for the class with the most votes ("winner")."""
+    answers = graph.answers
+    targets = votes[answers.label]
+    voting = targets >= 0
+    weights = _answer_weights(graph, log_weights, counts=voting)
+    n_items, n_classes = len(graph.items), len(graph.classes)
+    cells = answers.item[voting].astype(np.int64) * n_classes + targets[voting]
+    tallies = np.bincount(cells, weights[voting], minlength=n_items * n_classes).reshape(n_items, n_classes)
+    totals = tallies.sum(axis=1, keepdims=True)
+    shares = np.where(totals > 0, tallies / np.where(totals > 0, totals, 1), 1 / n_classes)
+    if output == "winner":
+        # Weights are added in the order of the answers, so that equal sums may differ by rounding.
+        wins = shares >= shares.max(axis=1, keepdims=True) - 1e-12
+        shares = wins / wins.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _mean_score_probs(
+    graph: CrowdGraph, scores: Array, *, log_weights: Array | None, positive: Hashable | None
+) -> Array:
+    """Return class probabilities, (N, 2): an item's weighted mean score, rescaled to [0, 1], for the positive class."""
+    answers, positive_code = graph.answers, _positive_code(graph, scores, positive)
+    lowest, highest = float(scores.min()), float(scores.max())
+    if lowest == highest:
+        raise ParameterError(
+            f"All labels have the score {lowest:g}, so their mean carries no information.", hint="Use scores={...}."
+        )
+    if not np.isfinite(highest - lowest):
+        raise ParameterError(f"Scores from {lowest:g} to {highest:g} are too far apart to be averaged; rescale them.")
+    weights = _answer_weights(graph, log_weights, counts=np.ones(len(answers), dtype=bool))
+    n_items = len(graph.items)
+    totals = np.bincount(answers.item, weights, minlength=n_items)
+    sums = np.bincount(answers.item, weights * (scores[answers.label] - lowest) / (highest - lowest), minlength=n_items)
+    share = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), 0.5).clip(0, 1)
+    probs = np.empty((n_items, 2))
+    probs[:, positive_code], probs[:, 1 - positive_code] = share, 1 - share
+    return probs
+
+
+def _positive_code(graph: CrowdGraph, scores: Array, positive: Hashable | None) -> int:
+    """Return which of two classes high scores stand for: the named one, that of the highest label, or the last."""
+    if len(graph.classes) != 2:
+        raise ParameterError(
+            f"A mean score tells two classes apart; the graph has {len(graph.classes)}: {quote(graph.classes)}.",
+            hint="Use a model for several classes, such as MajorityVote or IBCC.",
+        )
+    if positive is None:
+        top = graph.labels[int(scores.argmax())]
+        positive = top if set(graph.labels) <= set(graph.classes) else graph.classes[-1]
+    if positive not in graph.classes:
+        raise ParameterError(
+            f"positive={positive!r} is not a class; the classes are {quote(graph.classes)}."
+            f"{suggestion(positive, graph.classes)}"
+        )
+    return graph.classes.index(positive)
+
+
+def _learned_log_weights(graph: CrowdGraph, votes: Array, *, factor: float) -> Array:
+    """Return the logarithm of each volunteer's weight, of shape (K,): each mistake on a gold item adds ln(factor).
+
+    After Littlestone and Warmuth (1994), with the weight after the last mistake. Soft gold and labels that vote for no
+    class are ignored.
+    """
+    answers, gold = graph.answers, graph.gold.codes
+    if not (gold >= 0).any():
+        raise GoldError(
+            "Weights are learned from mistakes on items whose class is known, and the graph has no such gold.",
+            hint=Hint(
+                "Add some with graph.with_gold({item: class, ...}), or use MajorityVote or MeanScore.",
+                cli="Add some with --gold FILE, or use --model majority_vote or --model mean_score.",
+            ),
+        )
+    truth, voted = gold[answers.item], votes[answers.label]
+    mistaken = (truth >= 0) & (voted >= 0) & (voted != truth)
+    n_mistakes: Array = np.bincount(answers.volunteer[mistaken], minlength=len(graph.volunteers))
+    return np.asarray(n_mistakes * np.log(factor))
+
+
+def _answer_weights(graph: CrowdGraph, log_weights: Array | None, *, counts: Array) -> Array:
+    """Return a weight for each answer that counts, relative to the largest of its item, so that some remain."""
+    answers = graph.answers
+    if log_weights is None:
+        return np.ones(len(answers))
+    logs = log_weights[answers.volunteer]
+    largest = np.full(len(graph.items), -np.inf)
+    np.maximum.at(largest, answers.item[counts], logs[counts])
+    return np.where(counts, np.exp(np.minimum(logs - largest[answers.item], 0.0)), 0.0)

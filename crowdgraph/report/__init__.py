@@ -1,4 +1,4 @@
-"""The report: one page, in one file, that tells what is known of a crowd."""
+"""The report: one page, in one file, about a crowd."""
 
 from crowdgraph.report.write import write
 

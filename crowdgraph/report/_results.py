@@ -1,11 +1,11 @@
-"""What a graph carries that a page can tell of."""
+"""The results that a page shows: the latest of each kind on the graph, and the calibration of its fit."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,54 +18,100 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import Result
+from crowdgraph.diagnosis.findings import Findings
+from crowdgraph.errors import Interface, wording
+from crowdgraph.evaluation.model_checks import SURE_PROBABILITY, Calibration, Unmeasured, calibration
 
-# A table holds at most so many rows, and a part of the page about so many numbers: some megabytes in all.
-MOST_ROWS = 20_000
-MOST_NUMBERS = 600_000
+# A table holds at most this many rows, and a section of the page about this many numbers: some megabytes in all.
+MAX_ROWS = 20_000
+MAX_NUMBERS = 600_000
 # An item is settled if its most probable class is at least this probable.
-SETTLED_PROBABILITY = 0.9
-# The method of networks of those who work on the same items.
+SETTLED_PROBABILITY = SURE_PROBABILITY
+# The method of networks of volunteers who work on the same items.
 TASK_METHOD = "task_cooccurrence"
 
 Kind = TypeVar("Kind", bound=Result)
-Right = dict[Hashable, list[Hashable]]
+CorrectLabels = dict[Hashable, list[Hashable]]
+
+
+@runtime_checkable
+class AnalysisLike(Protocol):
+    """What a page uses of a `crowdgraph.analysis.Analysis`, which cannot be imported here."""
+
+    @property
+    def graph(self) -> CrowdGraph: ...
+    @property
+    def findings(self) -> Findings: ...
+    @property
+    def calibration(self) -> Calibration | Unmeasured | None: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+    @property
+    def skipped(self) -> Mapping[str, str]: ...
+    @property
+    def timings(self) -> Mapping[str, float]: ...
+    @property
+    def parameters(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True)
 class GraphResults:
-    """The latest result of each kind that a graph carries."""
+    """The results on a graph, of each kind the latest, in the words of one interface.
+
+    Attributes
+    ----------
+    graph
+        The annotated graph.
+    measured
+        The calibration, as far as it was measured before; else what can be measured without a fit.
+    interface
+        For whom advice is worded.
+    """
 
     graph: CrowdGraph
+    measured: Calibration | Unmeasured | None = None
+    interface: Interface = "python"
 
     def all_of(self, kind: type[Kind]) -> dict[str, Kind]:
-        """The results of a kind by name, in the order in which the graph was annotated."""
+        """Return the results of a kind by name, in the order in which the graph was annotated."""
         return {name: result for name, result in self.graph.annotations.items() if isinstance(result, kind)}
 
     def latest(self, kind: type[Kind]) -> Kind | None:
-        """The latest result of a kind."""
+        """Return the latest result of a kind."""
         return next(reversed(self.all_of(kind).values()), None)
+
+    def advice(self, text: str) -> dict[str, Any]:
+        """Return a section that has nothing to show but how to get it."""
+        return {"missing": wording(text, self.interface)}
 
     @property
     def fit(self) -> ModelFit | None:
-        """The fit that tells the classes of the items."""
+        """The fit whose class probabilities of items are shown."""
         return self.latest(ModelFit)
 
     @property
+    def calibration(self) -> Calibration | Unmeasured | None:
+        """The calibration of the fit: as measured before, or what can be measured without fitting."""
+        if self.measured is not None or self.fit is None:
+            return self.measured
+        return calibration(self.graph, self.fit)
+
+    @property
     def communities(self) -> Communities | None:
-        """The communities that give volunteers their colours: those of who behaves alike."""
-        alike = [found for name, found in self.all_of(Communities).items() if not self._of_tasks(name, found)]
+        """The communities of volunteers who behave alike, which give volunteers their colours."""
+        alike = [result for name, result in self.all_of(Communities).items() if not self._of_tasks(name, result)]
         return alike[-1] if alike else None
 
     @property
-    def groups(self) -> Communities | None:
-        """The same, if there are several: one community is the whole crowd, and nobody's group."""
+    def several_communities(self) -> Communities | None:
+        """The same if there are two or more: a single community is the crowd itself."""
         return self.communities if self.communities is not None and len(self.communities) > 1 else None
 
     @property
     def task_communities(self) -> Communities | None:
-        """The communities of those who work on the same items."""
-        found = [found for name, found in self.all_of(Communities).items() if self._of_tasks(name, found)]
-        return found[-1] if found else None
+        """The communities of volunteers who work on the same items."""
+        of_tasks = [result for name, result in self.all_of(Communities).items() if self._of_tasks(name, result)]
+        return of_tasks[-1] if of_tasks else None
 
     @property
     def community_track(self) -> CommunityTrack | None:
@@ -78,19 +124,19 @@ class GraphResults:
         return self.all_of(VolunteerNetwork)
 
     @cached_property
-    def skilled(self) -> tuple[ConfusionTrack, ModelFit | None] | None:
-        """The latest confusion matrices, and the fit that they are part of, if they are."""
+    def confusion_and_fit(self) -> tuple[ConfusionTrack | None, ModelFit | None]:
+        """The latest confusion matrices, and the fit that they belong to, if they belong to one."""
         for result in reversed([*self.graph.annotations.values()]):
             if isinstance(result, ConfusionTrack):
                 return result, None
             if isinstance(result, ModelFit) and result.confusion is not None:
                 return result.confusion, result
-        return None
+        return None, None
 
     @property
     def confusion(self) -> ConfusionTrack | None:
         """The latest confusion matrices."""
-        return None if self.skilled is None else self.skilled[0]
+        return self.confusion_and_fit[0]
 
     @cached_property
     def snapshot(self) -> ConfusionSnapshot | None:
@@ -99,51 +145,52 @@ class GraphResults:
 
     @property
     def class_probs(self) -> Array:
-        """How often each class occurs, as far as that is known."""
-        fit = self.fit if self.skilled is None or self.skilled[1] is None else self.skilled[1]
+        """The proportions of the classes, as far as they are known."""
+        fit = self.fit if self.confusion_and_fit[1] is None else self.confusion_and_fit[1]
         n_classes = len(self.graph.classes)
         return np.full(n_classes, 1 / n_classes) if fit is None else fit.class_probs
 
     @cached_property
-    def right(self) -> tuple[Right, str]:
-        """The labels that are right for each class, and how that is known: ``votes``, ``names`` or ``crowd``."""
-        graph = self.graph
-        votes = None if self.skilled is None or self.skilled[1] is None else self.skilled[1].params.get("votes")
-        if votes:
-            spoken = {name: [label for label in graph.labels if votes.get(label) == name] for name in graph.classes}
-            return spoken, "votes"
+    def correct_labels(self) -> tuple[CorrectLabels, str]:
+        """The labels that are right for each class, and how that is known: by ``votes``, ``names`` or the ``crowd``."""
+        graph, fit = self.graph, self.confusion_and_fit[1]
+        by_votes = None if fit is None else fit.correct_labels
+        if by_votes is not None:
+            return {
+                name: [label for label in graph.labels if label in by_votes[name]] for name in graph.classes
+            }, "votes"
         if set(graph.classes) <= set(graph.labels):
             return {name: [name] for name in graph.classes}, "names"
-        return self._read_off(), "crowd"
+        return self._crowd_labels(), "crowd"
 
-    def _of_tasks(self, name: str, found: Communities) -> bool:
-        """Whether communities are of those who work on the same items, by their name or by whom they are of.
+    def _of_tasks(self, name: str, communities: Communities) -> bool:
+        """Whether communities are of volunteers who work on the same items, by their name or by their volunteers.
 
-        Communities do not tell the network that they were found in.
+        Communities do not know in which network they were detected.
         """
         networks = [network for network in self.networks.values() if network.method == TASK_METHOD]
-        same = any(network.ids.tolist() == found.ids.tolist() for network in networks)
-        return "task" in name.lower() or (found.confusion is None and same)
+        same = any(network.ids.tolist() == communities.ids.tolist() for network in networks)
+        return "task" in name.lower() or (communities.confusion is None and same)
 
-    def _read_off(self) -> Right:
-        """Each label is right for the class that makes it most probable in the crowd's mean."""
+    def _crowd_labels(self) -> CorrectLabels:
+        """Count each label as right for the class under which the crowd, on average, gives it most often."""
         snapshot, graph = self.snapshot, self.graph
         if snapshot is None:
             return {name: [] for name in graph.classes}
         target = np.average(snapshot.mean, axis=0, weights=graph.volunteers.n_responses + 1e-9).argmax(axis=0)
         return {
-            name: [label for label, code in zip(graph.labels, target, strict=True) if code == place]
-            for place, name in enumerate(graph.classes)
+            name: [label for label, likeliest in zip(graph.labels, target, strict=True) if likeliest == code]
+            for code, name in enumerate(graph.classes)
         }
 
 
-def most_active(n_responses: Array, most: int) -> Array:
-    """The codes of the nodes with the most responses, at most so many, the most active first."""
-    return np.argsort(-n_responses, kind="stable")[:most]
+def most_active(n_responses: Array, max_nodes: int) -> Array:
+    """Return the codes of the nodes with the most responses, the most active first, at most `max_nodes`."""
+    return np.argsort(-n_responses, kind="stable")[:max_nodes]
 
 
-def numbers(values: ArrayLike, digits: int = 4) -> Any:
-    """An array as nested lists of rounded numbers; None for what is not a number."""
+def to_numbers(values: ArrayLike, digits: int = 4) -> Any:
+    """Return an array as nested lists of rounded numbers; None stands for NaN."""
     array = np.asarray(values)
     if array.dtype.kind != "f":
         return array.tolist()
@@ -151,11 +198,11 @@ def numbers(values: ArrayLike, digits: int = 4) -> Any:
     finite = np.isfinite(rounded)
     if finite.all():
         return rounded.tolist()
-    told = rounded.astype(object)
-    told[~finite] = None
-    return told.tolist()
+    with_gaps = rounded.astype(object)
+    with_gaps[~finite] = None
+    return with_gaps.tolist()
 
 
-def texts(values: Any) -> list[str]:
-    """Ids, classes or labels as texts."""
+def to_texts(values: Any) -> list[str]:
+    """Return ids, classes or labels as text."""
     return [str(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]

@@ -1,4 +1,4 @@
-"""The networks of volunteers: where everybody stands, and the strongest links."""
+"""The communities and networks of the page: how members answer, who is linked, and what changes over time."""
 
 from __future__ import annotations
 
@@ -13,46 +13,97 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityEvent, CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.errors import Message
 from crowdgraph.plot._style import short_times
 from crowdgraph.plot.network import strongest_links, volunteer_positions
-from crowdgraph.report._results import TASK_METHOD, GraphResults, most_active, numbers, texts
-from crowdgraph.report.nodes import membership, pairs
+from crowdgraph.report._results import TASK_METHOD, GraphResults, most_active, to_numbers, to_texts
+from crowdgraph.report.nodes import participation_pairs
+from crowdgraph.report.tables import community_table
 
-__all__ = ["communities_over_time", "community_table", "describe_event", "network_pictures"]
+__all__ = ["community_evidence", "community_section", "network_section", "track_section", "track_sentence"]
+
+# More volunteers and links than these are a cloud, and slow to move.
+MAX_VOLUNTEERS = 2_000
+MAX_LINKS = 8_000
+N_NEIGHBOURS = 6
+# With a fixed seed the same network always looks the same.
+LAYOUT_SEED = 0
+NETWORK_TITLES = {"pi_similarity": "Who behaves alike", TASK_METHOD: "Who works on the same items"}
 
 
-def community_table(parts: GraphResults) -> dict[str, Any]:
-    """The communities, described, with the mean confusion of their members and that of the most central one."""
-    found = parts.communities
-    if found is None:
-        return {
-            "missing": "Communities are found in a network: graph = graph.annotate(cg.BayesianNMF().detect(network))."
-        }
-    if len(found) == 1:
-        return {"missing": "No groups were found: the volunteers are one crowd."}
-    known = _confusion(parts, found)
-    rows = found.describe(known, kind="arrow").to_pylist()
-    told = (found, parts.task_communities)
-    others = [name for name, other in parts.all_of(Communities).items() if not any(other is one for one in told)]
+def community_section(results: GraphResults) -> dict[str, Any]:
+    """Return the communities, described, with the mean confusion of their members and that of the most central one."""
+    communities = results.communities
+    if communities is None:
+        return results.advice(
+            "Communities are found in a network"
+            + Message(
+                ": graph = graph.annotate(cg.BayesianNMF().detect(network)).", cli=", which crowdgraph analyse makes."
+            )
+        )
+    if len(communities) == 1:
+        return results.advice("No groups were found: the volunteers are one crowd.")
+    confusion = results.snapshot if communities.confusion is None else communities.confusion
+    shown = (communities, results.task_communities)
+    others = [name for name, other in results.all_of(Communities).items() if not any(other is one for one in shown)]
     return {
-        "method": found.method,
-        "modularity": round(found.modularity, 3),
+        "method": communities.method,
+        "modularity": round(communities.modularity, 3),
         "others": others,
-        "rows": [{name: _cell(value) for name, value in row.items()} for row in rows],
-        **({} if known is None else _prototypes(found, known)),
+        "rows": [
+            {name: _cell(value) for name, value in row.items()}
+            for row in community_table(communities, confusion).to_pylist()
+        ],
+        **({} if confusion is None else _prototypes(communities, confusion)),
     }
 
 
-def communities_over_time(parts: GraphResults) -> dict[str, Any]:
-    """Sizes, ribbons and events of the communities from snapshot to snapshot."""
-    track = parts.community_track
+def _prototypes(communities: Communities, confusion: ConfusionSnapshot) -> dict[str, Any]:
+    """Return the mean confusion of each community, and the confusion of its most central volunteer."""
+    mean = communities.mean_confusion(confusion, by_responses=communities.support is not None)
+    central = np.full(mean.shape, np.nan)
+    for k, name in enumerate(communities.centroids):
+        if name is not None:
+            central[k] = confusion.of(name).mean
+    return {"mean": to_numbers(mean), "central": to_numbers(central)}
+
+
+def community_evidence(communities: Communities) -> dict[str, Any] | None:
+    """Return the evidence for or against communities."""
+    evidence = communities.evidence
+    if evidence is None:
+        return None
+    return {
+        "structured": bool(evidence.structured),
+        "agreement": _cell(float(evidence.agreement)),
+        "modularity": to_numbers(evidence.modularity),
+        "null": to_numbers(evidence.null_modularity),
+        "p_value": _cell(evidence.p_value),
+    }
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as the page shows it: a number as it is, anything else as text, None for null."""
+    if is_null(value):
+        return None
+    return value if isinstance(value, int | float) else str(value)
+
+
+# Over time
+
+
+def track_section(results: GraphResults) -> dict[str, Any]:
+    """Return the sizes, flows and events of the communities from snapshot to snapshot."""
+    track = results.community_track
     if track is None or not len(track):
-        return {
-            "missing": "To follow communities through time: "
-            "graph = graph.annotate(cg.dynamics.over_time(graph, counts=[...]))."
-        }
+        return results.advice(
+            "To follow communities through time"
+            + Message(
+                ": graph = graph.annotate(cg.dynamics.over_time(graph, counts=[...])).", cli=", use --snapshots 4."
+            )
+        )
     if track.n_communities.max() == 1:
-        return {"missing": "No groups were found at any time: the volunteers are one crowd."}
+        return results.advice("No groups were found at any time: the volunteers are one crowd.")
     times = short_times(track.clock, track.times)
     return {
         "method": track.method,
@@ -60,7 +111,7 @@ def communities_over_time(parts: GraphResults) -> dict[str, Any]:
         "counts": track.counts.tolist(),
         "sizes": track.sizes.tolist(),
         "reasons": list(track.reasons or []),
-        "renumbered": _renumbered(parts.communities, track),
+        "renumbered": _is_renumbered(results.communities, track),
         "flows": [
             {"from": before, "to": after, "ribbons": ribbons(track.assignment[before], track.assignment[after])}
             for before, after in pairwise(np.flatnonzero(track.n_communities).tolist())
@@ -77,23 +128,24 @@ def communities_over_time(parts: GraphResults) -> dict[str, Any]:
     }
 
 
-def _renumbered(found: Communities | None, track: CommunityTrack) -> bool:
-    """Whether the communities of the graph have other numbers than those at the end of the track."""
-    if found is None:
+def _is_renumbered(communities: Communities | None, track: CommunityTrack) -> bool:
+    """Return whether the communities of the graph have other numbers than those at the end of the track."""
+    if communities is None:
         return False
     at_end = dict(zip(track.ids.tolist(), track.assignment[-1].tolist(), strict=True))
-    return any(at_end.get(name) != k for name, k in zip(found.ids.tolist(), found.assignment.tolist(), strict=True))
+    now = zip(communities.ids.tolist(), communities.assignment.tolist(), strict=True)
+    return any(at_end.get(name) != k for name, k in now)
 
 
 def ribbons(before: Array, after: Array) -> list[list[int]]:
-    """How many volunteers go from which community to which: source, target, number."""
+    """Count the volunteers who go from one community to another: source, target, number."""
     both = (before >= 0) & (after >= 0)
     ways, counts = np.unique(np.stack([before[both], after[both]]), axis=1, return_counts=True)
     return [[source, target, n] for (source, target), n in zip(ways.T.tolist(), counts.tolist(), strict=True)]
 
 
 def describe_event(event: CommunityEvent) -> str:
-    """What happened to a community, in words."""
+    """Return what happened to a community in words."""
     who, other = f"community {event.community}", f"community {event.other}"
     people, n = quantity(event.volunteers, "volunteer"), event.volunteers
     return {
@@ -108,126 +160,104 @@ def describe_event(event: CommunityEvent) -> str:
     }[event.event]
 
 
-def evidence(found: Communities) -> dict[str, Any] | None:
-    """What tells that there are communities at all."""
-    seen = found.evidence
-    if seen is None:
-        return None
-    return {
-        "structured": bool(seen.structured),
-        "agreement": _cell(float(seen.agreement)),
-        "modularity": numbers(seen.modularity),
-        "null": numbers(seen.null_modularity),
-        "p_value": _cell(seen.p_value),
-    }
-
-
 def track_sentence(track: CommunityTrack) -> str:
-    """How many communities there were at first and at last."""
+    """Return how many communities there were at first and at last."""
     n_first, n_last = track.n_communities[[0, -1]].tolist()
     if len(track) == 1:
         return f"{n_last} in the only snapshot"
     return f"{n_first} at the first of {len(track)} snapshots, {n_last} at the last"
 
 
-def _confusion(parts: GraphResults, found: Communities) -> ConfusionSnapshot | None:
-    """The confusion that tells how the members answer: the communities' own, or else the graph's."""
-    return parts.snapshot if found.confusion is None else found.confusion
+# Networks
 
 
-def _prototypes(found: Communities, known: ConfusionSnapshot) -> dict[str, Any]:
-    """The mean confusion of each community, and that of its most central volunteer."""
-    mean = found.mean_confusion(known, by_responses=found.support is not None)
-    central = np.full(mean.shape, np.nan)
-    for k, name in enumerate(found.centroids):
-        if name is not None:
-            central[k] = known.of(name).mean
-    return {"mean": numbers(mean), "central": numbers(central)}
+def network_section(results: GraphResults) -> dict[str, Any]:
+    """Return a picture of each network on the graph."""
+    if not results.networks:
+        return results.advice(
+            "Networks show who behaves alike and who works on the same items"
+            + Message(
+                ": graph = graph.annotate(cg.networks.pi_similarity(graph)), and likewise "
+                "cg.networks.task_cooccurrence.",
+                cli="; crowdgraph analyse makes them.",
+            )
+        )
+    return {"pictures": [_picture(results, name, network) for name, network in results.networks.items()]}
 
 
-def _cell(value: Any) -> Any:
-    """A value of a table for the page: numbers as they are, names as text, nothing for nulls."""
-    if is_null(value):
-        return None
-    return value if isinstance(value, int | float) else str(value)
-
-
-# More volunteers and links than these are a cloud, and slow to move.
-MOST_NODES = 2_000
-MOST_LINKS = 8_000
-NEIGHBOURS = 6
-# The same network always looks the same.
-SEED = 0
-TITLES = {"pi_similarity": "Who behaves alike", TASK_METHOD: "Who works on the same items"}
-
-
-def network_pictures(parts: GraphResults) -> dict[str, Any]:
-    """A picture of each network that the graph carries."""
-    if not parts.networks:
-        return {
-            "missing": "Networks tell who behaves alike and who works on the same items: "
-            "graph = graph.annotate(cg.networks.pi_similarity(graph)), and likewise cg.networks.task_cooccurrence."
-        }
-    return {"pictures": [_picture(parts, name, network) for name, network in parts.networks.items()]}
-
-
-def _picture(parts: GraphResults, name: str, network: VolunteerNetwork) -> dict[str, Any]:
-    drawn = _largest(network)
-    links = strongest_links(drawn, NEIGHBOURS) if len(drawn) else None
-    places = _in_a_square(volunteer_positions(drawn, links, "auto", SEED)) if links is not None else np.zeros((0, 2))
-    own = parts.task_communities if network.method == TASK_METHOD else None
-    found = parts.groups if own is None else own if len(own) > 1 else None
-    assigned, shares = membership(found, drawn.ids.tolist())
-    kept = slice(MOST_LINKS)
-    n_links = 0 if links is None else min(len(links.left), MOST_LINKS)
+def _picture(results: GraphResults, name: str, network: VolunteerNetwork) -> dict[str, Any]:
+    drawn = _most_important(network)
+    links = strongest_links(drawn, N_NEIGHBOURS) if len(drawn) else None
+    positions = np.zeros((0, 2))
+    if links is not None:
+        positions = _fit_square(volunteer_positions(drawn, links, "auto", LAYOUT_SEED))
+    of_tasks = results.task_communities if network.method == TASK_METHOD else None
+    communities = results.several_communities
+    if of_tasks is not None:
+        communities = of_tasks if len(of_tasks) > 1 else None
+    assignment, participation = _membership(communities, drawn)
+    first = slice(MAX_LINKS)
+    n_links = 0 if links is None else min(len(links.left), MAX_LINKS)
     return {
         "name": name,
-        "title": TITLES.get(network.method, f"The network {name}"),
+        "title": NETWORK_TITLES.get(network.method, f"The network {name}"),
         "note": _note(network, len(drawn), n_links),
-        "id": texts(drawn.ids),
-        "x": numbers(places[:, 0]),
-        "y": numbers(places[:, 1]),
-        "size": numbers(_sizes(drawn), 3),
-        "noun": None if found is None else "community" if own is None else "task community",
-        "community": assigned.tolist(),
-        "participation": pairs(shares),
-        "links": [] if links is None else np.stack([links.left[kept], links.right[kept]], axis=1).ravel().tolist(),
-        "weights": [] if links is None else numbers(links.weight[kept] / links.weight.max(initial=1e-300), 3),
+        "id": to_texts(drawn.ids),
+        "x": to_numbers(positions[:, 0]),
+        "y": to_numbers(positions[:, 1]),
+        "size": to_numbers(_dot_sizes(drawn), 3),
+        "noun": None if communities is None else "community" if of_tasks is None else "task community",
+        "community": assignment.tolist(),
+        "participation": participation_pairs(participation),
+        "links": [] if links is None else np.stack([links.left[first], links.right[first]], axis=1).ravel().tolist(),
+        "weights": [] if links is None else to_numbers(links.weight[first] / links.weight.max(initial=1e-300), 3),
     }
 
 
-def _largest(network: VolunteerNetwork) -> VolunteerNetwork:
-    """The network, or its volunteers on whom most is known if it is too large to be seen."""
-    if len(network) <= MOST_NODES:
+def _membership(communities: Communities | None, network: VolunteerNetwork) -> tuple[Array, Array]:
+    """Return the community of each volunteer of a network (-1 for none) and the participation in every community."""
+    assignment = np.full(len(network), -1)
+    if communities is None:
+        return assignment, np.zeros((len(network), 0))
+    participation = np.zeros((len(network), len(communities)))
+    known = np.array([name in communities.table for name in network.ids.tolist()], dtype=bool)
+    codes = communities.table.codes(network.ids[known].tolist())
+    assignment[known], participation[known] = communities.assignment[codes], communities.participation[codes]
+    return assignment, participation
+
+
+def _most_important(network: VolunteerNetwork) -> VolunteerNetwork:
+    """Return the network, or if it is too large to be seen, that of the volunteers with the most answers or links."""
+    if len(network) <= MAX_VOLUNTEERS:
         return network
-    codes = np.sort(most_active(_amount(network), MOST_NODES))
+    codes = np.sort(most_active(_importance(network), MAX_VOLUNTEERS))
     return network.subnetwork(network.ids[codes].tolist())
 
 
-def _amount(network: VolunteerNetwork) -> Array:
+def _importance(network: VolunteerNetwork) -> Array:
     return network.strength if network.support is None else network.support
 
 
-def _sizes(network: VolunteerNetwork) -> Array:
-    """How large each dot is, relative to the largest."""
-    amount = _amount(network)
-    return np.asarray(np.sqrt(amount / max(float(amount.max(initial=0.0)), 1e-300)))
+def _dot_sizes(network: VolunteerNetwork) -> Array:
+    """Return the size of each dot, relative to the largest."""
+    importance = _importance(network)
+    return np.asarray(np.sqrt(importance / max(float(importance.max(initial=0.0)), 1e-300)))
 
 
-def _in_a_square(places: Array) -> Array:
-    """The same places between -1 and 1, turned so that they extend most from left to right."""
-    _, _, turns = np.linalg.svd(places - places.mean(axis=0), full_matrices=False)
-    turned = places @ turns.T if len(places) > 2 else places
-    low, high = turned.min(axis=0), turned.max(axis=0)
-    return np.asarray((turned - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12))
+def _fit_square(positions: Array) -> Array:
+    """Return positions between -1 and 1, rotated so that they extend most from left to right."""
+    _, _, axes = np.linalg.svd(positions - positions.mean(axis=0), full_matrices=False)
+    rotated = positions @ axes.T if len(positions) > 2 else positions
+    low, high = rotated.min(axis=0), rotated.max(axis=0)
+    return np.asarray((rotated - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12))
 
 
 def _note(network: VolunteerNetwork, n_drawn: int, n_links: int) -> str:
-    """What of the network is drawn."""
+    """Return how much of the network is drawn."""
     people = quantity(n_drawn, "volunteer")
     if n_drawn < len(network):
-        whom = "of whom most answers are known" if network.support is not None else "with the strongest links"
-        people = f"The {n_drawn:,} of {len(network):,} volunteers {whom}"
+        which = "of whom most answers are known" if network.support is not None else "with the strongest links"
+        people = f"The {n_drawn:,} of {len(network):,} volunteers {which}"
     links = quantity(n_links, "link")
     if n_links < network.n_edges:
         links = f"the strongest {n_links:,} of {network.n_edges:,} links"

@@ -1,202 +1,186 @@
-"""The volunteers: how they answer, how good they are and were, to which communities they belong."""
+"""The items and volunteers of the page: classes of items, skill of volunteers, now and over time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.behaviour import behaviour
-from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import Message
 from crowdgraph.plot._style import short_times
-from crowdgraph.report._results import MOST_NUMBERS, MOST_ROWS, GraphResults, most_active, numbers, texts
+from crowdgraph.report._results import MAX_NUMBERS, MAX_ROWS, GraphResults, most_active, to_numbers, to_texts
+from crowdgraph.report.tables import INTERVAL_LEVEL, item_columns, skill, volunteer_columns
 
-__all__ = ["histories", "item_table", "membership", "volunteer_table"]
+__all__ = ["history_table", "item_table", "participation_pairs", "volunteer_table"]
+
+# Skill over time is read at this many moments, for at most this many volunteers.
+N_MOMENTS = 40
+MAX_HISTORIES = 2_000
+# Smaller participations are left out.
+MIN_PARTICIPATION = 0.02
 
 
-def item_table(parts: GraphResults) -> dict[str, Any]:
-    """The table of items, column by column, the most uncertain first; without a fit, those with the most responses."""
-    graph, fit = parts.graph, parts.fit
-    n_responses = graph.items.n_responses
-    most = min(MOST_ROWS, MOST_NUMBERS // (len(graph.labels) + len(graph.classes)))
-    chosen = most_active(n_responses, most) if fit is None else _most_uncertain(fit.item_probs, graph.gold.known, most)
+def item_table(results: GraphResults) -> dict[str, Any]:
+    """Return the items, column by column, the most uncertain first; without a fit, those with the most responses."""
+    graph, fit = results.graph, results.fit
+    columns = item_columns(results)
+    max_items = min(MAX_ROWS, MAX_NUMBERS // (len(graph.labels) + len(graph.classes)))
+    if fit is None:
+        rows = most_active(columns["responses"], max_items)
+    else:
+        # Items with gold come last.
+        rows = np.lexsort((-entropy(fit.item_probs).round(9), graph.gold.known))[:max_items]
     table: dict[str, Any] = {
         "total": len(graph.items),
-        "id": texts(graph.items.ids[chosen]),
-        "responses": n_responses[chosen].tolist(),
-        "answers": _answers(parts)[chosen].tolist(),
-        "gold": [_gold(parts, code) for code in chosen.tolist()],
+        "id": to_texts(columns["item"][rows]),
+        "responses": columns["responses"][rows].tolist(),
+        "answers": _label_counts(graph)[rows].tolist(),
+        "gold": [_gold(graph, code) for code in rows.tolist()],
     }
     if fit is None:
-        return {
-            **table,
-            "missing": "What the items are is not known yet: graph = graph.annotate(cg.IBCC().fit(graph)).",
-        }
-    probs = fit.item_probs[chosen]
+        advice = Message(
+            "What the items are is not known yet: graph = graph.annotate(cg.IBCC().fit(graph)).",
+            cli="What the items are is not known yet; use --model ibcc.",
+        )
+        return {**table, **results.advice(advice)}
+    probs = fit.item_probs[rows]
     return {
         **table,
         "model": fit.model,
-        "probs": numbers(probs),
+        "probs": to_numbers(probs),
         "class": probs.argmax(axis=1).tolist(),
-        "entropy": numbers(entropy(probs)),
+        "entropy": to_numbers(entropy(probs)),
     }
-
-
-def _most_uncertain(probs: Array, has_gold: Array, most: int) -> Array:
-    """The codes of the items of which least is known, at most so many; those with gold come last."""
-    return np.lexsort((-entropy(probs).round(9), has_gold))[:most]
 
 
 def entropy(probs: Array) -> Array:
-    """How uncertain each row is, in bits."""
+    """Return the entropy of each row in bits."""
     from scipy.special import entr
 
-    # A sum of rounded parts may lie a hair below zero.
+    # Rounding may leave a sum a hair below zero.
     return np.asarray(np.maximum(entr(probs).sum(axis=1) / np.log(2), 0.0))
 
 
-def _answers(parts: GraphResults) -> Array:
-    """How often each item was given each label, of shape (N, L)."""
-    responses, n_labels = parts.graph.responses, len(parts.graph.labels)
-    given = responses.label >= 0
-    cells = responses.item[given].astype(np.int64) * n_labels + responses.label[given]
-    return np.bincount(cells, minlength=len(parts.graph.items) * n_labels).reshape(-1, n_labels)
+def _label_counts(graph: CrowdGraph) -> Array:
+    """Return how often each item was given each label, of shape (N, L)."""
+    n_labels = len(graph.labels)
+    cells = graph.answers.item.astype(np.int64) * n_labels + graph.answers.label
+    return np.bincount(cells, minlength=len(graph.items) * n_labels).reshape(-1, n_labels)
 
 
-def _gold(parts: GraphResults, code: int) -> int | list[float] | None:
-    """The code of the known class, the probabilities of the classes where these are known, or None."""
-    gold = parts.graph.gold
+def _gold(graph: CrowdGraph, code: int) -> int | list[float] | None:
+    """Return the code of an item's gold class, the class probabilities if gold is uncertain, or None without gold."""
+    gold = graph.gold
     if not gold.known[code]:
         return None
-    return int(gold.codes[code]) if gold.codes[code] >= 0 else numbers(gold.probs[code])
+    return int(gold.codes[code]) if gold.codes[code] >= 0 else to_numbers(gold.probs[code])
 
 
-# The probability that intervals hold.
-LEVEL = 0.9
-# The moments at which skill over time is read, and the most volunteers of whom it is.
-MOMENTS = 40
-MOST_HISTORIES = 2_000
-# Smaller participations than this are not told.
-SMALLEST_SHARE = 0.02
-
-
-def volunteer_table(parts: GraphResults) -> dict[str, Any]:
-    """The table of volunteers, column by column, the most active first."""
-    graph, snapshot = parts.graph, parts.snapshot
-    chosen = told(parts)
+def volunteer_table(results: GraphResults) -> dict[str, Any]:
+    """Return the volunteers, column by column, the most active first."""
+    graph, snapshot, communities = results.graph, results.snapshot, results.several_communities
+    columns, rows = volunteer_columns(results), _listed_volunteers(graph)
     table: dict[str, Any] = {
         "total": len(graph.volunteers),
-        "id": texts(graph.volunteers.ids[chosen]),
-        "responses": graph.volunteers.n_responses[chosen].tolist(),
-        **_belonging(parts.groups, graph.volunteers.ids[chosen]),
+        "id": to_texts(columns["volunteer"][rows]),
+        "responses": columns["responses"][rows].tolist(),
     }
+    if communities is not None:
+        table["community"] = columns["community"][rows].tolist()
+        table["participation"] = participation_pairs(communities.on(graph).participation[rows])
     if snapshot is None:
-        missing = "How volunteers answer is not known yet: graph = graph.annotate(cg.IBCC().fit(graph))."
-        return {**table, "missing": missing}
-    accuracy, low, high = _skill(parts, _some(snapshot, chosen))
-    mean = snapshot.mean[chosen]
+        advice = Message(
+            "How volunteers answer is not known yet: graph = graph.annotate(cg.IBCC().fit(graph)).",
+            cli="How volunteers answer is not known yet; use --model ibcc.",
+        )
+        return {**table, **results.advice(advice)}
+    mean = snapshot.mean[rows]
     return {
         **table,
-        "accuracy": numbers(accuracy),
-        "low": numbers(low),
-        "high": numbers(high),
-        "level": LEVEL,
-        "right": right_labels_note(parts),
-        "confusion": numbers(mean, 3),
-        **_behaviours(parts, mean),
+        **{name: to_numbers(columns[name][rows]) for name in ("accuracy", "low", "high")},
+        "level": INTERVAL_LEVEL,
+        "right": correct_labels_note(results),
+        "confusion": to_numbers(mean, 3),
+        **_behaviours(graph, mean),
     }
 
 
-def told(parts: GraphResults) -> Array:
-    """The codes of the volunteers who are told of one by one, the most active first."""
-    each = len(parts.graph.classes) * len(parts.graph.labels) + 4
-    return most_active(parts.graph.volunteers.n_responses, min(MOST_ROWS, MOST_NUMBERS // each))
+def _listed_volunteers(graph: CrowdGraph) -> Array:
+    """Return the codes of the volunteers who are listed one by one, the most active first."""
+    numbers_each = len(graph.classes) * len(graph.labels) + 4
+    return most_active(graph.volunteers.n_responses, min(MAX_ROWS, MAX_NUMBERS // numbers_each))
 
 
-def histories(parts: GraphResults) -> dict[str, Any]:
-    """How the most active volunteers answered at several moments, in the order of the table; None before they began."""
-    track, graph = parts.confusion, parts.graph
+def participation_pairs(participation: Array) -> list[list[float]]:
+    """Return, for each volunteer, community and participation in turn, without small participations."""
+    pairs: list[list[float]] = [[] for _ in participation]
+    for row, k in np.argwhere(participation >= MIN_PARTICIPATION).tolist():
+        pairs[row] += [k, round(float(participation[row, k]), 3)]
+    return pairs
+
+
+def correct_labels_note(results: GraphResults) -> str:
+    """Return a sentence on which labels count as right, and how that is known."""
+    correct, known_by = results.correct_labels
+    if known_by == "names":
+        return "Right is the label that names the class."
+    clauses = [f"{' or '.join(to_texts(labels)) or 'no label'} for {name}" for name, labels in correct.items()]
+    source = {
+        "votes": "as the model's votes say",
+        "crowd": "read off the crowd's own answers; to say otherwise, fit with votes={label: class, ...}",
+    }[known_by]
+    return f"Right is {', '.join(clauses)} ({source})."
+
+
+def _behaviours(graph: CrowdGraph, means: Array) -> dict[str, Any]:
+    """Return how volunteers answer in words: the distinct descriptions, and for each volunteer the index of one."""
+    descriptions = [behaviour(mean, classes=graph.classes, labels=graph.labels) for mean in means]
+    distinct = list(dict.fromkeys(descriptions))
+    index = {description: number for number, description in enumerate(distinct)}
+    return {"behaviours": distinct, "behaviour": [index[description] for description in descriptions]}
+
+
+def history_table(results: GraphResults) -> dict[str, Any]:
+    """Return the skill of the most active volunteers over time, in the order of the table; None before they began."""
+    track, graph = results.confusion, results.graph
     if track is None:
-        return {"missing": "Skill over time needs a model: graph = graph.annotate(cg.DynIBCC().fit(graph))."}
+        return results.advice(
+            Message(
+                "Skill over time needs a model: graph = graph.annotate(cg.DynIBCC().fit(graph)).",
+                cli="Skill over time needs a model; use --model dynibcc.",
+            )
+        )
     if track.inference == "static":
-        return {
-            "missing": "The model takes volunteers to be the same at all times. To see how they change: "
-            "graph = graph.annotate(cg.DynIBCC().fit(graph))."
-        }
+        return results.advice(
+            "The model takes volunteers to be the same at all times. To see how they change"
+            + Message(": graph = graph.annotate(cg.DynIBCC().fit(graph)).", cli=", use --model dynibcc.")
+        )
     moments = _moments(graph.responses.time)
-    cells = len(track.classes) * len(track.labels)
-    chosen = told(parts)[: min(MOST_HISTORIES, MOST_NUMBERS // (cells * max(len(moments), 1)))]
-    views = [_some(track.at(moment), chosen) for moment in moments]
-    begun = _begun(graph, chosen, moments)
-    skill = np.stack([_skill(parts, view) for view in views], axis=2)
-    means = np.stack([view.mean.reshape(len(chosen), cells) for view in views], axis=1)
+    n_cells = len(track.classes) * len(track.labels)
+    rows = _listed_volunteers(graph)[: min(MAX_HISTORIES, MAX_NUMBERS // (n_cells * max(len(moments), 1)))]
+    snapshots = [_subset(track.at(moment), rows) for moment in moments]
+    begun = _begun(graph, rows, moments)
+    skills = np.stack([skill(results, snapshot) for snapshot in snapshots], axis=2)
+    means = np.stack([snapshot.mean.reshape(len(rows), n_cells) for snapshot in snapshots], axis=1)
     return {
         "times": short_times(graph.responses.clock, moments),
-        "places": numbers(_places(moments)),
+        "places": to_numbers(_positions(moments)),
         "mean": [
-            [row if known else None for row, known in zip(rows, knowns, strict=True)]
-            for rows, knowns in zip((1000 * means).round().astype(int).tolist(), begun.tolist(), strict=True)
+            [mean if is_known else None for mean, is_known in zip(history, known, strict=True)]
+            for history, known in zip((1000 * means).round().astype(int).tolist(), begun.tolist(), strict=True)
         ],
         **{
-            name: numbers(np.where(begun, part, np.nan), 3)
-            for name, part in zip(("accuracy", "low", "high"), skill, strict=True)
+            name: to_numbers(np.where(begun, values, np.nan), 3)
+            for name, values in zip(("accuracy", "low", "high"), skills, strict=True)
         },
     }
 
 
-def membership(communities: Communities | None, ids: Iterable[Any]) -> tuple[Array, Array]:
-    """The community of each volunteer (-1 for none) and the participation in each, of shapes (V,) and (V, K)."""
-    names = list(ids)
-    if communities is None:
-        return np.full(len(names), -1), np.zeros((len(names), 0))
-    known = np.array([name in communities.table for name in names], dtype=bool)
-    codes = communities.table.codes([name for name, is_known in zip(names, known, strict=True) if is_known])
-    assigned, shares = np.full(len(names), -1), np.zeros((len(names), len(communities)))
-    assigned[known], shares[known] = communities.assignment[codes], communities.participation[codes]
-    return assigned, shares
-
-
-def pairs(shares: Array) -> list[list[float]]:
-    """The communities of each volunteer and the participation in them, one after the other, without small ones."""
-    found: list[list[float]] = [[] for _ in shares]
-    for row, k in np.argwhere(shares >= SMALLEST_SHARE).tolist():
-        found[row] += [k, round(float(shares[row, k]), 3)]
-    return found
-
-
-def right_labels_note(parts: GraphResults) -> str:
-    """Which labels count as right, and how that is known."""
-    right, known_by = parts.right
-    if known_by == "names":
-        return "Right is the label that names the class."
-    clauses = [f"{' or '.join(texts(labels)) or 'no label'} for {name}" for name, labels in right.items()]
-    how = {
-        "votes": "as the model's votes say",
-        "crowd": "read off the crowd's own answers; to say otherwise, fit with votes={label: class, ...}",
-    }[known_by]
-    return f"Right is {', '.join(clauses)} ({how})."
-
-
-def _belonging(communities: Communities | None, ids: Array) -> dict[str, Any]:
-    if communities is None:
-        return {}
-    assigned, shares = membership(communities, ids.tolist())
-    return {"community": assigned.tolist(), "participation": pairs(shares)}
-
-
-def _skill(parts: GraphResults, snapshot: ConfusionSnapshot) -> tuple[Array, Array, Array]:
-    """The expected share of right labels of each volunteer, and the ends of its interval."""
-    right = parts.right[0]
-    accuracy = snapshot.accuracy(parts.class_probs, correct=right)
-    low, high = snapshot.accuracy_interval(LEVEL, class_probs=parts.class_probs, correct=right)
-    return accuracy, low, high
-
-
-def _some(snapshot: ConfusionSnapshot, codes: Array) -> ConfusionSnapshot:
+def _subset(snapshot: ConfusionSnapshot, codes: Array) -> ConfusionSnapshot:
     return ConfusionSnapshot(
         ids=snapshot.ids[codes],
         concentration=snapshot.concentration[codes],
@@ -205,32 +189,23 @@ def _some(snapshot: ConfusionSnapshot, codes: Array) -> ConfusionSnapshot:
     )
 
 
-def _behaviours(parts: GraphResults, means: Array) -> dict[str, Any]:
-    """How each volunteer answers in words: the sentences, each once, and the number of each volunteer's."""
-    names = {"classes": parts.graph.classes, "labels": parts.graph.labels}
-    words = [behaviour(mean, **names) for mean in means]
-    distinct = list(dict.fromkeys(words))
-    place = {word: number for number, word in enumerate(distinct)}
-    return {"behaviours": distinct, "behaviour": [place[word] for word in words]}
-
-
 def _moments(times: Array) -> Array:
-    """Moments with about as many responses between any two, the first and the last time among them."""
+    """Return moments with about as many responses between any two, the first and the last time among them."""
     if not len(times):
         return times
-    return np.unique(times[np.linspace(0, len(times) - 1, MOMENTS).round().astype(np.int64)])
+    return np.unique(times[np.linspace(0, len(times) - 1, N_MOMENTS).round().astype(np.int64)])
 
 
-def _places(moments: Array) -> Array:
-    """Where the moments lie between the first, 0, and the last, 1."""
+def _positions(moments: Array) -> Array:
+    """Return where the moments lie between the first, 0, and the last, 1."""
     since = (moments - moments[:1]).astype(np.float64)
     return since / max(since[-1], 1e-300) if len(since) else since
 
 
-def _begun(graph: CrowdGraph, chosen: Array, moments: Array) -> Array:
-    """Whether each of the chosen volunteers had answered by each of the moments."""
+def _begun(graph: CrowdGraph, codes: Array, moments: Array) -> Array:
+    """Return whether each volunteer had responded by each moment."""
     rows = graph.responses.by_volunteer
-    active = np.flatnonzero(np.diff(rows.starts)[chosen])
-    begun = np.zeros((len(chosen), len(moments)), dtype=bool)
-    begun[active] = graph.responses.time[rows.order[rows.starts[chosen[active]]]][:, None] <= moments
+    active = np.flatnonzero(np.diff(rows.starts)[codes])
+    begun = np.zeros((len(codes), len(moments)), dtype=bool)
+    begun[active] = graph.responses.time[rows.order[rows.starts[codes[active]]]][:, None] <= moments
     return begun

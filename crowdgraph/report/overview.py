@@ -1,4 +1,4 @@
-"""The overview: what the page tells, in a few sentences and numbers."""
+"""The overview of the page: the main numbers, and what was found in a few sentences."""
 
 from __future__ import annotations
 
@@ -20,104 +20,104 @@ from crowdgraph.report.communities import track_sentence
 
 __all__ = ["overview"]
 
-# More classes than these are not told one by one, nor more findings than these.
-MOST_CLASSES = 5
-MOST_FINDINGS = 3
+# At most this many classes or sizes, and findings, are named one by one.
+MAX_CLASSES = 5
+MAX_FINDINGS = 3
 # Below this kappa the answers hardly agree.
-LEAST_KAPPA = 0.1
-# Of so many gold items that a model is sure of, it can be told whether it is rightly so.
-ENOUGH_GOLD = 30
-# Communities are shades rather than groups if starts agree by less, or their members are more mixed (1: in all alike).
-LEAST_AGREEMENT = 0.8
-MOST_MIXED = 0.5
+MIN_KAPPA = 0.1
+# With this many gold items that a model is sure of, gold shows whether it is right to be sure.
+MIN_SURE_GOLD = 30
+# Communities are shades rather than groups if restarts agree by less, or members are more mixed (1: in all alike).
+MIN_AGREEMENT = 0.8
+MAX_MIXED = 0.5
 
 
-def overview(parts: GraphResults, findings: Sequence[Finding], calibration: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Cards with the main numbers, sentences about what was found, and the graph's own story.
+def overview(
+    results: GraphResults, findings: Sequence[Finding], calibration: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return cards with the main numbers, sentences about what was found, and the facts about the graph.
 
     Parameters
     ----------
-    parts
-        What the graph carries.
+    results
+        The results on the graph.
     findings
-        What the data doctor found, the worst first.
+        The findings of the data doctor, the worst first.
     calibration
-        How the fit stands against gold, as the checks tell it.
+        The calibration against gold, as the section of checks has it.
     """
     against_gold = None if calibration is None or "missing" in calibration else calibration
-    doubt = _doubt(parts.graph, findings, against_gold)
+    doubt = _doubt(results.graph, findings, against_gold)
     return {
-        "headline": headline(parts.graph),
-        "cards": [{"name": name, "value": value, "note": note} for name, value, note in _cards(parts, doubt)],
+        "headline": headline(results.graph),
+        "cards": [{"name": name, "value": value, "note": note} for name, value, note in _cards(results, doubt)],
         "sentences": [
             *([] if against_gold is None else [{"words": _about_gold(against_gold), "section": "checks"}]),
-            *({"words": words, "section": None} for words in _sentences(parts, doubt)),
+            *({"words": words, "section": None} for words in _sentences(results, doubt)),
             *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
         ],
-        "facts": [[name, text] for name, text in facts(parts.graph) if name != "annotated"],
+        "facts": [[name, text] for name, text in facts(results.graph) if name != "annotated"],
     }
 
 
 def _doubt(graph: CrowdGraph, findings: Sequence[Finding], against_gold: Mapping[str, Any] | None) -> str | None:
-    """Why a model's certainty tells little; None if gold shows that it tells, or answers agree well enough."""
-    if against_gold is not None and against_gold["sure"] >= ENOUGH_GOLD:
+    """Return why the model's certainty means little; None if gold confirms it, or answers agree well enough."""
+    if against_gold is not None and against_gold["sure"] >= MIN_SURE_GOLD:
         share = against_gold["sure_accuracy"]
-        return (
-            None if share >= SETTLED_PROBABILITY else f"only {share:.0%} of the gold items that it is sure of are right"
-        )
+        if share >= SETTLED_PROBABILITY:
+            return None
+        return f"only {share:.0%} of the gold items that it is sure of are right"
     answered = graph.items.n_responses[graph.items.n_responses > 0]
     if len(answered) and np.median(answered) < 2:
         return "most items have one answer: no agreement to tell by"
     for finding in findings:
-        low = finding.name == "agreement" and finding.numbers["kappa"] < LEAST_KAPPA
+        low = finding.name == "agreement" and finding.numbers["kappa"] < MIN_KAPPA
         if low or finding.name == "no agreement":
             return "too little agreement to tell"
     return None
 
 
-def _cards(parts: GraphResults, doubt: str | None) -> Iterator[tuple[str, str, str]]:
-    """The name, the value and a short note of each card."""
-    graph = parts.graph
+def _cards(results: GraphResults, doubt: str | None) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the value and a short note of each card."""
+    graph = results.graph
     for name, nodes, verb in (("volunteers", graph.volunteers, "gave"), ("items", graph.items, "have")):
-        middle = quantity(int(np.median(nodes.n_responses)), "answer") if len(nodes) else ""
-        yield name, f"{len(nodes):,}", f"half {verb} {middle} or more" if middle else "none at all"
+        median = quantity(int(np.median(nodes.n_responses)), "answer") if len(nodes) else ""
+        yield name, f"{len(nodes):,}", f"half {verb} {median} or more" if median else "none at all"
     yield "responses", f"{len(graph.responses):,}", _span(graph)
-    if parts.fit is not None and not graph.gold.known.all():
-        yield "settled items", *_settled(parts.fit, graph.gold.known, doubt)
-    if parts.communities is not None:
-        yield "communities", *_number(parts.communities)
+    if results.fit is not None and not graph.gold.known.all():
+        yield "settled items", *_settled(results.fit, graph.gold.known, doubt)
+    if results.communities is not None:
+        yield "communities", *_community_card(results.communities)
     if len(graph.gold):
         yield "gold", f"{len(graph.gold):,}", "items whose class was known before"
 
 
 def _settled(fit: ModelFit, has_gold: Array, doubt: str | None) -> tuple[str, str]:
-    """The share of items that are settled, with a note; no share where it would mislead."""
+    """Return the share of settled items, with a note; no share where it would mislead."""
     if doubt is not None:
         return "\u2013", doubt
     settled = fit.item_probs[~has_gold].max(axis=1) >= SETTLED_PROBABILITY
     whose = " of those without gold" if has_gold.any() else ""
     # Rounded down, so that 100% are all of them.
-    return (
-        f"{100 * int(settled.sum()) // len(settled)}%",
-        f"a class is at least {SETTLED_PROBABILITY:.0%} probable{whose}",
-    )
+    share = f"{100 * int(settled.sum()) // len(settled)}%"
+    return share, f"a class is at least {SETTLED_PROBABILITY:.0%} probable{whose}"
 
 
-def _number(found: Communities) -> tuple[str, str]:
-    if len(found) == 1:
+def _community_card(communities: Communities) -> tuple[str, str]:
+    if len(communities) == 1:
         return "none", "one crowd"
-    return f"{len(found):,}" if len(found) else "none", f"found by {found.method}"
+    return f"{len(communities):,}" if len(communities) else "none", f"found by {communities.method}"
 
 
-def _sentences(parts: GraphResults, doubt: str | None) -> Iterator[str]:
-    """What was found, in words."""
-    graph, track, tasks = parts.graph, parts.community_track, parts.task_communities
-    if parts.fit is not None and len(graph.items):
-        yield _about_items(parts.fit, graph.gold.known, doubt)
-    if parts.snapshot is not None and len(graph.volunteers):
-        yield _about_skill(parts, parts.snapshot, doubt)
-    if parts.communities is not None:
-        yield _about_communities(parts.communities)
+def _sentences(results: GraphResults, doubt: str | None) -> Iterator[str]:
+    """Yield what was found, in words."""
+    graph, track, tasks = results.graph, results.community_track, results.task_communities
+    if results.fit is not None and len(graph.items):
+        yield _about_items(results.fit, graph.gold.known, doubt)
+    if results.snapshot is not None and len(graph.volunteers):
+        yield _about_skill(results, results.snapshot, doubt)
+    if results.communities is not None:
+        yield _about_communities(results.communities)
     if tasks is not None:
         yield _about_tasks(tasks)
     if track is not None and len(track) and track.n_communities.max() > 1:
@@ -125,7 +125,7 @@ def _sentences(parts: GraphResults, doubt: str | None) -> Iterator[str]:
 
 
 def _span(graph: CrowdGraph) -> str:
-    """From when to when."""
+    """Return the period of the responses."""
     clock, times = graph.responses.clock, graph.responses.time
     if not len(times) or clock.kind == "order":
         return "without times"
@@ -133,91 +133,91 @@ def _span(graph: CrowdGraph) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _about_gold(found: Mapping[str, Any]) -> str:
-    n_items = quantity(sum(found["items"]), "item")
-    words = f"Against gold the most probable class is right for {found['accuracy']:.1%} of {n_items}"
-    if found["hidden"]:
+def _about_gold(calibration: Mapping[str, Any]) -> str:
+    n_items = quantity(sum(calibration["items"]), "item")
+    words = f"Against gold the most probable class is right for {calibration['accuracy']:.1%} of {n_items}"
+    if calibration["hidden"]:
         words += ", each judged while its gold was hidden"
-    kind = ""
-    if found["without_gold"] and not found["hidden"]:
-        kind = " That is somewhat kind, since skills were learned with this gold."
-    if not found["sure"]:
-        return f"{words}; of none is the model at least {SETTLED_PROBABILITY:.0%} sure.{kind}"
-    sure = f"of the {found['sure']:,} that the model is at least {SETTLED_PROBABILITY:.0%} sure of"
-    return f"{words}; {sure}, {found['sure_accuracy']:.1%} are right.{kind}"
+    caveat = ""
+    if calibration["without_gold"] and not calibration["hidden"]:
+        caveat = " That is somewhat kind, since skills were learned with this gold."
+    if not calibration["sure"]:
+        return f"{words}; of none is the model at least {SETTLED_PROBABILITY:.0%} sure.{caveat}"
+    sure = f"of the {calibration['sure']:,} that the model is at least {SETTLED_PROBABILITY:.0%} sure of"
+    return f"{words}; {sure}, {calibration['sure_accuracy']:.1%} are right.{caveat}"
 
 
 def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
     best = fit.item_probs.argmax(axis=1)
     shares = np.bincount(best, minlength=len(fit.classes)) / len(best)
-    order = np.argsort(-shares, kind="stable")[:MOST_CLASSES]
+    order = np.argsort(-shares, kind="stable")[:MAX_CLASSES]
     named = ", ".join(f"{fit.classes[code]} {shares[code]:.0%}" for code in order)
     words = f"The items by their most probable class ({fit.model}): {named}."
     if has_gold.all():
         return f"{words} The class of all of them was known before."
     if doubt is not None:
-        return f"{words} How sure the model is tells little: {doubt}."
+        return f"{words} How sure the model is means little: {doubt}."
     n_open = int((fit.item_probs.max(axis=1) < SETTLED_PROBABILITY).sum())
     if not n_open:
         return f"{words} All are settled: a class is at least {SETTLED_PROBABILITY:.0%} probable."
     return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {quantity(n_open, 'item')}."
 
 
-def _about_skill(parts: GraphResults, snapshot: ConfusionSnapshot, doubt: str | None) -> str:
+def _about_skill(results: GraphResults, snapshot: ConfusionSnapshot, doubt: str | None) -> str:
     if doubt is not None:
-        return f"How good the volunteers are is hardly known, and what is told of it is mostly the prior: {doubt}."
-    accuracy = snapshot.accuracy(parts.class_probs, correct=parts.right[0])
-    low, middle, high = np.quantile(accuracy, [0.1, 0.5, 0.9])
+        return f"How good the volunteers are is hardly known, and what is shown of it is mostly the prior: {doubt}."
+    accuracy = snapshot.accuracy(results.class_probs, correct=results.correct_labels[0])
+    low, median, high = np.quantile(accuracy, [0.1, 0.5, 0.9])
     return (
-        f"Half of the volunteers are expected to be right at least {middle:.0%} of the time; "
+        f"Half of the volunteers are expected to be right at least {median:.0%} of the time; "
         f"the middle eight of ten lie between {low:.0%} and {high:.0%}."
     )
 
 
-def _about_communities(found: Communities) -> str:
-    if not len(found):
-        return f"No communities were found by {found.method}."
-    if len(found) == 1:
+def _about_communities(communities: Communities) -> str:
+    if not len(communities):
+        return f"No communities were found by {communities.method}."
+    if len(communities) == 1:
         return "No groups were found: the volunteers are one crowd."
-    return f"There are {len(found):,} communities with {_sizes(found)} volunteers.{_proof(found)}"
+    return f"There are {len(communities):,} communities with {_sizes(communities)} volunteers.{_verdict(communities)}"
 
 
-def _about_tasks(found: Communities) -> str:
-    if len(found) < 2:
+def _about_tasks(communities: Communities) -> str:
+    if len(communities) < 2:
         return "By the items that they work on, volunteers form no groups."
     return (
-        f"By the items that they work on, volunteers form {len(found):,} task communities with {_sizes(found)} "
-        f"volunteers.{_proof(found)}"
+        f"By the items that they work on, volunteers form {len(communities):,} task communities with "
+        f"{_sizes(communities)} volunteers.{_verdict(communities)}"
     )
 
 
-def _sizes(found: Communities) -> str:
-    """The sizes of the largest communities."""
-    sizes = ", ".join(f"{size:,}" for size in found.sizes[found.order][:MOST_CLASSES])
-    return f"{sizes}{', ...' if len(found) > MOST_CLASSES else ''}"
+def _sizes(communities: Communities) -> str:
+    """Return the sizes of the largest communities."""
+    sizes = ", ".join(f"{size:,}" for size in communities.sizes[communities.order][:MAX_CLASSES])
+    return f"{sizes}{', ...' if len(communities) > MAX_CLASSES else ''}"
 
 
-def _proof(found: Communities) -> str:
-    """Whether there are communities, and how clear they are."""
-    seen = found.evidence
-    if seen is not None and not seen.structured:
+def _verdict(communities: Communities) -> str:
+    """Return a sentence on whether there are communities, and how clear they are."""
+    evidence = communities.evidence
+    if evidence is not None and not evidence.structured:
         return " They may be chance."
-    proof = "" if seen is None else " The network has more structure than chance gives."
-    why = []
-    if found.entropy[found.assignment >= 0].mean() > MOST_MIXED:
-        why.append("most members belong to several")
-    if seen is not None and seen.agreement < LEAST_AGREEMENT:
-        why.append(f"several starts agree by {seen.agreement:.2f} only (1 is the same)")
-    return f"{proof} They are shades rather than groups: {', and '.join(why)}." if why else proof
+    verdict = "" if evidence is None else " The network has more structure than chance gives."
+    reasons = []
+    if communities.entropy[communities.assignment >= 0].mean() > MAX_MIXED:
+        reasons.append("most members belong to several")
+    if evidence is not None and evidence.agreement < MIN_AGREEMENT:
+        reasons.append(f"several starts agree by {evidence.agreement:.2f} only (1 is the same)")
+    return f"{verdict} They are shades rather than groups: {', and '.join(reasons)}." if reasons else verdict
 
 
 def _about_findings(findings: Sequence[Finding]) -> Iterator[str]:
-    """The worst findings of the data doctor in words, and how many more there are."""
+    """Yield the worst findings of the data doctor in words, and how many more there are."""
     bad = [finding for finding in findings if finding.severity != "info"]
-    for finding in bad[:MOST_FINDINGS]:
+    for finding in bad[:MAX_FINDINGS]:
         verb = "warns" if finding.severity == "warning" else "notes"
         yield f"The data doctor {verb} ({finding.name}): {finding.what}"
-    more = len(bad) - MOST_FINDINGS
+    more = len(bad) - MAX_FINDINGS
     if more > 0:
         yield f"The data doctor has {quantity(more, 'finding')} more to keep in mind."
     if not bad:

@@ -1,4 +1,4 @@
-"""How the page was made: versions, settings, and what was run."""
+"""The provenance of the page: versions, settings of the results, and the record of the run."""
 
 from __future__ import annotations
 
@@ -13,47 +13,56 @@ import numpy as np
 
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.result import Result
+from crowdgraph.errors import Interface, wording
 from crowdgraph.report._results import GraphResults
 
-__all__ = ["making"]
+__all__ = ["provenance", "versions", "without_directories"]
 
-PACKAGES = ("crowdgraph", "numpy", "scipy", "torch", "igraph")
+PACKAGES = ("crowdgraph", "igraph", "matplotlib", "numba", "numpy", "pyarrow", "scipy", "torch")
 # Longer texts are cut.
-MOST_LETTERS = 500
+MAX_LETTERS = 500
 # The directories of an absolute path: in quotes up to the last slash inside them, else without spaces.
 ROOT = r"(?:(?<![\w.~:/-])/|(?<!\w)[A-Za-z]:[\\/])"
 DIRECTORIES = re.compile(rf"""(?<='){ROOT}[^'\n]*[\\/]|(?<="){ROOT}[^"\n]*[\\/]|{ROOT}[^\s'"]*[\\/]""")
 
 
-def making(parts: GraphResults, run: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The settings of every result that the graph carries, the versions of what made them, and the run's own record."""
+def provenance(results: GraphResults, run: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the settings of every result on the graph, the versions of what made them, and the run's own record."""
     record = dict(run or {})
     commands = record.pop("commands", [])
     commands = [commands] if isinstance(commands, str) else [str(command) for command in commands]
     return {
-        "versions": [["python", platform.python_version()], *([name, _version(name)] for name in PACKAGES)],
-        "results": [_settings(name, result) for name, result in parts.graph.annotations.items()],
+        "versions": [list(pair) for pair in versions().items()],
+        "results": [_settings(name, result) for name, result in results.graph.annotations.items()],
         "commands": [without_directories(command) for command in commands],
-        "run": None if run is None else told(record),
+        "run": None if run is None else as_text(record, results.interface),
     }
 
 
-def told(value: Any) -> Any:
-    """A setting as text, or as pairs of names and settings."""
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that results depend on."""
+    return {"python": platform.python_version(), **{package: _version(package) for package in PACKAGES}}
+
+
+def as_text(value: Any, interface: Interface = "python") -> Any:
+    """Return a setting as text, or a mapping as pairs of names and settings."""
     if isinstance(value, Mapping):
-        return [[str(name), told(part)] for name, part in value.items()]
+        return [[str(name), as_text(part, interface)] for name, part in value.items()]
     if value is None:
         return "\u2013"
     if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
-        # Sentences follow each other, names are parted.
-        value = (" " if all(part.endswith(".") for part in value) else ", ").join(value)
-    plain = isinstance(value, str | int | float | np.generic)
-    text = without_directories(str(value) if plain else repr(value))
-    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} ..."
+        # Sentences follow each other, names are separated.
+        separator = " " if all(part.endswith(".") for part in value) else ", "
+        value = separator.join(wording(part, interface) for part in value)
+    if isinstance(value, str):
+        value = wording(value, interface)
+    is_plain = isinstance(value, str | int | float | np.generic)
+    text = without_directories(str(value) if is_plain else repr(value))
+    return text if len(text) <= MAX_LETTERS else f"{text[:MAX_LETTERS]} ..."
 
 
 def without_directories(text: str) -> str:
-    """The text with only the names of files that it gives by absolute paths: who reads the page need not know more.
+    """Return the text with absolute paths cut to the names of files: readers of the page need not know more.
 
     Examples
     --------
@@ -67,12 +76,12 @@ def without_directories(text: str) -> str:
 
 
 def _settings(name: str, result: Result) -> dict[str, Any]:
-    """How one result was made; a fit that knows its model tells it as it is written in Python."""
+    """Return the settings of a result; a fit that knows its model is shown as it is written in Python."""
     params = getattr(result, "params", {})
     code = None
     if isinstance(result, ModelFit) and result.source is not None:
         code = f"cg.{result.source.model!r}.fit(graph, seed={result.source.seed!r})"
-    return {"name": name, "kind": type(result).__name__, "params": told(params), "code": code, "repr": repr(result)}
+    return {"name": name, "kind": type(result).__name__, "params": as_text(params), "code": code, "repr": repr(result)}
 
 
 def _version(package: str) -> str:

@@ -6,7 +6,6 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -15,97 +14,19 @@ from typing import Any
 
 from crowdgraph.core._parameters import check_bool, progress_bar
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.diagnosis.findings import Finding, Findings
-from crowdgraph.errors import ParameterError
+from crowdgraph.diagnosis.findings import Findings
+from crowdgraph.errors import Interface, ParameterError, check_choice, wording
+from crowdgraph.evaluation.model_checks import Calibration, Unmeasured
 from crowdgraph.io._files import atomic_file
 from crowdgraph.plot._style import GREY, HUES, INK, colours
-from crowdgraph.report._results import GraphResults, texts
-from crowdgraph.report.checks import model_checks
-from crowdgraph.report.communities import communities_over_time, community_table, network_pictures
-from crowdgraph.report.nodes import histories, item_table, volunteer_table
+from crowdgraph.report._results import AnalysisLike, GraphResults, to_texts
+from crowdgraph.report.checks import check_section
+from crowdgraph.report.communities import community_section, network_section, track_section
+from crowdgraph.report.nodes import history_table, item_table, volunteer_table
 from crowdgraph.report.overview import overview
-from crowdgraph.report.provenance import making
+from crowdgraph.report.provenance import provenance
 
-__all__ = ["payload", "write"]
-
-# Of a finding that concerns many, so many are named.
-MOST_NAMED = 20
-# The steps of a run without which a section has nothing to tell; the first that was skipped says why.
-STEPS = {
-    "items": ("model",),
-    "volunteers": ("model", "pi_similarity"),
-    "networks": ("pi_similarity",),
-    "communities": ("communities",),
-    "track": ("communities over time", "communities"),
-    "checks": ("model",),
-}
-
-
-def payload(
-    graph: CrowdGraph,
-    *,
-    run: Mapping[str, Any] | None = None,
-    words: Callable[[str], str] | None = None,
-    progress: bool = False,
-) -> dict[str, Any]:
-    """What the page tells, section by section; sections that something is missing for say so under ``missing``."""
-    parts = GraphResults(graph)
-    told: dict[str, Any] = {
-        "classes": texts(graph.classes),
-        "labels": texts(graph.labels),
-        "colours": {"communities": _community_colours(parts), "classes": colours(graph.classes)},
-    }
-    sections: dict[str, Callable[[GraphResults], Any]] = {
-        "items": item_table,
-        "volunteers": volunteer_table,
-        "histories": histories,
-        "networks": network_pictures,
-        "communities": community_table,
-        "track": communities_over_time,
-        "checks": model_checks,
-    }
-    with progress_bar("Report", visible=progress, total=len(sections) + 1, unit="sections") as bar:
-        findings = graph.diagnose() if words is None else _put(graph.diagnose(), words)
-        bar.update()
-        for name, section in sections.items():
-            told[name] = _explained(section(parts), _why_skipped(name, run), words)
-            bar.update()
-    told["doctor"] = findings.to_dict(most_ids=MOST_NAMED)
-    return {
-        **told,
-        "overview": overview(parts, findings, told["checks"].get("calibration")),
-        "making": making(parts, run),
-    }
-
-
-def _why_skipped(section: str, run: Mapping[str, Any] | None) -> str | None:
-    """Why the run left out what a section tells of."""
-    skipped = (run or {}).get("skipped", {})
-    return next((skipped[step] for step in STEPS.get(section, ()) if step in skipped), None)
-
-
-def _explained(section: dict[str, Any], why: str | None, words: Callable[[str], str] | None) -> dict[str, Any]:
-    """A section that, where something is missing, says why the run skipped it, or else how to get it."""
-    if "missing" not in section:
-        return section
-    how = section["missing"] if words is None else words(section["missing"])
-    return {**section, "missing": how if why is None else f"This was skipped. {why}"}
-
-
-def _put(findings: Findings, words: Callable[[str], str]) -> Findings:
-    """The findings in other words."""
-
-    def put(finding: Finding) -> Finding:
-        return replace(finding, what=words(finding.what), why=words(finding.why), advice=words(finding.advice))
-
-    return Findings(tuple(map(put, findings)), examined=findings.examined)
-
-
-def _community_colours(parts: GraphResults) -> list[str]:
-    """A colour for each community, at one time or over time; task communities have the same ones."""
-    widths = [len(found or ()) for found in (parts.communities, parts.task_communities)]
-    return colours(range(max(*widths, parts.community_track.n_communities_ever if parts.community_track else 0)))
-
+__all__ = ["write"]
 
 PAGE = files("crowdgraph.report") / "page"
 # In the order in which they build on each other.
@@ -121,41 +42,73 @@ SCRIPTS = (
     "volunteers.js",
     "communities.js",
     "checks.js",
-    "making.js",
+    "provenance.js",
     "main.js",
 )
+SECTIONS: dict[str, Callable[[GraphResults], dict[str, Any]]] = {
+    "items": item_table,
+    "volunteers": volunteer_table,
+    "histories": history_table,
+    "networks": network_section,
+    "communities": community_section,
+    "track": track_section,
+    "checks": check_section,
+}
+# The steps of an analysis that a section depends on; the first of them that was skipped says why the section is empty.
+STEPS = {
+    "items": ("model",),
+    "volunteers": ("model", "pi_similarity"),
+    "networks": ("pi_similarity",),
+    "communities": ("communities",),
+    "track": ("communities over time", "communities"),
+    "checks": ("model",),
+}
+# Of a finding that concerns many, at most this many are named.
+MAX_IDS = 20
 
 
 def write(
-    graph: CrowdGraph,
+    crowd: CrowdGraph | AnalysisLike,
     path: str | PathLike[str],
     *,
     title: str | None = None,
+    findings: Findings | None = None,
+    calibration: Calibration | Unmeasured | None = None,
     run: Mapping[str, Any] | None = None,
-    words: Callable[[str], str] | None = None,
+    interface: Interface = "python",
     progress: bool = False,
 ) -> None:
     """Write what is known of a crowd as a page: one HTML file that needs no network and can be sent by e-mail.
 
-    The page tells what the graph carries: the classes of items from the latest fit, how volunteers answer from the
+    The page shows the results on the graph: the classes of items from the latest fit, how volunteers answer from the
     latest confusion matrices (over time if they change), all networks, the latest communities and the latest
-    communities over time. Where something is missing it says how to get it. Of large crowds it holds the most active
-    volunteers and the most uncertain items, and says so. Of files named by absolute paths it tells the names only.
+    communities over time. Of large crowds it holds the most active volunteers and the most uncertain items, and says
+    so. Of files named by absolute paths it shows the names only.
+
+    Nothing is fitted here. What is missing is named on the page, with the way to get it. A graph alone lacks the
+    calibration of models that repeat the gold they were given (`crowdgraph.DynIBCC`, `crowdgraph.Cautious`): they must
+    be fitted again while gold is hidden. `crowdgraph.analysis.analyse` does that, and the page of its result has all.
 
     Parameters
     ----------
-    graph
-        The graph, annotated with what is to be told.
+    crowd
+        An analysis, as `crowdgraph.analysis.analyse` returns it, or a graph annotated with results.
     path
-        The file. One that is there is replaced once the new page is written whole.
+        The file. An existing one is replaced once the new page is complete.
     title
         The page's title.
+    findings
+        The findings of the data doctor; by default those of the analysis, or of ``graph.diagnose()``.
+    calibration
+        The calibration of the latest fit, as `crowdgraph.evaluation.calibration` measures it; by default that of the
+        analysis, or what can be measured without a fit.
     run
         How the results were made, for the page's last section: names and values such as versions, settings, seeds and
         timings, which may be nested; under ``"commands"`` those that repeat the run, and under ``"skipped"`` a mapping
-        from steps of `crowdgraph.analysis` that were left out to the reasons, which the sections tell.
-    words
-        Puts advice, which speaks of calls in Python, in the words of those who did not call them.
+        from steps of `crowdgraph.analysis` that were left out to the reasons, which the sections repeat. By default
+        the parameters, notes, skipped steps and timings of the analysis.
+    interface
+        For whom advice is worded: ``"python"``, or ``"cli"`` for users of the command line.
     progress
         Whether to show a progress bar.
 
@@ -172,44 +125,111 @@ def write(
     ...     "<title>My crowd</title>" in page.read_text()
     True
     """
-    _check(graph, path, title, run, words)
+    _check(crowd, path, title, findings, run)
+    check_choice("interface", interface, ("python", "cli"))
     check_bool("progress", progress)
     with atomic_file(path) as part:
-        told = payload(graph, run=run, words=words, progress=progress)
-        part.write_text(page("What is known of a crowd" if title is None else title, told), encoding="utf-8")
+        data = payload(
+            crowd, findings=findings, calibration=calibration, run=run, interface=interface, progress=progress
+        )
+        part.write_text(page("What is known of a crowd" if title is None else title, data), encoding="utf-8")
 
 
-def page(title: str, told: Mapping[str, Any]) -> str:
-    """The page as text.
+def payload(
+    crowd: CrowdGraph | AnalysisLike,
+    *,
+    findings: Findings | None = None,
+    calibration: Calibration | Unmeasured | None = None,
+    run: Mapping[str, Any] | None = None,
+    interface: Interface = "python",
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Return the data of the page, section by section; empty sections say why under ``missing``."""
+    graph = crowd if isinstance(crowd, CrowdGraph) else crowd.graph
+    if not isinstance(crowd, CrowdGraph):
+        findings = crowd.findings if findings is None else findings
+        calibration = crowd.calibration if calibration is None else calibration
+        run = _record(crowd) if run is None else run
+    results = GraphResults(graph, measured=calibration, interface=interface)
+    skipped = (run or {}).get("skipped", {})
+    data: dict[str, Any] = {
+        "classes": to_texts(graph.classes),
+        "labels": to_texts(graph.labels),
+        "colours": {"communities": _community_colours(results), "classes": colours(graph.classes)},
+    }
+    with progress_bar("Report", visible=progress, total=len(SECTIONS) + 1, unit="sections") as bar:
+        findings = (graph.diagnose() if findings is None else findings).wording(interface)
+        bar.update()
+        for name, section in SECTIONS.items():
+            data[name] = _with_reason(section(results), _skip_reason(name, skipped), interface)
+            bar.update()
+    data["doctor"] = findings.to_dict(most_ids=MAX_IDS)
+    return {
+        **data,
+        "overview": overview(results, findings, data["checks"].get("calibration")),
+        "provenance": provenance(results, run),
+    }
 
-    Its policy lets run what belongs to the page and nothing else, whatever ids contain; data are no script, and the
-    one sign that could end their element is escaped.
+
+def _record(analysis: AnalysisLike) -> dict[str, Any]:
+    """Return how an analysis was made."""
+    record = {name: getattr(analysis, name) for name in ("parameters", "notes", "skipped", "timings")}
+    return {name: value for name, value in record.items() if value}
+
+
+def _skip_reason(section: str, skipped: Mapping[str, str]) -> str | None:
+    """Return why the step that a section depends on was skipped."""
+    return next((skipped[step] for step in STEPS.get(section, ()) if step in skipped), None)
+
+
+def _with_reason(section: dict[str, Any], reason: str | None, interface: Interface) -> dict[str, Any]:
+    """Return the section; if it is empty because a step was skipped, with the reason instead of advice."""
+    if "missing" not in section or reason is None:
+        return section
+    return {**section, "missing": f"This was skipped. {wording(reason, interface)}"}
+
+
+def _community_colours(results: GraphResults) -> list[str]:
+    """Return a colour for each community, at one time or over time; task communities share them."""
+    counts = [len(communities or ()) for communities in (results.communities, results.task_communities)]
+    track = results.community_track
+    return colours(range(max(*counts, track.n_communities_ever if track else 0)))
+
+
+def page(title: str, data: Mapping[str, Any]) -> str:
+    """Return the page as text.
+
+    Its security policy lets run what belongs to the page and nothing else, whatever ids contain. The data are no
+    script, and the one character that could end their element is escaped.
     """
     script = "\n".join(["(() => {", "'use strict';", *map(_source, SCRIPTS), "})();"])
     style = "\n".join([_palette(), *map(_source, STYLES)])
-    filled = {
+    values = {
         "title": escape(title),
         "policy": f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}",
         "style": style,
-        "data": json.dumps(told, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         "script": script,
     }
-    return re.sub(r"\{\{ (\w+) \}\}", lambda place: filled[place[1]], _source("index.html"))
+    return re.sub(r"\{\{ (\w+) \}\}", lambda slot: values[slot[1]], _source("index.html"))
 
 
-def _check(graph: object, path: object, title: object, run: object, words: object) -> None:
-    if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"A report is written of a CrowdGraph; got a {type(graph).__name__}.")
+def _check(crowd: object, path: object, title: object, findings: object, run: object) -> None:
+    if not isinstance(crowd, CrowdGraph | AnalysisLike):
+        raise ParameterError(
+            f"A report is written of a CrowdGraph or an Analysis; got a {type(crowd).__name__}. "
+            "Read a file with cg.read_csv first."
+        )
     if not isinstance(path, str | PathLike):
         raise ParameterError(f"path={path!r} must name a file, such as 'report.html'.")
     if title is not None and not isinstance(title, str):
         raise ParameterError(f"title={title!r} must be text.")
+    if findings is not None and not isinstance(findings, Findings):
+        raise ParameterError(f"findings= takes what graph.diagnose() returns; got a {type(findings).__name__}.")
     if run is not None and not isinstance(run, Mapping):
         raise ParameterError(f"run={run!r} must be a mapping from names to values, such as {{'seed': 0}}.")
     if isinstance(run, Mapping) and not isinstance(run.get("skipped", {}), Mapping):
         raise ParameterError(f"run['skipped']={run['skipped']!r} must be a mapping from steps to reasons.")
-    if words is not None and not callable(words):
-        raise ParameterError(f"words={words!r} must be a function from text to text, such as str.strip.")
 
 
 def _source(name: str) -> str:
@@ -217,11 +237,11 @@ def _source(name: str) -> str:
 
 
 def _palette() -> str:
-    """The colours of all pictures, as variables of the page's style."""
-    hues = "".join(f"--hue-{place}: {hue}; " for place, hue in enumerate(HUES))
+    """Return the colours of all pictures, as variables of the page's style."""
+    hues = "".join(f"--hue-{number}: {hue}; " for number, hue in enumerate(HUES))
     return f":root {{ --ink: {INK}; --grey: {GREY}; {hues}}}"
 
 
 def _hash(text: str) -> str:
-    """The name by which a policy knows an inline script or style."""
+    """Return the name by which a security policy knows an inline script or style."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""What every script here leaves behind for the page: pictures, and the paper's values beside ours."""
+"""What every script in this folder contributes to the page: pictures, and the paper's values beside ours."""
 
 import json
 import sys
@@ -8,17 +8,17 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 # The priors that the paper's authors used for Galaxy Zoo Supernovae.
-AUTHORS = {"confusion_prior": [[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], "class_prior": [100, 10]}
+AUTHORS_PRIOR = {"confusion_prior": [[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], "class_prior": [100, 10]}
 
 
-def folder() -> Path:
-    """Where to write: the folder named on the command line, or ``docs/_build/paper``."""
+def output_folder() -> Path:
+    """Return the folder named on the command line, or ``docs/_build/paper``; create it if needed."""
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/_build/paper")
     out.mkdir(parents=True, exist_ok=True)
     return out
 
 
-def leave(
+def write_entry(
     name: str,
     title: str,
     *,
@@ -28,10 +28,10 @@ def leave(
     remark: str,
 ) -> None:
     """Write the pictures, by caption, and the rows (what, in the paper, here); print the rows."""
-    out = folder()
+    out = output_folder()
     files = {}
-    for place, (caption, ax) in enumerate(pictures.items()):
-        files[caption] = f"{name}-{place}.png"
+    for index, (caption, ax) in enumerate(pictures.items()):
+        files[caption] = f"{name}-{index}.png"
         ax.figure.savefig(out / files[caption], dpi=130, bbox_inches="tight")
     entry = {"title": title, "paper": paper, "rows": rows, "pictures": files, "remark": remark}
     (out / f"{name}.json").write_text(json.dumps(entry, indent=1), encoding="utf-8")

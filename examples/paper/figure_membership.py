@@ -1,9 +1,9 @@
-"""The figure of changing membership: participation of single volunteers after each number of observations."""
+"""The figure of changing membership: how single volunteers participate after each number of observations."""
 
 from functools import partial
 
 import numpy as np
-from entry import leave
+from entry import write_entry
 
 import crowdgraph as cg
 
@@ -33,22 +33,26 @@ track = cg.dynamics.over_time(
 )
 changed = crowd.graph.volunteers.ids[crowd.truth.other_group >= 0]
 movers = np.unique([track.ids[move.volunteer] for move in track.moves()])
-right = np.isin(movers, changed).sum()
-chosen = [*movers[:2], *np.setdiff1d(crowd.graph.volunteers.ids, changed)[:2]]
-leave(
+n_right = np.isin(movers, changed).sum()
+examples = [*movers[:2], *np.setdiff1d(crowd.graph.volunteers.ids, changed)[:2]]
+write_entry(
     "figure_membership",
     "Figure: changing membership",
     paper="Membership changes after significant changes of a volunteer's confusion; communities persist although "
     "members move between them.",
     rows=[
         ("communities at each number of observations", "3, 4, 5", ", ".join(map(str, track.n_communities))),
-        ("volunteers who changed, and were found to", "", f"{len(changed)}, {right} ({len(movers) - right} others)"),
+        (
+            "volunteers who changed, and were detected",
+            "",
+            f"{len(changed)}, {n_right} ({len(movers) - n_right} others)",
+        ),
         ("participation that stayed, at each step", "persist", ", ".join(f"{s:.2f}" for s in track.stability[1:])),
     ],
     pictures={
-        "Two volunteers who moved, and two who stayed": cg.plot.participation(track, chosen)[0],
+        "Two volunteers who moved, and two who stayed": cg.plot.participation(track, examples)[0],
         "Who went where": cg.plot.flow(track),
     },
-    remark="A simulated crowd of 200 volunteers of the five groups, 250 responses each; a fifth of them change into "
-    "another group half way through.",
+    remark="This is a simulated crowd of 200 volunteers of the five groups, with 250 responses each; a fifth of them "
+    "change into another group half way through.",
 )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from entry import leave
+from entry import write_entry
 
 import crowdgraph as cg
 
@@ -21,16 +21,16 @@ track = cg.dynamics.over_time(
     progress=True,
 )
 rows = []
-for place, (count, published) in enumerate(zip(COUNTS, PAPER, strict=True)):
-    rows.append((f"modularity after {count:,}", published, f"{track.modularity[place]:.3f}"))
-for place, count in enumerate(COUNTS):
-    paper = "32" if place == 2 else ""
+for index, (count, published) in enumerate(zip(COUNTS, PAPER, strict=True)):
+    rows.append((f"modularity after {count:,}", published, f"{track.modularity[index]:.3f}"))
+for index, count in enumerate(COUNTS):
+    paper = "32" if index == 2 else ""
     rows.append(
-        (f"communities, volunteers after {count:,}", paper, f"{track.n_communities[place]}, {len(track[place].ids):,}")
+        (f"communities, volunteers after {count:,}", paper, f"{track.n_communities[index]}, {len(track[index].ids):,}")
     )
 events = Counter(event.event for event in track.events)
 rows.append(("what happened", "a persistent core", ", ".join(f"{name} {n}" for name, n in events.items())))
-leave(
+write_entry(
     "figure_tasks_over_time",
     "Figures: common task communities as observations come in",
     paper="A persistent core whose means hardly move, and small scattered communities that come later.",
@@ -39,6 +39,6 @@ leave(
         "Means of the communities, from pale (early) to full colour": cg.plot.community_ternary_over_time(track)[0],
         "Modularity and number of communities": cg.plot.modularity(track),
     },
-    remark="The 32 communities were planted for the whole time, so all of them are there early on and modularity does "
-    "not rise with time as it did in the real crowd; scattered small communities of newcomers do not appear.",
+    remark="The 32 communities exist from the start, so all of them are found early on and modularity does not rise "
+    "with time as it did in the real crowd; scattered small communities of newcomers do not appear.",
 )

@@ -1,7 +1,7 @@
 """The figures of single volunteers: how a confusion matrix moves as its volunteer answers."""
 
 import numpy as np
-from entry import leave
+from entry import write_entry
 
 import crowdgraph as cg
 
@@ -14,7 +14,7 @@ STORIES = {
 
 
 def volunteer(drift):
-    """The history of one volunteer of such a crowd, and how far it is from the truth, on average."""
+    """Return the history of one volunteer who drifts in this way, and its mean distance from the truth."""
     crowd = cg.simulate.crowd(
         n_volunteers=8,
         n_items=4_000,
@@ -38,7 +38,7 @@ for story, (drift, published) in STORIES.items():
     moved = sum(abs(change.size) > 0.2 for change in history.changes())
     rows.append((story, published, f"{moved} large moves; {error:.3f} from the truth on average"))
     pictures[f"A volunteer with 2,000 responses: {story}"] = cg.plot.confusion_history(history)
-leave(
+write_entry(
     "figure_volunteers",
     "Figures: dynamics of four volunteers",
     paper="Triangles in which each line is a row of a volunteer's confusion matrix, inferred by DynIBCC.",

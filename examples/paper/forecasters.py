@@ -1,7 +1,7 @@
-"""The same analysis of a real crowd: forecasters who call events likely, unsure or unlikely, over fourteen years.
+"""The same analysis for a real crowd: forecasters who call events likely, unsure or unlikely, over fourteen years.
 
 ``python examples/paper/forecasters.py RESPONSES GOLD FOLDER`` with two CSV files (volunteer, item, label, time; item,
-label) such as can be made from the public forecasts of PredictionBook: unlikely up to 1/3, likely from 2/3.
+label), such as you can make from the public forecasts of PredictionBook: unlikely up to 1/3, likely from 2/3.
 """
 
 import sys
@@ -25,10 +25,10 @@ track = cg.dynamics.over_time(
     progress=True,
 )
 print(track)
-for place, snapshot in enumerate(track):
+for index, snapshot in enumerate(track):
     evidence = snapshot.evidence
     print(
-        f"{track.counts[place]:>7,} responses, {len(snapshot.ids):>4} forecasters, sizes {snapshot.sizes}: {evidence}"
+        f"{track.counts[index]:>7,} responses, {len(snapshot.ids):>4} forecasters, sizes {snapshot.sizes}: {evidence}"
     )
 print(track[-1].describe(kind="text"))
 print(track.events_to_frame(kind="text"))

@@ -1,4 +1,4 @@
-"""Run every script of this folder and put the paper's values beside ours: ``make paper``."""
+"""Run every script in this folder and write a page with the paper's values beside ours: ``make paper``."""
 
 import html
 import json
@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from entry import folder
+from entry import output_folder
 
 HERE = Path(__file__).parent
 SCRIPTS = [
@@ -29,7 +29,7 @@ figure { margin: 1.5rem 0; } img { max-width: 100%; } figcaption { color: #666; 
 
 
 def section(entry):
-    """One figure or table as HTML."""
+    """Return one figure or table as HTML."""
     rows = "".join(
         f"<tr><td>{html.escape(what)}</td><td>{html.escape(paper)}</td><td>{html.escape(ours)}</td></tr>"
         for what, paper, ours in entry["rows"]
@@ -41,12 +41,12 @@ def section(entry):
     return (
         f"<h2>{html.escape(entry['title'])}</h2><p><b>The paper:</b> {html.escape(entry['paper'])}</p>"
         f"<table><tr><th></th><th>paper</th><th>here</th></tr>{rows}</table>{figures}"
-        f"<p><b>What this crowd can tell:</b> {html.escape(entry['remark'])}</p>"
+        f"<p><b>What this crowd can show:</b> {html.escape(entry['remark'])}</p>"
     )
 
 
 def main():
-    out = folder()
+    out = output_folder()
     start = time.perf_counter()
     for name in SCRIPTS:
         subprocess.run([sys.executable, HERE / f"{name}.py", out], check=True)
@@ -56,8 +56,8 @@ def main():
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
         "<h1>The paper reproduced</h1><p>Simpson, Roberts, Psorakis and Smith: <i>Dynamic Bayesian Combination of "
         "Multiple Imperfect Classifiers</i>. The real Galaxy Zoo Supernovae data are not public; everything here is "
-        "from simulated look-alikes, and each section says what they cannot tell. Who has the real file reads it with "
-        f"<code>crowdgraph.read_galaxy_zoo_supernovae</code>.</p>{''.join(sections)}</body></html>"
+        "from simulated look-alikes, and each section says what they cannot show. If you have the real file, read it "
+        f"with <code>crowdgraph.read_galaxy_zoo_supernovae</code>.</p>{''.join(sections)}</body></html>"
     )
     (out / "index.html").write_text(page, encoding="utf-8")
     print(f"\nThe paper reproduced in {time.perf_counter() - start:.0f} s: {(out / 'index.html').resolve()}")

@@ -125,7 +125,7 @@ def test_a_failure_at_the_beginning_is_passed_over_with_half_of_the_alpha():
 
 
 def test_choosing_among_thresholds_is_paid_for():
-    # At every threshold a little more than promised is wrong: a rule must come out at most once in twenty.
+    # At every threshold a little more than guaranteed is wrong: a rule must come out at most once in twenty.
     rng = np.random.default_rng(0)
     found, n_draws = 0, 1_500
     for _ in range(n_draws):

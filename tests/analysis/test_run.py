@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from crowdgraph.analysis.analyse import Run, StepSkippedError
+from crowdgraph.analysis.analyse import StepRunner, StepSkippedError
 from crowdgraph.errors import ConvergenceWarning, GoldWarning, collect_warnings
 
 
@@ -12,16 +12,16 @@ def test_a_step_that_cannot_be_done(graph):
     def cannot():
         raise StepSkippedError("There is nobody.")
 
-    run = Run(graph)
-    assert run.step("first", lambda: 5) == 5
-    assert run.step("second", cannot) is None
-    assert run.skipped == {"second": "There is nobody."}
-    assert list(run.timings) == ["first", "second"]
+    steps = StepRunner(graph)
+    assert steps.run("first", lambda: 5) == 5
+    assert steps.run("second", cannot) is None
+    assert steps.skipped == {"second": "There is nobody."}
+    assert list(steps.timings) == ["first", "second"]
 
 
 def test_other_errors_are_not_hidden(graph):
     with pytest.raises(ZeroDivisionError):
-        Run(graph).step("first", lambda: 1 / 0)
+        StepRunner(graph).run("first", lambda: 1 / 0)
 
 
 def test_warnings_of_one_kind_are_told_once():
@@ -41,7 +41,7 @@ def test_warnings_of_others_are_passed_on():
 
 
 def test_notes_are_kept_once(graph):
-    run = Run(graph)
-    run.note("so")
-    run.note("so")
-    assert run.notes == ["so"]
+    steps = StepRunner(graph)
+    steps.note("so")
+    steps.note("so")
+    assert steps.notes == ["so"]

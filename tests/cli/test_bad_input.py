@@ -117,12 +117,6 @@ def test_parquet_without_times(tmp_path):
     assert "time" not in (tmp_path / "o.csv").read_text()
 
 
-def test_simulated_crowds_speak_of_options(tmp_path):
-    done = run("simulate", tmp_path / "x", "--volunteers", 2, "--items", 2, "--responses", 100)
-    is_one_sentence(done, "--responses 100 cannot be shared among 2 volunteers")
-    assert "n_" not in done.stderr.replace(str(tmp_path), "")
-
-
 def test_a_missing_file(tmp_path):
     is_one_sentence(run("inspect", tmp_path / "nothing.csv"), "There is no file")
     path = tmp_path / "r.csv"

@@ -1,9 +1,7 @@
 """The command line, as a user types it: what it says, what it writes, how it ends."""
 
-import ast
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +15,7 @@ import crowdgraph as cg
 import crowdgraph.analysis
 import crowdgraph.diagnosis
 from crowdgraph.cli import app
-from crowdgraph.cli._output import as_options, command_line
+from crowdgraph.cli._output import command_line
 
 COMMANDS = ("demo", "analyse", "inspect", "evaluate", "allocate", "simulate", "convert")
 
@@ -36,7 +34,7 @@ def in_a_process(*args, **environment):
 def without_pictures():
     """Pictures take longest, and have tests of their own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["crowdgraph.analysis.output"], "draw", lambda graph, folder: folder.mkdir())
+        patch.setattr(sys.modules["crowdgraph.analysis.output"], "draw_figures", lambda results, folder: folder.mkdir())
         yield
 
 
@@ -261,33 +259,6 @@ def test_convert_there_and_back(crowd, tmp_path, ending):
 def test_convert_to_networks(crowd, tmp_path, ending):
     assert run("convert", crowd / "responses.csv", tmp_path / f"n{ending}").exit_code == 0
     assert "volunteer:volunteer-00" in (tmp_path / f"n{ending}").read_text()
-
-
-def test_messages_speak_of_options():
-    assert as_options("Use missing='drop' or kind='csv'.") == "Use --missing drop or --format csv."
-    assert as_options("so votes={'a': 'b'} and votes= misses") == "so --vote LABEL=CLASS and --vote misses"
-    assert as_options("Say classes=[...] if") == "Say --class NAME if"
-    assert as_options("lower min_responses") == "lower --min-responses"
-    assert as_options("All snapshots: folds=9 are many") == "All snapshots: --folds=9 are many"
-    assert as_options("or use force to replace") == "or use --force to replace"
-    assert as_options("Raise max_iter, or tol.") == "In Python, raise max_iter, or tol."
-
-
-def test_advice_of_the_data_doctor_speaks_of_options():
-    """No advice tells somebody at a command line to call something, unless it says that this is Python."""
-    advice = [
-        text.value
-        for path in Path(crowdgraph.diagnosis.__file__).parent.glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if (isinstance(node, ast.keyword) and node.arg == "advice")
-        or (isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "advice")
-        for text in ast.walk(node)
-        if isinstance(text, ast.Constant) and isinstance(text.value, str)
-    ]
-    assert len(advice) > 20
-    calls = re.compile(r"\w[(]|\w=(?!CLASS)|\bcg\.|\bgraph\.\w")
-    assert any(calls.search(text) for text in advice)
-    assert [text for text in map(as_options, advice) if calls.search(text) and "in Python" not in text] == []
 
 
 def test_inspect_speaks_of_options(crowd):

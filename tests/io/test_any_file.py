@@ -68,8 +68,8 @@ def test_delimiters_and_compression(tmp_path_factory, mark, packed, marked):
 
 def test_named_columns_win(write, expected):
     path = write(lines(("label", "volunteer", "item", "time")))
-    named = {"volunteer": "label", "item": "volunteer", "label": "item"}
-    assert read(path, columns=named).graph.equals(expected)
+    columns = {"volunteer": "label", "item": "volunteer", "label": "item"}
+    assert read(path, columns=columns).graph.equals(expected)
 
 
 def test_the_surest_name_is_taken(write):
@@ -248,8 +248,8 @@ def test_directories_of_results_and_reports(write, tmp_path, expected):
 
 def test_classes_that_differ_in_case_are_said(write):
     path = write(lines(("volunteer", "item", "label")))
-    found = read(path, gold=write("item,label\nx,Yes\ny,NO\n", "gold.csv"))
-    assert "differ only in case; a typo? " in found.notes[-1]
-    assert "'Yes' and 'yes'" in found.notes[-1]
+    reading = read(path, gold=write("item,label\nx,Yes\ny,NO\n", "gold.csv"))
+    assert "differ only in case; a typo? " in reading.notes[-1]
+    assert "'Yes' and 'yes'" in reading.notes[-1]
     other = read(path, gold=write("item,label\nx,good\ny,bad\n", "gold.csv"))
     assert not any("case" in note for note in other.notes)

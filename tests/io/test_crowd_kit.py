@@ -31,15 +31,15 @@ def test_files(tmp_path):
 
 
 def test_gold_and_node_tables_are_named_as_the_responses(tmp_path):
-    known = {"1": "yes"}
-    expected = cg.CrowdGraph.from_responses(OURS, gold=known, items={"item": ["2", "1"], "size": [5, 6]})
+    known_gold = {"1": "yes"}
+    expected = cg.CrowdGraph.from_responses(OURS, gold=known_gold, items={"item": ["2", "1"], "size": [5, 6]})
     series = pd.Series(["yes"], index=pd.Index(["1"], name="task"), name="true_label")
     for gold in (series, {"task": ["1"], "label": ["yes"]}):
-        found = cg.CrowdGraph.from_responses(THEIRS, gold=gold, items={"task": ["2", "1"], "size": [5, 6]})
-        assert found.equals(expected)
+        graph = cg.CrowdGraph.from_responses(THEIRS, gold=gold, items={"task": ["2", "1"], "size": [5, 6]})
+        assert graph.equals(expected)
     pd.DataFrame(THEIRS).to_csv(tmp_path / "x.csv", index=False)
     (tmp_path / "gold.csv").write_text("task,label\n1,yes\n")
-    assert dict(cg.read_csv(tmp_path / "x.csv", gold=tmp_path / "gold.csv").gold) == known
+    assert dict(cg.read_csv(tmp_path / "x.csv", gold=tmp_path / "gold.csv").gold) == known_gold
 
 
 def test_our_names_come_first():
@@ -55,7 +55,7 @@ def test_a_further_column_of_a_csv_file_is_read_as_what_it_looks_like(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("columns", "named", "message"),
+    ("columns", "options", "message"),
     [
         (("worker", "item", "label"), {}, "no column 'volunteer' .*'worker', 'item', 'label'.* volunteer='worker'"),
         (("volunteer", "task", "label"), {}, "no column 'item' .*'volunteer', 'task', 'label'.* item='task'"),
@@ -64,14 +64,14 @@ def test_a_further_column_of_a_csv_file_is_read_as_what_it_looks_like(tmp_path):
         (("worker", "user", "task", "label"), {"volunteer": "user"}, "no column 'item' .*item='task'"),
     ],
 )
-def test_half_of_the_names_is_not_enough(columns, named, message):
+def test_half_of_the_names_is_not_enough(columns, options, message):
     with pytest.raises(ColumnError, match=message):
-        cg.CrowdGraph.from_responses({name: ["a"] for name in columns}, **named)
+        cg.CrowdGraph.from_responses({name: ["a"] for name in columns}, **options)
 
 
 @given(st.sets(st.sampled_from(["volunteer", "item", "worker", "task", "label"])))
 def test_theirs_only_if_both_are_there_and_none_of_ours(names):
-    found = id_columns(names, volunteer="volunteer", item="item")
+    columns = id_columns(names, volunteer="volunteer", item="item")
     theirs = {"worker", "task"} <= names and not {"volunteer", "item"} & names
-    assert found == (("worker", "task") if theirs else ("volunteer", "item"))
+    assert columns == (("worker", "task") if theirs else ("volunteer", "item"))
     assert id_columns(names, volunteer="user", item="item") == ("user", "item")

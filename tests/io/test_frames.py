@@ -44,13 +44,13 @@ def test_arrow_round_trip(graph):
 
 @given(graphs(id_kinds=PLAIN_IDS))
 def test_polars_round_trip(graph):
-    again = through_frames(graph, "polars")
+    restored = through_frames(graph, "polars")
     if graph.responses.clock.zone == "-03:30":
         # polars has no fixed offsets: the instants survive, in UTC.
-        assert again.responses.clock.zone == "UTC"
-        assert again.responses.time.tolist() == graph.responses.time.tolist()
+        assert restored.responses.clock.zone == "UTC"
+        assert restored.responses.time.tolist() == graph.responses.time.tolist()
     else:
-        assert again.equals(graph)
+        assert restored.equals(graph)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
@@ -186,11 +186,11 @@ def test_duplicates(policy, labels):
 
 def test_null_labels_can_be_kept_or_dropped(columns):
     columns["label"][2] = None
-    kept = from_responses(columns, missing="keep")
-    assert [r.label for r in kept.responses] == ["yes", None, "no", "yes", "no", "yes"]
-    assert "1 responses show an item without an answer" in repr(kept)
-    again = from_responses(kept.to_pandas(), missing="keep", labels=kept.labels)
-    assert again.equals(kept)
+    with_null = from_responses(columns, missing="keep")
+    assert [r.label for r in with_null.responses] == ["yes", None, "no", "yes", "no", "yes"]
+    assert "1 responses show an item without an answer" in repr(with_null)
+    restored = from_responses(with_null.to_pandas(), missing="keep", labels=with_null.labels)
+    assert restored.equals(with_null)
     with pytest.warns(cg.errors.DroppedRowsWarning, match=r"1 of 6 rows are left out: null label in rows 2"):
         dropped = from_responses(columns, missing="drop")
     assert len(dropped.responses) == 5

@@ -40,17 +40,17 @@ def write(tmp_path):
 
 
 def lines(rows, *, header=HEADER, mark=","):
-    listed = rows if header is None else [header, *rows]
-    return "".join(mark.join(map(str, row)) + "\n" for row in listed)
+    all_rows = rows if header is None else [header, *rows]
+    return "".join(mark.join(map(str, row)) + "\n" for row in all_rows)
 
 
-def said(graph):
+def response_tuples(graph):
     return [(r.time, r.volunteer, r.item, r.label) for r in graph.responses]
 
 
 def test_a_table(write):
     graph = cg.read_galaxy_zoo_supernovae(write(lines(ROWS)))
-    assert said(graph) == [(9, "7", "x", -1), (11, "007", "x", 3), (12, "anna", "z", 1), (100, "7", "y", 1)]
+    assert response_tuples(graph) == [(9, "7", "x", -1), (11, "007", "x", 3), (12, "anna", "z", 1), (100, "7", "y", 1)]
     assert graph.labels == (-1, 1, 3)
     assert all(type(label) is int for label in graph.labels)
     assert graph.classes == ("not supernova", "supernova")
@@ -101,15 +101,15 @@ def test_headers_match_loosely(write, header):
 def test_columns_in_any_order_and_further_ones(write):
     plain = cg.read_galaxy_zoo_supernovae(write(lines(ROWS)))
     order = [5, 2, 4, 0, 1, 3]
-    rows = [("note", *(row[place] for place in order), "") for row in ROWS]
-    header = ("remark", *(HEADER[place] for place in order), "remark")
+    rows = [("note", *(row[index] for index in order), "") for row in ROWS]
+    header = ("remark", *(HEADER[index] for index in order), "remark")
     assert cg.read_galaxy_zoo_supernovae(write(lines(rows, header=header), "mixed.csv")).equals(plain)
 
 
 def test_quotes(write):
     content = '5,"Smith, ""Jo""","line\nbreak","SN Ia; bright","a, b",3\n'
     graph = cg.read_galaxy_zoo_supernovae(write(content))
-    assert said(graph) == [(5, 'Smith, "Jo"', "line\nbreak", 3)]
+    assert response_tuples(graph) == [(5, 'Smith, "Jo"', "line\nbreak", 3)]
     assert dict(graph.gold) == {"line\nbreak": "supernova"}
 
 
@@ -121,7 +121,7 @@ def test_scores_and_numbers_are_numbers(write):
         (-4, *"bx", "", "", 3),
     ]
     graph = cg.read_galaxy_zoo_supernovae(write(lines(rows)))
-    assert said(graph) == [(-4, "b", "x", 3), (1, "a", "x", 3), (2, "a", "z", 1), (10, "a", "y", -1)]
+    assert response_tuples(graph) == [(-4, "b", "x", 3), (1, "a", "x", 3), (2, "a", "z", 1), (10, "a", "y", -1)]
     assert len(graph.gold) == 0
 
 
@@ -250,12 +250,12 @@ def test_a_simulated_crowd_there_and_back(tmp_path, mark, headed):
         )
     ]
     # Files need not be sorted: the numbers tell the order.
-    shuffled = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))]
+    shuffled = [rows[index] for index in np.random.default_rng(0).permutation(len(rows))]
     path = tmp_path / "supernovae.csv"
     with path.open("w", newline="") as file:
         csv.writer(file, delimiter=mark).writerows([HEADER, *shuffled] if headed else shuffled)
-    again = cg.read_galaxy_zoo_supernovae(path)
-    assert [r[1:] for r in said(again)] == [r[1:] for r in said(graph)]
-    assert (again.classes, again.labels) == (graph.classes, graph.labels)
-    assert dict(again.gold) == dict(graph.gold)
-    assert again.responses.time.tolist() == list(range(1000, 1000 + len(rows)))
+    restored = cg.read_galaxy_zoo_supernovae(path)
+    assert [r[1:] for r in response_tuples(restored)] == [r[1:] for r in response_tuples(graph)]
+    assert (restored.classes, restored.labels) == (graph.classes, graph.labels)
+    assert dict(restored.gold) == dict(graph.gold)
+    assert restored.responses.time.tolist() == list(range(1000, 1000 + len(rows)))

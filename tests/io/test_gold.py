@@ -13,12 +13,12 @@ from crowdgraph.io._ids import encode
 RESPONSES = {"volunteer": ["a", "b", "a"], "item": ["x", "x", "y"], "label": ["n", "y", "y"]}
 
 
-def gold_of(stated, **options):
-    return cg.CrowdGraph.from_responses(RESPONSES, gold=stated, **options).gold
+def gold_of(gold_input, **options):
+    return cg.CrowdGraph.from_responses(RESPONSES, gold=gold_input, **options).gold
 
 
 @pytest.mark.parametrize(
-    "stated",
+    "gold_input",
     [
         {"x": "y"},
         {"x": "y", "y": None},
@@ -32,29 +32,29 @@ def gold_of(stated, **options):
         cg.CrowdGraph.from_responses(RESPONSES, gold={"x": "y"}).gold,
     ],
 )
-def test_hard_gold(stated):
-    known = gold_of(stated)
-    assert dict(known) == {"x": "y"}
-    assert known.codes.tolist() == [1, -1]
-    assert known.known.tolist() == [True, False]
-    assert not known.is_soft.any()
-    np.testing.assert_array_equal(known.probs, [[0, 1], [np.nan, np.nan]])
+def test_hard_gold(gold_input):
+    known_gold = gold_of(gold_input)
+    assert dict(known_gold) == {"x": "y"}
+    assert known_gold.codes.tolist() == [1, -1]
+    assert known_gold.known.tolist() == [True, False]
+    assert not known_gold.is_soft.any()
+    np.testing.assert_array_equal(known_gold.probs, [[0, 1], [np.nan, np.nan]])
 
 
 @pytest.mark.parametrize(
-    "stated",
+    "gold_input",
     [
         {"x": {"n": 0.25, "y": 0.75}, "y": "n"},
         {"item": ["x", "y"], "n": [0.25, 1.0], "y": [0.75, 0.0]},
         pd.DataFrame({"item": ["x", "y"], "y": [0.75, 0.0], "n": [0.25, 1.0]}),
     ],
 )
-def test_soft_gold(stated):
-    known = gold_of(stated)
-    assert dict(known) == {"x": {"n": 0.25, "y": 0.75}, "y": "n"}
-    assert known.codes.tolist() == [-1, 0]
-    assert known.is_soft.tolist() == [True, False]
-    assert repr(known) == "Gold for 2 of 2 items, 1 of them as probabilities"
+def test_soft_gold(gold_input):
+    known_gold = gold_of(gold_input)
+    assert dict(known_gold) == {"x": {"n": 0.25, "y": 0.75}, "y": "n"}
+    assert known_gold.codes.tolist() == [-1, 0]
+    assert known_gold.is_soft.tolist() == [True, False]
+    assert repr(known_gold) == "Gold for 2 of 2 items, 1 of them as probabilities"
 
 
 def test_columns_of_probabilities_find_classes_that_are_numbers():
@@ -65,14 +65,14 @@ def test_columns_of_probabilities_find_classes_that_are_numbers():
 
 def test_gold_for_items_that_nobody_answered_is_counted():
     with pytest.warns(GoldWarning, match=r"2 items that nobody answered \('q', 'r'\)"):
-        known = gold_of({"x": "y", "q": "y", "r": "n"})
-    assert (len(known), known.n_unmatched) == (1, 2)
+        known_gold = gold_of({"x": "y", "q": "y", "r": "n"})
+    assert (len(known_gold), known_gold.n_unmatched) == (1, 2)
     with pytest.warns(GoldWarning, match="Gold names items by int, the responses by str"):
         assert gold_of({17: "y"}).n_unmatched == 1
 
 
 @pytest.mark.parametrize(
-    ("stated", "options", "error", "message"),
+    ("gold_input", "options", "error", "message"),
     [
         ({"x": "maybe"}, {"classes": ["n", "y"]}, GoldError, "not among 'n', 'y': 'maybe'"),
         (
@@ -102,9 +102,9 @@ def test_gold_for_items_that_nobody_answered_is_counted():
         (5, {}, cg.errors.InputError, "from a int"),
     ],
 )
-def test_bad_gold(stated, options, error, message):
+def test_bad_gold(gold_input, options, error, message):
     with pytest.raises(error, match=message):
-        gold_of(stated, **options)
+        gold_of(gold_input, **options)
 
 
 def test_unknown_gold_is_said():
@@ -136,8 +136,8 @@ def test_gold_of_many_items_is_read_once(monkeypatch):
 
 def test_gold_of_other_items_changes_nothing():
     with pytest.warns(GoldWarning, match=r"and no others, so there is no gold. Is it the gold of other items"):
-        known = gold_of({"q": "dust", "r": "star"})
-    assert (known.classes, known.n_unmatched, len(known)) == (("n", "y"), 2, 0)
+        known_gold = gold_of({"q": "dust", "r": "star"})
+    assert (known_gold.classes, known_gold.n_unmatched, len(known_gold)) == (("n", "y"), 2, 0)
 
 
 def test_a_column_that_is_neither_labels_nor_probabilities_is_refused():
@@ -161,6 +161,6 @@ def test_gold_where():
         {"volunteer": ["anna"] * 3, "item": [*"xyz"], "label": ["no", "yes", "no"]},
         gold={"x": "no", "y": {"no": 0.2, "yes": 0.8}},
     )
-    kept = graph.gold.where(np.array([False, True, True]))
-    assert dict(kept) == {"y": {"no": 0.2, "yes": 0.8}}
+    subset = graph.gold.where(np.array([False, True, True]))
+    assert dict(subset) == {"y": {"no": 0.2, "yes": 0.8}}
     assert len(graph.gold) == 2

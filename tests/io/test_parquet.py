@@ -15,7 +15,7 @@ def test_round_trip(tmp_path_factory, graph):
     folder = tmp_path_factory.mktemp("parquet")
     for name in ("responses", "gold", "volunteers"):
         pq.write_table(graph.to_arrow(table=name), folder / f"{name}.parquet", row_group_size=3)
-    again = cg.read_parquet(
+    restored = cg.read_parquet(
         folder / "responses.parquet",
         gold=folder / "gold.parquet",
         classes=graph.classes,
@@ -23,7 +23,7 @@ def test_round_trip(tmp_path_factory, graph):
         volunteers=graph.to_arrow(table="volunteers"),
         items=graph.to_arrow(table="items"),
     )
-    assert again.equals(graph)
+    assert restored.equals(graph)
 
 
 def test_columns_stored_as_codes_are_read_as_codes(tmp_path):
@@ -39,9 +39,9 @@ def test_several_files_and_directories(tmp_path, columns):
     paths = [tmp_path / "b.parquet", tmp_path / "a.parquet"]
     pq.write_table(table.slice(3), paths[0])
     pq.write_table(table.slice(0, 3), paths[1])
-    whole = cg.CrowdGraph.from_responses(columns)
-    assert cg.read_parquet(paths[::-1]).equals(whole)
-    assert cg.read_parquet(str(tmp_path)).equals(whole)
+    expected = cg.CrowdGraph.from_responses(columns)
+    assert cg.read_parquet(paths[::-1]).equals(expected)
+    assert cg.read_parquet(str(tmp_path)).equals(expected)
 
 
 def test_chosen_columns(tmp_path, columns):

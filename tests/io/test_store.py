@@ -77,12 +77,12 @@ def annotated(graph, fit):
 
 def test_annotations_survive(annotated, tmp_path):
     annotated.save(tmp_path / "g")
-    again = cg.load(tmp_path / "g")
-    assert list(again.annotations) == list(annotated.annotations)
+    loaded = cg.load(tmp_path / "g")
+    assert list(loaded.annotations) == list(annotated.annotations)
     for name, result in annotated.annotations.items():
-        assert same(again.annotations[name], result), name
-    assert again.fit().confusion.ids is again.volunteers.ids
-    assert repr(again) == repr(annotated)
+        assert same(loaded.annotations[name], result), name
+    assert loaded.fit().confusion.ids is loaded.volunteers.ids
+    assert repr(loaded) == repr(annotated)
 
 
 def test_files_of_the_first_version_load(tmp_path):
@@ -123,10 +123,10 @@ def test_odd_ids_and_attributes_survive(tmp_path):
         {"volunteer": ids, "item": list(range(n)), "label": [0] * n, "blob": [{"k": [1]}] * n}, volunteers=nodes
     )
     graph.save(tmp_path / "g")
-    again = cg.load(tmp_path / "g")
-    assert again.equals(graph)
-    assert str(again.volunteers.ids[4].tzinfo) == "Europe/Amsterdam"
-    assert again.volunteers.ids[4].fold == 1
+    loaded = cg.load(tmp_path / "g")
+    assert loaded.equals(graph)
+    assert str(loaded.volunteers.ids[4].tzinfo) == "Europe/Amsterdam"
+    assert loaded.volunteers.ids[4].fold == 1
 
 
 def test_ns_and_zones_survive(tmp_path):
@@ -140,13 +140,13 @@ def zone_time(hour):
     return dt.datetime(2026, 1, 1, hour, tzinfo=ZoneInfo("Europe/Amsterdam"))
 
 
-@pytest.mark.parametrize("odd", [object(), pd.Timestamp("2026-01-01T00:00:00.000000001"), 1j])
-def test_what_cannot_be_carried_is_said_and_nothing_is_written(tmp_path, graph, odd):
+@pytest.mark.parametrize("value", [object(), pd.Timestamp("2026-01-01T00:00:00.000000001"), 1j])
+def test_what_cannot_be_carried_is_said_and_nothing_is_written(tmp_path, graph, value):
     path = tmp_path / "g"
     graph.save(path)
     before = path.read_bytes()
     with pytest.raises(IdError, match="saved graph cannot carry"):
-        cg.CrowdGraph.from_responses({"volunteer": [odd], "item": [1], "label": [0]}).save(path)
+        cg.CrowdGraph.from_responses({"volunteer": [value], "item": [1], "label": [0]}).save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -184,9 +184,9 @@ def test_where_a_graph_can_be_saved(tmp_path, graph):
 def test_damaged_and_foreign_files(tmp_path, graph):
     path = tmp_path / "g"
     graph.save(path)
-    whole = path.read_bytes()
+    saved = path.read_bytes()
     for content, message in (
-        (whole[: len(whole) // 2], "cut short or damaged"),
+        (saved[: len(saved) // 2], "cut short or damaged"),
         (b"", "not a saved graph"),
         (b"PNG", "not a saved"),
     ):
@@ -243,18 +243,18 @@ def test_manifests_of_other_kinds(tmp_path, graph, change, message):
 def test_flipped_bytes_never_load_another_graph(tmp_path, annotated):
     path = tmp_path / "g"
     annotated.save(path)
-    whole = bytearray(path.read_bytes())
+    content = bytearray(path.read_bytes())
     rng = np.random.default_rng(0)
-    for place in rng.integers(0, len(whole), 200):
-        broken = whole.copy()
-        broken[place] ^= 1 << rng.integers(8)
+    for index in rng.integers(0, len(content), 200):
+        broken = content.copy()
+        broken[index] ^= 1 << rng.integers(8)
         path.write_bytes(broken)
         try:
-            again = cg.load(path)
+            loaded = cg.load(path)
         except StoreError:
             continue
-        assert again.equals(annotated)
-        assert all(same(again.annotations[name], result) for name, result in annotated.annotations.items())
+        assert loaded.equals(annotated)
+        assert all(same(loaded.annotations[name], result) for name, result in annotated.annotations.items())
 
 
 def test_nothing_is_pickled(tmp_path, annotated, monkeypatch):

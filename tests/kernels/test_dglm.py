@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 from oracles.dglm import Sequence, joint_published, joint_weighted, recursion
 from scipy.special import digamma
 
-from crowdgraph.kernels import _runtime as threads
-from crowdgraph.kernels import dglm_compiled, dynibcc
-from crowdgraph.kernels.dglm import Steps, TensorScan, filter_and_smooth, rows
+from crowdgraph.kernels import _runtime, dglm_compiled, dynibcc
+from crowdgraph.kernels.dglm import Steps, TensorScan, dirichlet_rows, filter_and_smooth
 from crowdgraph.kernels.dglm_compiled import (
     CompiledScan,
     Workspace,
     filter_weighted,
-    shares,
     smooth_weighted,
+    split_work,
 )
 from crowdgraph.kernels.dglm_published import filter_published, smooth_published
 from crowdgraph.kernels.dynibcc import CompiledLikelihood, ItemSteps, TensorLikelihood
@@ -73,7 +72,7 @@ def sequences(draw):
 
 
 def seen_by(label, steps, prior, probs, noise_scale):
-    """What the oracle is told: the steps of one volunteer, as one label sees them."""
+    """Return the input of the oracle: the steps of one volunteer, as one label sees them."""
     given_labels, table = steps.label.tolist(), prior.numpy()[0]
     return Sequence(
         truth=probs.numpy()[steps.item.numpy()],
@@ -89,18 +88,18 @@ def seen_by(label, steps, prior, probs, noise_scale):
 def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published):
     """Means and covariances of one volunteer and label from the compiled filter and smoother."""
     sequence, n_classes, n_steps = seen_by(label, steps, prior, probs, noise_scale), prior.shape[1], len(steps.item)
-    room = Workspace.of(n_steps, 1, n_classes, published=published)
+    workspace = Workspace.for_steps(n_steps, 1, n_classes, published=published)
     columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
     counts = [np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses)]
     start = (*(counts if published else [part[None] for part in counts]), float(noise_scale), stage == "predicted")
     classes = tuple(range(n_classes))
     run, smooth = (filter_published, smooth_published) if published else (filter_weighted, smooth_weighted)
-    run(classes, 0, n_steps, label, *columns, probs.numpy(), *start, *room)
+    run(classes, 0, n_steps, label, *columns, probs.numpy(), *start, *workspace)
     if stage == "smoothed":
-        smooth(classes, n_steps, *room)
+        smooth(classes, n_steps, *workspace)
     if published:
-        return room.first, room.second
-    hits, misses = room.first[:, 0], room.second[:, 0]
+        return workspace.first, workspace.second
+    hits, misses = workspace.first[:, 0], workspace.second[:, 0]
     return np.log(hits / misses), (1 / hits + 1 / misses)[:, :, None] * np.eye(n_classes)
 
 
@@ -112,7 +111,7 @@ def largest(found, expected):
 # The joint Gaussian.
 
 
-@pytest.mark.parametrize("mixed", [True, False])
+@pytest.mark.parametrize("published", [True, False])
 @given(sequences())
 def test_states_are_those_of_the_joint_gaussian(published, sequence):
     for label in range(sequence[1].shape[2]):
@@ -221,8 +220,8 @@ def test_both_scans_agree(seed, counts, n_classes, n_labels, kind, shared, publi
     steps, prior, probs = random_crowd(rng, counts, n_classes, n_labels, kind=kind, shared=shared)
     noise_scale = rng.uniform(0, 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dglm_compiled, "LEAST_STEPS", 5)
-        patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        patch.setattr(dglm_compiled, "MIN_STEPS_PER_THREAD", 5)
+        patch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
         compiled, tensor = (
             CompiledScan(steps, prior, published=published),
             TensorScan(steps, prior, published=published),
@@ -234,18 +233,18 @@ def test_both_scans_agree(seed, counts, n_classes, n_labels, kind, shared, publi
             assert np.array_equal(found, compiled(probs, noise_scale=noise_scale, stage=stage))
 
 
-@pytest.mark.parametrize("mixed", [True, False])
+@pytest.mark.parametrize("published", [True, False])
 def test_a_busy_volunteer_is_split_by_label(monkeypatch, published):
     """The same bits for any number of threads, and for scans of other stages between."""
     rng = np.random.default_rng(0)
     counts = [3, 300, 0, 9, 250, *[10] * 30]
     steps, prior, probs = random_crowd(rng, counts, 3, 3)
-    monkeypatch.setattr(dglm_compiled, "LEAST_STEPS", 50)
+    monkeypatch.setattr(dglm_compiled, "MIN_STEPS_PER_THREAD", 50)
     found = {}
     for n_threads in (1, 2, 3, 7):
-        monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        monkeypatch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
         scan = CompiledScan(steps, prior, published=published)
-        tasks = dglm_compiled.shares(np.array(counts), 3)
+        tasks = split_work(np.array(counts), 3)
         assert len(tasks) == n_threads
         split = {int(own[0]) for part in tasks for own, first, last in part if last - first < 3}
         assert split == ({1, 4} if n_threads > 1 else set())
@@ -261,9 +260,9 @@ def test_a_busy_volunteer_is_split_by_label(monkeypatch, published):
 def test_every_step_is_scanned_once(counts, n_labels, n_threads):
     counts = np.array(counts, dtype=np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dglm_compiled, "LEAST_STEPS", 10)
-        patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
-        tasks = shares(counts, n_labels)
+        patch.setattr(dglm_compiled, "MIN_STEPS_PER_THREAD", 10)
+        patch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
+        tasks = split_work(counts, n_labels)
     assert len(tasks) == max(1, min(n_threads, counts.sum() // 10))
     covered = np.zeros((len(counts), n_labels), dtype=int)
     for volunteers, first, last in (task for part in tasks for task in part):
@@ -298,22 +297,22 @@ def betas(rng, n_labels, *, equal=False, sure=True):
 @given(seeds, st.integers(2, 5))
 def test_rows_of_equal_totals_are_the_counts(seed, n_labels):
     hits, misses, _, _ = betas(np.random.default_rng(seed), n_labels, equal=True)
-    assert torch.allclose(rows(hits, misses, published=False), hits, rtol=1e-12)
-    assert rows(hits, misses, published=True) is hits
+    assert torch.allclose(dirichlet_rows(hits, misses, published=False), hits, rtol=1e-12)
+    assert dirichlet_rows(hits, misses, published=True) is hits
 
 
 @given(seeds)
 def test_rows_of_two_labels_are_the_counts(seed):
     """What is for the one label is against the other, so that their totals are the same."""
     hits = torch.from_numpy(np.random.default_rng(seed).gamma(1, 5, (3, 2)) + 1e-9)
-    assert torch.allclose(rows(hits, hits.flip(-1), published=False), hits, rtol=1e-12)
+    assert torch.allclose(dirichlet_rows(hits, hits.flip(-1), published=False), hits, rtol=1e-12)
 
 
 @given(seeds, st.integers(2, 5))
 def test_rows_keep_means_and_the_total_variance(seed, n_labels):
     """Of probabilities whose log odds have variance 1 / a + 1 / b, which is p (1 - p) / n to first order."""
     hits, misses, mean, total = betas(np.random.default_rng(seed), n_labels)
-    row = rows(hits, misses, published=False).numpy()
+    row = dirichlet_rows(hits, misses, published=False).numpy()
     assert np.allclose(row / row.sum(), mean, rtol=1e-12)
     spread = mean * (1 - mean)
     assert np.allclose(spread.sum() / row.sum(), (spread / total).sum(), rtol=1e-12)
@@ -323,7 +322,7 @@ def test_rows_keep_means_and_the_total_variance(seed, n_labels):
 def test_rows_whose_means_do_not_add_up(seed, n_labels):
     """Their ratios stay, and the row counts as much as something between its labels."""
     hits, misses, mean, total = betas(np.random.default_rng(seed), n_labels, sure=False)
-    row = rows(hits, misses, published=False).numpy()
+    row = dirichlet_rows(hits, misses, published=False).numpy()
     assert np.allclose(row / row.sum(), mean / mean.sum(), rtol=1e-12)
     assert total.min() * (1 - 1e-12) <= row.sum() <= total.max() * (1 + 1e-12)
 
@@ -405,7 +404,7 @@ def test_covariances_of_extremes_are_positive(crowd):
         assert (np.abs(covariance) <= deviation[:, :, None] * deviation[:, None, :] * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("mixed", [True, False])
+@pytest.mark.parametrize("published", [True, False])
 @pytest.mark.parametrize(("noise_scale", "drift"), [(0, 0), (1e3, 0), (1, 1e-3), (1e3, 1e6)])
 @pytest.mark.parametrize("rows_of_prior", [[[1e-12, 1.0], [1.0, 1e-12]], [[1e8, 1e8], [1e-12, 1e-12]]])
 @pytest.mark.parametrize("truth", [[1.0, 0.0], [1 - 1e-12, 1e-12], [0.6, 0.4]])
@@ -425,28 +424,28 @@ def test_very_long_sequences_of_one_answer(published, noise_scale, drift, rows_o
         assert is_positive(found)
 
 
-# Reading answers off the rows.
+# The likelihood of answers.
 
 
-def reading(seed, n_items, n_steps, n_classes, n_labels):
-    """Steps, the same by item, and what a pass has at hand; some items are fixed, some of them for certain."""
+def likelihood_case(seed, n_items, n_steps, n_classes, n_labels):
+    """Return steps, the same by item, and the arguments of a likelihood; some items are fixed, some of them certain."""
     rng = np.random.default_rng(seed)
     n_volunteers = 4
     counts = rng.multinomial(n_steps, np.full(n_volunteers, 1 / n_volunteers)).tolist()
     steps, _, probs = random_crowd(rng, counts, n_classes, n_labels, n_items=n_items)
     order = np.argsort(steps.item.numpy(), kind="stable")
     starts = np.searchsorted(steps.item.numpy()[order], np.arange(n_items + 1))
-    gathered = ItemSteps(torch.from_numpy(starts), torch.from_numpy(order))
+    item_steps = ItemSteps(torch.from_numpy(starts), torch.from_numpy(order))
     concentration = torch.from_numpy(rng.gamma(1, 4, (n_steps, n_classes, n_labels)) + 1e-3)
     fixed = torch.from_numpy(rng.random(n_items) < 0.3)
-    # Probabilities that were worked out are never exactly zero.
+    # Computed probabilities are never exactly zero.
     probs = torch.where(fixed[:, None], probs, (probs + 1e-6) / (1 + n_classes * 1e-6))
     class_logs = torch.from_numpy(np.log(rng.dirichlet(np.ones(n_classes))))
-    return steps, gathered, concentration, class_logs, probs, fixed
+    return steps, item_steps, concentration, class_logs, probs, fixed
 
 
 def written_out(steps, concentration, class_logs, probs, fixed):
-    """Reading in plain Python, step by step."""
+    """Compute the likelihood in plain Python, step by step."""
     n_steps, n_classes, _ = concentration.shape
     table, probs = concentration.numpy(), probs.numpy()
     logs, totals = np.zeros((n_steps, n_classes)), np.tile(class_logs.numpy(), (len(probs), 1))
@@ -458,10 +457,10 @@ def written_out(steps, concentration, class_logs, probs, fixed):
         for j in range(n_classes):
             logs[step, j] = weight * (digamma(table[step, j, label]) - digamma(table[step, j].sum()))
         totals[item] += logs[step]
-        told = np.array([table[step, j, label] / table[step, j].sum() for j in range(n_classes)])
+        predicted = np.array([table[step, j, label] / table[step, j].sum() for j in range(n_classes)])
         without = probs[item] if fixed[item] else probs[item] * np.exp(logs[step].min() - logs[step])
-        left_out.append(weight * math.log(without @ told / without.sum()))
-        expected.append(weight * float(probs[item] @ np.log(told)))
+        left_out.append(weight * math.log(without @ predicted / without.sum()))
+        expected.append(weight * float(probs[item] @ np.log(predicted)))
     found = np.exp(totals - totals.max(axis=1, keepdims=True))
     found /= found.sum(axis=1, keepdims=True)
     found[fixed.numpy()] = probs[fixed.numpy()]
@@ -469,33 +468,38 @@ def written_out(steps, concentration, class_logs, probs, fixed):
 
 
 @given(seeds, st.integers(1, 20), st.integers(1, 120), sizes, st.integers(2, 4), st.integers(1, 3))
-def test_readers_are_the_one_written_out(seed, n_items, n_steps, n_classes, n_labels, n_threads):
-    steps, gathered, concentration, class_logs, probs, fixed = reading(seed, n_items, n_steps, n_classes, n_labels)
+def test_likelihoods_are_the_one_written_out(seed, n_items, n_steps, n_classes, n_labels, n_threads):
+    steps, item_steps, concentration, class_logs, probs, fixed = likelihood_case(
+        seed, n_items, n_steps, n_classes, n_labels
+    )
     logs, new_probs, predictive = written_out(steps, concentration, class_logs, probs, fixed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dynibcc, "LEAST_STEPS", 10)
-        patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
-        for reader in (CompiledLikelihood(steps, gathered, n_classes=n_classes), TensorLikelihood(steps, gathered)):
-            found = reader.logs(concentration)
+        patch.setattr(dynibcc, "MIN_STEPS_PER_THREAD", 10)
+        patch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
+        for likelihood in (
+            CompiledLikelihood(steps, item_steps, n_classes=n_classes),
+            TensorLikelihood(steps, item_steps),
+        ):
+            found = likelihood.logs(concentration)
             assert np.allclose(found, logs, rtol=1e-10, atol=1e-10)
             assert np.allclose(
-                reader.predictive(concentration, found, probs, fixed), predictive, rtol=1e-10, atol=1e-10
+                likelihood.predictive(concentration, found, probs, fixed), predictive, rtol=1e-10, atol=1e-10
             )
             changed = probs.clone()
-            change = reader.update_items(found, class_logs, changed, fixed)
+            change = likelihood.update_items(found, class_logs, changed, fixed)
             assert np.allclose(changed, new_probs, rtol=1e-10, atol=1e-10)
             assert change == pytest.approx(float((changed - probs).abs().max()), abs=1e-15)
             assert torch.equal(changed[fixed], probs[fixed])
 
 
-def test_an_unanswered_step_tells_nothing():
-    steps, gathered, concentration, class_logs, probs, fixed = reading(0, 5, 30, 2, 3)
+def test_an_unanswered_step_carries_no_information():
+    steps, item_steps, concentration, class_logs, probs, fixed = likelihood_case(0, 5, 30, 2, 3)
     steps.label.fill_(-1)
     fixed.fill_(False)
-    for reader in (CompiledLikelihood(steps, gathered, n_classes=2), TensorLikelihood(steps, gathered)):
-        logs = reader.logs(concentration)
+    for likelihood in (CompiledLikelihood(steps, item_steps, n_classes=2), TensorLikelihood(steps, item_steps)):
+        logs = likelihood.logs(concentration)
         assert not logs.any()
-        assert reader.predictive(concentration, logs, probs, fixed) == (0, 0)
+        assert likelihood.predictive(concentration, logs, probs, fixed) == (0, 0)
         changed = probs.clone()
-        reader.update_items(logs, class_logs, changed, fixed)
+        likelihood.update_items(logs, class_logs, changed, fixed)
         assert np.allclose(changed, class_logs.exp(), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Passes of DynIBCC: other orders of the same steps, and half steps."""
+"""Variational Bayes for DynIBCC: other orders of the same steps, and damping."""
 
 from itertools import pairwise
 
@@ -14,23 +14,23 @@ from crowdgraph.kernels.dglm_compiled import CompiledScan
 from crowdgraph.kernels.dynibcc import CompiledLikelihood, DynamicVB, ItemSteps, TensorLikelihood, shuffle_steps
 
 
-def gathered(steps, n_items):
+def item_steps(steps, n_items):
     order = torch.argsort(steps.item.long(), stable=True)
     counts = torch.bincount(steps.item.long(), minlength=n_items)
     return ItemSteps(torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]), order)
 
 
-def made(steps, prior, probs, *, compiled=True, stage="smoothed"):
-    """Passes over steps, with gold for every third item."""
+def variational_bayes(steps, prior, probs, *, compiled=True, stage="smoothed"):
+    """Return variational Bayes over steps, with gold for every third item."""
     if compiled:
-        reader = CompiledLikelihood(steps, gathered(steps, len(probs)), n_classes=prior.shape[1])
+        likelihood = CompiledLikelihood(steps, item_steps(steps, len(probs)), n_classes=prior.shape[1])
         scan = CompiledScan(steps, prior)
     else:
-        scan, reader = TensorScan(steps, prior), TensorLikelihood(steps, gathered(steps, len(probs)))
+        scan, likelihood = TensorScan(steps, prior), TensorLikelihood(steps, item_steps(steps, len(probs)))
     return DynamicVB(
         steps,
         scan,
-        reader,
+        likelihood,
         class_prior=torch.ones(prior.shape[1], dtype=torch.float64),
         probs=probs.clone(),
         fixed=torch.arange(len(probs)) % 3 == 0,
@@ -50,35 +50,35 @@ def test_shuffling_keeps_every_step_with_its_volunteer(counts, seed):
 def test_shuffling_is_fair():
     """All six orders of three steps are equally frequent."""
     starts = torch.tensor([0, 3])
-    found, counts = np.unique(
+    orders, counts = np.unique(
         [tuple(shuffle_steps(starts, seed=seed).tolist()) for seed in range(3_000)], axis=0, return_counts=True
     )
-    assert len(found) == 6
+    assert len(orders) == 6
     assert abs(counts - 500).max() < 5 * np.sqrt(500)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_order_matters_as_written_out(monkeypatch, compiled):
-    """Against scans and readers made anew for every order."""
-    monkeypatch.setattr("crowdgraph.kernels.dynibcc.SHUFFLES", 4)
+def test_order_is_informative_as_written_out(monkeypatch, compiled):
+    """Compare with scans and likelihoods that are constructed anew for every order."""
+    monkeypatch.setattr("crowdgraph.kernels.dynibcc.N_SHUFFLES", 4)
     verdicts = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         steps, prior, probs = random_crowd(rng, [12, 0, 25, 7], 2, 3)
-        own = made(steps, prior, probs, compiled=compiled)
-        logs = own._reader.logs(own.confusion(0.7)).clone()
+        vb = variational_bayes(steps, prior, probs, compiled=compiled)
+        logs = vb._likelihood.logs(vb.confusion(0.7)).clone()
         scores = []
         for order in [torch.arange(len(steps.item)), *(shuffle_steps(steps.starts, seed=draw) for draw in range(4))]:
-            again = made(steps.reordered(order), prior, probs, compiled=compiled)
-            predicted = again._scan(probs, noise_scale=0.7, stage="predicted")
-            scores.append(again._reader.predictive(predicted, logs[order], probs, again._fixed)[0])
-        verdicts.append(own.order_is_informative(0.7, prior=prior))
+            shuffled = variational_bayes(steps.reordered(order), prior, probs, compiled=compiled)
+            predicted = shuffled._scan(probs, noise_scale=0.7, stage="predicted")
+            scores.append(shuffled._likelihood.predictive(predicted, logs[order], probs, shuffled._fixed)[0])
+        verdicts.append(vb.order_is_informative(0.7, prior=prior))
         assert verdicts[-1] == (scores[0] > max(scores[1:]))
     assert len(set(verdicts)) == 2
 
 
-def test_half_a_pass_goes_half_the_way():
+def test_a_damped_pass_goes_half_the_way():
     steps, prior, probs = random_crowd(np.random.default_rng(1), [12, 25, 7], 2, 3)
-    whole, half = (made(steps, prior, probs) for _ in range(2))
-    assert whole(1.0) == half(1.0, pace=0.5)
-    assert torch.allclose(half.probs, (whole.probs + probs) / 2, atol=1e-14)
+    full, half = (variational_bayes(steps, prior, probs) for _ in range(2))
+    assert full(1.0) == half(1.0, damping=0.5)
+    assert torch.allclose(half.probs, (full.probs + probs) / 2, atol=1e-14)

@@ -17,24 +17,22 @@ from scipy.sparse import csr_array
 from scipy.stats import gamma, halfnorm
 from sklearn.metrics import adjusted_rand_score
 
-from crowdgraph.kernels import _runtime as threads
-from crowdgraph.kernels import nmf, nmf_search
-from crowdgraph.kernels import nmf as nmf_compiled
+from crowdgraph.kernels import _runtime, nmf, nmf_search
 from crowdgraph.kernels.fixed_point import squarem
 from crowdgraph.kernels.nmf import (
     CompiledWeights,
     DenseWeights,
     Prior,
     SparseWeights,
-    paired,
-    published,
+    paired_step,
+    published_step,
     relevance,
-    symmetric,
+    symmetric_step,
 )
 from crowdgraph.kernels.nmf_search import search, seeded_start
 
 USUAL = Prior(5.0, 2.0)
-STEPS = {"symmetric": symmetric, "paired": paired, "published": published}
+STEPS = {"symmetric": symmetric_step, "paired": paired_step, "published": published_step}
 # Which pairs are counts, out of N volunteers.
 PAIRS = {
     "symmetric": lambda n: combinations(range(n), 2),
@@ -46,7 +44,7 @@ PAIRS = {
 @pytest.fixture(autouse=True)
 def _one_thread():
     """Tensors this small are done before other threads have woken up."""
-    with threads.single_threaded_torch():
+    with _runtime.single_threaded_torch():
         yield
 
 
@@ -97,7 +95,7 @@ def compiled(weights, *, sparse, precision=np.float64):
 def stepping(weights, prior=USUAL):
     """One step of symmetric factors of the weights."""
     whole = compiled(weights, sparse=False)
-    return lambda state: whole.symmetric(state, prior)
+    return lambda state: whole.symmetric_step(state, prior)
 
 
 def log_posterior(kind, weights, state, prior):
@@ -154,16 +152,16 @@ def test_published_steps_lower_the_objective_at_times():
     rng = np.random.default_rng(0)
     weights = DenseWeights(torch.from_numpy(symmetric_weights(rng, 5, 1.0)))
     state, prior = torch.from_numpy(3 * rng.random((10, 2))), Prior(500.0, 1.0)
-    first, objective, _ = published(weights, state, prior)
-    assert published(weights, first, prior).objective > objective
-    second = published(weights, first, prior).state
-    assert published(weights, second, prior).objective < published(weights, first, prior).objective - 1
+    first, objective, _ = published_step(weights, state, prior)
+    assert published_step(weights, first, prior).objective > objective
+    second = published_step(weights, first, prior).state
+    assert published_step(weights, second, prior).objective < published_step(weights, first, prior).objective - 1
 
 
 def test_published_steps_are_as_printed():
     rng = np.random.default_rng(1)
     x, (w, h), (a, b) = symmetric_weights(rng, 4, 1.0), (rng.random((4, 3)), rng.random((3, 4))), (5.0, 2.0)
-    following = published(
+    following = published_step(
         DenseWeights(torch.from_numpy(x)), torch.from_numpy(np.concatenate([w, h.T])), Prior(a, b)
     ).state.numpy()
     beta = np.diag((4 + a - 1) / (0.5 * ((w**2).sum(0) + (h**2).sum(1)) + b))
@@ -217,7 +215,7 @@ def least(bound, at, place):
 @settings(max_examples=8)
 def test_symmetric_steps_minimise_a_bound_that_touches(case):
     weights, old = DenseWeights(torch.from_numpy(case.weights)), case.state("symmetric")
-    step = symmetric(weights, old, case.prior)
+    step = symmetric_step(weights, old, case.prior)
 
     def bound(new):
         return symmetric_bound(case.weights, new, old.numpy(), case.prior)
@@ -225,7 +223,7 @@ def test_symmetric_steps_minimise_a_bound_that_touches(case):
     assert_allclose(bound(old.numpy()), -step.objective, rtol=1e-9, atol=1e-9)
     for _ in range(3):
         new = case.state("symmetric")
-        objective = symmetric(weights, new, case.prior).objective
+        objective = symmetric_step(weights, new, case.prior).objective
         assert bound(new.numpy()) >= -objective - 1e-9 * (1 + abs(objective))
     for place in ((0, 0), (len(old) - 1, case.k - 1)):
         assert_allclose(step.state[place], least(bound, old.numpy(), place), rtol=1e-4, atol=1e-5 * case.scale)
@@ -236,7 +234,7 @@ def test_symmetric_steps_minimise_a_bound_that_touches(case):
 def test_paired_steps_minimise_two_bounds(case):
     weights, state = DenseWeights(torch.from_numpy(case.weights)), case.state("paired")
     left, right = np.split(state.numpy(), 2)
-    step = paired(weights, state, case.prior)
+    step = paired_step(weights, state, case.prior)
     new_left, new_right = np.split(step.state.numpy(), 2)
     assert_allclose(right_bound(case.weights, right, right, left, case.prior), -step.objective, rtol=1e-9, atol=1e-9)
     for place in ((0, 0), (len(left) - 1, case.k - 1)):
@@ -289,17 +287,17 @@ def test_all_ways_to_hold_weights_give_the_same_step(case, n_threads, data):
     weights[sorted(unlinked - {len(weights) - 1})] = 0
     weights[:, sorted(unlinked - {len(weights) - 1})] = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nmf_compiled, "LEAST_WEIGHTS", 1)
-        patch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        patch.setattr(nmf, "MIN_WEIGHTS_PER_THREAD", 1)
+        patch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
         forms = [DenseWeights(torch.from_numpy(weights)), SparseWeights(sparse_tensor(weights))]
         both = [compiled(weights, sparse=sparse) for sparse in (False, True)]
-        assert all(len(form._cuts) == min(n_threads, len(form._values)) + 1 for form in both)
+        assert all(len(form._row_bounds) == min(n_threads, len(form._values)) + 1 for form in both)
         state = case.state("symmetric")
-        expected = symmetric(forms[0], state, case.prior)
+        expected = symmetric_step(forms[0], state, case.prior)
         assert math.isfinite(expected.change)
         for found in [
-            symmetric(forms[1], state, case.prior),
-            *(form.symmetric(state, case.prior) for form in both),
+            symmetric_step(forms[1], state, case.prior),
+            *(form.symmetric_step(state, case.prior) for form in both),
         ]:
             assert_allclose(found.state, expected.state, rtol=1e-10)
             assert_allclose(found.objective, expected.objective, rtol=1e-10, atol=1e-10 * (1 + weights.sum()))
@@ -317,13 +315,13 @@ def test_all_ways_to_hold_weights_give_the_same_step(case, n_threads, data):
 def test_any_number_of_threads_gives_the_same_bits(precision, sparse, monkeypatch):
     weights = symmetric_weights(np.random.default_rng(0), 300, 0.5)
     state = torch.rand(300, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    monkeypatch.setattr(nmf_compiled, "LEAST_WEIGHTS", 1)
+    monkeypatch.setattr(nmf, "MIN_WEIGHTS_PER_THREAD", 1)
     steps = []
     for n_threads in (1, 2, 2, 3):
-        monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+        monkeypatch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
         form = compiled(weights, sparse=sparse, precision=precision)
-        assert len(form._cuts) == n_threads + 1
-        steps.append(form.symmetric(state, USUAL))
+        assert len(form._row_bounds) == n_threads + 1
+        steps.append(form.symmetric_step(state, USUAL))
     for step in steps[1:]:
         assert_array_equal(step.state, steps[0].state)
         assert step[1:] == steps[0][1:]
@@ -334,8 +332,8 @@ def test_any_number_of_threads_gives_the_same_bits(precision, sparse, monkeypatc
 def test_single_precision_gives_the_same_step_to_single_precision(case, sparse):
     """Sums of at most four products and of at most six quotients: each a few times the rounding of one number."""
     state = case.state("symmetric")
-    exact = symmetric(DenseWeights(torch.from_numpy(case.weights)), state, case.prior)
-    found = compiled(case.weights, sparse=sparse, precision=np.float32).symmetric(state, case.prior)
+    exact = symmetric_step(DenseWeights(torch.from_numpy(case.weights)), state, case.prior)
+    found = compiled(case.weights, sparse=sparse, precision=np.float32).symmetric_step(state, case.prior)
     few = 16 * np.finfo(np.float32).eps
     assert_allclose(found.state, exact.state, rtol=few)
     assert_allclose(found.objective, exact.objective, rtol=1e-9, atol=few * case.weights.sum())
@@ -351,10 +349,10 @@ def test_rows_are_in_single_precision_where_numbers_are_within_it(scale, precisi
     for entry in (1e-300, 1.0, 1e300):
         state = torch.full((3, 2), entry, dtype=torch.float64)
         state[0, 0] = 1.0
-        step = form.symmetric(state, USUAL)
+        step = form.symmetric_step(state, USUAL)
         assert math.isfinite(step.objective)
         assert torch.isfinite(step.state).all()
-        assert (step.state >= nmf.NOTHING).all()
+        assert (step.state >= nmf.TINY).all()
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "compiled", "paired", "published"])
@@ -389,7 +387,7 @@ def test_the_hub_of_a_star_is_not_held_down():
     weights[0, 1:] = weights[1:, 0] = 30.0
     whole, prior = compiled(weights, sparse=True), USUAL
     start = torch.full((n, 1), 1.0, dtype=torch.float64)
-    end = squarem(lambda state: whole.symmetric(state, prior), start, max_iter=300, tol=-1.0, accelerate=True)
+    end = squarem(lambda state: whole.symmetric_step(state, prior), start, max_iter=300, tol=-1.0, accelerate=True)
     assert end.state.max() > 100 * 30**0.5
     assert end.state.max() < whole.max_factor / 10
 
@@ -432,7 +430,7 @@ def test_paired_factors_find_blocks_too():
     weights = blocks(0)
     whole = DenseWeights(torch.from_numpy(weights))
     start = start_from(weights, 8, 0).repeat(2, 1)
-    found = search(lambda state: paired(whole, state, USUAL), start, tol=1e-3, max_iter=1_000)
+    found = search(lambda state: paired_step(whole, state, USUAL), start, tol=1e-3, max_iter=1_000)
     assert found.factors.shape == (120, 4)
     for factor in found.factors.tensor_split(2):
         assert adjusted_rand_score(factor.argmax(1), BLOCKS) == 1
@@ -469,14 +467,14 @@ def test_the_order_of_volunteers_does_not_matter():
     ],
 )
 def test_merging_is_given_up_where_its_goal_is_out_of_reach(objectives, given_up):
-    assert nmf_search._out_of_reach(0.0, objectives) is given_up
+    assert nmf_search._is_out_of_reach(0.0, objectives) is given_up
 
 
 def test_one_column_is_kept_if_none_is_needed():
     weights = blocks(0)
     found = search(stepping(weights, Prior(1e7, 2.0)), start_from(weights, 5, 0), tol=1e-4, max_iter=300)
     assert found.factors.shape == (60, 1)
-    assert (found.factors**2).sum() < nmf_search.NEEDED
+    assert (found.factors**2).sum() < nmf_search.MIN_COLUMN_SQUARES
 
 
 def test_too_few_steps_are_told():
@@ -498,7 +496,7 @@ def test_starts_are_shares_of_everybody(seed, n, k):
     whole = torch.from_numpy(weights)
     draw = torch.Generator().manual_seed(seed)
     shares = seeded_start(lambda place: whole[place], lambda vector: whole @ vector, whole.sum(1), k, draw)
-    near = shares - nmf_search.OPEN / k
+    near = shares - nmf_search.BACKGROUND_SHARE / k
     sums = near.sum(1)
     assert ((sums - 1).abs().lt(1e-9) | sums.abs().lt(1e-9)).all()
     assert_allclose(start / start.sum(1, keepdim=True), shares / shares.sum(1, keepdim=True))
@@ -533,4 +531,4 @@ def test_constants_keep_products_within_the_numbers():
                 following = step(DenseWeights(weights), state, USUAL)
                 assert math.isfinite(following.objective)
                 assert torch.isfinite(following.state).all()
-                assert (following.state >= nmf.NOTHING).all()
+                assert (following.state >= nmf.TINY).all()

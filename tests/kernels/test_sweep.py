@@ -11,9 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from crowdgraph.kernels import _runtime as threads
-from crowdgraph.kernels.ibcc import tensor_expectations
-from crowdgraph.kernels.sweep import CompiledSweep, ItemResponses, TensorSweep, compiled_expectations
+from crowdgraph.kernels import _runtime
+from crowdgraph.kernels.sweep import (
+    CompiledSweep,
+    ItemResponses,
+    TensorSweep,
+    compiled_expectations,
+    tensor_expectations,
+)
 
 
 def problem(seed, *, n_items=7, n_volunteers=4, n_labels=3, n_classes=3, n_responses=40, gold=2):
@@ -105,9 +110,9 @@ def test_both_sweeps_are_the_one_written_out(seed, n_items, n_volunteers, n_labe
 def test_threads(monkeypatch, n_threads):
     """Any number of threads gives the same answer up to rounding, and the same number the same bits."""
     arguments = problem(0, n_items=900, n_volunteers=50, n_responses=120_000, gold=100)
-    monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", 1)
+    monkeypatch.setattr(_runtime.config, "NUMBA_NUM_THREADS", 1)
     alone = swept(both(arguments[0], 3)[0], arguments)
-    monkeypatch.setattr(threads.config, "NUMBA_NUM_THREADS", n_threads)
+    monkeypatch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
     first, second = (swept(both(arguments[0], 3)[0], arguments) for _ in range(2))
     assert np.array_equal(first[0], alone[0])
     assert np.allclose(first[1].counts, alone[1].counts, rtol=1e-12)
@@ -157,7 +162,7 @@ def test_expectations_agree(seed, shared):
 def test_torch_gets_its_threads_back():
     """Also when fits overlap, and when one of them fails."""
     n_threads = torch.get_num_threads()
-    outer, inner = threads.single_threaded_torch(), threads.single_threaded_torch()
+    outer, inner = _runtime.single_threaded_torch(), _runtime.single_threaded_torch()
     with outer:
         with pytest.raises(ValueError, match="oops"), inner:
             raise ValueError("oops")
@@ -170,8 +175,8 @@ def test_compiled_code_is_kept_on_disk():
     code = (
         "import numpy as np\n"
         "from crowdgraph.kernels import sweep as sweeps\n"
-        "sweeps.ready(2, np.dtype(np.uint32))\n"
-        "kernels = [sweeps.sweep_for(2), sweeps._collect, sweeps._expectations]\n"
+        "sweeps.compile_sweep(2, np.dtype(np.uint32))\n"
+        "kernels = [sweeps.sweep_for(2), sweeps._add_tables, sweeps._expectations]\n"
         "print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))\n"
     )
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
@@ -179,10 +184,10 @@ def test_compiled_code_is_kept_on_disk():
 
 
 def test_compiling_is_announced(capsys, monkeypatch):
-    monkeypatch.setattr(threads, "PATIENCE", 0.01)
-    with threads.compile_notice("something slow"):
+    monkeypatch.setattr(_runtime, "NOTICE_AFTER", 0.01)
+    with _runtime.compile_notice("something slow"):
         time.sleep(0.1)
     assert "compiling something slow; this happens once" in capsys.readouterr().err
-    with threads.compile_notice("something fast"):
+    with _runtime.compile_notice("something fast"):
         pass
     assert capsys.readouterr().err == ""

@@ -39,7 +39,7 @@ def supernovae():
         ({"confusion_prior": (0, 1)}, "got 0"),
         ({"confusion_prior": [[1, np.nan], [1, 1]]}, "got nan"),
         ({"confusion_prior": (np.inf, 1)}, "got inf"),
-        ({"confusion_prior": "silver"}, "as a word it can only be 'gold'"),
+        ({"confusion_prior": "silver"}, "the only word it can be is 'gold'"),
         ({"confusion_prior": [["a", "b"], ["c", "d"]]}, "must be made of numbers"),
         ({"confusion_prior": 3.0}, r"shape \(\); expected a pair \(right, wrong\), or a matrix"),
         ({"confusion_prior": {"anna": [1, 2, 3]}}, "The confusion prior of 'anna' has shape"),
@@ -72,10 +72,10 @@ def test_settings_are_checked_on_construction(setting, message):
         (cg.IBCC(class_prior={"no": 1}), "misses 'yes'"),
         (cg.IBCC(class_prior={"no": 1, "yes": 1, "perhaps": 2}), "names 'perhaps'"),
         (cg.IBCC(votes={"no": "no"}), "votes= misses 'yes'; it must name every label"),
-        (cg.IBCC(votes={"no": "no", "yes": "yess"}), "which is no class.*Did you mean 'yes'"),
-        (cg.IBCC(votes={"no": "no", "yes": "yes", "maybe": None}), "which is no label"),
+        (cg.IBCC(votes={"no": "no", "yes": "yess"}), "which is not a class.*Did you mean 'yes'"),
+        (cg.IBCC(votes={"no": "no", "yes": "yes", "maybe": None}), "which is not a label"),
         (cg.IBCC(device="warp drive"), "device='warp drive' is not available here .*use one of cpu"),
-        (cg.MeanScore(), "'no', 'yes' are no numbers; say what each stands for"),
+        (cg.MeanScore(), "'no', 'yes' are not numbers. Say what each label stands for"),
         (cg.MeanScore(scores={"no": 0}), "scores= misses 'yes'"),
         (cg.MeanScore(scores={"no": 0, "yes": float("nan")}), "must give a finite number"),
         (cg.MeanScore(scores={"no": 1, "yes": 1}), "All labels have the score 1"),
@@ -166,8 +166,8 @@ def test_repeated_answers_are_mentioned(graph):
         cg.IBCC().fit(graph)
 
 
-def test_not_settled_is_a_warning_with_the_knob(graph):
-    with pytest.warns(ConvergenceWarning, match=r"did not settle in 3 iterations.*Raise max_iter, or tol"):
+def test_not_converged_is_a_warning_with_the_knob(graph):
+    with pytest.warns(ConvergenceWarning, match=r"did not converge in 3 iterations.*Raise max_iter, or tol"):
         fit = cg.IBCC(max_iter=3, tol=1e-12).fit(graph)
     assert not fit.converged
     assert np.isfinite(fit.item_probs).all()

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import crowdgraph as cg
 from crowdgraph.errors import AlignmentError, ParameterError
 from crowdgraph.kernels.cautious import CautiousEM, cell_likelihoods
-from crowdgraph.models.cautious import DIFFICULTIES, STRENGTH
+from crowdgraph.models.cautious import DIFFICULTIES, PRIOR_STRENGTH
 from crowdgraph.testing import check_model
 
 
@@ -106,7 +106,7 @@ def test_nothing_more_probable_lies_near_what_is_learned(seed):
         community=community,
         log_prior=torch.from_numpy(rng.dirichlet([1.0, 1.0], 6)).log(),
         n_communities=2,
-        strength=STRENGTH,
+        strength=PRIOR_STRENGTH,
     )
     state, heights = step.start(), []
     while len(heights) < 2 or heights[-1] > heights[-2] + 1e-13:

@@ -164,10 +164,10 @@ def test_tensors_say_the_same(monkeypatch, published, inference):
         time_unit="day",
     )
     compiled = model.fit(graph)
-    monkeypatch.setattr("crowdgraph.models.steps.CompiledScan", TensorScan)
+    monkeypatch.setattr("crowdgraph.models._tensors.CompiledScan", TensorScan)
     monkeypatch.setattr(
-        "crowdgraph.models.steps.CompiledLikelihood",
-        lambda steps, gathered, n_classes: TensorLikelihood(steps, gathered),
+        "crowdgraph.models._tensors.CompiledLikelihood",
+        lambda steps, item_steps, n_classes: TensorLikelihood(steps, item_steps),
     )
     tensors = model.fit(graph)
     assert compiled.n_iter == tensors.n_iter
@@ -405,7 +405,7 @@ def test_without_times_it_warns():
     [
         ({"noise_scale": -0.1}, r"noise_scale=-0.1 must be a number from 0 to 1e\+06"),
         ({"noise_scale": float("nan")}, "noise_scale=nan must be a number from 0"),
-        ({"noise_scale": "automatic"}, "as a word it can only be 'auto'"),
+        ({"noise_scale": "automatic"}, "the only word it can be is 'auto'"),
         ({"noise_scale": None}, "noise_scale=None must be a number"),
         ({"noise_scale": True}, "noise_scale=True must be a number"),
         ({"drift_per_time": -1}, "drift_per_time=-1 must be a number from 0"),
@@ -428,7 +428,7 @@ def test_bad_settings(setting, message):
 
 def test_drift_needs_a_unit():
     graph = crowd().graph
-    with pytest.raises(ParameterError, match=r"drift_per_time=0.1 has no unit; .*time_unit='second', 'minute'"):
+    with pytest.raises(ParameterError, match=r"drift_per_time=0.1 has no unit. .*time_unit='second', 'minute'"):
         cg.DynIBCC(drift_per_time=0.1).fit(graph)
     with pytest.raises(
         ParameterError, match="time_unit='day' is for datetimes, but the graph's times are plain numbers"
@@ -466,7 +466,7 @@ def test_times_as_far_apart_as_can_be():
 
 def test_stopped_early_it_says_so():
     graph = crowd(gold=0.0, drift="ramp").graph
-    with pytest.warns(ConvergenceWarning, match="DynIBCC did not settle in 2 iterations.*Raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="DynIBCC did not converge in 2 iterations.*Raise max_iter"):
         fit = cg.DynIBCC(max_iter=2).fit(graph)
     assert not fit.converged
     assert fit.n_iter == 2

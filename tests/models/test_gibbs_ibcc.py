@@ -6,7 +6,7 @@ from scipy.stats import dirichlet, kstest
 
 import crowdgraph as cg
 from crowdgraph.kernels.gibbs import _sample_log_dirichlet
-from crowdgraph.models.gibbs_ibcc import matched, measured
+from crowdgraph.models.gibbs_ibcc import match_moments, worst_diagnostics
 from crowdgraph.testing import exact_posterior
 
 
@@ -101,9 +101,9 @@ def test_stuck_chains_are_not_called_settled():
             class_probs=np.full((50, 2), value), log_joint=np.zeros(50), change=np.zeros(50), watched=np.zeros((50, 1))
         )
 
-    assert measured([[block(0.2), block(0.2)]], "rhat", 2)["class_probs"] == 1.0
-    assert measured([[block(0.2), block(0.8)]], "rhat", 2)["class_probs"] == np.inf
-    assert measured([[block(0.2), block(0.8)]], "ess", 2)["class_probs"] == 0.0
+    assert worst_diagnostics([[block(0.2), block(0.2)]], "rhat", 2)["class_probs"] == 1.0
+    assert worst_diagnostics([[block(0.2), block(0.8)]], "rhat", 2)["class_probs"] == np.inf
+    assert worst_diagnostics([[block(0.2), block(0.8)]], "ess", 2)["class_probs"] == 0.0
 
 
 def test_influence_is_the_same_each_time():
@@ -125,7 +125,7 @@ def test_matched_dirichlets_have_the_moments():
     total = alpha.sum(axis=0)
     mean = alpha / total
     square = alpha * (alpha + 1) / (total * (total + 1))
-    assert np.allclose(matched(mean, square, axis=0), alpha)
+    assert np.allclose(match_moments(mean, square, axis=0), alpha)
 
 
 def test_three_classes():

@@ -11,8 +11,7 @@ from scipy.special import digamma, gammaln
 from strategies import answered_graphs
 
 import crowdgraph as cg
-from crowdgraph.kernels.ibcc import tensor_expectations
-from crowdgraph.kernels.sweep import TensorSweep
+from crowdgraph.kernels.sweep import TensorSweep, tensor_expectations
 from crowdgraph.models._tensors import AnswerTensors
 from crowdgraph.testing import exact_posterior
 

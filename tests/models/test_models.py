@@ -64,9 +64,8 @@ class Broken(Model):
 
     name = "broken"
 
-    def _fit(self, job):
-        majority = cg.MajorityVote()._fit(job)
-        return self.spoil(majority, job)
+    def _fit(self, graph, **options):
+        return self.spoil(cg.MajorityVote()._fit(graph, **options), graph)
 
 
 def spoiled(spoil):
@@ -77,19 +76,19 @@ def test_the_check_fails_models_that_are_wrong():
     """The contract can fail: each of these breaks one promise."""
     draws = iter(range(1000))
     wrong = {
-        "the bound fell": lambda found, job: dataclasses.replace(found, bound=[1.0, 0.5]),
-        "gave other probabilities": lambda found, job: dataclasses.replace(
-            found, item_probs=_mixed(found.item_probs, 1e-3 * next(draws))
+        "the bound fell": lambda fit, graph: dataclasses.replace(fit, bound=[1.0, 0.5]),
+        "gave other probabilities": lambda fit, graph: dataclasses.replace(
+            fit, item_probs=_mixed(fit.item_probs, 1e-3 * next(draws))
         ),
-        "did more": lambda found, job: dataclasses.replace(found, item_probs=_toward_first(found.item_probs)),
-        "the majority for": lambda found, job: dataclasses.replace(found, item_probs=found.item_probs[:, ::-1]),
+        "did more": lambda fit, graph: dataclasses.replace(fit, item_probs=_toward_first(fit.item_probs)),
+        "the majority for": lambda fit, graph: dataclasses.replace(fit, item_probs=fit.item_probs[:, ::-1]),
     }
     names = {}
 
-    def by_name(found, job):
-        first = min(job.answers.graph.volunteers.ids.tolist())
+    def by_name(fit, graph):
+        first = min(graph.volunteers.ids.tolist())
         share = names.setdefault(first, 0.01 * len(names))
-        return dataclasses.replace(found, item_probs=_mixed(found.item_probs, share))
+        return dataclasses.replace(fit, item_probs=_mixed(fit.item_probs, share))
 
     wrong["other names of volunteers changed the probabilities"] = by_name
     for message, spoil in wrong.items():
@@ -101,9 +100,9 @@ def test_the_check_sees_a_volunteer_who_left_the_prior():
     class Forgetful(cg.IBCC):
         name = "forgetful"
 
-        def _fit(self, job):
-            found = super()._fit(job)
-            return dataclasses.replace(found, prior=dataclasses.replace(found.prior, shared=found.prior.shared * 2))
+        def _fit(self, graph, **options):
+            fit = super()._fit(graph, **options)
+            return dataclasses.replace(fit, prior=dataclasses.replace(fit.prior, shared=fit.prior.shared * 2))
 
     with pytest.raises(AssertionError, match="a volunteer without responses left the prior"):
         check_model(Forgetful())

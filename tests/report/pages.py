@@ -30,6 +30,12 @@ def annotated():
     return graph.annotate(groups(graph, truth.group)).annotate(moving_groups(graph, truth.group))
 
 
+@cache
+def calibrated():
+    """The calibration of that crowd's latest fit, measured while gold is hidden."""
+    return cg.evaluation.calibration(annotated(), annotated().fit(), model=cg.DynIBCC(votes=VOTES))
+
+
 def task_groups(graph):
     """Two communities of those who work on the same items: the first dozen, and the others."""
     ids = graph.network("task_cooccurrence").ids

@@ -8,8 +8,8 @@ from report.pages import VOTES, annotated
 
 import crowdgraph as cg
 from crowdgraph.diagnosis.findings import Finding
+from crowdgraph.evaluation.model_checks import calibration, probs_without_own_gold
 from crowdgraph.report._results import GraphResults
-from crowdgraph.report.checks import answers_alone
 from crowdgraph.report.overview import _about_communities, _about_findings, _about_gold, _doubt, _settled
 from crowdgraph.report.write import payload
 
@@ -59,7 +59,7 @@ def test_settled_items_need_agreement(graph):
     told = card(graph, "settled items")
     assert "no agreement" in [found.name for found in graph.diagnose()]
     assert (told["value"], told["note"]) == ("\u2013", "too little agreement to tell")
-    assert any("tells little: too little agreement" in words for words in sentences(graph))
+    assert any("means little: too little agreement" in words for words in sentences(graph))
     alone = crowd(n_volunteers=2, n_items=60, n_responses=60)
     alone = alone.subgraph(volunteers=alone.volunteers.ids[:1].tolist())
     assert card(alone.annotate(cg.IBCC().fit(alone)), "settled items")["note"].startswith("most items have one answer")
@@ -98,7 +98,7 @@ def test_of_lone_volunteers_nothing_is_known():
     )
     words = " ".join(sentences(graph.annotate(cg.IBCC().fit(graph))))
     assert (
-        "How good the volunteers are is hardly known, and what is told of it is mostly the prior: most items" in words
+        "How good the volunteers are is hardly known, and what is shown of it is mostly the prior: most items" in words
     )
     assert "are expected to be right" not in words
 
@@ -108,7 +108,7 @@ def test_the_overview_begins_with_gold():
     first = payload(graph)["overview"]["sentences"][0]
     known = graph.gold.known & (graph.items.n_responses > 0)
     fit = graph.fit()
-    probs, truth = answers_alone(graph, fit.confusion, fit.class_probs)[known], graph.gold.codes[known]
+    probs, truth = probs_without_own_gold(graph, fit.confusion, fit.class_probs)[known], graph.gold.codes[known]
     right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1) >= 0.9
     assert first["section"] == "checks"
     assert f"right for {right.mean():.1%} of {known.sum()} items" in first["words"]
@@ -129,36 +129,45 @@ def test_models_that_are_no_products_are_judged_while_gold_is_hidden(model):
         {"volunteer": who, "item": what, "label": said, "time": rng.permutation(4_000)}, gold=truth
     )
     graph = graph.annotate(model.fit(graph))
-    found = payload(graph)["checks"]["calibration"]
+    measured = calibration(graph, graph.fit(), model=model)
+    found = payload(graph, calibration=measured)["checks"]["calibration"]
     assert (found["without_gold"], found["hidden"]) == (True, True)
     assert sum(found["items"]) == 200
     assert 0.4 < found["accuracy"] < 0.6
-    first = payload(graph)["overview"]["sentences"][0]["words"]
+    first = payload(graph, calibration=measured)["overview"]["sentences"][0]["words"]
     assert f"right for {found['accuracy']:.1%} of 200 items, each judged while its gold was hidden" in first
     assert "kind" not in first
 
 
-@pytest.mark.parametrize("why", ["loaded", "large", "little gold"])
-def test_what_was_not_measured_is_not_told(why, graph, monkeypatch):
-    fit = graph.fit("dynibcc")
-    if why == "loaded":
-        fit = replace(fit, source=None)
+@pytest.mark.parametrize("why", ["not fitted again", "large", "little gold"])
+def test_what_was_not_measured_is_not_shown(why, graph, monkeypatch):
+    model = None if why == "not fitted again" else cg.DynIBCC(votes=VOTES)
     if why == "large":
-        monkeypatch.setattr("crowdgraph.report.checks.MOST_RESPONSES", 2_399)
+        monkeypatch.setattr("crowdgraph.evaluation.model_checks.MAX_RESPONSES_TO_REFIT", 2_399)
     if why == "little gold":
         graph = graph.with_gold({item: graph.gold[item] for item in list(graph.gold)[:2]}, classes=graph.classes)
-        fit = cg.DynIBCC(votes=VOTES).fit(graph)
-    told = payload(graph.annotate(fit, name="judged"))
-    assert list(told["checks"]["calibration"]) == ["missing"]
+        graph = graph.annotate(model.fit(graph))
+    data = payload(graph, calibration=calibration(graph, graph.fit(), model=model))
+    assert list(data["checks"]["calibration"]) == ["missing"]
     words = {
-        "loaded": "a graph that was loaded",
+        "not fitted again": "must be fitted again while gold is hidden",
         "large": "over 2,399 responses",
         "little gold": "Gold covers the class",
     }
-    assert words[why] in told["checks"]["calibration"]["missing"]
+    assert words[why] in data["checks"]["calibration"]["missing"]
     # It needs gold of all classes as well.
-    assert ("crowdgraph evaluate" in told["checks"]["calibration"]["missing"]) == (why != "little gold")
-    assert not any("Against gold" in sentence["words"] for sentence in told["overview"]["sentences"])
+    assert ("crowdgraph evaluate" in data["checks"]["calibration"]["missing"]) == (why != "little gold")
+    assert not any("Against gold" in sentence["words"] for sentence in data["overview"]["sentences"])
+
+
+def test_a_page_fits_nothing(graph, monkeypatch):
+    def fit(*args, **options):
+        raise AssertionError("a page fits nothing")
+
+    monkeypatch.setattr(cg.models.Model, "fit", fit)
+    data = payload(graph)
+    assert "crowdgraph.analysis.analyse(graph) does it" in data["checks"]["calibration"]["missing"]
+    assert data == payload(graph, findings=graph.diagnose(), calibration=calibration(graph, graph.fit()))
 
 
 def test_a_model_that_is_sure_of_nothing_says_so():
@@ -293,8 +302,7 @@ def test_uncertain_items_come_first(told):
     ],
 )
 def test_directories_are_nobodys_business(given, shown, columns):
-    making = payload(cg.CrowdGraph.from_responses(columns), run={"commands": given, "source": {"responses": given}})[
-        "making"
-    ]
-    assert making["commands"] == [shown]
-    assert making["run"] == [["source", [["responses", shown]]]]
+    run = {"commands": given, "source": {"responses": given}}
+    provenance = payload(cg.CrowdGraph.from_responses(columns), run=run)["provenance"]
+    assert provenance["commands"] == [shown]
+    assert provenance["run"] == [["source", [["responses", shown]]]]

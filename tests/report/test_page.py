@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from report.pages import GOOD, HOSTILE, annotated, hostile
+from report.pages import GOOD, HOSTILE, annotated, calibrated, hostile
 
 import crowdgraph as cg
 from crowdgraph import report
@@ -43,7 +43,8 @@ def browser():
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     written = tmp_path_factory.mktemp("report") / "page.html"
-    report.write(annotated(), written, title=GOOD, run={"seed": 1, "commands": ["crowdgraph demo"]})
+    run = {"seed": 1, "commands": ["crowdgraph demo"]}
+    report.write(annotated(), written, title=GOOD, calibration=calibrated(), run=run)
     return written
 
 
@@ -85,7 +86,7 @@ def test_loads_without_complaints_or_requests(visit, page, path):
     assert page.locator("#overview .card").count() >= 5
     assert [section for section in visit.requests if section not in (path.as_uri(), "data:,")] == []
     assert visit.complaints == []
-    for section in ("items", "volunteers", "networks", "communities", "checks", "doctor", "making"):
+    for section in ("items", "volunteers", "networks", "communities", "checks", "doctor", "provenance"):
         assert page.locator(f"#{section} .body").inner_text().strip()
         assert page.locator(f"#{section} .missing").count() == 0
 
@@ -322,7 +323,7 @@ def test_hostile_ids_show_as_text(browser, tmp_path):
     assert set(HOSTILE) <= set(column(visit.page, "#items .table", 1))
     visit.page.locator("#volunteer-table .link", has_text="<img").click()
     assert visit.page.locator("#details h3").inner_text() == HOSTILE[1]
-    assert HOSTILE[0] in visit.page.locator("#making").inner_text()
+    assert HOSTILE[0] in visit.page.locator("#provenance").inner_text()
     assert visit.page.locator("main img, main b, main script").count() == 0
     assert visit.complaints == []
     visit.page.close()

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report.pages import GOOD, HOSTILE, VOTES, annotated, hostile
+from report.pages import GOOD, HOSTILE, VOTES, annotated, calibrated, hostile
 
 import crowdgraph as cg
 from crowdgraph import report
+from crowdgraph.analysis import analyse
 from crowdgraph.core.community_track import CommunityEvent
 from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.evaluation.model_checks import predictive_check, probs_without_own_gold
 from crowdgraph.plot._style import HUES, colours
-from crowdgraph.report import _results as amounts
 from crowdgraph.report import communities as pictures
-from crowdgraph.report import nodes as people
-from crowdgraph.report.checks import answers_alone, predictive_check
+from crowdgraph.report import nodes
 from crowdgraph.report.communities import describe_event, ribbons
 from crowdgraph.report.write import page, payload
 
@@ -31,7 +31,8 @@ def graph():
 
 @pytest.fixture(scope="module")
 def told(graph):
-    return payload(graph, run={"seed": 7, "seconds": {"fit": 0.5}, "commands": ["crowdgraph demo"]})
+    run = {"seed": 7, "seconds": {"fit": 0.5}, "commands": ["crowdgraph demo"]}
+    return payload(graph, calibration=calibrated(), run=run)
 
 
 def read(path):
@@ -84,7 +85,7 @@ def test_volunteers_are_the_confusion(graph, told):
 
 def test_histories_are_the_track_at_their_moments(graph, told):
     history, track, times = told["histories"], graph.confusion(), graph.responses.time
-    moments = people._moments(times)
+    moments = nodes._moments(times)
     assert len(history["times"]) == len(moments) == 40
     assert (history["places"][0], history["places"][-1]) == (0, 1)
     for row in (0, 17, len(track.ids) - 1):
@@ -150,12 +151,12 @@ def test_evidence_and_bound(graph, told):
     assert ibcc["steps"] == [*range(1, len(ibcc["bound"]) + 1)]
 
 
-def test_doctor_and_making(graph, told):
+def test_doctor_and_provenance(graph, told):
     assert told["doctor"] == graph.diagnose().to_dict(most_ids=20)
-    assert told["making"]["commands"] == ["crowdgraph demo"]
-    assert told["making"]["run"] == [["seed", "7"], ["seconds", [["fit", "0.5"]]]]
-    assert [result["name"] for result in told["making"]["results"]] == list(graph.annotations)
-    assert told["making"]["results"][0]["code"].startswith("cg.IBCC(")
+    assert told["provenance"]["commands"] == ["crowdgraph demo"]
+    assert told["provenance"]["run"] == [["seed", "7"], ["seconds", [["fit", "0.5"]]]]
+    assert [result["name"] for result in told["provenance"]["results"]] == list(graph.annotations)
+    assert told["provenance"]["results"][0]["code"].startswith("cg.IBCC(")
 
 
 def test_overview_tells_the_sizes(graph, told):
@@ -169,7 +170,7 @@ def test_overview_tells_the_sizes(graph, told):
 
 
 def brute_alone(graph, concentration, class_probs):
-    """As `answers_alone` for static matrices, response by response."""
+    """As `probs_without_own_gold` for static matrices, response by response."""
     probs = np.tile(np.log(class_probs), (len(graph.items), 1))
     for response in graph.responses:
         k, i = graph.volunteers.table.code(response.volunteer), graph.items.table.code(response.item)
@@ -186,7 +187,7 @@ def brute_alone(graph, concentration, class_probs):
 def test_answers_alone_leave_out_the_gold(columns):
     graph = cg.CrowdGraph.from_responses(columns, gold={"x": "yes"}, duplicates="first")
     fit = cg.IBCC().fit(graph)
-    alone = answers_alone(graph, fit.confusion, fit.class_probs)
+    alone = probs_without_own_gold(graph, fit.confusion, fit.class_probs)
     np.testing.assert_allclose(alone, brute_alone(graph, fit.confusion.initial, fit.class_probs), rtol=1e-9)
     assert fit.item_probs[graph.items.table.code("x")].max() == 1
     assert alone.max() < 1
@@ -206,9 +207,9 @@ def test_predictive_check_is_what_draws_give():
         if pairs:
             agree.append(np.mean([fit.item_probs[i] @ (chance[a] * chance[b]).sum(axis=1) for a, b in pairs]))
             seen.append(np.mean([responses.label[rows[a]] == responses.label[rows[b]] for a, b in pairs]))
-    np.testing.assert_allclose(found["expected"], expected / len(responses), atol=5e-5)
-    assert found["expected_agreement"] == pytest.approx(np.mean(agree), abs=5e-5)
-    assert found["agreement"] == pytest.approx(np.mean(seen), abs=5e-5)
+    np.testing.assert_allclose(found.expected, expected / len(responses), atol=5e-5)
+    assert found.expected_agreement == pytest.approx(np.mean(agree), abs=5e-5)
+    assert found.agreement == pytest.approx(np.mean(seen), abs=5e-5)
 
 
 def test_one_item_does_not_decide_how_volunteers_agree():
@@ -218,7 +219,7 @@ def test_one_item_does_not_decide_how_volunteers_agree():
     graph = cg.CrowdGraph.from_responses({"volunteer": who, "item": what, "label": said}, classes=[0, 1])
     fit = cg.IBCC().fit(graph)
     found = predictive_check(graph, fit.confusion, fit.item_probs)
-    assert found["agreement"] == pytest.approx((9 + 380 / 780) / 10, abs=5e-5)
+    assert found.agreement == pytest.approx((9 + 380 / 780) / 10, abs=5e-5)
 
 
 def test_calibration_says_when_the_model_was_given_the_gold(graph, told):
@@ -320,7 +321,7 @@ def test_a_bare_graph_says_what_to_do(tmp_path, columns):
     for section in ("items", "volunteers", "histories", "networks", "communities", "track", "checks"):
         assert "graph = graph.annotate(" in told[section]["missing"], section
     assert told["items"]["responses"] == [3, 2, 1]
-    assert told["making"]["run"] is None
+    assert told["provenance"]["run"] is None
 
 
 def test_sections_say_why_they_were_skipped(graph, columns):
@@ -336,11 +337,25 @@ def test_sections_say_why_they_were_skipped(graph, columns):
     )
 
 
-def test_advice_in_other_words(columns):
-    told = payload(cg.CrowdGraph.from_responses(columns), words=lambda text: f"[{text}]" if text else text)
-    assert told["items"]["missing"].startswith("[What the items are")
-    assert all(one["what"][0] == "[" for one in told["doctor"]["findings"])
-    assert any("[" in one["words"] for one in told["overview"]["sentences"] if one["section"] == "doctor")
+def test_advice_for_the_command_line(columns):
+    graph = cg.CrowdGraph.from_responses(columns)
+    data = payload(graph, interface="cli")
+    for section in ("items", "volunteers", "histories", "networks", "communities", "track", "checks"):
+        assert "graph = " not in data[section]["missing"], section
+    assert data["items"]["missing"] == "What the items are is not known yet; use --model ibcc."
+    assert data["doctor"] == graph.diagnose().wording("cli").to_dict(most_ids=20)
+    assert any("--gold FILE" in finding["advice"] for finding in data["doctor"]["findings"])
+
+
+def test_the_page_of_an_analysis(columns):
+    graph = cg.CrowdGraph.from_responses(columns, gold={"x": "yes"})
+    analysis = analyse(graph, model="ibcc", snapshots=0, min_responses=1)
+    data = payload(analysis)
+    run = {"parameters": analysis.parameters, "notes": analysis.notes, "skipped": analysis.skipped}
+    run = {name: value for name, value in {**run, "timings": analysis.timings}.items() if value}
+    expected = payload(analysis.graph, findings=analysis.findings, calibration=analysis.calibration, run=run)
+    assert data == expected
+    assert data["provenance"]["run"][0][0] == "parameters"
 
 
 def test_no_responses_at_all(tmp_path, columns):
@@ -391,7 +406,7 @@ def test_one_crowd_has_no_groups(graph):
 
 def test_settings_are_told_in_words(columns):
     run = {"notes": ["One is.", "Two are."], "classes": None, "labels": ["no", "yes"], "sizes": [1, 2]}
-    told = payload(cg.CrowdGraph.from_responses(columns), run=run)["making"]["run"]
+    told = payload(cg.CrowdGraph.from_responses(columns), run=run)["provenance"]["run"]
     assert told == [["notes", "One is. Two are."], ["classes", "\u2013"], ["labels", "no, yes"], ["sizes", "[1, 2]"]]
 
 
@@ -401,16 +416,14 @@ def test_soft_gold_is_told_as_probabilities(columns):
 
 
 def test_large_crowds_are_cut_and_say_so(graph, monkeypatch):
-    for module in (people, amounts):
-        monkeypatch.setattr(module, "MOST_ROWS", 10)
-    monkeypatch.setattr("crowdgraph.report.items.MOST_ROWS", 12)
-    monkeypatch.setattr(people, "MOST_HISTORIES", 5)
-    monkeypatch.setattr(pictures, "MOST_NODES", 20)
-    monkeypatch.setattr(pictures, "MOST_LINKS", 15)
+    monkeypatch.setattr(nodes, "MAX_ROWS", 10)
+    monkeypatch.setattr(nodes, "MAX_HISTORIES", 5)
+    monkeypatch.setattr(pictures, "MAX_VOLUNTEERS", 20)
+    monkeypatch.setattr(pictures, "MAX_LINKS", 15)
     told = payload(graph)
     assert (len(told["volunteers"]["id"]), told["volunteers"]["total"]) == (10, 60)
     assert min(told["volunteers"]["responses"]) >= np.sort(graph.volunteers.n_responses)[-10]
-    assert (len(told["items"]["id"]), told["items"]["total"]) == (12, 100)
+    assert (len(told["items"]["id"]), told["items"]["total"]) == (10, 100)
     assert len(told["histories"]["mean"]) == 5
     for picture in told["networks"]["pictures"]:
         assert len(picture["id"]) == 20
@@ -420,8 +433,7 @@ def test_large_crowds_are_cut_and_say_so(graph, monkeypatch):
 
 
 def test_many_classes_leave_fewer_rows(monkeypatch, graph):
-    for module in ("items", "volunteers"):
-        monkeypatch.setattr(f"crowdgraph.report.{module}.MOST_NUMBERS", 100)
+    monkeypatch.setattr(nodes, "MAX_NUMBERS", 100)
     told = payload(graph)
     assert len(told["items"]["id"]) == 100 // 5
     assert len(told["volunteers"]["id"]) == 100 // 10
@@ -433,12 +445,13 @@ def test_many_classes_leave_fewer_rows(monkeypatch, graph):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"graph": "responses.csv"}, "written of a CrowdGraph; got a str"),
+        ({"graph": "responses.csv"}, "written of a CrowdGraph or an Analysis; got a str"),
         ({"path": 5}, "path=5 must name a file"),
         ({"title": 5}, "title=5 must be text"),
         ({"run": [1]}, r"run=\[1\] must be a mapping"),
         ({"run": {"skipped": "model"}}, r"run\['skipped'\]='model' must be a mapping from steps to reasons"),
-        ({"words": "short"}, "words='short' must be a function"),
+        ({"findings": []}, "findings= takes what graph.diagnose"),
+        ({"interface": "short"}, "interface='short' is not a choice"),
         ({"progress": "yes"}, "progress='yes' must be True or False"),
     ],
 )

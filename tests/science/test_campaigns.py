@@ -85,7 +85,7 @@ def changing(seed):
 
 
 # Whether the last changes are of 1e-5 or of 2e-5 does not matter here.
-@pytest.mark.filterwarnings("ignore:DynIBCC did not settle")
+@pytest.mark.filterwarnings("ignore:DynIBCC did not converge")
 def test_current_skill_beats_static_skill_where_volunteers_change():
     kinds = {"static": cg.IBCC(), "current": cg.DynIBCC(noise_scale=3.0)}
     scores = {name: [] for name in kinds}

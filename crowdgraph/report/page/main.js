@@ -74,7 +74,7 @@ drawNetworks();
 drawCommunities();
 drawChecks();
 drawDoctor();
-drawMaking();
+drawProvenance();
 offerThemes();
 followReader();
 // What is pressed outside of an open dialog closes it.

@@ -73,7 +73,9 @@ def test_gold_of_other_items_is_an_error(responses, tmp_path, saved):
 
 
 def test_notes_of_the_reader_reach_the_record_and_the_page(responses, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["crowdgraph.analysis.output"], "draw", lambda graph, folder: folder.mkdir())
+    monkeypatch.setattr(
+        sys.modules["crowdgraph.analysis.output"], "draw_figures", lambda results, folder: folder.mkdir()
+    )
     known = gold(tmp_path, "i0,yes", "i1,no", "strange,no")
     done = run("analyse", responses, "--gold", known, "--out", tmp_path / "out", "--model", "ibcc", "--json")
     assert done.exit_code == 0
@@ -91,4 +93,4 @@ def test_inspect_tells_that_labels_are_not_classes(responses, tmp_path):
     assert "Labels are not the classes; by" in done.stderr
     assert "yes for good" in done.stderr
     lost = run("inspect", responses, "--gold", gold(tmp_path, "i0,good", "i31,bad", "i12,worse"))
-    assert "gold does not tell which class each of them speaks for; say it with --vote LABEL=CLASS" in lost.stderr
+    assert "gold does not show which class each of them votes for; say it with --vote LABEL=CLASS" in lost.stderr

@@ -32,12 +32,12 @@ function findingBox(finding) {
   return box;
 }
 
-function drawMaking() {
-  const body = bodyOf("making");
-  const making = data.making;
-  if (making.commands.length)
-    body.append(el("h3", {}, "To repeat it"), el("pre", { tabindex: "0" }, el("code", {}, making.commands.join("\n"))));
-  if (making.run) body.append(el("h3", {}, "The run"), nested(making.run));
+function drawProvenance() {
+  const body = bodyOf("provenance");
+  const provenance = data.provenance;
+  if (provenance.commands.length)
+    body.append(el("h3", {}, "To repeat it"), el("pre", { tabindex: "0" }, el("code", {}, provenance.commands.join("\n"))));
+  if (provenance.run) body.append(el("h3", {}, "The run"), nested(provenance.run));
   else
     body.append(
       missing(
@@ -45,9 +45,9 @@ function drawMaking() {
       ),
     );
   body.append(el("h3", {}, "Results on the graph"));
-  if (!making.results.length) body.append(note("None: the graph holds the responses only."));
-  body.append(...making.results.map(resultBox));
-  body.append(el("h3", {}, "Versions"), factList(making.versions));
+  if (!provenance.results.length) body.append(note("None: the graph holds the responses only."));
+  body.append(...provenance.results.map(resultBox));
+  body.append(el("h3", {}, "Versions"), factList(provenance.versions));
 }
 
 function resultBox(result) {

@@ -1,4 +1,4 @@
-"""Climbing to fixed points."""
+"""Accelerated iteration to fixed points."""
 
 import numpy as np
 import pytest
@@ -60,32 +60,32 @@ def test_never_more_steps_than_allowed(max_iter):
     assert len(calls) == trace.n_steps <= max_iter
 
 
-def test_a_leap_that_lowers_the_objective_is_taken_back():
-    """The objective forbids everything off the plain path, so that every leap must be undone."""
+def test_an_extrapolation_that_lowers_the_objective_is_rejected():
+    """The objective forbids everything off the plain path, so that every extrapolation must be rejected."""
     plain = [1 + 0.9**power for power in range(200)]
-    leaps = []
+    extrapolations = []
 
     def step(state):
         value = float(state)
         on_path = min(abs(value - other) for other in plain) < 1e-12
-        leaps.append(not on_path)
+        extrapolations.append(not on_path)
         return Step(1 + 0.9 * (state - 1), -value if on_path else -1e6, abs(value - 1) * 0.1)
 
     trace = squarem(step, torch.tensor([2.0], dtype=torch.float64), max_iter=400, tol=1e-4, accelerate=True)
-    assert any(leaps)
+    assert any(extrapolations)
     assert trace.converged
     assert min(trace.objectives) > -3
     assert (np.diff(trace.objectives) >= 0).all()
 
 
-def test_overflow_is_said():
+def test_overflow_raises():
     with pytest.raises(FitError, match="overflowed: its objective became nan"):
         squarem(lambda state: Step(state, float("nan"), 1.0), torch.ones(1), max_iter=5, tol=1e-3, accelerate=False)
 
 
-def test_a_hopeless_climb_is_given_up(mixture):
+def test_an_iteration_is_given_up(mixture):
     start = torch.tensor([0.99, 0.01], dtype=torch.float64)
-    whole = squarem(mixture, start, max_iter=50, tol=0.0, accelerate=True)
+    full = squarem(mixture, start, max_iter=50, tol=0.0, accelerate=True)
     part = squarem(mixture, start, max_iter=50, tol=0.0, accelerate=True, give_up=lambda so_far: len(so_far) == 4)
     assert not part.converged
-    assert part.objectives == whole.objectives[:4]
+    assert part.objectives == full.objectives[:4]

@@ -15,11 +15,11 @@ import pytest
 
 import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
-from crowdgraph.analysis.output import atomic_directory, check_target, communities_table, confusion_table
-from crowdgraph.cli._output import as_options
-from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.analysis.output import all_communities, atomic_directory, check_directory, confusion_table
+from crowdgraph.errors import ParameterError, StoreError, wording
+from crowdgraph.report._results import GraphResults
 
-WRITING = "crowdgraph.analysis.output"
+OUTPUT = "crowdgraph.analysis.output"
 FILES = {"report.html", "items.csv", "volunteers.csv", "communities.csv", "confusion.parquet", "network.graphml"}
 
 
@@ -122,14 +122,14 @@ def test_a_network_of_tasks_where_nothing_else_is_known(tmp_path):
 def test_a_page_speaks_as_its_reader_does(tmp_path):
     graph = cg.simulate.crowd(n_volunteers=4, n_items=30, n_responses=60, gold=0.0, seed=0).graph
     found = analyse(graph, model="majority_vote", min_responses=50)
-    page = write_results(found, tmp_path / "results", words=as_options) / "report.html"
+    page = write_results(found, tmp_path / "results", interface="cli") / "report.html"
     text = page.read_text(encoding="utf-8")
     told = json.loads(re.search(r'type="application/json">(.*?)</script>', text, flags=re.DOTALL)[1])
     assert told["volunteers"]["missing"] == f"This was skipped. {found.skipped['pi_similarity']}"
     advice = [one["advice"] for one in told["doctor"]["findings"] if one["name"] == "ruled by the prior"]
     assert "leave them out of networks with --min-responses;" in advice[0]
-    shown, reason = dict(dict(told["making"]["run"])["skipped"]), found.skipped["task_cooccurrence"]
-    assert shown["task_cooccurrence"] == as_options(reason) != reason
+    shown, reason = dict(dict(told["provenance"]["run"])["skipped"]), found.skipped["task_cooccurrence"]
+    assert shown["task_cooccurrence"] == wording(reason, "cli")
     missing = [section["missing"] for section in told.values() if isinstance(section, dict) and "missing" in section]
     assert missing
     assert not [words for words in missing if "graph." in words]
@@ -147,20 +147,20 @@ def test_votes_tell_what_is_right(tmp_path):
 
 def test_too_many_matrices_leave_the_latest(analysis, monkeypatch):
     track = analysis.graph.confusion()
-    monkeypatch.setattr(sys.modules["crowdgraph.analysis.output"], "MOST_ROWS", 100)
+    monkeypatch.setattr(sys.modules[OUTPUT], "MAX_CONFUSION_ROWS", 100)
     table = confusion_table(track)
     assert table.num_rows == 20 * 4
     assert np.allclose(table["mean"].to_numpy(), track.latest().mean.ravel())
 
 
-@pytest.mark.parametrize("step", ["_write_tables", "_write_network", "draw", "_write_report", "write_record"])
+@pytest.mark.parametrize("step", ["_write_tables", "_write_network", "draw_figures", "_write_report", "write_record"])
 def test_a_failure_leaves_nothing(analysis, tmp_path, monkeypatch, step):
     def full(*args, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     # Pictures take longest.
-    monkeypatch.setattr(sys.modules[WRITING], "draw", lambda graph, folder: folder.mkdir())
-    monkeypatch.setattr(sys.modules[WRITING], step, full)
+    monkeypatch.setattr(sys.modules[OUTPUT], "draw_figures", lambda results, folder: folder.mkdir())
+    monkeypatch.setattr(sys.modules[OUTPUT], step, full)
     with pytest.raises(StoreError, match=r"could not be written to .*No space left on device\. None were kept"):
         write_results(analysis, tmp_path / "new" / "out")
     assert list(tmp_path.iterdir()) == []
@@ -213,24 +213,24 @@ def test_an_empty_directory_is_as_good_as_none(tmp_path):
 def test_places_that_cannot_be_written_to(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match="is a file; name a directory"):
-        check_target(tmp_path / "file")
+        check_directory(tmp_path / "file")
     with pytest.raises(StoreError, match="since 'file' is a file; name a directory elsewhere"):
-        check_target(tmp_path / "file" / "below")
+        check_directory(tmp_path / "file" / "below")
     folder_with(tmp_path / "out")
     with pytest.raises(StoreError, match="not empty; name another directory, or use force"):
-        check_target(tmp_path / "out")
+        check_directory(tmp_path / "out")
     (tmp_path / "out" / "notes.txt").write_text("mine")
     with pytest.raises(StoreError, match=r"also holds 'notes\.txt', which would be lost"):
-        check_target(tmp_path / "out", force=True)
+        check_directory(tmp_path / "out", force=True)
     with pytest.raises(StoreError, match="does not hold results of crowdgraph"):
-        check_target(tmp_path, force=True)
+        check_directory(tmp_path, force=True)
     monkeypatch.setattr("os.access", lambda *args: False)
     with pytest.raises(StoreError, match="You may not write to"):
-        check_target(tmp_path / "new")
+        check_directory(tmp_path / "new")
 
 
 def test_bad_input(analysis, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules[WRITING], "draw", lambda graph, folder: folder.mkdir())
+    monkeypatch.setattr(sys.modules[OUTPUT], "draw_figures", lambda results, folder: folder.mkdir())
     with pytest.raises(ParameterError, match="Results are written of an Analysis; got a CrowdGraph"):
         write_results(analysis.graph, tmp_path / "out")
     strange = replace(analysis, parameters={"chance": float("nan")})
@@ -247,7 +247,7 @@ def test_what_is_not_known_of_those_in_no_community_is_empty():
         modularity=0.1,
         participation=[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]],
     )
-    found = communities_table(graph.annotate(groups, name="communities"))
+    found = all_communities(GraphResults(graph.annotate(groups, name="communities")))
     last = found.to_pylist()[-1]
     assert last["community"] == -1
     assert last["share"] is None

@@ -1,11 +1,14 @@
-"""Draws from the posterior in ArviZ: named dimensions, ids as coordinates, the numbers of the fit."""
+"""Graphs as PyTorch tensors, and draws from the posterior in ArviZ: named dimensions, ids as coordinates."""
 
 import sys
 
 import arviz_base
 import numpy as np
 import pytest
+import torch
 from arviz_stats.base import array_stats
+from hypothesis import given
+from strategies import graphs
 
 import crowdgraph as cg
 from crowdgraph.core.fit import PosteriorDraws
@@ -58,11 +61,11 @@ def test_means_are_those_of_the_fit(fit):
         spread = posterior[name].std(["chain", "draw"]).values
         size = array_stats.ess(posterior[name].values, chain_axis=0, draw_axis=1)
         mean = posterior[name].mean(["chain", "draw"]).values
-        told = fit.confusion.latest().mean[1:] if name == "confusion" else fit.item_probs[:, 1]
+        expected = fit.confusion.latest().mean[1:] if name == "confusion" else fit.item_probs[:, 1]
         moving = spread > 0
         assert moving.any()
-        assert (np.abs(mean - told)[moving] < 5 * (spread / np.sqrt(size))[moving]).all()
-        assert np.allclose(mean[~moving], told[~moving])
+        assert (np.abs(mean - expected)[moving] < 5 * (spread / np.sqrt(size))[moving]).all()
+        assert np.allclose(mean[~moving], expected[~moving])
 
 
 def test_confusion_stays_with_its_volunteer():
@@ -119,8 +122,8 @@ def test_keeping_changes_nothing_else(fit):
 
 def test_draws_are_saved(tmp_path, fit):
     WIDER.annotate(fit).save(tmp_path / "x.crowd")
-    again = cg.load(tmp_path / "x.crowd").fit()
-    assert again.to_arviz()["posterior"].equals(fit.to_arviz()["posterior"])
+    loaded = cg.load(tmp_path / "x.crowd").fit()
+    assert loaded.to_arviz()["posterior"].equals(fit.to_arviz()["posterior"])
 
 
 def test_ids_of_any_kind():
@@ -184,3 +187,23 @@ def test_draws_that_do_not_fit_together_are_refused(changes, message):
     assert len(PosteriorDraws(**DRAWS)) == 4
     with pytest.raises(ResultError, match=message):
         PosteriorDraws(**{**DRAWS, **changes})
+
+
+@given(graphs())
+def test_tensors_are_the_columns(graph):
+    tensors = graph.to_torch()
+    for name in ("volunteer", "item", "label"):
+        column = getattr(tensors, name)
+        assert column.dtype == torch.int64
+        assert column.tolist() == getattr(graph.responses, name).tolist()
+    times = graph.responses.time
+    if times.dtype.kind == "M":
+        times = (times - np.datetime64(0, "s")) / np.timedelta64(1, "s")
+    np.testing.assert_allclose(tensors.time.numpy(), times, rtol=1e-15)
+    np.testing.assert_array_equal(tensors.gold.numpy(), graph.gold.probs)
+
+
+def test_tensors_are_copies(graph):
+    tensors = graph.to_torch(device="cpu")
+    tensors.label[:] = -5
+    assert graph.responses.label.min() == 0
