@@ -97,7 +97,9 @@ def _many_send_batches(volunteer: Array, time: Array, n_volunteers: int) -> bool
     n_successive = np.bincount(volunteer[successive], minlength=n_volunteers)
     n_at_once = np.bincount(volunteer[at_once], minlength=n_volunteers)
     frequent = n_successive >= MIN_SUCCESSIVE
-    return bool(frequent.any() and (n_at_once[frequent] >= BATCH_SHARE * n_successive[frequent]).mean() > MAX_FAST_SHARE)
+    return bool(
+        frequent.any() and (n_at_once[frequent] >= BATCH_SHARE * n_successive[frequent]).mean() > MAX_FAST_SHARE
+    )
 
 
 def _fastest_runs(volunteer: Array, time: Array, n_volunteers: int) -> Array:

@@ -128,12 +128,14 @@ def _concentration(graph: CrowdGraph, value: Any, votes: Votes | None, *, name: 
 
 def _from_pair(graph: CrowdGraph, pair: tuple[float, float], votes: Votes | None) -> Array:
     """Return pseudo-counts of shape (J, L): one number where a label votes for the class, another elsewhere."""
-    shape = f"({len(graph.classes)}, {len(graph.labels)})"
+    matrix = (
+        f"confusion_prior= as a matrix of shape ({len(graph.classes)}, {len(graph.labels)}), pseudo-counts of each "
+        "label given each class (for volunteers who are not in a mapping, under the key None)."
+    )
     targets = vote_codes(
         graph,
         votes,
-        alternative=f" Or give confusion_prior= as a matrix of shape {shape}, pseudo-counts of each label given each "
-        "class (for volunteers who are not in a mapping, under the key None).",
+        alternative=Hint(f" Or give {matrix}", cli=f" Or, in Python, give {matrix}"),
     )
     return np.where(targets == np.arange(len(graph.classes))[:, None], *pair)
 

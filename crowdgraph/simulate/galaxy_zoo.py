@@ -1,9 +1,9 @@
-"""Look-alikes of the Galaxy Zoo Supernovae crowd, as far as the paper's text tells.
+"""Simulations of the Galaxy Zoo Supernovae crowd, as far as the paper describes it.
 
-The behaviour groups are those of the paper's figure of prototypes. How active each group is was calibrated so that the
-crowd is as hard as the real one: under five-fold cross validation the mean score, weighted sum, majority and weighted
-majority come near the paper's AUCs, because pessimists, optimists and non-committal volunteers, whose answers hardly
-depend on the truth, give six of seven responses (``make check-science`` measures it).
+The groups are those of the paper's figure of prototypes. Their activity was calibrated so that the crowd is as hard as
+the real one: under five-fold cross validation the mean score, weighted sum, majority and weighted majority come near
+the paper's AUCs, because pessimists, optimists and non-committal volunteers, whose answers hardly depend on the truth,
+give six of seven responses (``make check-science`` measures it).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ ARRIVES = {"optimists": 0.25, "reasonable": 0.54}
 
 
 def galaxy_zoo_supernovae(*, drift: Drift = "none", arriving: bool = False, seed: int | None = 0) -> SimulatedCrowd:
-    """The paper's crowd: 963 items, 1,705 volunteers, 26,558 responses with scores -1, 1 and 3, gold for all items.
+    """Simulate the paper's crowd: 963 items, 1,705 volunteers, 26,558 responses with scores -1, 1 and 3, all gold.
 
     With `drift`, volunteers change their behaviour into that of another group; see `crowd`.
 
     With `arriving`, optimists appear only after about 3,000 responses and reasonable volunteers only after about
-    12,000. The paper found three communities at 3,000 responses, saw optimists first at 12,000 and reasonable
-    volunteers last, at 26,558; that this is because they arrived in between is ours. Volunteers who drift may behave
-    like a group before its own members arrive.
+    12,000. The paper found three communities at 3,000 responses, optimists first at 12,000 and reasonable volunteers
+    last, at 26,558; that they arrived in between is our guess. Volunteers who drift may behave like a group before its
+    own members arrive.
 
     Examples
     --------
@@ -65,10 +65,10 @@ def galaxy_zoo_supernovae(*, drift: Drift = "none", arriving: bool = False, seed
 
 
 def galaxy_zoo_supernovae_full(*, drift: Drift = "none", seed: int | None = 0) -> SimulatedCrowd:
-    """The larger sister: 493,048 responses, 2,131 volunteers with at least 10 of them, 32 task communities.
+    """Simulate the full crowd: 493,048 responses, 2,131 volunteers with at least 10 of them, 32 task communities.
 
     The 44,263 items and the rare supernovae (322 of them on average) follow the paper's count of known examples. The
-    number of casual volunteers, 4,000 with fewer than 10 responses each, is ours. `drift` is as in `crowd`.
+    number of casual volunteers, 4,000 with fewer than 10 responses each, is our guess. `drift` is as in `crowd`.
     """
     return crowd(
         n_volunteers=2_131 + 4_000,

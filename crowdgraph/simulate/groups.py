@@ -1,4 +1,4 @@
-"""Groups of volunteers who behave alike."""
+"""Groups of volunteers who behave alike, and how volunteers drift from one behaviour into another."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Group:
     Parameters
     ----------
     name
-        What to call the group.
+        The name of the group.
     confusion
         Their typical confusion matrix, of shape (J, L).
     share
         How many of the volunteers belong to it, relative to the other groups.
     concentration
-        How much alike they are: the rows of a volunteer's confusion are Dirichlet with this total count.
+        How similar they are: the rows of a volunteer's confusion are Dirichlet with this total count.
     activity
         How active they are, relative to the other groups.
     tail
-        The exponent of their Pareto distributed activity: the smaller, the more a few volunteers do.
+        The exponent of their Pareto distributed activity: the smaller, the more is done by a few.
     arrives
         The share of the project's duration before which nobody of the group appears, from 0 to below 0.9. Its members
-        arrive in the time that is left just as others do in the whole.
+        arrive in the remaining time just as others do in all of it.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Group:
 
 
 def check_groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tuple[Group, ...]:
-    """The groups, if they fit the classes and labels; one that is right in three of four cases, if there are none."""
+    """Return the groups, which must match the classes and labels, or one that is right in three of four cases."""
     if groups is None:
         if shape[0] != shape[1]:
             raise ParameterError(
-                f"With {shape[0]} classes and {shape[1]} labels the behaviour is not plain; give groups=[Group(...)]."
+                f"With {shape[0]} classes and {shape[1]} labels it is unclear which are right: give groups=[...]."
             )
         right = np.eye(shape[0])
         wrong = (1 - right) / max(shape[0] - 1, 1)
@@ -83,9 +83,9 @@ def check_groups(groups: Sequence[Group] | None, shape: tuple[int, int]) -> tupl
 
 
 def draw_confusion(groups: tuple[Group, ...], group: Array, rng: np.random.Generator) -> Array:
-    """A confusion matrix for each volunteer, around that of their group."""
-    base = np.array([behaviour.confusion for behaviour in groups])[group]
-    concentration = np.array([behaviour.concentration for behaviour in groups])[group]
+    """Draw a confusion matrix for each volunteer around that of their group."""
+    base = np.array([one.confusion for one in groups])[group]
+    concentration = np.array([one.concentration for one in groups])[group]
     # The smallest shape keeps rows with structural zeros (a label never used) from underflowing to 0 / 0.
     draws = rng.gamma(np.maximum(base * concentration[:, None, None], 1e-3)) + np.finfo(float).tiny
     confusion: Array = draws / draws.sum(axis=2, keepdims=True)
@@ -96,7 +96,7 @@ Drift = Literal["none", "ramp", "step", "visit", "learning"]
 
 
 class Course(NamedTuple):
-    """What volunteers do by themselves, what they drift into, and when."""
+    """The behaviour of V volunteers, the behaviour into which they drift, and when they do."""
 
     drift: Drift
     group: Array  # (V,)
@@ -106,26 +106,26 @@ class Course(NamedTuple):
     drifts: Array  # (V,) of bool
     turn: Array  # (V,), the part of their responses after which volunteers change suddenly
 
-    def at_responses(self, counts: Array, *, late: Array | None) -> tuple[Array, Array]:
-        """The confusion at every response, of shape (R, J, L), and the group whose behaviour it is, of shape (R,).
+    def at_responses(self, counts: Array, *, is_late: Array | None) -> tuple[Array, Array]:
+        """Return the confusion at each response, of shape (R, J, L), and the group whose behaviour it is, (R,).
 
-        `late` marks the responses after the moment at which all who drift change, where there is such a moment.
+        `is_late` marks the responses after the moment at which all who drift change, if there is such a moment.
         """
         volunteer = np.repeat(np.arange(len(counts)), counts)
-        weight = self._weight(volunteer, counts, late) * self.drifts[volunteer]
+        weight = self._weight(volunteer, counts, is_late) * self.drifts[volunteer]
         confusion = self.own[volunteer] + weight[:, None, None] * (self.other - self.own)[volunteer]
         as_other = (weight > 0.5) & (self.drift != "learning")
         return confusion, np.where(as_other, self.other_group[volunteer], self.group[volunteer])
 
-    def _weight(self, volunteer: Array, counts: Array, late: Array | None) -> Array:
-        """How much of the other behaviour there is in every response of those who drift."""
+    def _weight(self, volunteer: Array, counts: Array, is_late: Array | None) -> Array:
+        """Return the weight of the other behaviour in each response of those who drift."""
         first = np.cumsum(counts) - counts
         progress = (np.arange(len(volunteer)) - first[volunteer]) / np.maximum(counts - 1, 1)[volunteer]
         weight: Array = np.zeros(len(volunteer))
         if self.drift == "ramp":
             weight = progress
         elif self.drift == "step":
-            weight = progress >= self.turn[volunteer] if late is None else late
+            weight = progress >= self.turn[volunteer] if is_late is None else is_late
         elif self.drift == "visit":
             weight = (progress >= 1 / 3) & (progress < 2 / 3)
         elif self.drift == "learning":
@@ -134,7 +134,7 @@ class Course(NamedTuple):
 
 
 def check_drift(drift: Drift, drift_at: float | None) -> None:
-    """Raise unless there is such a drift and it can come at such a moment."""
+    """Raise unless there is such a drift and it can occur at such a moment."""
     check_choice("drift", drift, get_args(Drift))
     if drift_at is None:
         return
@@ -150,7 +150,7 @@ def check_drift(drift: Drift, drift_at: float | None) -> None:
 def draw_course(
     groups: tuple[Group, ...], group: Array, drift: Drift, drifting: float, rng: np.random.Generator
 ) -> Course:
-    """The course of every volunteer; `drifting` is the share of those who drift."""
+    """Draw the course of each volunteer; `drifting` is the share of those who drift."""
     n_volunteers = len(group)
     # A generator of its own, so that the same seed draws the same crowd, whoever drifts.
     drifts = rng.spawn(1)[0].permutation(n_volunteers) < round(drifting * n_volunteers)
@@ -163,7 +163,7 @@ def draw_course(
 def _other(
     groups: tuple[Group, ...], group: Array, own: Array, drift: Drift, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """The confusion that each volunteer drifts into, and the group whose it is: -1 if it is that of no group."""
+    """Draw the confusion into which each volunteer drifts, and its group: -1 if it is that of no group."""
     nobody = np.full(len(group), -1)
     if drift == "none":
         return own, nobody

@@ -51,9 +51,9 @@ def test_one_answer_is_one():
     graph = cg.CrowdGraph.from_responses(
         {"volunteer": ["anna"], "item": ["x"], "label": ["yes"]}, classes=["no", "yes"]
     )
-    told = [one.what for one in diagnose(graph)]
-    assert "The only answer says yes." in told
-    assert "Items were answered by 1 to 1 volunteer, with a median of 1." in told
+    sentences = [one.what for one in diagnose(graph)]
+    assert "The only answer says yes." in sentences
+    assert "Items were answered by 1 to 1 volunteer, with a median of 1." in sentences
     assert repr(graph).startswith("CrowdGraph: 1 volunteer, 1 item, 1 response\n")
 
 
@@ -111,10 +111,10 @@ def test_json():
         evidence={"share": [0.5, np.nan, np.inf, 1.0]},
         numbers={"share": np.float64(0.25), "n": np.int64(3), "none": np.nan},
     )
-    told = json.loads(json.dumps(Findings((odd,)).to_dict(), allow_nan=False))["findings"][0]
-    assert told["ids"] == ["('a', 1)", "2026-01-02", 3, "x"]
-    assert told["evidence"] == {"share": [0.5, None, None, 1.0]}
-    assert told["numbers"] == {"share": 0.25, "n": 3, "none": None}
+    values = json.loads(json.dumps(Findings((odd,)).to_dict(), allow_nan=False))["findings"][0]
+    assert values["ids"] == ["('a', 1)", "2026-01-02", 3, "x"]
+    assert values["evidence"] == {"share": [0.5, None, None, 1.0]}
+    assert values["numbers"] == {"share": 0.25, "n": 3, "none": None}
     short = odd.to_dict(most_ids=1)
     assert (len(short["ids"]), len(short["evidence"]["share"]), short["n_ids"]) == (1, 1, 4)
 
@@ -209,8 +209,8 @@ def test_a_graph_without_answers_says_so():
 
 
 def test_without_times_nothing_is_said_of_pace():
-    (told,) = SMALL["two volunteers"].diagnose().of("times")
-    assert (told.name, told.severity) == ("no times", "info")
+    (finding,) = SMALL["two volunteers"].diagnose().of("times")
+    assert (finding.name, finding.severity) == ("no times", "info")
 
 
 def test_numbers_have_no_pace(graph):
@@ -220,14 +220,14 @@ def test_numbers_have_no_pace(graph):
 @settings(max_examples=25)
 @given(graphs())
 def test_any_graph(graph):
-    """Whatever the ids and times are, findings can be told and written, and concern what is there."""
+    """Whatever the ids and times are, findings can be printed and written, and concern what is there."""
     findings = graph.diagnose()
     json.dumps(findings.to_dict(), allow_nan=False)
     assert repr(findings)
     assert findings._repr_html_()
-    places = [SEVERITIES.index(one.severity) for one in findings]
-    assert places == sorted(places, reverse=True)
-    known = {
+    ranks = [SEVERITIES.index(one.severity) for one in findings]
+    assert ranks == sorted(ranks, reverse=True)
+    ids = {
         "volunteer": set(graph.volunteers),
         "item": set(graph.items),
         "label": set(graph.labels),
@@ -235,5 +235,5 @@ def test_any_graph(graph):
     }
     for one in findings:
         assert one.name in finding_names()[one.topic]
-        assert set(one.ids.tolist()) <= known[one.subject]
+        assert set(one.ids.tolist()) <= ids[one.subject]
         assert one.severity == "info" or (one.why and one.advice)

@@ -27,7 +27,7 @@ from crowdgraph.models import Model
 
 @dataclass(frozen=True, kw_only=True)
 class Said(Model):
-    """Says what it is told to say."""
+    """States the probabilities that it was constructed with."""
 
     name: ClassVar[str] = "said"
 
@@ -75,13 +75,13 @@ def test_hidden_gold_is_hidden():
     soft = {8: {"no": 0.2, "yes": 0.8}}
     gold = {item: ("no", "yes")[code] for item, code in enumerate(TRUTH[:8])} | soft
     graph = graph_of(TRUTH, gold=gold).annotate(cg.MajorityVote().fit(graph_of(TRUTH)))
-    found = cross_validate(graph, Spy(probs=said_of(TRUTH).probs), folds=4, seed=7)
-    assert found.items.tolist() == list(range(8))
+    result = cross_validate(graph, Spy(probs=said_of(TRUTH).probs), folds=4, seed=7)
+    assert result.items.tolist() == list(range(8))
     assert len(seen) == 4
     for fold, (view, seed) in enumerate(seen):
-        hidden = set(found.items[found.folds == fold].tolist())
+        hidden = set(result.items[result.folds == fold].tolist())
         assert len(hidden) == 2
-        assert dict(view.gold) == {item: known for item, known in gold.items() if item not in hidden}
+        assert dict(view.gold) == {item: label for item, label in gold.items() if item not in hidden}
         assert view.responses.label.tolist() == graph.responses.label.tolist()
         assert not view.annotations
         assert seed == 7
@@ -90,14 +90,14 @@ def test_hidden_gold_is_hidden():
 
 def test_probabilities_are_those_of_models_fitted_to_the_rest():
     graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=400, gold=0.8, seed=3).graph
-    found = cross_validate(graph, [cg.WeightedMajority(factor=0.5), cg.IBCC()], folds=3, seed=1)
+    result = cross_validate(graph, [cg.WeightedMajority(factor=0.5), cg.IBCC()], folds=3, seed=1)
     for fold in range(3):
-        hidden = found.items[found.folds == fold].tolist()
-        rest = graph.with_gold({item: known for item, known in graph.gold.items() if item not in hidden})
-        for place, model in enumerate((cg.WeightedMajority(factor=0.5), cg.IBCC())):
+        hidden = result.items[result.folds == fold].tolist()
+        rest = graph.with_gold({item: label for item, label in graph.gold.items() if item not in hidden})
+        for index, model in enumerate((cg.WeightedMajority(factor=0.5), cg.IBCC())):
             expected = model.fit(rest).item_probs[graph.items.codes(hidden)]
-            np.testing.assert_array_equal(found.item_probs[place, found.folds == fold], expected)
-    assert [graph.classes[code] for code in found.truth] == [graph.gold[item] for item in found.items.tolist()]
+            np.testing.assert_array_equal(result.item_probs[index, result.folds == fold], expected)
+    assert [graph.classes[code] for code in result.truth] == [graph.gold[item] for item in result.items.tolist()]
 
 
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=4).filter(lambda sizes: sum(map(bool, sizes)) > 1), st.data())
@@ -106,10 +106,10 @@ def test_folds_have_even_shares_of_every_class(sizes, data):
     n_folds = data.draw(st.integers(2, len(truth)))
     classes = tuple("abcd"[: len(sizes)])
     graph = graph_of(truth, classes=classes)
-    found = cross_validate(graph, said_of(truth, n_classes=len(sizes)), folds=n_folds)
+    result = cross_validate(graph, said_of(truth, n_classes=len(sizes)), folds=n_folds)
     table = np.zeros((n_folds, len(sizes)), dtype=int)
-    np.add.at(table, (found.folds, found.truth), 1)
-    assert found.n_folds == n_folds
+    np.add.at(table, (result.folds, result.truth), 1)
+    assert result.n_folds == n_folds
     assert table.sum(axis=0).tolist() == sizes
     assert np.ptp(table, axis=0).max() <= 1
     assert np.ptp(table.sum(axis=1)) <= 1
@@ -125,14 +125,14 @@ def test_the_seed_decides_the_folds():
 
 
 def test_scores_by_hand(result):
-    for place in range(2):
+    for index in range(2):
         for fold in range(3):
             here = result.folds == fold
-            probs, truth = result.item_probs[place, here], result.truth[here]
+            probs, truth = result.item_probs[index, here], result.truth[here]
             rows = list(zip(probs.tolist(), truth.tolist(), strict=True))
             said = [row[code] for row, code in rows]
             brier = [sum((value - (k == code)) ** 2 for k, value in enumerate(row)) for row, code in rows]
-            got = {score: values[place, fold] for score, values in result.scores.items()}
+            got = {score: values[index, fold] for score, values in result.scores.items()}
             assert got["accuracy"] == pytest.approx(np.mean([row[code] == max(row) for row, code in rows]))
             assert got["log_loss"] == pytest.approx(-sum(map(log, said)) / len(said))
             assert got["brier"] == pytest.approx(sum(brier) / len(brier))
@@ -146,11 +146,13 @@ def test_calibration_errors_by_hand():
     """One bin: the mean probability of the most probable class against the share that is right."""
     probs = np.array([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3], [0.9, 0.1]])
     truth = np.array([0, 1, 1, 0])
-    found = cross_validate(graph_of(truth), Said(probs=probs), folds=2, n_bins=1)
+    result = cross_validate(graph_of(truth), Said(probs=probs), folds=2, n_bins=1)
     right = probs.argmax(axis=1) == truth
-    gaps = [abs(probs.max(axis=1)[found.folds == fold].mean() - right[found.folds == fold].mean()) for fold in range(2)]
-    np.testing.assert_allclose(found.scores["calibration_error"][0], gaps)
-    curve = found.reliability("said")
+    gaps = [
+        abs(probs.max(axis=1)[result.folds == fold].mean() - right[result.folds == fold].mean()) for fold in range(2)
+    ]
+    np.testing.assert_allclose(result.scores["calibration_error"][0], gaps)
+    curve = result.reliability("said")
     assert (curve.stated.round(12).tolist(), curve.observed.tolist(), curve.n_items.tolist()) == ([0.75], [0.75], [4])
     assert curve.calibration_error == pytest.approx(np.mean(gaps))
 
@@ -158,7 +160,7 @@ def test_calibration_errors_by_hand():
 def test_a_model_that_knows_is_perfect_and_one_that_errs_for_certain_is_not():
     right = Said(probs=np.eye(2)[TRUTH])
     wrong = Said(probs=np.eye(2)[1 - TRUTH])
-    found = cross_validate(graph_of(TRUTH), {"right": right, "wrong": wrong}, folds=2)
+    result = cross_validate(graph_of(TRUTH), {"right": right, "wrong": wrong}, folds=2)
     expected = {
         "auc": [1, 0],
         "auc(yes)": [1, 0],
@@ -168,40 +170,40 @@ def test_a_model_that_knows_is_perfect_and_one_that_errs_for_certain_is_not():
         "calibration_error": [0, 1],
     }
     for score, values in expected.items():
-        np.testing.assert_allclose(found.mean(score), values, atol=1e-12)
-        np.testing.assert_allclose(found.spread(score), 0, atol=1e-12)
+        np.testing.assert_allclose(result.mean(score), values, atol=1e-12)
+        np.testing.assert_allclose(result.spread(score), 0, atol=1e-12)
 
 
 def test_rare_classes_are_averaged_over_folds_that_have_them():
     """One item of `b` and none of `c`: an AUC of `b` in one fold, of `c` in none."""
     truth = np.array([0, 0, 0, 1, 0, 3, 3, 3, 0])
-    found = cross_validate(graph_of(truth, classes=tuple("abcd")), said_of(truth, n_classes=4), folds=3)
-    n_defined = {name: int((~np.isnan(found.scores[f"auc({name})"])).sum()) for name in "abcd"}
+    result = cross_validate(graph_of(truth, classes=tuple("abcd")), said_of(truth, n_classes=4), folds=3)
+    n_defined = {name: int((~np.isnan(result.scores[f"auc({name})"])).sum()) for name in "abcd"}
     assert n_defined == {"a": 3, "b": 1, "c": 0, "d": 3}
-    assert found.mean("auc(b)")[0] == np.nanmax(found.scores["auc(b)"])
-    assert np.isnan([found.spread("auc(b)")[0], found.mean("auc(c)")[0], found.spread("auc(c)")[0]]).all()
-    by_class = np.array([found.scores[f"auc({name})"][0] for name in "abcd"])
-    np.testing.assert_allclose(found.scores["auc"][0], np.nanmean(by_class, axis=0))
-    assert found.roc("said", positive="b").auc == found.mean("auc(b)")[0]
-    assert np.isnan(found.roc("said", positive="b").spread).all()
+    assert result.mean("auc(b)")[0] == np.nanmax(result.scores["auc(b)"])
+    assert np.isnan([result.spread("auc(b)")[0], result.mean("auc(c)")[0], result.spread("auc(c)")[0]]).all()
+    by_class = np.array([result.scores[f"auc({name})"][0] for name in "abcd"])
+    np.testing.assert_allclose(result.scores["auc"][0], np.nanmean(by_class, axis=0))
+    assert result.roc("said", positive="b").auc == result.mean("auc(b)")[0]
+    assert np.isnan(result.roc("said", positive="b").spread).all()
     with pytest.raises(ParameterError, match="No fold holds both items of 'c' and others"):
-        found.roc("said", positive="c")
+        result.roc("said", positive="c")
 
 
 def test_leaving_one_out_has_no_areas():
-    found = cross_validate(graph_of(TRUTH), said_of(TRUTH), folds=len(TRUTH))
-    assert np.isnan(found.mean("auc")[0])
-    assert 0 < found.mean("accuracy")[0] <= 1
+    result = cross_validate(graph_of(TRUTH), said_of(TRUTH), folds=len(TRUTH))
+    assert np.isnan(result.mean("auc")[0])
+    assert 0 < result.mean("accuracy")[0] <= 1
     with pytest.raises(ParameterError, match=r"no ROC curve\. Use fewer folds"):
-        found.roc("said")
+        result.roc("said")
 
 
 def test_single_precision_is_precise_enough():
     probs = np.random.default_rng(0).dirichlet(np.ones(3), size=60).astype(np.float32)
     truth = np.arange(60) % 3
-    found = cross_validate(graph_of(truth, classes=tuple("abc")), Said(probs=probs))
+    result = cross_validate(graph_of(truth, classes=tuple("abc")), Said(probs=probs))
     loss = -np.log(probs[np.arange(60), truth].astype(float)).mean()
-    assert found.mean("log_loss")[0] == pytest.approx(loss, rel=1e-6)
+    assert result.mean("log_loss")[0] == pytest.approx(loss, rel=1e-6)
 
 
 def test_items_that_nobody_answered_are_scored_and_told():
@@ -212,14 +214,14 @@ def test_items_that_nobody_answered_are_scored_and_told():
         gold={"u": "no", "x": "no", "y": "yes", "z": "yes"},
         missing="keep",
     )
-    found = cross_validate(graph, cg.MajorityVote(), folds=2)
-    assert found.items.tolist() == ["u", "x", "y", "z"]
-    assert found.n_unanswered == 2
-    assert found.item_probs[0].tolist() == [[0.5, 0.5], [1, 0], [0, 1], [0.5, 0.5]]
-    assert repr(found).startswith("CrossValidation: 2 folds of 4 gold items (2 of them unanswered)\n")
+    result = cross_validate(graph, cg.MajorityVote(), folds=2)
+    assert result.items.tolist() == ["u", "x", "y", "z"]
+    assert result.n_unanswered == 2
+    assert result.item_probs[0].tolist() == [[0.5, 0.5], [1, 0], [0, 1], [0.5, 0.5]]
+    assert repr(result).startswith("CrossValidation: 2 folds of 4 gold items (2 of them unanswered)\n")
 
 
-# What is told
+# Tables and text
 
 
 def test_means_and_spreads_skip_what_is_not_defined():
@@ -250,8 +252,8 @@ def test_tables(result, kind):
 
 def test_a_result_prints_as_a_table(result):
     values = {score: np.array([[0.25, 0.5, 0.75], [12.0, 12.0, np.nan]]) for score in result.scores}
-    told = repr(replace(result, scores=values, models=("left", "a longer name")))
-    assert told == (
+    text = repr(replace(result, scores=values, models=("left", "a longer name")))
+    assert text == (
         "CrossValidation: 3 folds of 10 gold items\n"
         "  mean ± standard deviation over folds\n"
         "  classes: no 6, yes 4\n"
@@ -267,20 +269,20 @@ def test_a_result_prints_as_a_table(result):
 def test_many_classes_are_told_shortly():
     truth = np.arange(24) % 12
     classes = tuple("abcdefghijkl")
-    found = cross_validate(graph_of(truth, classes=classes), said_of(truth, n_classes=12), folds=2)
-    assert "  classes: a 2, b 2, c 2, d 2, e 2, f 2, g 2, h 2 and 4 more\n" in repr(found)
+    result = cross_validate(graph_of(truth, classes=classes), said_of(truth, n_classes=12), folds=2)
+    assert "  classes: a 2, b 2, c 2, d 2, e 2, f 2, g 2, h 2 and 4 more\n" in repr(result)
 
 
 def test_curves_are_averages_over_folds(result):
     rates = result.true_positive_rate
     assert rates.shape == (2, 3, 2, len(result.false_positive_rate))
-    for place, model in enumerate(result.models):
+    for index, model in enumerate(result.models):
         curve = result.roc(model)
-        np.testing.assert_allclose(curve.true_positive_rate, rates[place, :, 1].mean(axis=0))
-        np.testing.assert_allclose(curve.spread, rates[place, :, 1].std(axis=0, ddof=1))
-        assert curve.auc == result.mean("auc(yes)")[place]
+        np.testing.assert_allclose(curve.true_positive_rate, rates[index, :, 1].mean(axis=0))
+        np.testing.assert_allclose(curve.spread, rates[index, :, 1].std(axis=0, ddof=1))
+        assert curve.auc == result.mean("auc(yes)")[index]
         other = result.roc(model, positive="no")
-        np.testing.assert_allclose(other.true_positive_rate, rates[place, :, 0].mean(axis=0))
+        np.testing.assert_allclose(other.true_positive_rate, rates[index, :, 0].mean(axis=0))
     with pytest.raises(ParameterError, match=r"positive='yess' is not a class.*Did you mean 'yes'"):
         result.roc("left", positive="yess")
     with pytest.raises(ParameterError, match=r"model='lft' is not a choice.*Did you mean 'left'"):
@@ -289,16 +291,16 @@ def test_curves_are_averages_over_folds(result):
 
 def test_curves_of_several_classes_are_averaged_over_classes():
     truth = np.arange(30) % 3
-    found = cross_validate(graph_of(truth, classes=tuple("abc")), said_of(truth, n_classes=3), folds=3)
-    curve = found.roc("said")
-    np.testing.assert_allclose(curve.true_positive_rate, found.true_positive_rate[0].mean(axis=(0, 1)))
-    assert curve.auc == found.mean("auc")[0]
+    result = cross_validate(graph_of(truth, classes=tuple("abc")), said_of(truth, n_classes=3), folds=3)
+    curve = result.roc("said")
+    np.testing.assert_allclose(curve.true_positive_rate, result.true_positive_rate[0].mean(axis=(0, 1)))
+    assert curve.auc == result.mean("auc")[0]
 
 
 def test_reliability_is_over_the_items_of_all_folds(result):
-    for place, model in enumerate(result.models):
+    for index, model in enumerate(result.models):
         curve = result.reliability(model)
-        probs = result.item_probs[place]
+        probs = result.item_probs[index]
         assert curve.n_items.sum() == len(result.items)
         assert (curve.n_items > 0).all()
         assert (curve.stated * curve.n_items).sum() == pytest.approx(probs.max(axis=1).sum())
@@ -370,8 +372,8 @@ def test_warnings_come_once_for_each_model():
         ],
         key=str,
     )
-    told = {str(warning.message) for warning in caught if warning.category is RuntimeWarning}
-    assert told == {f"7 left (In the cross validation of '{name}', 5 times.)" for name in ("flat", "loud")}
+    messages = {str(warning.message) for warning in caught if warning.category is RuntimeWarning}
+    assert messages == {f"7 left (In the cross validation of '{name}', 5 times.)" for name in ("flat", "loud")}
     repeated = next(warning for warning in caught if warning.category is RepeatedAnswersWarning)
     assert repeated.filename == __file__
 

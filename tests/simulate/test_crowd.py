@@ -197,7 +197,7 @@ def test_shares_are_capped_and_sum_up(weights, most, fill):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_volunteers": 0}, "at least 1"),
+        ({"n_volunteers": 0}, "n_volunteers=0 must be a whole number from 1 up"),
         ({"n_responses": 10}, "expected 100 to 40,000"),
         ({"n_casual": 100}, "n_casual=100"),
         ({"n_responses": 10**6}, "expected 100 to 40,000"),

@@ -30,14 +30,14 @@ def test_agreement_is_that_of_all_pairs(graph):
     answers = first_answers(graph)
     said = [answers.label[answers.item == item] for item in range(len(graph.items))]
     pairs = [one == other for labels in said for one, other in combinations(labels.tolist(), 2)]
-    found = rater_agreement(answers, n_items=len(graph.items), n_labels=len(graph.labels))
-    assert found.n_items == sum(len(labels) >= 2 for labels in said)
+    agreement = rater_agreement(answers, n_items=len(graph.items), n_labels=len(graph.labels))
+    assert agreement.n_items == sum(len(labels) >= 2 for labels in said)
     if not pairs:
-        assert np.isnan(found.kappa)
+        assert np.isnan(agreement.kappa)
         return
     several = np.concatenate([labels for labels in said if len(labels) >= 2])
     chance = (np.unique(several, return_counts=True)[1] ** 2).sum() / len(several) ** 2
-    assert_allclose([found.share, found.chance], [np.mean(pairs), chance])
+    assert_allclose([agreement.share, agreement.chance], [np.mean(pairs), chance])
 
 
 def test_the_error_of_agreement_is_that_of_drawing_items_again():
@@ -47,8 +47,8 @@ def test_the_error_of_agreement_is_that_of_drawing_items_again():
     np.add.at(counts, (answers.item, answers.label), 1)
     n = counts.sum(axis=1)
     alike, pairs = (counts * (counts - 1)).sum(axis=1), n * (n - 1)
-    drawn = rng.integers(0, 400, (2_000, 400))
-    expected = (alike[drawn].sum(axis=1) / pairs[drawn].sum(axis=1)).std()
+    samples = rng.integers(0, 400, (2_000, 400))
+    expected = (alike[samples].sum(axis=1) / pairs[samples].sum(axis=1)).std()
     assert_allclose(rater_agreement(answers, n_items=400, n_labels=2).error, expected, rtol=0.06)
 
 
@@ -65,19 +65,19 @@ def test_consensus_of_equals_is_the_vote():
         seed=0,
     )
     answers = first_answers(crowd.graph)
-    found = crowd_labels(answers, n_volunteers=40, n_items=400, n_labels=2)
+    labels = crowd_labels(answers, n_volunteers=40, n_items=400, n_labels=2)
     votes = np.zeros((400, 2))
     np.add.at(votes, (answers.item, answers.label), 1)
-    weighted, plain = ((label == crowd.truth.classes).mean() for label in (found.label, votes.argmax(axis=1)))
+    weighted, plain = ((label == crowd.truth.classes).mean() for label in (labels.label, votes.argmax(axis=1)))
     assert weighted > plain + 0.05
-    assert_allclose(found.share, (votes[np.arange(400), found.label] / votes.sum(axis=1)))
+    assert_allclose(labels.share, (votes[np.arange(400), labels.label] / votes.sum(axis=1)))
 
 
 def test_consensus_of_what_nobody_answered():
     answers = AnswerCodes(np.array([0, 1]), np.array([0, 0]), np.array([1, 1]))
-    found = crowd_labels(answers, n_volunteers=2, n_items=3, n_labels=2)
-    assert found.label.tolist() == [1, -1, -1]
-    assert found.share.tolist() == [1, 0, 0]
+    labels = crowd_labels(answers, n_volunteers=2, n_items=3, n_labels=2)
+    assert labels.label.tolist() == [1, -1, -1]
+    assert labels.share.tolist() == [1, 0, 0]
 
 
 @settings(max_examples=20)
@@ -112,20 +112,20 @@ def test_the_most_active_are_compared_as_far_as_affordable(monkeypatch, most):
     ordered = rng.permutation(12)
     sums = [(answered[ordered[:n]].sum(axis=0) ** 2).sum() for n in range(13)]
     n_expected = max(n for n in range(13) if sums[n] <= most)
-    found = _affordable(AnswerCodes(volunteer, item, item), ordered, 12)
-    assert found.tolist() == sorted(ordered[:n_expected])
+    affordable = _affordable(AnswerCodes(volunteer, item, item), ordered, 12)
+    assert affordable.tolist() == sorted(ordered[:n_expected])
 
 
 @given(answered_graphs())
 def test_parts_are_those_of_networkx(graph):
     links = nx.Graph([(("v", one.volunteer), ("i", one.item)) for one in graph.responses])
     parts = list(nx.connected_components(links))
-    found = check_parts(graph)
+    findings = check_parts(graph)
     if len(parts) == 1:
-        assert not found
+        assert not findings
         return
-    assert found[0].numbers["parts"] == len(parts)
-    part = dict(zip(found[0].ids.tolist(), found[0].evidence["part"].tolist(), strict=True))
+    assert findings[0].numbers["parts"] == len(parts)
+    part = dict(zip(findings[0].ids.tolist(), findings[0].evidence["part"].tolist(), strict=True))
     inside = {name for name in dict.fromkeys(node[1] for node in links if node[0] == "v") if name not in part}
     groups = [{name for kind, name in nodes if kind == "v"} for nodes in parts]
     assert inside in groups
@@ -157,8 +157,8 @@ def test_the_fastest_run():
     time = np.concatenate(
         [np.zeros(RUN_LENGTH - 1), np.arange(RUN_LENGTH) * 2.0, [0, 0, *np.arange(RUN_LENGTH + 3) * 0.5]]
     )
-    found = _fastest_runs(volunteer, time, 4)
-    assert_allclose(found, [np.inf, (RUN_LENGTH - 1) * 2.0, (RUN_LENGTH - 3) * 0.5, np.inf])
+    fastest = _fastest_runs(volunteer, time, 4)
+    assert_allclose(fastest, [np.inf, (RUN_LENGTH - 1) * 2.0, (RUN_LENGTH - 3) * 0.5, np.inf])
 
 
 @pytest.mark.parametrize(
@@ -217,10 +217,10 @@ def test_all_answers_weigh_against_the_prior():
     # Of two classes and labels the usual prior weighs ten: anna gives as many answers, about five items.
     items = [f"item {n // 2}" for n in range(10)] + ["item 0"] * 2
     table = {"volunteer": ["anna"] * 10 + ["bert"] * 2, "item": items, "label": ["no", "yes"] * 6, "time": range(12)}
-    found = check_prior(cg.CrowdGraph.from_responses(table, duplicates="all"))[0]
-    assert found.numbers["prior_weight"] == 10
-    assert found.ids.tolist() == ["bert"]
-    assert found.what.startswith("1 of 2 volunteers (50%), with 17% of the answers, gave fewer than 10:")
+    finding = check_prior(cg.CrowdGraph.from_responses(table, duplicates="all"))[0]
+    assert finding.numbers["prior_weight"] == 10
+    assert finding.ids.tolist() == ["bert"]
+    assert finding.what.startswith("1 of 2 volunteers (50%), with 17% of the answers, gave fewer than 10:")
 
 
 def test_words():

@@ -94,15 +94,15 @@ def unnamed_classes(graph):
 
 def foreign_gold(graph):
     """Most gold is of items that are written differently."""
-    known = {f"0{item}" if place else item: label for place, (item, label) in enumerate(graph.gold.items())}
+    gold = {f"0{item}" if index else item: label for index, (item, label) in enumerate(graph.gold.items())}
     with pytest.warns(cg.errors.GoldWarning):
-        return rebuilt(columns_of(graph), graph, gold=known), []
+        return rebuilt(columns_of(graph), graph, gold=gold), []
 
 
 def lonely_gold(graph):
     """A class without gold that no label names."""
-    known = {item: "yes" for item, label in graph.gold.items() if label == "yes"}
-    return rebuilt(columns_of(graph), graph, gold=known, classes=["yes", "whale"]), ["whale"]
+    gold = {item: "yes" for item, label in graph.gold.items() if label == "yes"}
+    return rebuilt(columns_of(graph), graph, gold=gold, classes=["yes", "whale"]), ["whale"]
 
 
 def rare_gold(graph):
@@ -138,8 +138,8 @@ def rare_label(graph):
 def filtered(graph):
     """Only those who said yes are left."""
     columns = columns_of(graph)
-    kept = {name: column[columns["label"] == "yes"] for name, column in columns.items()}
-    return rebuilt(kept, graph, gold=None, classes=["no", "yes"]), ["yes"]
+    only_yes = {name: column[columns["label"] == "yes"] for name, column in columns.items()}
+    return rebuilt(only_yes, graph, gold=None, classes=["no", "yes"]), ["yes"]
 
 
 def blind_repeats(graph):
@@ -230,7 +230,7 @@ def by_the_day(graph):
     return rebuilt(columns, graph), []
 
 
-# The fault, what is found, how bad it is.
+# The fault, the finding, its severity.
 FAULTS = [
     (fast, "fast answers", "warning"),
     (constant, "constant answers", "warning"),
@@ -276,7 +276,7 @@ def test_a_planted_fault_is_found(plant, name, severity):
 
 @pytest.mark.parametrize(("plant", "name", "severity"), FAULTS, ids=[plant.__name__ for plant, *_ in FAULTS])
 def test_other_checks_stay_calm(plant, name, severity):
-    """A fault is told once: no other warning comes with it."""
+    """A fault is reported once: no other warning comes with it."""
     ill, _ = plant(crowd())
     others = {finding.name for finding in ill.diagnose().at_least("warning")} - {name}
     assert not others
@@ -347,9 +347,9 @@ def test_copies_are_sought_among_the_busiest_if_there_are_too_many(monkeypatch):
 
 def test_small_blocks_change_nothing(monkeypatch):
     graph, _ = copies(crowd())
-    whole = graph.diagnose().to_dict()
+    expected = graph.diagnose().to_dict()
     monkeypatch.setattr(bots, "PAIR_BLOCK", 100)
-    assert graph.diagnose().to_dict() == whole
+    assert graph.diagnose().to_dict() == expected
 
 
 def test_a_whole_crowd_that_is_fast_is_no_warning():

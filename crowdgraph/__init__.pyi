@@ -1,0 +1,51 @@
+"""The public names of crowdgraph and where they live: read by type checkers, and by `crowdgraph/__init__.py`."""
+
+from crowdgraph import allocation as allocation
+from crowdgraph import analysis as analysis
+from crowdgraph import communities as communities
+from crowdgraph import dynamics as dynamics
+from crowdgraph import errors as errors
+from crowdgraph import evaluation as evaluation
+from crowdgraph import models as models
+from crowdgraph import networks as networks
+from crowdgraph import plot as plot
+from crowdgraph import report as report
+from crowdgraph import simulate as simulate
+from crowdgraph import testing as testing
+from crowdgraph.communities.bayesian_nmf import BayesianNMF as BayesianNMF
+from crowdgraph.communities.leiden import Leiden as Leiden
+from crowdgraph.core.clock import Clock as Clock
+from crowdgraph.core.communities import Communities as Communities
+from crowdgraph.core.communities import Evidence as Evidence
+from crowdgraph.core.community_track import CommunityTrack as CommunityTrack
+from crowdgraph.core.confusion import ConfusionHistory as ConfusionHistory
+from crowdgraph.core.confusion import ConfusionMatrix as ConfusionMatrix
+from crowdgraph.core.confusion import ConfusionSnapshot as ConfusionSnapshot
+from crowdgraph.core.confusion import ConfusionTrack as ConfusionTrack
+from crowdgraph.core.confusion_changes import ConfusionChange as ConfusionChange
+from crowdgraph.core.fit import Influence as Influence
+from crowdgraph.core.fit import ModelFit as ModelFit
+from crowdgraph.core.fit import PosteriorDraws as PosteriorDraws
+from crowdgraph.core.gold import Gold as Gold
+from crowdgraph.core.graph import CrowdGraph as CrowdGraph
+from crowdgraph.core.network import VolunteerNetwork as VolunteerNetwork
+from crowdgraph.core.prior import CrowdPrior as CrowdPrior
+from crowdgraph.diagnosis.findings import Finding as Finding
+from crowdgraph.diagnosis.findings import Findings as Findings
+from crowdgraph.evaluation.cross_validation import CrossValidation as CrossValidation
+from crowdgraph.io.csv import read_csv as read_csv
+from crowdgraph.io.galaxy_zoo import read_galaxy_zoo_supernovae as read_galaxy_zoo_supernovae
+from crowdgraph.io.panoptes import read_panoptes as read_panoptes
+from crowdgraph.io.parquet import read_parquet as read_parquet
+from crowdgraph.io.store import load as load
+from crowdgraph.models import IBCC as IBCC
+from crowdgraph.models import Cautious as Cautious
+from crowdgraph.models import DawidSkene as DawidSkene
+from crowdgraph.models import DynIBCC as DynIBCC
+from crowdgraph.models import GibbsIBCC as GibbsIBCC
+from crowdgraph.models import MajorityVote as MajorityVote
+from crowdgraph.models import MeanScore as MeanScore
+from crowdgraph.models import WeightedMajority as WeightedMajority
+from crowdgraph.models import WeightedSum as WeightedSum
+
+__version__: str
