@@ -73,8 +73,8 @@ def flatness() -> None:
 
 
 def whole_fits() -> None:
-    """Sweeps until no class probability changes by more than 1e-5, with and without leaps; seconds and memory."""
-    print("\n| size | crowd | sweeps | without leaps | same bound | seconds | seconds without |")
+    """Sweeps until no class probability changes by more than 1e-5, accelerated or not; seconds and memory."""
+    print("\n| size | crowd | sweeps | without acceleration | same bound | seconds | seconds without |")
     print("|---|---|--:|--:|---|--:|--:|")
     for name in ("b", "c"):
         for skill in ("good", "poor") if name == "b" else ("good",):
