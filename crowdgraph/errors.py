@@ -1,36 +1,36 @@
-"""Everything crowdgraph raises or warns about.
+"""The errors and warnings of crowdgraph.
 
-Each error says what was wrong, what was got, what was expected and what to do. All of them can be caught as
-`CrowdGraphError`, or as the built-in they also are::
+Each error says what is wrong, what was passed, what was expected and what to do. All of them can be caught as
+`CrowdGraphError`, or as the built-in error in parentheses::
 
     CrowdGraphError
-    ├── InputError (ValueError)             what came through a door cannot become a graph
+    ├── InputError (ValueError)             data that cannot become a graph
     │   ├── ColumnError                     a column is missing, doubled or of the wrong length
     │   ├── MissingValueError               an id, label or time is null
-    │   ├── IdError                         ids that collide, repeat or cannot be carried
+    │   ├── IdError                         ids that collide, repeat or cannot be stored
     │   ├── LabelError                      labels outside the label set, or of mixed types
     │   ├── TimeError                       times that cannot be read, compared or ordered
     │   ├── GoldError                       gold that contradicts itself or the classes
     │   └── DuplicateError                  a volunteer answered an item twice where that is not allowed
     ├── ParameterError (ValueError)         an argument outside its range
     │   ├── TooFewError                     an argument that leaves too few volunteers
-    │   └── InfeasibleError                 limits under which nothing can be asked
-    ├── ResultError (ValueError)            a result whose arrays do not fit together
-    ├── AlignmentError (ValueError)         a result made for other volunteers, items or classes
+    │   └── InfeasibleError                 limits with which nobody can be asked anything
+    ├── ResultError (ValueError)            a result with inconsistent arrays
+    ├── AlignmentError (ValueError)         a result for other volunteers, items or classes
     ├── FitError (ArithmeticError)          a fit whose numbers overflowed
     ├── UnknownIdError (KeyError)           no such volunteer or item
-    ├── NotAnnotatedError (LookupError)     the graph does not carry the result asked for
+    ├── NotAnnotatedError (LookupError)     the graph does not carry the requested result
     ├── StoreError (OSError)                a saved graph that cannot be read or written
     └── MissingPackageError (ImportError)   an optional package is needed
 
     CrowdGraphWarning (UserWarning)
-    ├── DroppedRowsWarning                  rows were left out, as asked
-    ├── GoldWarning                         gold for items nobody answered
-    ├── ForgettingWarning                   a setting under which nearly everything is forgotten
-    ├── NoTimesWarning                      a model of change takes the order of the rows for that of time
+    ├── DroppedRowsWarning                  rows were left out, as requested
+    ├── GoldWarning                         gold for items that nobody answered
+    ├── ForgettingWarning                   a setting with which nearly everything is forgotten
+    ├── NoTimesWarning                      a model of change uses the order of the rows as time
     ├── RepeatedAnswersWarning              a model without time counts repeated answers as independent
-    ├── CollapsedFitWarning                 a fit that no longer tells items apart
-    └── ConvergenceWarning                  a fit stopped before it settled
+    ├── CollapsedFitWarning                 a fit that no longer distinguishes items
+    └── ConvergenceWarning                  a fit that stopped before it converged
 """
 
 from __future__ import annotations
@@ -80,10 +80,9 @@ Interface = Literal["python", "cli"]
 
 
 class Message(str):
-    """Text for Python users that also knows its wording for users of the command line.
+    """Text for Python users that also has a wording for users of the command line.
 
-    It is a plain string in Python's words wherever a string is expected; `wording` gives the other form, and adding
-    text keeps both.
+    As a string it is Python's wording; `wording` returns either, and adding text preserves both.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ class Message(str):
     cli: str
 
     def __new__(cls, python: str, *, cli: str | None = None) -> Message:
-        """Return the text; without `cli`, that of a message is kept."""
+        """Return the text; without `cli`, a message keeps its own wording for the command line."""
         message = super().__new__(cls, python)
         message.cli = wording(python, "cli") if cli is None else cli
         return message
@@ -123,7 +122,7 @@ class Message(str):
 class Hint(Message):
     """What to do about a problem: a sentence for Python users and one for users of the command line.
 
-    Errors, warnings and findings carry hints; whoever shows them chooses the interface.
+    Errors, warnings and findings carry hints; whoever shows them chooses the wording.
 
     Examples
     --------
@@ -137,7 +136,7 @@ class Hint(Message):
 
 
 def wording(text: str, interface: Interface) -> str:
-    """Return a text in the words of an interface; a plain string reads the same everywhere."""
+    """Return the wording of a text for an interface; that of a plain string is the string."""
     return text.wording(interface) if isinstance(text, Message) else text
 
 
@@ -188,7 +187,7 @@ class CrowdGraphError(_WithMessage):
 
 
 class InputError(CrowdGraphError, ValueError):
-    """What came through a door cannot become a graph."""
+    """Data that cannot become a graph."""
 
 
 class ColumnError(InputError):
@@ -200,7 +199,7 @@ class MissingValueError(InputError):
 
 
 class IdError(InputError):
-    """Ids that collide, repeat or cannot be carried."""
+    """Ids that collide, repeat or cannot be stored."""
 
 
 class LabelError(InputError):
@@ -228,15 +227,15 @@ class TooFewError(ParameterError):
 
 
 class InfeasibleError(ParameterError):
-    """Limits under which nothing can be asked."""
+    """Limits with which nobody can be asked anything."""
 
 
 class ResultError(CrowdGraphError, ValueError):
-    """A result whose arrays do not fit together."""
+    """A result with inconsistent arrays."""
 
 
 class AlignmentError(CrowdGraphError, ValueError):
-    """A result made for other volunteers, items or classes."""
+    """A result for other volunteers, items or classes."""
 
 
 class FitError(CrowdGraphError, ArithmeticError):
@@ -248,7 +247,7 @@ class UnknownIdError(CrowdGraphError, KeyError):
 
 
 class NotAnnotatedError(CrowdGraphError, LookupError):
-    """The graph does not carry the result asked for."""
+    """The graph does not carry the requested result."""
 
 
 class StoreError(CrowdGraphError, OSError):
@@ -264,19 +263,19 @@ class CrowdGraphWarning(_WithMessage, UserWarning):
 
 
 class DroppedRowsWarning(CrowdGraphWarning):
-    """Rows were left out, as asked."""
+    """Rows were left out, as requested."""
 
 
 class GoldWarning(CrowdGraphWarning):
-    """Gold for items nobody answered."""
+    """Gold for items that nobody answered."""
 
 
 class ForgettingWarning(CrowdGraphWarning):
-    """A setting under which nearly everything is forgotten."""
+    """A setting with which nearly everything is forgotten."""
 
 
 class NoTimesWarning(CrowdGraphWarning):
-    """A model of change takes the order of the rows for that of time."""
+    """A model of change uses the order of the rows as time."""
 
 
 class RepeatedAnswersWarning(CrowdGraphWarning):
@@ -284,22 +283,22 @@ class RepeatedAnswersWarning(CrowdGraphWarning):
 
 
 class CollapsedFitWarning(CrowdGraphWarning):
-    """A fit that no longer tells items apart."""
+    """A fit that no longer distinguishes items."""
 
 
 class ConvergenceWarning(CrowdGraphWarning):
-    """A fit stopped before it settled."""
+    """A fit that stopped before it converged."""
 
 
 def quote(values: Iterable[object], *, most: int = 5) -> str:
-    """The first few values as text, for messages: ``'a', 'b', 'c' and 4 more``."""
-    listed = list(values)
-    text = ", ".join(repr(value) for value in listed[:most])
-    return text if len(listed) <= most else f"{text} and {len(listed) - most:,} more"
+    """Return the first few values as text for messages: ``'a', 'b', 'c' and 4 more``."""
+    items = list(values)
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(map(repr, items[:most])) + more
 
 
 def suggestion(wrong: object, known: Sequence[object]) -> str:
-    """A closing ``Did you mean ...?`` where a known name is close to the wrong one."""
+    """Return a closing ``Did you mean ...?`` if a known name is close to the wrong one, and nothing otherwise."""
     names = {str(name): name for name in known}
     close = get_close_matches(str(wrong), list(names), n=1)
     return f" Did you mean {names[close[0]]!r}?" if close else ""
@@ -315,7 +314,7 @@ def check_choice(name: str, value: object, allowed: Sequence[str], *, option: st
 
 
 def warn(text: str, category: type[CrowdGraphWarning], *, hint: str | None = None) -> None:
-    """Warn, pointing at the line outside crowdgraph that led here."""
+    """Warn, and point at the line outside crowdgraph from which the call came."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "crowdgraph":
         level, frame = level + 1, frame.f_back
@@ -324,7 +323,7 @@ def warn(text: str, category: type[CrowdGraphWarning], *, hint: str | None = Non
 
 @contextmanager
 def collect_warnings(messages: list[str]) -> Iterator[None]:
-    """Add what crowdgraph warns of to a list, each kind once; the warnings of others are passed on."""
+    """Append the warnings of crowdgraph to a list, those from one line as one message; pass on other warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdGraphWarning)
         yield
