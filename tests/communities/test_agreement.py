@@ -209,7 +209,7 @@ def test_what_is_no_division(bad):
 
 
 def test_divisions_that_do_not_fit_together():
-    with pytest.raises(AlignmentError, match="One division is of 2 volunteers, the other of 3; give both for the same"):
+    with pytest.raises(AlignmentError, match="One division has 2 volunteers, the other 3; give both for the same"):
         agreement([0, 1], [0, 1, 1])
     with pytest.raises(AlignmentError, match="Only 1 volunteers"):
         agreement([0], [0])

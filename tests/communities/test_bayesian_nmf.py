@@ -149,7 +149,7 @@ def test_settings_that_were_chosen_give_the_same_again(together):
     network, _ = together
     detector = cg.BayesianNMF()
     found = detector.detect(network, seed=0)
-    quick = detector.again(found)
+    quick = detector._with_settings_of(found)
     assert (quick.sharpness, quick.strength) == (found.params["sharpness"], found.params["strength"])
     assert (quick.restarts, quick.nulls) == (1, 0)
     assert_array_equal(quick.detect(network, seed=1).assignment, found.assignment)
@@ -157,14 +157,14 @@ def test_settings_that_were_chosen_give_the_same_again(together):
 
 def test_more_communities_than_volunteers_are_a_note():
     network = cg.VolunteerNetwork(ids="abc", weights=[[0, 1, 1], [1, 0, 1], [1, 1, 0]], method="by hand")
-    with pytest.warns(CrowdGraphWarning, match="max_communities=9 are more than the 3 linked volunteers"):
+    with pytest.warns(CrowdGraphWarning, match="max_communities=9 exceeds the number of linked volunteers, 3"):
         found = cg.BayesianNMF(max_communities=9).detect(network, seed=0)
     assert found.params["max_communities"] == 3
     assert found.relevance.shape == (3,)
 
 
 def test_too_few_steps_warn(together):
-    with pytest.warns(ConvergenceWarning, match=r"A start had not settled after .* Raise max_iter \(now 3\)"):
+    with pytest.warns(ConvergenceWarning, match=r"A start had not converged after .* Raise max_iter \(now 3\)"):
         cg.BayesianNMF(max_iter=3, restarts=1, nulls=0, strength=75).detect(together[0], seed=0)
 
 

@@ -53,7 +53,7 @@ def test_more_communities_count_for_those_with_which_they_share_most():
     class Halving(cg.Leiden):
         """Finds both blocks, and when it looks again, the first of them in two halves."""
 
-        def again(self, found):
+        def _with_settings_of(self, communities):
             return Thirds()
 
     class Thirds(cg.Leiden):

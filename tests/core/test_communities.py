@@ -161,7 +161,7 @@ def test_the_mean_confusion_by_responses():
     silent = replace(known, support=[0, 0, 0, 7])
     assert np.isnan(silent.mean_confusion(by_responses=True)).all()
     assert silent.describe()["behaviour"].tolist() == ["nothing is known of it"] * 3 + ["belongs to none"]
-    with pytest.raises(NotAnnotatedError, match="How many answers the volunteers gave is not known"):
+    with pytest.raises(NotAnnotatedError, match="do not know how many answers the volunteers gave"):
         GROUPS.mean_confusion(SNAPSHOT, by_responses=True)
     with pytest.raises(ParameterError, match="by_responses=1 must be True or False"):
         known.mean_confusion(by_responses=1)
@@ -177,7 +177,9 @@ def test_confusion_of_others(verb):
 
 
 def test_confusion_that_is_not_known():
-    with pytest.raises(NotAnnotatedError, match=r"'m' were not found from confusion matrices; give some, such as fit"):
+    with pytest.raises(
+        NotAnnotatedError, match=r"'m' were not detected from confusion matrices; pass some, such as fit"
+    ):
         GROUPS.mean_confusion()
     nobodys = cg.Communities(ids="ab", participation=np.zeros((2, 1)), modularity=0, method="m")
     assert np.isnan(nobodys.mean_confusion(SNAPSHOT)).all()

@@ -115,9 +115,11 @@ def test_rewiring_keeps_who_has_heavy_links():
 
 def test_what_cannot_be_drawn():
     network = cg.VolunteerNetwork(ids=range(4), weights=1 - np.eye(4), method="by hand")
-    with pytest.raises(ParameterError, match=r"'by hand' links 100% of all pairs.*Make it with networks.pi_similarity"):
+    with pytest.raises(
+        ParameterError, match=r"'by hand' links 100% of all pairs.*Build it with networks.pi_similarity"
+    ):
         network.null(seed=0)
-    with pytest.raises(ParameterError, match="'by hand' does not know what it was made from"):
+    with pytest.raises(ParameterError, match="'by hand' has no model of how it was built"):
         network.resampled(seed=0)
     for draw in (network.null, network.resampled):
         with pytest.raises(ParameterError, match=r"seed=0\.5 must be a whole number"):

@@ -69,7 +69,7 @@ def test_the_model_does_not_see_the_items():
         ([], {}, ParameterError, "at least one"),
         (["nothing"], {}, UnknownIdError, "nothing"),
         (None, {"controls": 5}, ParameterError, "others to compare with"),
-        (["0-0"], {"network": "x"}, ParameterError, "makes a network"),
+        (["0-0"], {"network": "x"}, ParameterError, "builds a network"),
         (["0-0"], {"detector": cg.Leiden}, ParameterError, "detector= takes"),
         (None, {"controls": -1}, ParameterError, "controls"),
         (None, {}, ParameterError, "no communities to compare"),

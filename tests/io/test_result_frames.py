@@ -103,8 +103,8 @@ TABLES = {
     "ConfusionTrack.changes_to_frame": MOVING.changes_to_frame,
     "static ConfusionTrack": FIT.confusion.to_frame,
     "static ConfusionHistory": FIT.confusion.of("anna").to_frame,
-    "CommunityTrack.lifelines_to_frame": TRACK.events_to_frame,
-    "CommunityTrack.movers": TRACK.moves_to_frame,
+    "CommunityTrack.events_to_frame": TRACK.events_to_frame,
+    "CommunityTrack.moves_to_frame": TRACK.moves_to_frame,
     "Communities.describe": GROUPS.describe,
 }
 

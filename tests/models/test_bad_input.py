@@ -198,7 +198,7 @@ def test_seeds_are_whole_numbers(graph, seed):
 
 def test_fits_without_dirichlets_say_what_they_lack(graph):
     fit = cg.MajorityVote().fit(graph)
-    with pytest.raises(NotAnnotatedError, match="no Dirichlets that could become a prior"):
+    with pytest.raises(NotAnnotatedError, match="no posterior that could become a prior"):
         fit.as_prior()
     with pytest.raises(NotAnnotatedError, match="no confusion matrices; use IBCC"):
         fit.predict_response(graph.volunteers.ids[0], graph.items.ids[0])

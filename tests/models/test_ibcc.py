@@ -425,7 +425,7 @@ def test_a_fit_survives_saving(tmp_path):
     assert np.array_equal(loaded.item_probs, fit.item_probs)
     assert np.array_equal(loaded.as_prior().confusion, fit.as_prior().confusion)
     assert loaded.diagnostics["start"] == "prior"
-    with pytest.raises(cg.errors.NotAnnotatedError, match="does not know the graph it was made from"):
+    with pytest.raises(cg.errors.NotAnnotatedError, match="does not know the graph it comes from"):
         loaded.influence(volunteer=graph.volunteers.ids[0])
 
 

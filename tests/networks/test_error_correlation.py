@@ -74,11 +74,11 @@ def test_null_and_redrawn_keep_who_met_what():
     assert null.strength.sum() < 0.6 * network.strength.sum()
     assert_allclose(again.strength.sum(), network.strength.sum(), rtol=0.2)
     drawn = network.model.null(network.ids, np.random.default_rng(0))
-    assert_array_equal(drawn.place, network.model.place)
+    assert_array_equal(drawn.volunteer, network.model.volunteer)
     assert_array_equal(drawn.item, network.model.item)
     for volunteer in range(3):
-        own = network.model.place == volunteer
-        assert_allclose(np.sort(drawn.surprise[own], axis=0), np.sort(network.model.surprise[own], axis=0))
+        own = network.model.volunteer == volunteer
+        assert_allclose(np.sort(drawn.residual[own], axis=0), np.sort(network.model.residual[own], axis=0))
     some = network.ids[5:20]
     assert network.model.resampled(some, np.random.default_rng(0)).weights().shape == (15, 15)
 
@@ -100,5 +100,5 @@ def test_bad_input():
         cg.networks.error_correlation(graph, fit=3)
     with pytest.raises(ParameterError, match="min_common"):
         cg.networks.error_correlation(graph, min_common=0)
-    with pytest.raises(TooFewError, match="lower min_responses"):
+    with pytest.raises(TooFewError, match="Lower min_responses"):
         cg.networks.error_correlation(graph, min_responses=1_000)

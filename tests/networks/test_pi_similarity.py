@@ -1,6 +1,6 @@
 """The pi-similarity network against its definition, written out pair by pair."""
 
-import sys
+import importlib
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ import crowdgraph as cg
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError
 from crowdgraph.kernels import similarity
 
-behaviour = sys.modules["crowdgraph.networks.pi_similarity"]
+module = importlib.import_module("crowdgraph.networks.pi_similarity")
 
 DISTANCES = ["bhattacharyya", "hellinger"]
 
@@ -126,7 +126,7 @@ def test_alike_and_never_alike():
         ({"neighbours": 0}, ParameterError, "neighbours=0 must be a whole number from 1 up"),
         ({"neighbours": 2.5}, ParameterError, "neighbours=2.5 must be a whole number"),
         ({"min_responses": -1}, ParameterError, "min_responses=-1 must be a whole number from 0"),
-        ({"min_responses": 10**6}, ParameterError, "nobody to link; lower min_responses"),
+        ({"min_responses": 10**6}, ParameterError, "nobody to link. Lower min_responses"),
         ({"fit": "gibbs"}, NotAnnotatedError, "gibbs"),
         ({"fit": 3}, ParameterError, "fit= takes a fit, its confusion, or the name of an annotation; got a int"),
     ],
@@ -142,12 +142,12 @@ def test_fits_of_other_graphs_and_without_confusion(graph):
         cg.networks.pi_similarity(graph, fit=cg.IBCC().fit(other))
     with pytest.raises(NotAnnotatedError, match="'majority_vote' has no confusion matrices to compare"):
         cg.networks.pi_similarity(graph, fit=cg.MajorityVote().fit(graph))
-    with pytest.raises(ParameterError, match="made from a CrowdGraph; got a ModelFit"):
+    with pytest.raises(ParameterError, match="built from a CrowdGraph; got a ModelFit"):
         cg.networks.pi_similarity(graph.fit("ibcc"))
 
 
 def test_too_many_for_all_pairs(graph, monkeypatch):
-    monkeypatch.setattr(behaviour, "MOST_DENSE", 20)
+    monkeypatch.setattr(module, "MAX_DENSE_VOLUNTEERS", 20)
     with pytest.raises(ParameterError, match=r"All pairs of 25 volunteers are too many .*neighbours=50"):
         cg.networks.pi_similarity(graph)
     assert len(cg.networks.pi_similarity(graph, neighbours=3)) == 25
@@ -163,7 +163,7 @@ def judged(rows, n_answers, rng, *, prior=None, **options):
     confusion = cg.ConfusionSnapshot(
         ids=range(len(rows)), concentration=np.maximum(answers + prior, 1e-9), classes=(0, 1), labels=(0, 1, 2)
     )
-    model = behaviour.ConfusionModel(
+    model = module.ConfusionModel(
         confusion=confusion, prior=prior, **{"distance": "bhattacharyya", "neighbours": None, **options}
     )
     return cg.VolunteerNetwork(ids=range(len(rows)), weights=model.weights(), method="pi_similarity", model=model)
@@ -236,7 +236,7 @@ def test_everybody_keeps_the_number_of_answers(seed, n_volunteers, n_labels, for
     confusion = cg.ConfusionSnapshot(
         ids=range(n_volunteers), concentration=concentration, classes=(0, 1), labels=range(n_labels)
     )
-    made = behaviour.ConfusionModel(confusion=confusion, prior=prior, distance="bhattacharyya", neighbours=None)
+    made = module.ConfusionModel(confusion=confusion, prior=prior, distance="bhattacharyya", neighbours=None)
     null = made.null(confusion.ids, rng).confusion.concentration
     assert np.isfinite(null).all()
     assert_allclose(null.sum(axis=2), concentration.sum(axis=2), rtol=1e-12)
@@ -249,25 +249,25 @@ def test_everybody_keeps_the_number_of_answers(seed, n_volunteers, n_labels, for
 def test_answers_drawn_are_whole_but_for_one():
     rng = np.random.default_rng(0)
     rows = np.broadcast_to(rng.dirichlet([2, 2, 2]), (20_000, 1, 3))
-    drawn = behaviour._drawn_answers(np.full((20_000, 1), 4.25), rows, rng)
+    drawn = module._sample_answers(np.full((20_000, 1), 4.25), rows, rng)
     assert_allclose(drawn.sum(axis=2), 4.25)
     assert set(np.unique(drawn % 1)) == {0.0, 0.25}
     error = np.sqrt((4 + 0.25**2) * rows[0, 0] * (1 - rows[0, 0]) / 20_000)
     assert (np.abs(drawn.mean(axis=0)[0] - 4.25 * rows[0, 0]) < 5 * error).all()
-    many = behaviour._drawn_answers(np.full((20_000, 1), 1e12), rows, rng)
+    many = module._sample_answers(np.full((20_000, 1), 1e12), rows, rng)
     assert_allclose(many, 1e12 * rows)
 
 
 def test_rows_drawn_are_dirichlet():
     rng = np.random.default_rng(0)
     alpha = np.array([0.5, 2.0, 4.0])
-    drawn = behaviour._drawn_rows(np.broadcast_to(alpha, (40_000, 3)), rng)
+    drawn = module._sample_rows(np.broadcast_to(alpha, (40_000, 3)), rng)
     mean = alpha / alpha.sum()
     variance = mean * (1 - mean) / (alpha.sum() + 1)
     assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / 40_000)).all()
     assert_allclose(drawn.var(axis=0), variance, rtol=0.05)
     # Where a row is all but certain of one label, or a label impossible, there is still a row.
-    sure = behaviour._drawn_rows(np.broadcast_to([1e-9, 2e-9, 0.0], (3_000, 3)), rng)
+    sure = module._sample_rows(np.broadcast_to([1e-9, 2e-9, 0.0], (3_000, 3)), rng)
     assert_allclose(sure.sum(axis=1), 1)
     assert_allclose(sure.mean(axis=0), [1 / 3, 2 / 3, 0], atol=0.05)
 

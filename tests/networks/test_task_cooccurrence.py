@@ -116,7 +116,7 @@ def test_a_half_life_without_a_unit():
 def test_rewired_meetings_keep_what_everybody_and_every_item_has(rows, seed, half_life, prior):
     network = cg.networks.task_cooccurrence(made(rows), min_responses=1, half_life=half_life, prior=prior)
     null = network.null(seed=seed)
-    met, drawn = network.model.met, null.model.met
+    met, drawn = network.model.incidence, null.model.incidence
     for axis in (0, 1):
         assert_array_equal((drawn > 0).sum(axis=axis), (met > 0).sum(axis=axis))
     assert_array_equal(drawn.sum(axis=1).round(12), met.sum(axis=1).round(12))
@@ -136,7 +136,7 @@ def test_redrawn_items_count_as_often_as_they_are_drawn(rows, seed):
     graph = made(rows)
     network = cg.networks.task_cooccurrence(graph, min_responses=1)
     resampled = network.resampled(seed=seed)
-    met, drawn = network.model.met.toarray(), resampled.model.met.toarray() ** 2
+    met, drawn = network.model.incidence.toarray(), resampled.model.incidence.toarray() ** 2
     times = drawn.max(axis=0)
     assert_allclose(drawn, met * times, atol=1e-12)
     assert_allclose(times, times.round(), atol=1e-9)

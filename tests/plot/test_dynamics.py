@@ -161,7 +161,7 @@ def test_snapshots_are_called_by_responses_and_time():
 @tracks
 def test_means_stand_in_rows_and_columns(track, tmp_path):
     axes = cg.plot.community_means_over_time(track)
-    n_drawn = min(track.width, 12)
+    n_drawn = min(track.n_communities_ever, 12)
     assert isinstance(axes, tuple)
     grid = np.array(axes).reshape(len(track), n_drawn)
     for (snapshot, k), ax in np.ndenumerate(grid):
@@ -269,27 +269,27 @@ def test_means_of_unknown_communities(numbers, message):
 @tracks
 def test_bars_are_participations(track, tmp_path):
     chosen = track.ids[[0, -1]] if len(track.ids) > 1 else track.ids
-    chosen = [one for one in chosen if track.participation(one).any()]
+    chosen = [one for one in chosen if track.of(one).any()]
     axes = cg.plot.participation(track, chosen)
     assert titles(axes) == chosen
     for ax, volunteer in zip(axes, chosen, strict=True):
-        expected = track.participation(volunteer)
+        expected = track.of(volunteer)
         known = expected.any(axis=1)
         assert ax.get_ylim() == (0, 1)
         # Community by community; the bars of a snapshot stand around it in order.
-        drawn = heights(ax).reshape(track.width, known.sum()).T
+        drawn = heights(ax).reshape(track.n_communities_ever, known.sum()).T
         np.testing.assert_array_equal(drawn, expected[known])
-        places = middles(ax).reshape(track.width, known.sum()).T
+        places = middles(ax).reshape(track.n_communities_ever, known.sum()).T
         np.testing.assert_allclose(places.mean(axis=1), np.flatnonzero(known), atol=1e-9)
         assert (np.diff(places.ravel()) > 0).all()
         hues = hexes(patch.get_facecolor() for patch in ax.patches)
-        assert hues == [hue for hue in colours(range(track.width)) for _ in range(known.sum())]
+        assert hues == [hue for hue in colours(range(track.n_communities_ever)) for _ in range(known.sum())]
         missing = [text for text in ax.texts if text.get_text() in ("not yet", "none")]
         assert [text.get_position()[0] for text in missing] == np.flatnonzero(~known).tolist()
         assert all(text.get_color() == GREY for text in missing)
     legends = axes[0].figure.legends
-    if track.width <= 12:
-        assert [text.get_text() for text in legends[0].get_texts()] == [str(k) for k in range(track.width)]
+    if track.n_communities_ever <= 12:
+        assert [text.get_text() for text in legends[0].get_texts()] == [str(k) for k in range(track.n_communities_ever)]
     else:
         assert not legends
     axes[0].figure.savefig(tmp_path / "participation.png")
@@ -305,7 +305,7 @@ def test_who_has_no_community_yet_or_any_more():
 def test_many_communities_are_numbered_on_their_bars():
     track = TRACKS["forty"]
     (ax,) = cg.plot.participation(track, ["v0"])
-    drawn = track.participation("v0")
+    drawn = track.of("v0")
     assert len(ax.texts) >= len(track)
     for text in ax.texts:
         snapshot = round(text.xy[0])
@@ -365,11 +365,13 @@ def test_volunteers_who_cannot_be_drawn(volunteers, error, message):
 def test_dots_are_means(track, tmp_path):
     axes = cg.plot.community_ternary_over_time(track)
     assert titles(axes) == [f"when it is {name}" for name in CLASSES]
-    hues = colours(range(track.width))
+    hues = colours(range(track.n_communities_ever))
     for row, ax in enumerate(axes):
         largest = None
         for snapshot, dots in enumerate(ax.collections):
-            sizes = np.bincount(track.assignment[snapshot][track.assignment[snapshot] >= 0], minlength=track.width)
+            sizes = np.bincount(
+                track.assignment[snapshot][track.assignment[snapshot] >= 0], minlength=track.n_communities_ever
+            )
             order = [k for k in np.argsort(-sizes, kind="stable") if sizes[k]]
             assert len(dots.get_offsets()) == len(order)
             if not order:
@@ -393,7 +395,7 @@ def test_paths_join_the_dots_of_a_community(track):
     for row, ax in enumerate(axes):
         for k, line in enumerate(ax.lines):
             lived = np.flatnonzero(track.sizes[:, k])
-            assert to_hex(line.get_color()).upper() == colours(range(track.width))[k]
+            assert to_hex(line.get_color()).upper() == colours(range(track.n_communities_ever))[k]
             means = [mean_by_hand(track, snapshot, k)[row] for snapshot in lived]
             drawn = shares(ax, line.get_xydata()) if len(lived) else []
             np.testing.assert_allclose(drawn, means, atol=1e-9)
@@ -488,7 +490,7 @@ def ribbons(ax):
 
 def check_flow(track, ax):
     own, new = columns(ax)
-    hues = colours(range(track.width))
+    hues = colours(range(track.n_communities_ever))
     known = [snapshot for snapshot, row in enumerate(track.assignment) if (row >= 0).any()]
     stretch = {}
     for snapshot, bottom, height, patch in own:
@@ -510,7 +512,9 @@ def check_flow(track, ax):
         ends = {0: {}, 1: {}}
         for hue, left, right, (start, end) in bands:
             source = hues.index(hue)
-            (target,) = [k for k in range(track.width) if (after, k) in stretch and inside(right, stretch[after, k])]
+            (target,) = [
+                k for k in range(track.n_communities_ever) if (after, k) in stretch and inside(right, stretch[after, k])
+            ]
             assert inside(left, stretch[before, source])
             assert np.diff(left) == np.diff(right) == went.pop((source, target))
             assert (before, after) == (round(start), round(end))
@@ -524,7 +528,7 @@ def check_flow(track, ax):
                 assert ordered[-1][2] == stretch[snapshot, k][1]
                 assert all(one[2] == other[1] for one, other in pairwise(ordered))
         # What no ribbon reaches are newcomers.
-        for k in range(track.width):
+        for k in range(track.n_communities_ever):
             newcomers = sum(source < 0 and target == k for source, target in pairs)
             if newcomers:
                 assert fresh.pop((after, stretch[after, k][0])) == newcomers
@@ -541,7 +545,9 @@ def test_ribbons_lead_from_community_to_community(track, tmp_path):
     check_flow(track, ax)
     n_volunteers = int((track.assignment >= 0).any(axis=0).sum())
     who = f"{n_volunteers} volunteer{'s' * (n_volunteers > 1)}"
-    assert titles([ax]) == [f"Flow of {who} between {track.width} communit{'y' if track.width == 1 else 'ies'}"]
+    assert titles([ax]) == [
+        f"Flow of {who} between {track.n_communities_ever} communit{'y' if track.n_communities_ever == 1 else 'ies'}"
+    ]
     assert [text.get_text() for text in ax.get_xticklabels()] == snapshot_names(track)
     assert ax.get_xticks().tolist() == list(range(len(track)))
     assert not overlapping(ax.figure, ax.texts)
@@ -687,7 +693,7 @@ def test_tracks_without_communities_cannot_be_drawn(draw):
 
 @pytest.mark.parametrize("name", ["community_means_over_time", "community_ternary_over_time"])
 def test_means_need_confusion(name):
-    with pytest.raises(NotAnnotatedError, match="followed without confusion matrices"):
+    with pytest.raises(NotAnnotatedError, match="tracked without confusion matrices"):
         DRAW[name](moving(3, 9, 2, confused=False))
 
 

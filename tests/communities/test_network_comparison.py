@@ -10,7 +10,7 @@ from scipy.stats import binom, pearsonr
 from sklearn.metrics import adjusted_rand_score, homogeneity_score, normalized_mutual_info_score
 
 import crowdgraph as cg
-from crowdgraph.communities import network_comparison as compare
+from crowdgraph.communities import network_comparison
 from crowdgraph.communities.base import Detection
 from crowdgraph.communities.network_comparison import compare_networks
 from crowdgraph.errors import AlignmentError, ParameterError
@@ -74,7 +74,7 @@ def test_equal_divisions_have_the_smallest_p_value():
     assert_allclose([found.nmi, found.explained], 1)
     assert found.p_value == 1 / 200
     assert found.null.max() < 0.6
-    assert found.verdict.startswith("shared items tell 100% about behaviour, 1")
+    assert found.verdict.startswith("shared items explain 100% of behaviour, 1")
     assert repr(found) == f"NetworkComparison(40 volunteers: {found.verdict})"
 
 
@@ -91,10 +91,10 @@ def test_one_community_explains_nothing():
     some, all_one = divided([0, 1, 0, 1, 1]), divided([0, 0, 0, 0, 0])
     alike = compare_networks(all_one, some, n_permutations=9, seed=0)
     assert (alike.p_value, alike.nmi) == (1.0, 0.0)
-    assert alike.verdict == "all volunteers behave alike, so that there is nothing to explain"
+    assert alike.verdict == "all volunteers behave alike, so there is nothing to explain"
     together = compare_networks(some, all_one, n_permutations=9, seed=0)
     assert (together.p_value, together.explained) == (1.0, 0.0)
-    assert together.verdict == "all volunteers share items, so that these cannot explain how they differ"
+    assert together.verdict == "all volunteers share items, so items cannot explain how volunteers differ"
     both = compare_networks(all_one, all_one, n_permutations=9, seed=0)
     assert (both.p_value, both.ari, both.nmi) == (1.0, 1.0, 1.0)
     assert_array_equal(both.null, np.ones(9))
@@ -113,8 +113,8 @@ def test_the_correlation_of_weights_is_pearsons(seed, n):
         dense.subnetwork(common).weights[pairs],
         thin.subnetwork(common).weights.toarray()[pairs],
     ]
-    found = compare._weights(dense, thin, 19, np.random.default_rng(0), progress=False)
-    swapped = compare._weights(thin, dense, 19, np.random.default_rng(0), progress=False)
+    found = network_comparison._weight_correlation(dense, thin, 19, np.random.default_rng(0), progress=False)
+    swapped = network_comparison._weight_correlation(thin, dense, 19, np.random.default_rng(0), progress=False)
     if len(common) < 3 or any(np.ptp(values) == 0 for values in weights):
         assert np.isnan(found).all()
     else:
@@ -129,10 +129,13 @@ def test_weights_that_go_together_and_weights_that_do_not(monkeypatch):
     found = compare_networks(one, noisy, n_permutations=99, seed=0)
     assert found.weight_correlation > 0.8
     assert found.weight_p_value == 0.01
-    p_values = [compare._weights(one, network(rng.random((30, 30))), 19, rng, progress=False)[1] for _ in range(100)]
+    p_values = [
+        network_comparison._weight_correlation(one, network(rng.random((30, 30))), 19, rng, progress=False)[1]
+        for _ in range(100)
+    ]
     assert binom.interval(0.999, 100, 0.2)[0] <= np.count_nonzero(np.array(p_values) <= 0.2)
     assert np.count_nonzero(np.array(p_values) <= 0.2) <= binom.interval(0.999, 100, 0.2)[1]
-    monkeypatch.setattr(compare, "MOST_WEIGHED", 29)
+    monkeypatch.setattr(network_comparison, "MAX_PAIRED_VOLUNTEERS", 29)
     assert np.isnan(compare_networks(one, noisy, n_permutations=9, seed=0).weight_correlation)
     assert np.isnan(compare_networks(divided([0, 1, 1]), divided([0, 1, 1]), n_permutations=9).weight_p_value)
 

@@ -1,4 +1,4 @@
-"""What is searched, by loops; and what Bayesian NMF finds however a network is held, named, scaled or shaped."""
+"""The prepared weights, by loops; and what Bayesian NMF finds however a network is held, named, scaled or shaped."""
 
 import math
 
@@ -73,14 +73,14 @@ seeds = st.integers(0, 10**6)
 def test_similarities_are_sharpened_and_normalised(seed, n, sharpness, strength, exponent, sparse):
     similarities = mirrored(0.2 + np.random.default_rng(seed).random((n, n)))
     found = prepare_weights(network(similarities * 10**exponent, sparse=sparse), sharpness=sharpness, strength=strength)
-    assert found.weights is found.judged
-    assert isinstance(found.weights, np.ndarray)
+    assert found.search is found.score
+    assert isinstance(found.search, np.ndarray)
     powers = [[similarities[i, j] ** sharpness if i != j else 0.0 for j in range(n)] for i in range(n)]
     sums = [sum(row) for row in powers]
     expected = np.array([[powers[i][j] / math.sqrt(sums[i] * sums[j]) for j in range(n)] for i in range(n)])
     expected *= n * strength / expected.sum()
-    assert_allclose(found.weights, expected, rtol=1e-9)
-    assert_allclose(found.weights.sum(axis=1).mean(), strength)
+    assert_allclose(found.search, expected, rtol=1e-9)
+    assert_allclose(found.search.sum(axis=1).mean(), strength)
 
 
 @given(seeds, st.integers(3, 10), st.sampled_from([1.0, 0.5, 3.0]), st.floats(1, 500), st.floats(-100, 100))
@@ -94,10 +94,10 @@ def test_what_chance_gives_is_subtracted_where_there_are_links(seed, n, sharpnes
     found = [prepare_weights(form, sharpness=sharpness, strength=strength) for form in forms]
     assert not is_similarity(forms[0])
     for part, form in zip(found, forms, strict=True):
-        assert issparse(part.weights)
-        assert (part.weights.data > 0).all()
-        assert part.judged is form.weights
-    assert_array_equal(found[0].weights.toarray(), found[1].weights.toarray())
+        assert issparse(part.search)
+        assert (part.search.data > 0).all()
+        assert part.score is form.weights
+    assert_array_equal(found[0].search.toarray(), found[1].search.toarray())
     powers = [[weights[i, j] ** sharpness if weights[i, j] else 0.0 for j in range(n)] for i in range(n)]
     sums = [sum(row) for row in powers]
     expected = np.zeros((n, n))
@@ -106,8 +106,8 @@ def test_what_chance_gives_is_subtracted_where_there_are_links(seed, n, sharpnes
             if powers[i][j] > 0:
                 expected[i, j] = max(0.0, powers[i][j] - sums[i] * sums[j] / sum(sums))
     expected *= n * strength / expected.sum()
-    assert_allclose(found[0].weights.toarray(), expected, rtol=1e-8, atol=1e-10 * strength)
-    assert_allclose(found[0].weights.sum(), n * strength)
+    assert_allclose(found[0].search.toarray(), expected, rtol=1e-8, atol=1e-10 * strength)
+    assert_allclose(found[0].search.sum(), n * strength)
 
 
 @given(seeds, st.integers(2, 12))
@@ -118,11 +118,11 @@ def test_every_volunteer_has_a_link_that_chance_does_not_explain(seed, n):
     weights = mirrored(rng.lognormal(0, 2, (n, n)) * (rng.random((n, n)) < rng.random())) + 0.1 * star(n)
     whole = network(weights, model=SharedItems())
     assert not is_similarity(whole)
-    assert (prepare_weights(whole, sharpness=1.0, strength=1.0).weights.sum(axis=1) > 0).all()
+    assert (prepare_weights(whole, sharpness=1.0, strength=1.0).search.sum(axis=1) > 0).all()
 
 
 class SharedItems:
-    """An origin without confusion matrices: its network is not one of similarities, however dense."""
+    """A model without confusion matrices: its network is not one of similarities, however dense."""
 
     confusion = None
 
@@ -150,7 +150,7 @@ PAIRS_AND_ONE = np.array(
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_who_has_links_by_chance_alone_belongs_where_most_do(symmetric):
-    weights = prepare_weights(network(PAIRS_AND_ONE), sharpness=1.0, strength=30.0).weights
+    weights = prepare_weights(network(PAIRS_AND_ONE), sharpness=1.0, strength=30.0).search
     assert weights.sum(axis=1)[4] == 0
     factoriser = Factoriser(weights, PRIOR, device="cpu", symmetric=symmetric)
     for seed in range(5):
@@ -172,7 +172,7 @@ def test_somebody_like_nobody_else_has_no_weights_once_sharpened(symmetric):
     similarities = similar(0)
     similarities[5] *= 1e-200
     similarities[:, 5] = similarities[5]
-    weights = prepare_weights(network(similarities), sharpness=12.0, strength=100.0).weights
+    weights = prepare_weights(network(similarities), sharpness=12.0, strength=100.0).search
     assert (np.flatnonzero(weights.sum(axis=1) == 0) == [5]).all()
     found = cg.BayesianNMF(symmetric=symmetric, sharpness=12.0, nulls=0, restarts=1).detect(
         network(similarities), seed=0
@@ -187,9 +187,7 @@ def test_somebody_like_nobody_else_has_no_weights_once_sharpened(symmetric):
 @pytest.mark.parametrize("whole", [True, False])
 def test_tensors_and_compiled_code_dense_and_sparse_find_the_same(whole, symmetric):
     made = similar(1) if whole else planted(1)
-    weights = prepare_weights(
-        network(made), sharpness=12.0 if whole else 1.0, strength=100.0 if whole else 30.0
-    ).weights
+    weights = prepare_weights(network(made), sharpness=12.0 if whole else 1.0, strength=100.0 if whole else 30.0).search
     dense = weights if whole else weights.toarray()
     found = []
     for form in (dense, csr_array(dense)):
@@ -206,7 +204,7 @@ def test_tensors_and_compiled_code_dense_and_sparse_find_the_same(whole, symmetr
 
 
 def test_settings_of_the_prior_reach_the_factors():
-    weights = prepare_weights(network(planted(0)), sharpness=1.0, strength=30.0).weights
+    weights = prepare_weights(network(planted(0)), sharpness=1.0, strength=30.0).search
     factoriser = Factoriser(weights, Prior(3.0, 7.0), device="cpu", symmetric=True)
     factors = torch.rand(30, 2, dtype=torch.float64)
     below = (factors.numpy() ** 2).sum(axis=0) / 2 + 7

@@ -288,7 +288,7 @@ def test_long_histories_take_no_time():
 def test_filtered_histories_are_refused():
     """What is learned of a volunteer would look like a change of theirs."""
     history = dataclasses.replace(history_of(two(RAMP)), inference="filtered")
-    with pytest.raises(ParameterError, match=r"is filtered: .* Fit with inference='smoothed'"):
+    with pytest.raises(ParameterError, match=r"is filtered, .* Fit with inference='smoothed'"):
         history.changes()
 
 
