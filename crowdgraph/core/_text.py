@@ -240,9 +240,8 @@ def facts(graph: CrowdGraph) -> Iterator[tuple[str, str]]:
             _median_and_most(graph.items.n_responses),
         )
         yield "activity", f"{by_volunteer} a volunteer, {by_item} an item"
-    if len(responses) <= MAX_RESPONSES_FOR_REPEATS and responses.table.n_repeats:
-        n_repeats = responses.table.n_repeats
-        yield "repeats", f"{n_repeats:,} responses answer an item that the volunteer had answered before"
+    if len(responses) <= MAX_RESPONSES_FOR_REPEATS and answers.n_repeats:
+        yield "repeats", f"{answers.n_repeats:,} responses answer an item that the volunteer had answered before"
     for name, part in (("volunteers", graph.volunteers), ("items", graph.items), ("responses", responses)):
         if part.attributes:
             yield name, f"also have {join_names(part.attributes, most=MAX_NAMES)}"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Grouping, grouped, plain, to_list
+from crowdgraph.core._arrays import Array, Grouping, grouped, lock, plain, to_list
+from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.confusion import ConfusionHistory
 from crowdgraph.core.tables import NodeTable, ResponseTable
@@ -90,7 +91,16 @@ class Responses:
     @property
     def is_repeat(self) -> Array:
         """For each response, whether the volunteer had answered the item before, of shape (R,)."""
-        return self.table.is_repeat
+        answers = self._answers
+        is_repeat = np.zeros(len(self), dtype=bool)
+        is_repeat[answers.rows] = answers.is_repeat
+        return lock(is_repeat)
+
+    @property
+    def _answers(self) -> Answers:
+        if self.table is self._graph._responses:
+            return self._graph.answers
+        return Answers(self.table, n_volunteers=len(self._graph.volunteers), n_items=len(self._graph.items))
 
     @property
     def by_volunteer(self) -> Grouping:
