@@ -122,7 +122,9 @@ def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None)
         return _against(truth, probs, "unused")
     # The class probabilities of a model of difficulties do not follow from the answers alone.
     if fit.confusion is not None and fit.confusion.inference == "static" and "difficulties" not in fit.diagnostics:
-        return _against(truth, probs_without_own_gold(graph, fit.confusion, fit.class_probs)[items], "left out")
+        return _against(
+            truth, probs_without_own_gold(graph, fit.confusion, class_probs=fit.class_probs)[items], "left out"
+        )
     return _while_hidden(graph, model)
 
 
@@ -177,7 +179,7 @@ def _unmeasured(reason: Message) -> Unmeasured:
     return Unmeasured(Message("How right the model is was not measured. ") + reason)
 
 
-def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, class_probs: Array) -> Array:
+def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, *, class_probs: Array) -> Array:
     """Return the class probabilities of each item given its answers but not its own gold, of shape (N, J).
 
     The confusion matrices, which do not change over time, have counted the answers about items with gold; each of these
@@ -195,7 +197,7 @@ def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, class_probs
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
-def predictive_check(graph: CrowdGraph, track: ConfusionTrack, item_probs: Array) -> PredictiveCheck | None:
+def predictive_check(graph: CrowdGraph, track: ConfusionTrack, *, item_probs: Array) -> PredictiveCheck | None:
     """Compare the answers with what the model expects: the share of each label, and the agreement of two volunteers.
 
     The model says that volunteers answer independently once the class is known. If two agree more often than it

@@ -87,7 +87,7 @@ def test_histories_are_the_track_at_their_moments(graph, told):
     history, track, times = told["histories"], graph.confusion(), graph.responses.time
     moments = nodes._moments(times)
     assert len(history["times"]) == len(moments) == 40
-    assert (history["places"][0], history["places"][-1]) == (0, 1)
+    assert (history["positions"][0], history["positions"][-1]) == (0, 1)
     for row in (0, 17, len(track.ids) - 1):
         name = told["volunteers"]["id"][row]
         first = next(iter(graph.volunteers[name].responses)).time
@@ -187,7 +187,7 @@ def brute_alone(graph, concentration, class_probs):
 def test_answers_alone_leave_out_the_gold(columns):
     graph = cg.CrowdGraph.from_responses(columns, gold={"x": "yes"}, duplicates="first")
     fit = cg.IBCC().fit(graph)
-    alone = probs_without_own_gold(graph, fit.confusion, fit.class_probs)
+    alone = probs_without_own_gold(graph, fit.confusion, class_probs=fit.class_probs)
     np.testing.assert_allclose(alone, brute_alone(graph, fit.confusion.initial, fit.class_probs), rtol=1e-9)
     assert fit.item_probs[graph.items.table.code("x")].max() == 1
     assert alone.max() < 1
@@ -196,7 +196,7 @@ def test_answers_alone_leave_out_the_gold(columns):
 def test_predictive_check_is_what_draws_give():
     graph = cg.simulate.crowd(n_volunteers=8, n_items=12, n_responses=60, gold=1.0, seed=3).graph
     fit = cg.IBCC().fit(graph)
-    found = predictive_check(graph, fit.confusion, fit.item_probs)
+    found = predictive_check(graph, fit.confusion, item_probs=fit.item_probs)
     mean, responses = fit.confusion.latest().mean, graph.responses
     expected, agree, seen = np.zeros(2), [], []
     for i in range(len(graph.items)):
@@ -218,7 +218,7 @@ def test_one_item_does_not_decide_how_volunteers_agree():
     who, what, said = zip(*rows, strict=True)
     graph = cg.CrowdGraph.from_responses({"volunteer": who, "item": what, "label": said}, classes=[0, 1])
     fit = cg.IBCC().fit(graph)
-    found = predictive_check(graph, fit.confusion, fit.item_probs)
+    found = predictive_check(graph, fit.confusion, item_probs=fit.item_probs)
     assert found.agreement == pytest.approx((9 + 380 / 780) / 10, abs=5e-5)
 
 
