@@ -1,4 +1,4 @@
-"""Communities of volunteers with soft participation."""
+"""Communities of volunteers with soft participation, and the evidence that there are any."""
 
 from __future__ import annotations
 
@@ -30,131 +30,14 @@ from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["COVER_THRESHOLD", "Communities", "Evidence", "Membership", "cover_mask", "largest_first", "main_community"]
-
-# Modularities that differ by less than a few times this are regarded as the same.
-MIN_SPREAD = 0.005
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence(ReadOnlyArrays):
-    """Evidence that a network has communities: restarts agree, and modularity exceeds what chance gives.
-
-    Attributes
-    ----------
-    agreement
-        How well the communities of several starts agree, as the mean adjusted Rand index of all pairs: 1 if they are
-        the same, about 0 by chance; NaN for a single start.
-    modularity
-        The modularity of the communities, in the weights that were factorised.
-    null_modularity
-        The same in networks drawn from the null model, of shape (B,).
-    structured
-        The verdict: whether there are communities.
-    """
-
-    agreement: float
-    modularity: float
-    null_modularity: Array
-    structured: bool
-
-    def __post_init__(self) -> None:
-        null = real_array("null_modularity", self.null_modularity, shape=(None,))
-        object.__setattr__(self, "null_modularity", null)
-
-    @property
-    def p_value(self) -> float:
-        """The probability of so high a modularity without communities, if null modularities are normally distributed.
-
-        It is that of one more draw by Student's distribution; a standard deviation below 0.005 counts as 0.005. NaN
-        with fewer than three draws.
-        """
-        from scipy.special import stdtr
-
-        null = self.null_modularity
-        if len(null) < 3:
-            return float("nan")
-        spread = max(float(null.std(ddof=1)), MIN_SPREAD) * np.sqrt(1 + 1 / len(null))
-        return float(stdtr(len(null) - 1, (null.mean() - self.modularity) / spread))
-
-    def __repr__(self) -> str:
-        verdict = "communities" if self.structured else "no communities"
-        agreement = "one start" if np.isnan(self.agreement) else f"restarts agree by {self.agreement:.2f}"
-        null = self.null_modularity
-        chance = f", without communities {null.min():.3f} to {null.max():.3f}" if len(null) else ""
-        return f"Evidence({verdict}: {agreement}; modularity {self.modularity:.3f}{chance})"
-
+__all__ = ["Communities", "Evidence", "Membership"]
 
 # The participation from which on volunteers are members, where they may be members of several communities.
 COVER_THRESHOLD = 0.25
-# Volunteers with fewer responses than this are counted apart: their behaviour is hardly known.
+# Volunteers with fewer responses than this are counted separately, since their behaviour is uncertain.
 FEW_RESPONSES = 10
-
-
-class Membership(NamedTuple):
-    """To which communities each of V volunteers belongs.
-
-    Attributes
-    ----------
-    assignment
-        The community in which each volunteer participates most, of shape (V,); -1 for those of none.
-    participation
-        How much each volunteer belongs to each community, of shape (V, K); zero for those of none.
-    """
-
-    assignment: Array
-    participation: Array
-
-
-def main_community(participation: Array) -> Array:
-    """Return the community in which each volunteer participates most, the first of equals, (V,); -1 for none."""
-    if not participation.shape[1]:
-        return np.full(len(participation), -1)
-    return np.where(participation.any(axis=1), participation.argmax(axis=1), -1)
-
-
-def largest_first(participation: Array) -> Array:
-    """Return the order of the communities, of shape (K,): by volunteers, then by participation, then by first member.
-
-    Parameters
-    ----------
-    participation
-        How much each volunteer belongs to each community, of shape (V, K).
-
-    Examples
-    --------
-    >>> largest_first(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.9]]))
-    array([1, 0])
-    """
-    main = main_community(participation)
-    members = np.flatnonzero(main >= 0)
-    sizes = np.bincount(main[members], minlength=participation.shape[1])
-    first = np.zeros(len(sizes), dtype=np.int64)
-    # In reverse, so that the first member is written last.
-    first[main[members[::-1]]] = members[::-1]
-    if len(participation):
-        # Where nobody is assigned, the volunteer who participates most.
-        first[sizes == 0] = participation[:, sizes == 0].argmax(axis=0)
-    # Rounded, so that the order of summation does not matter.
-    return np.lexsort((first, -participation.sum(axis=0).round(9), -sizes))
-
-
-def cover_mask(participation: Array, threshold: float = COVER_THRESHOLD) -> Array:
-    """Return memberships, of shape (V, K): participation of at least `threshold`, or the volunteer's largest."""
-    check_threshold(threshold)
-    member = participation >= threshold
-    main = main_community(participation)
-    assigned = np.flatnonzero(main >= 0)
-    member[assigned, main[assigned]] = True
-    return np.asarray(member)
-
-
-def check_threshold(threshold: object) -> None:
-    """Raise unless the threshold is a participation above 0."""
-    if not is_number(threshold) or not 0 < threshold <= 1:  # type: ignore[operator]
-        raise ParameterError(
-            f"threshold={threshold!r} must be a participation above 0, at most 1, such as {COVER_THRESHOLD}."
-        )
+# Modularities that differ by less than a few times this are regarded as the same.
+MIN_SPREAD = 0.005
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -215,7 +98,10 @@ class Communities(VolunteerIndexed, Result):
         sums = participation.sum(axis=1)
         if not (np.isclose(sums, 1.0, rtol=0, atol=1e-6) | (sums == 0)).all():
             worst = sums[(np.abs(sums - 1) * (sums > 0)).argmax()]
-            raise ResultError(f"Rows of participation must sum to one (or zero, for nobody's); one sum is {worst:g}.")
+            raise ResultError(
+                "Rows of participation must sum to one (or to zero, for volunteers of no community); one sum is "
+                f"{worst:g}."
+            )
         if not -1.0 <= self.modularity <= 1.0:
             raise ResultError(f"modularity={self.modularity!r} must lie between -1 and 1.")
         self._set(ids=ids, participation=participation, params=frozen_copy(self.params))
@@ -241,10 +127,10 @@ class Communities(VolunteerIndexed, Result):
         return lock(main_community(self.participation))
 
     def on(self, subject: CrowdGraph | VolunteerNetwork) -> Membership:
-        """Return to which communities all volunteers of a graph or a network belong.
+        """Return the communities that all volunteers of a graph or a network belong to, in their order.
 
-        Of a graph, volunteers whom the communities do not know belong to none: their assignment is -1, their
-        participation zero. Of a network, the communities must know all.
+        Volunteers of a graph who are not among `ids` belong to none: their assignment is -1, their participation zero.
+        Volunteers of a network must all be among `ids`.
 
         Examples
         --------
@@ -490,3 +376,118 @@ class Communities(VolunteerIndexed, Result):
         from crowdgraph.core._text import communities_html
 
         return communities_html(self)
+
+
+class Membership(NamedTuple):
+    """The communities that each of V volunteers belongs to.
+
+    Attributes
+    ----------
+    assignment
+        The community in which each volunteer participates most, of shape (V,); -1 for those of none.
+    participation
+        How much each volunteer belongs to each community, of shape (V, K); zero for those of none.
+    """
+
+    assignment: Array
+    participation: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence(ReadOnlyArrays):
+    """Evidence that a network has communities: restarts agree, and modularity exceeds what chance gives.
+
+    Attributes
+    ----------
+    agreement
+        How well the communities of several starts agree, as the mean adjusted Rand index of all pairs: 1 if they are
+        the same, about 0 by chance; NaN for a single start.
+    modularity
+        The modularity of the communities, in the weights that were factorised.
+    null_modularity
+        The same in networks drawn from the null model, of shape (B,).
+    structured
+        The verdict: whether there are communities.
+    """
+
+    agreement: float
+    modularity: float
+    null_modularity: Array
+    structured: bool
+
+    def __post_init__(self) -> None:
+        null = real_array("null_modularity", self.null_modularity, shape=(None,))
+        object.__setattr__(self, "null_modularity", null)
+
+    @property
+    def p_value(self) -> float:
+        """The probability of so high a modularity without communities, if null modularities are normally distributed.
+
+        It is that of one more draw by Student's distribution; a standard deviation below 0.005 counts as 0.005. NaN
+        with fewer than three draws.
+        """
+        from scipy.special import stdtr
+
+        null = self.null_modularity
+        if len(null) < 3:
+            return float("nan")
+        spread = max(float(null.std(ddof=1)), MIN_SPREAD) * np.sqrt(1 + 1 / len(null))
+        return float(stdtr(len(null) - 1, (null.mean() - self.modularity) / spread))
+
+    def __repr__(self) -> str:
+        verdict = "communities" if self.structured else "no communities"
+        agreement = "one start" if np.isnan(self.agreement) else f"restarts agree by {self.agreement:.2f}"
+        null = self.null_modularity
+        chance = f", without communities {null.min():.3f} to {null.max():.3f}" if len(null) else ""
+        return f"Evidence({verdict}: {agreement}; modularity {self.modularity:.3f}{chance})"
+
+
+def main_community(participation: Array) -> Array:
+    """Return the community in which each volunteer participates most, the first of equals, (V,); -1 for none."""
+    if not participation.shape[1]:
+        return np.full(len(participation), -1)
+    return np.where(participation.any(axis=1), participation.argmax(axis=1), -1)
+
+
+def largest_first(participation: Array) -> Array:
+    """Return the order of the communities, of shape (K,): by volunteers, then by participation, then by first member.
+
+    Parameters
+    ----------
+    participation
+        How much each volunteer belongs to each community, of shape (V, K).
+
+    Examples
+    --------
+    >>> largest_first(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.9]]))
+    array([1, 0])
+    """
+    main = main_community(participation)
+    members = np.flatnonzero(main >= 0)
+    sizes = np.bincount(main[members], minlength=participation.shape[1])
+    first = np.zeros(len(sizes), dtype=np.int64)
+    # In reverse, so that the first member is written last.
+    first[main[members[::-1]]] = members[::-1]
+    if len(participation):
+        # Where nobody is assigned, the volunteer who participates most.
+        first[sizes == 0] = participation[:, sizes == 0].argmax(axis=0)
+    # Rounded, so that the order of summation does not matter.
+    return np.lexsort((first, -participation.sum(axis=0).round(9), -sizes))
+
+
+def cover_mask(participation: Array, threshold: float = COVER_THRESHOLD) -> Array:
+    """Return memberships, of shape (V, K): participation of at least `threshold`, or the volunteer's largest."""
+    check_threshold(threshold)
+    member = participation >= threshold
+    main = main_community(participation)
+    assigned = np.flatnonzero(main >= 0)
+    member[assigned, main[assigned]] = True
+    return np.asarray(member)
+
+
+def check_threshold(threshold: object) -> None:
+    """Raise unless the threshold is a participation above 0."""
+    if not is_number(threshold) or not 0 < threshold <= 1:  # type: ignore[operator]
+        raise ParameterError(
+            f"threshold={threshold!r} must be a participation above 0, at most 1, such as {COVER_THRESHOLD}."
+        )

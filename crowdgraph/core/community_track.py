@@ -20,6 +20,7 @@ from crowdgraph.core.result import (
     Result,
     TimeColumn,
     VolunteerIndexed,
+    check_ids,
     check_ids_match,
     frozen_copy,
     real_array,
@@ -148,9 +149,13 @@ class CommunityTrack(VolunteerIndexed, Result):
         if len(widths) > 1:
             raise ResultError(f"All snapshots must number the same communities; got {sorted(widths)} columns.")
         for snapshot in self.snapshots:
-            strangers = [volunteer for volunteer in snapshot.ids.tolist() if volunteer not in self.table]
-            if strangers:
-                raise ResultError(f"A snapshot holds {strangers[0]!r}, who is not among the track's volunteers.")
+            check_ids(
+                snapshot.ids,
+                self.table,
+                lacking="A snapshot holds {} volunteers who are not in the track",
+                hint="Name all volunteers in ids=.",
+                error=ResultError,
+            )
         if self.confidence is not None:
             shares = np.array(self.confidence, dtype=np.float64)
             real_array("confidence", np.nan_to_num(shares), shape=(len(self), self.n_communities_ever))
@@ -318,7 +323,6 @@ class CommunityTrack(VolunteerIndexed, Result):
         return to_frame(columns, kind=kind)
 
     def _columns(self) -> Columns:
-        """One row for each snapshot, volunteer and community: the participation."""
         snapshot, volunteer = np.nonzero(self.assignment >= 0)
         rows = np.repeat(np.arange(len(snapshot)), self.n_communities_ever)
         return {

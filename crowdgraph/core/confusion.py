@@ -493,6 +493,16 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
     def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless the track belongs to the graph's volunteers, classes, labels and responses."""
         self.check_nodes(graph)
+        self.check_responses(graph)
+
+    def check_nodes(self, graph: CrowdGraph) -> None:
+        """Raise unless the track belongs to the graph's volunteers, classes and labels."""
+        check_ids_match("The confusion track", self.ids, graph.volunteers.table)
+        check_values_match("The confusion track", "classes", self.classes, graph.classes)
+        check_values_match("The confusion track", "labels", self.labels, graph.labels)
+
+    def check_responses(self, graph: CrowdGraph) -> None:
+        """Raise unless the steps of the track are as many as the graph's responses, on the same clock."""
         if self.inference == "static":
             return
         if self.clock != graph.responses.clock:
@@ -502,12 +512,6 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
                 f"The confusion track has {len(self.times):,} steps, the graph {len(graph.responses):,} responses; "
                 "a track has a step for each response. If it was fitted to a view, annotate the view."
             )
-
-    def check_nodes(self, graph: CrowdGraph) -> None:
-        """Raise unless the track belongs to the graph's volunteers, classes and labels."""
-        check_ids_match("The confusion track", self.ids, graph.volunteers.table)
-        check_values_match("The confusion track", "classes", self.classes, graph.classes)
-        check_values_match("The confusion track", "labels", self.labels, graph.labels)
 
     def _snapshot(self, n_steps: Array) -> ConfusionSnapshot:
         """Return the state of each volunteer after so many of their steps."""

@@ -323,7 +323,7 @@ class ModelFit(Result):
         """Raise unless the fit belongs to the graph's items, volunteers, classes, labels and responses."""
         self.check_nodes(graph)
         if self.confusion is not None:
-            self.confusion.check_matches(graph)
+            self.confusion.check_responses(graph)
 
     def check_nodes(self, graph: CrowdGraph) -> None:
         """Raise unless the fit belongs to the graph's nodes, classes and labels; its responses may differ."""

@@ -160,7 +160,7 @@ def test_a_community_track():
         ({"counts": [10]}, "as many times and counts"),
         ({"counts": [20, 10]}, "fall"),
         ({"times": [2, 1]}, "sorted"),
-        ({"ids": ["a", "b"]}, "'c', who is not among"),
+        ({"ids": ["a", "b"]}, r"1 volunteers who are not in the track \('c'\)"),
         ({"snapshots": (early, cg.Communities(**{**GROUPS, "participation": [[1], [1], [0]]}))}, "columns"),
     ):
         given = {

@@ -58,7 +58,7 @@ def test_roc_of_a_class_and_of_all(three_classes):
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), named.true_positive_rate)
     assert legend(ax) == [f"majority_vote, AUC {three_classes.mean('auc(dog)')[0]:.3f}"]
     assert ax.get_title(loc="left") == "ROC of class dog, 3 folds"
-    with pytest.raises(cg.errors.ParameterError, match="positive='cow' is no class"):
+    with pytest.raises(cg.errors.ParameterError, match="positive='cow' is not a class"):
         cg.plot.roc(three_classes, positive="cow")
 
 
