@@ -328,7 +328,7 @@ def texts(node):
 
 
 def test_advice_for_the_command_line_names_no_calls():
-    """Neither in the command line's form of a hint nor in advice with a single form, unless it says that it is Python."""
+    """Neither in the form of a hint for it nor in advice with a single form, unless it says that it is Python."""
     hints, advice = [], []
     for path in Path(cg.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
