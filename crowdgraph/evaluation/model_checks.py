@@ -109,8 +109,8 @@ def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None)
     --------
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(gold=0.5, seed=0).graph
-    >>> found = calibration(graph, cg.IBCC().fit(graph))
-    >>> found.gold, found.accuracy > 0.8
+    >>> measured = calibration(graph, cg.IBCC().fit(graph))
+    >>> measured.gold, measured.accuracy > 0.8
     ('left out', True)
     """
     gold = graph.gold
@@ -189,9 +189,9 @@ def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, *, class_pr
     item, label, volunteer = answers.item, answers.label, answers.volunteer
     log_odds = np.tile(np.log(np.maximum(class_probs, 1e-300)), (len(graph.items), 1))
     for j in range(len(track.classes)):
-        counted = graph.gold.codes[item] == j
-        own = np.maximum(concentration[volunteer, j, label] - counted, 1e-9)
-        total = np.maximum(concentration[:, j].sum(axis=1)[volunteer] - counted, own)
+        of_class = graph.gold.codes[item] == j
+        own = np.maximum(concentration[volunteer, j, label] - of_class, 1e-9)
+        total = np.maximum(concentration[:, j].sum(axis=1)[volunteer] - of_class, own)
         log_odds[:, j] += np.bincount(item, np.log(own / total), minlength=len(graph.items))
     odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
