@@ -254,7 +254,7 @@ class CommunityTrack(VolunteerIndexed, Result):
         It is :math:`\sum_k \min(p_k, p'_k)`, on average over the volunteers who have communities at both snapshots; NaN
         for the first snapshot.
         """
-        return lock(kept_participation(self.participation, self.assignment))
+        return lock(stable_participation(self.participation, self.assignment))
 
     @cached_property
     def events(self) -> tuple[CommunityEvent, ...]:
@@ -419,7 +419,7 @@ def _stays(main: Array, has_members: Array) -> list[Array]:
     return [stay for index, stay in enumerate(stays) if not (0 < index < len(stays) - 1 and transient[index - 1])]
 
 
-def kept_participation(participation: Array, assignment: Array) -> Array:
+def stable_participation(participation: Array, assignment: Array) -> Array:
     r"""Return the share of participation that stayed in its community since the last snapshot, (T,); NaN if unknown.
 
     It is the mean of :math:`\sum_k \min(p_k, p'_k)` over the volunteers who have communities at both snapshots.

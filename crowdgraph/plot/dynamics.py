@@ -44,9 +44,9 @@ from crowdgraph.plot._style import (
     HUES,
     INK,
     colours,
+    ensure_axes,
     format_time_axis,
     ink_on,
-    new_or_given_axes,
     volunteer_list,
     width_in_inches,
 )
@@ -110,7 +110,7 @@ def flow(track: CommunityTrack, *, ax: Axes | None = None) -> Axes:
     sizes, assignment = track.sizes, track.assignment
     width = float(np.clip(1 + COLUMN_DISTANCE * len(track), MIN_FLOW_WIDTH, MAX_FLOW_WIDTH))
     height = float(np.clip(COMMUNITY_HEIGHT * track.n_communities_ever, MIN_FLOW_HEIGHT, MAX_FLOW_HEIGHT))
-    ax = new_or_given_axes(ax, width=width, height=height)
+    ax = ensure_axes(ax, width=width, height=height)
     name_snapshots(ax, track)
     ax.set(ylim=(0, 1.02 * sizes.sum(axis=1).max()), ylabel="volunteers")
     ax.yaxis.set_major_formatter("{x:,.0f}")
@@ -257,7 +257,7 @@ def modularity(
     """
     check_track(track)
     check_choice("against", against, ("responses", "time"))
-    ax = new_or_given_axes(ax)
+    ax = ensure_axes(ax)
     x = track.counts if against == "responses" else track.times
     ax.plot(x, track.modularity, color=HUES[0], linewidth=1.6, marker="o", markersize=5)
     if against == "time":
@@ -354,7 +354,7 @@ def participation(
     if len(panels) != len(ids):
         raise ParameterError(f"axes= has {len(panels)} axes; {quantity(len(ids), 'volunteer')} need one each.")
     for ax, volunteer in zip(panels, ids, strict=True):
-        new_or_given_axes(ax)
+        ensure_axes(ax)
         ax.set(ylim=(0, 1), yticks=[0, 0.5, 1])
         name_snapshots(ax, track)
         _draw_participation(ax, track.of(volunteer))
@@ -579,7 +579,7 @@ def _draw_mean(ax: Axes, matrix: Array, confusion: ConfusionSnapshot, *, colour:
     if not np.isfinite(matrix).all():
         ax.set_axis_off()
         return
-    new_or_given_axes(ax)
+    ensure_axes(ax)
     confusion_bars(ax, matrix, colour=colour)
     name_bars(ax, confusion)
     ax.spines["left"].set_bounds(0, 1)

@@ -170,8 +170,8 @@ def history_table(results: GraphResults) -> dict[str, Any]:
         "times": short_times(graph.responses.clock, moments),
         "positions": to_numbers(_positions(moments)),
         "mean": [
-            [mean if is_known else None for mean, is_known in zip(history, known, strict=True)]
-            for history, known in zip((1000 * means).round().astype(int).tolist(), begun.tolist(), strict=True)
+            [mean if has_begun else None for mean, has_begun in zip(history, flags, strict=True)]
+            for history, flags in zip((1000 * means).round().astype(int).tolist(), begun.tolist(), strict=True)
         ],
         **{
             name: to_numbers(np.where(begun, values, np.nan), 3)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from crowdgraph.core.community_track import GROWTH_FACTOR, find_events, find_moves, kept_participation
+from crowdgraph.core.community_track import GROWTH_FACTOR, find_events, find_moves, stable_participation
 
 
 def events_of(*snapshots):
@@ -131,7 +131,7 @@ def test_stability_is_the_share_that_stays(seed):
     shares[1] = 0
     shares[rng.random((4, 6)) < 0.2] = 0
     main = np.where(shares.any(axis=2), shares.argmax(axis=2), -1)
-    result = kept_participation(shares, main)
+    result = stable_participation(shares, main)
     assert np.isnan(result[:2]).all()
     for last, following in ((0, 2), (2, 3)):
         common = [
