@@ -1,4 +1,4 @@
-"""One start of Bayesian NMF beside Leiden in igraph: seconds, what both find, memory, and what a step costs."""
+"""Compare one start of Bayesian NMF with igraph's Leiden: seconds, communities, memory, and the cost of a step."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Facts = dict[str, Any]
 
 
 class Kind(NamedTuple):
-    """How links of a network are drawn: to anybody with probability `mixing`, else within one of the communities."""
+    """How links are drawn: between any two volunteers with probability `mixing`, otherwise within a community."""
 
     n_communities: int
     mixing: float
-    # Activity is Pareto distributed with this exponent, and weights are exponential; or everybody and all are alike.
+    # The exponent of a Pareto distribution of activity, with exponential weights; None for equal activity and weights.
     tail: float | None = None
 
 
@@ -54,9 +54,9 @@ KINDS = {
     "no communities": Kind(1, 1.0),
 }
 EASY, HARD, NONE = KINDS
-# How many volunteers and links, what is measured there, and how often.
+# The numbers of volunteers and links, the kinds of networks, and the number of repeats.
 SIZES = {"a": (10_000, 500_000, (EASY, HARD, NONE), 3), "b": (100_000, 5_000_000, (EASY, HARD), 1)}
-# One start, with everything chosen beforehand.
+# A single start, without null networks or a search for settings.
 ONE_START = {"restarts": 1, "nulls": 0, "strength": 150.0}
 
 
@@ -80,7 +80,7 @@ def beside_leiden() -> None:
                 path = Path(folder) / "links.npz"
                 np.savez(path, **planted(KINDS[name], n_volunteers, n_links)._asdict())
                 contenders = {"nmf": ["nmf"], "until": ["leiden", "-1"], "two": ["leiden", "2"]}
-                facts = in_turn({key: [*what, str(path)] for key, what in contenders.items()}, repeats=repeats)
+                facts = run_in_turn({key: [*what, str(path)] for key, what in contenders.items()}, repeats=repeats)
             seconds = {key: fact["seconds"] for key, fact in facts.items()}
             size = f"{n_volunteers:,}, {n_links:,}"
             times = " | ".join(f"{value:.2f}" for value in seconds.values())
@@ -99,29 +99,29 @@ def dense() -> None:
     print("\n| pi-similarity of 1,705 volunteers | detection | seconds | found |\n|---|---|--:|---|")
     for crowd in CROWDS:
         for name, repeats in {"one start": 3, "default": 1}.items():
-            fact = in_turn({name: ["dense", crowd, name]}, repeats=repeats)[name]
+            fact = run_in_turn({name: ["dense", crowd, name]}, repeats=repeats)[name]
             print(f"| {crowd} | {name} | {fact['seconds']:.2f} | {fact['found']} |", flush=True)
 
 
 def linearity() -> None:
-    """Nanoseconds for each link in a step with 30 columns, as volunteers grow with links and as they do not."""
-    from models import turns
+    """Print the nanoseconds per link in a step with 30 columns, if volunteers grow with links and if they do not."""
+    from models import time_in_turn
 
     sizes = (100_000, 500_000, 2_000_000, 5_000_000)
-    print("\n| links | a step, volunteers a 50th | ns a link | a step, 100,000 volunteers | ns a link |")
+    print("\n| links | a step, volunteers a 50th | ns per link | a step, 100,000 volunteers | ns per link |")
     print("|--:|--:|--:|--:|--:|")
     for n_links in sizes:
         both = {name: planted(KINDS[EASY], n, n_links) for name, n in {"fewer": n_links // 50, "all": 100_000}.items()}
-        seconds = turns({name: our_step(links, n_columns=30) for name, links in both.items()}, repeats=5)
+        seconds = time_in_turn({name: our_step(links, n_columns=30) for name, links in both.items()}, repeats=5)
         cells = " | ".join(f"{value:.4f} s | {value / n_links * 1e9:.0f}" for value in seconds.values())
         print(f"| {n_links:,} | {cells} |", flush=True)
 
 
 def planted(kind: Kind, n_volunteers: int, n_links: int, *, seed: int = 0) -> Links:
-    """Links between volunteers in random order, none of them twice."""
+    """Return random links between volunteers, each once, with the planted community of each volunteer."""
     rng = np.random.default_rng(seed)
     activity = np.ones(n_volunteers) if kind.tail is None else rng.pareto(kind.tail, n_volunteers) + 1
-    # Volunteers of a community stand side by side, so that a stretch of summed activity is a community.
+    # Volunteers are sorted by community, so that a community is an interval of cumulative activity.
     community = np.sort(rng.integers(kind.n_communities, size=n_volunteers))
     ends = np.cumsum(activity)
     borders = np.append(0.0, ends)[np.searchsorted(community, np.arange(kind.n_communities + 1))]
@@ -148,25 +148,25 @@ def network_of(links: Links) -> cg.VolunteerNetwork:
 
 
 def our_step(links: Links, *, n_columns: int) -> Callable[[], Any]:
-    """One step from random factors."""
+    """Return one step from random factors."""
     factoriser = Factoriser(csr_array(network_of(links).weights), Prior(5.0, 2.0), device="cpu", symmetric=True)
     step = factoriser._step()
-    draw = torch.Generator().manual_seed(0)
-    state = 0.1 + torch.rand(len(links.community), n_columns, generator=draw, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    state = 0.1 + torch.rand(len(links.community), n_columns, generator=generator, dtype=torch.float64)
     return lambda: step(state)
 
 
-def in_turn(contenders: dict[str, list[str]], *, repeats: int) -> dict[str, Facts]:
-    """What each contender tells in processes of its own, by turns: the median seconds, the rest of the first seed."""
-    told: dict[str, list[Facts]] = {name: [] for name in contenders}
+def run_in_turn(contenders: dict[str, list[str]], *, repeats: int) -> dict[str, Facts]:
+    """Run contenders by turns in processes of their own; return the median seconds, and the rest of the first seed."""
+    reports: dict[str, list[Facts]] = {name: [] for name in contenders}
     for seed in range(repeats):
         for name, arguments in contenders.items():
             command = [sys.executable, __file__, *arguments, str(seed)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            told[name].append(json.loads(done.stdout.splitlines()[-1]))
+            process = subprocess.run(command, capture_output=True, text=True, check=True)
+            reports[name].append(json.loads(process.stdout.splitlines()[-1]))
     return {
         name: {**facts[0], "seconds": statistics.median(fact["seconds"] for fact in facts)}
-        for name, facts in told.items()
+        for name, facts in reports.items()
     }
 
 
@@ -176,33 +176,33 @@ def read(path: str) -> Links:
 
 
 def nmf(path: str, seed: str) -> Facts:
-    """One start in a network."""
+    """Run one start of Bayesian NMF in a network."""
     warm_up()
     links = read(path)
     network, truth = network_of(links), links.community
-    del links  # what the network was made from is not to count
+    del links  # the network's source must not count as memory
     weights = network.weights
     size = weights.data.nbytes + weights.indices.nbytes + weights.indptr.nbytes
-    found, facts = watched(lambda: cg.BayesianNMF(**ONE_START, sharpness=1.0).detect(network, seed=int(seed)))
-    return {**facts, "network": size, "found": shown(network, found.assignment, truth)}
+    groups, facts = watch(lambda: cg.BayesianNMF(**ONE_START, sharpness=1.0).detect(network, seed=int(seed)))
+    return {**facts, "network": size, "found": summary(network, groups.assignment, truth)}
 
 
 def leiden(n_iterations: str, path: str, seed: str) -> Facts:
-    """igraph's Leiden in the same network; the time to make its graph does not count."""
+    """Run igraph's Leiden in the same network; the time to build its graph does not count."""
     links = read(path)
     graph = igraph.Graph(n=len(links.community), edges=np.column_stack([links.left, links.right]))
     weights = None if (links.weight == 1).all() else links.weight.tolist()
     settings = {"objective_function": "modularity", "weights": weights, "n_iterations": int(n_iterations)}
-    random.seed(int(seed))  # igraph draws from it
-    found, facts = watched(lambda: graph.community_leiden(**settings))
-    return {**facts, "found": shown(network_of(links), np.array(found.membership), links.community)}
+    random.seed(int(seed))  # igraph uses Python's random numbers
+    groups, facts = watch(lambda: graph.community_leiden(**settings))
+    return {**facts, "found": summary(network_of(links), np.array(groups.membership), links.community)}
 
 
 DENSE = {"one start": cg.BayesianNMF(restarts=1, nulls=0, sharpness=12.0), "default": cg.BayesianNMF()}
 
 
 def fifty_answers() -> cg.simulate.SimulatedCrowd:
-    """The five groups of the paper's crowd, of the same size, and 50 answers of everybody."""
+    """Simulate the five groups of the paper's crowd, equally large, with 50 answers per volunteer."""
     groups = [replace(group, share=1.0, activity=1.0, concentration=20.0) for group in cg.simulate.galaxy_zoo.GROUPS]
     return cg.simulate.crowd(
         n_volunteers=1_705,
@@ -223,27 +223,27 @@ CROWDS = {
 
 
 def dense_network(crowd_name: str, name: str, seed: str) -> Facts:
-    """Behaviour in a crowd with five groups."""
+    """Detect communities of behaviour in a crowd with five groups."""
     warm_up()
     crowd = CROWDS[crowd_name]()
     prior = {"confusion_prior": [[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], "class_prior": [100, 10]}
     network = cg.networks.pi_similarity(crowd.graph, fit=cg.IBCC(**prior).fit(crowd.graph))
-    found, facts = watched(lambda: DENSE[name].detect(network, seed=int(seed)))
-    return {**facts, "found": shown(network, found.assignment, crowd.truth.group)}
+    groups, facts = watch(lambda: DENSE[name].detect(network, seed=int(seed)))
+    return {**facts, "found": summary(network, groups.assignment, crowd.truth.group)}
 
 
 def warm_up() -> None:
-    """Compile or load what is compiled, for sparse and dense networks."""
+    """Compile the detector, or load it from the cache, for sparse and dense networks."""
     network = network_of(planted(Kind(2, 0.1), 60, 500))
     similar = cg.VolunteerNetwork(ids=network.ids, weights=1 - np.eye(len(network)), method="alike")
     for one in (network, similar):
         cg.BayesianNMF(**ONE_START, sharpness=1.0).detect(one, seed=0)
 
 
-def watched(run: Callable[[], Any]) -> tuple[Any, Facts]:
-    """What it returns, with its seconds and the memory of this process before it and at most."""
+def watch(run: Callable[[], Any]) -> tuple[Any, Facts]:
+    """Return the result, the seconds it took, and the memory of this process before and at its peak."""
     gc.collect()
-    # The peak is set back, so that making the network does not count.
+    # Reset the peak, so that building the network does not count.
     Path("/proc/self/clear_refs").write_text("5")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     with warnings.catch_warnings(record=True) as caught:
@@ -255,10 +255,10 @@ def watched(run: Callable[[], Any]) -> tuple[Any, Facts]:
     return result, {"seconds": seconds, "before": before, "peak": peak, "warnings": len(caught)}
 
 
-def shown(network: cg.VolunteerNetwork, assignment: np.ndarray, truth: np.ndarray) -> str:
-    """How many communities there are, how good they are, and how right."""
-    right = f", {cg.communities.agreement(assignment, truth).ari:.2f}" if truth.any() else ""
-    return f"{len(np.unique(assignment))}, {modularity(network, assignment):.3f}{right}"
+def summary(network: cg.VolunteerNetwork, assignment: np.ndarray, truth: np.ndarray) -> str:
+    """Return the number of communities, their modularity, and their ARI with those planted."""
+    ari = f", {cg.communities.agreement(assignment, truth).ari:.2f}" if truth.any() else ""
+    return f"{len(np.unique(assignment))}, {modularity(network, assignment):.3f}{ari}"
 
 
 CONTENDERS = {"nmf": nmf, "leiden": leiden, "dense": dense_network}

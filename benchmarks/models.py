@@ -1,4 +1,4 @@
-"""One sweep of IBCC beside other ways to write it and beside crowd-kit, and whole fits."""
+"""Compare a sweep of IBCC with other implementations and with crowd-kit, and measure complete fits."""
 
 from __future__ import annotations
 
@@ -35,20 +35,22 @@ cg.IBCC().warm_up(graph)
 def main() -> None:
     sweeps()
     flatness()
-    whole_fits()
+    complete_fits()
     sweeps_of_several_crowds()
 
 
 def sweeps() -> None:
-    """Seconds of one sweep or iteration; the contenders take turns in one process."""
-    print("Seconds of one sweep (crowd-kit: one Dawid-Skene iteration), medians of turns taken in one process.\n")
+    """Print the seconds of one sweep or iteration; the contenders take turns in one process."""
+    print(
+        "Seconds of one sweep (crowd-kit: one Dawid-Skene iteration), medians of turns taken in one process.\n"
+    )
     print("| size | ours | scipy CSR | torch CSR | crowd-kit | scipy / ours | crowd-kit / ours | ours / memory floor |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for name, size in SIZES.items():
         graph = crowd(size)
         ours = our_step(graph)
         contenders = {"ours": ours, "scipy": scipy_sweep(graph), "torch": torch_step(graph)}
-        seconds = turns(contenders, repeats=9)
+        seconds = time_in_turn(contenders, repeats=9)
         kit = crowd_kit_iteration(graph)
         floor = memory_floor(size)
         print(
@@ -60,49 +62,49 @@ def sweeps() -> None:
 
 
 def flatness() -> None:
-    """Nanoseconds for each response as the crowd grows in all its sizes."""
+    """Print the nanoseconds per response as volunteers, items and responses grow together."""
     steps = {}
     for millions in (1, 3, 10):
         n_responses = millions * 1_000_000
         size = Size(n_responses // 10, n_responses // 200, n_responses, 3, 3)
         steps[f"{millions} million"] = our_step(crowd(size))
-    seconds = turns(steps, repeats=9)
-    print("\n| responses (items a tenth, volunteers a 200th, J = L = 3) | ns for each response in a sweep |\n|---|--:|")
+    seconds = time_in_turn(steps, repeats=9)
+    print("\n| responses (items a tenth, volunteers a 200th, J = L = 3) | ns per response in a sweep |\n|---|--:|")
     for name, value in seconds.items():
         print(f"| {name} | {value / int(name.split()[0]) * 1e3:.1f} |", flush=True)
 
 
-def whole_fits() -> None:
-    """Sweeps until no class probability changes by more than 1e-5, with and without leaps; seconds and memory."""
-    print("\n| size | crowd | sweeps | without leaps | same bound | seconds | seconds without |")
+def complete_fits() -> None:
+    """Print the sweeps, seconds and memory of fits to a tolerance of 1e-5, with and without SQUAREM."""
+    print("\n| size | crowd | sweeps | without SQUAREM | same bound | seconds | seconds without |")
     print("|---|---|--:|--:|---|--:|--:|")
     for name in ("b", "c"):
         for skill in ("good", "poor") if name == "b" else ("good",):
             graph = crowd(SIZES[name], skill=skill)
-            found = {}
+            fits = {}
             for accelerate in (True, False):
                 start = time.perf_counter()
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     fit = cg.IBCC(accelerate=accelerate).fit(graph)
-                found[accelerate] = fit, time.perf_counter() - start
-            fast, plain = found[True][0], found[False][0]
+                fits[accelerate] = fit, time.perf_counter() - start
+            fast, plain = fits[True][0], fits[False][0]
             same = abs(fast.bound[-1] - plain.bound[-1]) < 1e-9 * abs(plain.bound[-1])
             print(
                 f"| {name} | {skill} | {fast.n_iter} | {plain.n_iter}{'' if plain.converged else '+'} "
                 f"| {'yes' if same else f'{fast.bound[-1] - plain.bound[-1]:+.3g}'} "
-                f"| {found[True][1]:.1f} | {found[False][1]:.1f} |",
+                f"| {fits[True][1]:.1f} | {fits[False][1]:.1f} |",
                 flush=True,
             )
     folder = str(Path(__file__).parent)
     pieces = {name: (FIT.format(folder=folder, size=name), "fit = cg.IBCC().fit(graph)") for name in ("b", "c")}
-    print("\n| size | whole fit | peak memory beside the graph |\n|---|--:|--:|")
-    for name, measured in measure(pieces, repeats=3).items():
-        print(f"| {name} | {measured.seconds:.1f} s | {measured.peak_bytes / 2**30:.2f} GiB |", flush=True)
+    print("\n| size | complete fit | peak memory beside the graph |\n|---|--:|--:|")
+    for name, result in measure(pieces, repeats=3).items():
+        print(f"| {name} | {result.seconds:.1f} s | {result.peak_bytes / 2**30:.2f} GiB |", flush=True)
 
 
 def sweeps_of_several_crowds() -> None:
-    """How many sweeps a fit takes differs a lot between crowds of one kind: a few slow items decide."""
+    """Print how many sweeps fits take, which differs a lot between crowds of one kind: a few slow items decide."""
     print("\n| size b, six crowds of each kind | sweeps to a change of 1e-5 | at most 80 |\n|---|---|--:|")
     for skill in SKILLS:
         fits = [cg.IBCC().fit(crowd(SIZES["b"], skill=skill, seed=seed)) for seed in range(6)]
@@ -110,13 +112,13 @@ def sweeps_of_several_crowds() -> None:
         print(f"| {skill} | {', '.join(map(str, counts))} | {sum(n <= 80 for n in counts)} of 6 |", flush=True)
 
 
-def turns(contenders: dict[str, Callable[[], Any]], *, repeats: int) -> dict[str, float]:
-    """The median seconds of each, after one unmeasured turn."""
+def time_in_turn(contenders: dict[str, Callable[[], Any]], *, repeats: int) -> dict[str, float]:
+    """Return the median seconds of each contender, after one unmeasured turn."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     with single_threaded_torch():
         for turn in range(repeats + 1):
             for name, run in contenders.items():
-                time.sleep(0.1)  # threads of the one before stop waiting for more work
+                time.sleep(0.1)  # until the threads of the previous contender are idle
                 start = time.perf_counter()
                 run()
                 if turn:
@@ -148,14 +150,14 @@ def our_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
 
 
 def scipy_sweep(graph: cg.CrowdGraph) -> Callable[[], Any]:
-    """The sweep as one would write it with scipy: an item-major matrix and its transposed view."""
+    """Return the sweep as one would write it with scipy: an item-major matrix and its transposed view."""
     n_items, n_volunteers, n_labels = len(graph.items), len(graph.volunteers), len(graph.labels)
     n_classes = len(graph.classes)
     code = graph.responses.volunteer.astype(np.int64) * n_labels + graph.responses.label
-    places = (graph.responses.item, code)
-    matrix = csr_array((np.ones(len(code)), places), shape=(n_items, n_volunteers * n_labels))
+    cells = (graph.responses.item, code)
+    matrix = csr_array((np.ones(len(code)), cells), shape=(n_items, n_volunteers * n_labels))
     matrix.sort_indices()
-    back = matrix.T
+    transposed = matrix.T
     alpha = prior_of((n_labels, n_classes)) + np.random.default_rng(0).random((n_volunteers, n_labels, n_classes))
 
     def sweep() -> Any:
@@ -163,13 +165,13 @@ def scipy_sweep(graph: cg.CrowdGraph) -> Callable[[], Any]:
         weights = matrix @ logs
         probs = np.exp(weights - weights.max(1, keepdims=True))
         probs /= probs.sum(1, keepdims=True)
-        return back @ probs
+        return transposed @ probs
 
     return sweep
 
 
 def torch_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
-    """Our tensor version, on the processor, with torch's own threads."""
+    """Return our sweep in tensors, on the CPU, with torch's own threads."""
     from crowdgraph.kernels.sweep import TensorSweep, tensor_expectations
 
     tables = AnswerTensors(graph)
@@ -189,7 +191,7 @@ def torch_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
 
 
 def crowd_kit_iteration(graph: cg.CrowdGraph) -> float:
-    """Seconds of one more iteration of crowd-kit's Dawid-Skene: five against one."""
+    """Return the seconds of one iteration of crowd-kit's Dawid-Skene, from the difference of five and one."""
     from crowdkit.aggregation import DawidSkene
 
     responses = graph.responses
@@ -203,7 +205,7 @@ def crowd_kit_iteration(graph: cg.CrowdGraph) -> float:
 
 
 def memory_floor(size: Size) -> float:
-    """Seconds to read what a sweep must read and write what it must write, at the measured speed of a copy."""
+    """Return the seconds to read and write what a sweep must, at the measured speed of a copy."""
     source = torch.zeros(2**25, dtype=torch.float64)
     target = torch.empty_like(source)
     torch.set_num_threads(2)

@@ -1,6 +1,6 @@
-"""Run every benchmark and print one table a benchmark: ``make bench``, or ``python benchmarks/run.py graph``.
+"""Run every benchmark and print a table for each: ``make bench``, or ``python benchmarks/run.py graph``.
 
-Each figure is a ratio of two things measured in turn in the same run, each in a process of its own.
+Each figure compares contenders that are measured in turn in the same run, each in a process of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure pieces of code in processes of their own, in turn, and tell the medians."""
+"""Measure pieces of code in processes of their own, in turn, and return the medians."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-# The measured code runs between two readings of the clock and of the resident memory. The peak is read by the system,
-# and set back before the code runs, so that imports do not count.
+# The code runs between two readings of the clock and of the resident memory. The system records the peak, which is
+# reset before the code runs, so that imports do not count.
 TEMPLATE = """
 import gc, json, resource, time
 {setup}
@@ -27,20 +27,20 @@ print(json.dumps({{"seconds": seconds, "peak_bytes": resident("VmHWM") - before}
 """
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     seconds: float
     peak_bytes: float
 
 
-def measure(pieces: dict[str, tuple[str, str]], *, repeats: int) -> dict[str, Measured]:
-    """The median time and memory of each (setup, code), the pieces taking turns."""
-    runs: dict[str, list[Measured]] = {name: [] for name in pieces}
+def measure(pieces: dict[str, tuple[str, str]], *, repeats: int) -> dict[str, Measurement]:
+    """Return the median time and memory of each (setup, code); the pieces take turns."""
+    runs: dict[str, list[Measurement]] = {name: [] for name in pieces}
     for _ in range(repeats):
         for name, (setup, code) in pieces.items():
             script = TEMPLATE.format(setup=setup, code=code)
-            done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-            runs[name].append(Measured(**json.loads(done.stdout.splitlines()[-1])))
+            process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+            runs[name].append(Measurement(**json.loads(process.stdout.splitlines()[-1])))
     return {
-        name: Measured(*(statistics.median(column) for column in zip(*measured, strict=True)))
-        for name, measured in runs.items()
+        name: Measurement(*(statistics.median(column) for column in zip(*measurements, strict=True)))
+        for name, measurements in runs.items()
     }

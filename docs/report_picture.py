@@ -13,14 +13,14 @@ WIDTH, COLOURS, GAP = 1280, 256, 24
 
 
 def pictures(page: Page) -> list[Image.Image]:
-    """The overview, and then what there is to look at: triangles, the network, communities over time."""
-    wanted = ["#overview .cards", "#volunteers .panel", "#networks .canvas", "#communities > .body > .chart"]
-    found = [page.locator(selector).first for selector in wanted]
-    return [Image.open(BytesIO(place.screenshot())).convert("RGB") for place in found]
+    """Return screenshots of the overview, the triangles, the network, and the communities over time."""
+    selectors = ["#overview .cards", "#volunteers .panel", "#networks .canvas", "#communities > .body > .chart"]
+    elements = [page.locator(selector).first for selector in selectors]
+    return [Image.open(BytesIO(element.screenshot())).convert("RGB") for element in elements]
 
 
 def side_by_side(images: list[Image.Image], width: int) -> Image.Image:
-    """Images of one height beside each other, as wide together as asked for."""
+    """Put images beside each other, all of one height and together of the given width."""
     shares = [image.width / image.height for image in images]
     height = round((width - GAP * (len(images) - 1)) / sum(shares))
     row, left = Image.new("RGB", (width, height), "white"), 0
@@ -31,7 +31,7 @@ def side_by_side(images: list[Image.Image], width: int) -> Image.Image:
 
 
 def main(report: str) -> None:
-    """Open the report in a browser, and put what it shows into one picture."""
+    """Open the report in a browser, and combine screenshots of it into one picture."""
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=shutil.which("chromium"))
         page = browser.new_page(viewport={"width": 1180, "height": 1000}, device_scale_factor=2)
@@ -39,10 +39,10 @@ def main(report: str) -> None:
         cards, *others = pictures(page)
         browser.close()
     rows = [side_by_side([cards], WIDTH), side_by_side(others, WIDTH)]
-    whole = Image.new("RGB", (WIDTH, sum(row.height for row in rows) + GAP), "white")
-    whole.paste(rows[0], (0, 0))
-    whole.paste(rows[1], (0, rows[0].height + GAP))
-    whole.quantize(COLOURS, dither=Image.Dither.NONE).save(TARGET, optimize=True)
+    picture = Image.new("RGB", (WIDTH, sum(row.height for row in rows) + GAP), "white")
+    picture.paste(rows[0], (0, 0))
+    picture.paste(rows[1], (0, rows[0].height + GAP))
+    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(TARGET, optimize=True)
 
 
 if __name__ == "__main__":

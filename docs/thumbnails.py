@@ -1,6 +1,6 @@
-"""Run the examples and put a small copy of the first picture of each into the documentation.
+"""Run the examples and copy the first picture of each, reduced, into the documentation.
 
-``python docs/thumbnails.py`` does it for all, ``python docs/thumbnails.py 06_communities`` for one.
+``python docs/thumbnails.py`` does this for all examples, ``python docs/thumbnails.py 06_communities`` for one.
 """
 
 import re
@@ -18,12 +18,12 @@ COLOURS = 128
 
 
 def first_picture(path: Path) -> str:
-    """The name of the picture that an example draws first."""
+    """Return the name of the picture that an example draws first."""
     return re.findall(r"(\w+\.png)", path.read_text())[0]
 
 
 def shrink(source: Path, target: Path) -> None:
-    """A copy that is light enough to be kept with the code: less wide, with fewer colours."""
+    """Save a copy that is small enough to be kept with the code: less wide, with fewer colours."""
     with Image.open(source) as picture:
         size = (WIDTH, round(picture.height * WIDTH / picture.width))
         small = picture.convert("RGB").resize(size, Image.Resampling.LANCZOS)
@@ -31,7 +31,7 @@ def shrink(source: Path, target: Path) -> None:
 
 
 def main(names: list[str]) -> None:
-    """Run the examples in a folder that is thrown away, and keep their pictures."""
+    """Run the examples in a temporary folder, and keep their pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     for path in sorted(EXAMPLES.glob("[0-9]*.py")):
         if names and path.stem not in names:

@@ -1,7 +1,7 @@
 """# Two misprints, corrected
 
-Dynamic IBCC follows the log odds `w` that a volunteer says "whale" to items without and with one. The exact posterior is
-the joint Gaussian of all steps. The equations printed in the paper are far from it; the corrected ones are equal to it.
+Dynamic IBCC follows the log odds `w` that a volunteer says "whale" to items without and with one. The exact posterior
+is the joint Gaussian of all steps. The printed equations are far from it; the corrected ones are equal to it.
 """
 
 # %% A volunteer learns to recognise whales. We know with 85 % certainty whether an item shows one.

@@ -29,6 +29,8 @@ METHODS = {
 }
 # Words that other tools use and that would make two names for one thing; see CONTRIBUTING.
 FOREIGN = ("worker", "annotator", "performer", "task_id", "get_", "compute_", "utils", "helper", "manager")
+# Words that say nothing about what they name.
+VAGUE = {"told", "tell", "tells", "found", "made", "given", "kept", "place", "places", "thing", "things", "whole"}
 
 
 def module_names():
@@ -36,6 +38,19 @@ def module_names():
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def identifiers(path):
+    """Every name that a file defines: functions, classes, arguments, variables and attributes."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, node.lineno
 
 
 def test_exports():
@@ -87,7 +102,13 @@ def test_documentation():
 
 def test_names():
     foreign = [name for name in {**CLASSES, **FUNCTIONS, **METHODS} if any(word in name.lower() for word in FOREIGN)]
-    assert foreign == []
+    vague = [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for _, path in module_names()
+        for name, line in identifiers(path)
+        if VAGUE & set(name.lower().strip("_").split("_"))
+    ]
+    assert foreign + vague == []
 
 
 def test_import_is_light():

@@ -23,7 +23,7 @@ from crowdgraph.core._parameters import (
 )
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
-from crowdgraph.errors import GoldError, ParameterError
+from crowdgraph.errors import GoldError, Hint, ParameterError
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
 
@@ -241,8 +241,11 @@ def _certain_gold(graph: CrowdGraph, folds: int) -> Array:
     if not len(items):
         raise GoldError(
             "No answered item has gold that is certain, so no error rate can be guaranteed.",
-            hint="Add gold with graph.with_gold({item: class, ...}), or choose a threshold yourself: "
-            "Retirement(threshold=...).",
+            hint=Hint(
+                "Add gold with graph.with_gold({item: class, ...}), or choose a threshold yourself: "
+                "Retirement(threshold=...).",
+                cli="Add gold with --gold FILE, or, in Python, choose a threshold yourself: Retirement(threshold=...).",
+            ),
         )
     if len(items) < folds:
         raise ParameterError(

@@ -37,9 +37,8 @@ __all__ = ["Analysis", "StepSkippedError", "analyse", "steps_by_reason"]
 MIN_VOLUNTEERS = 3
 # From this many responses on, the fit of a snapshot starts only from that of the snapshot before.
 LARGE_GRAPH = 300_000
-STEPS_OF_NETWORKS = (pi_similarity.__name__, task_cooccurrence.__name__)
 
-Outcome = TypeVar("Outcome")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -217,7 +216,7 @@ class StepRunner:
     notes: list[str] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
 
-    def run(self, name: str, step: Callable[[], Outcome]) -> Outcome | None:
+    def run(self, name: str, step: Callable[[], Value]) -> Value | None:
         """Return what a step returns; None, and the reason in `skipped`, if it cannot be done."""
         start = time.perf_counter()
         try:

@@ -1,8 +1,8 @@
-"""Communities in networks of volunteers."""
+"""Communities in networks of volunteers: detectors, quality, agreement and consensus."""
 
 from crowdgraph.communities import quality
 from crowdgraph.communities.agreement import Agreement, agreement
-from crowdgraph.communities.base import Detector
+from crowdgraph.communities.base import Detection, Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.communities.consensus import Consensus, consensus
 from crowdgraph.communities.leiden import Leiden
@@ -12,6 +12,7 @@ __all__ = [
     "Agreement",
     "BayesianNMF",
     "Consensus",
+    "Detection",
     "Detector",
     "Leiden",
     "NetworkComparison",

@@ -1,4 +1,4 @@
-"""Factorising weights: from arrays to the kernels and back."""
+"""The factoriser of Bayesian NMF: from weights as arrays to the kernels and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crowdgraph.kernels.nmf_search import SearchResult, search, seeded_start
 
 
 class Factoriser:
-    """Factorises symmetric weights, dense or sparse: in compiled code where there is some, else with tensors.
+    """Factorises symmetric weights, dense or sparse: in compiled code on CPUs, else with tensors.
 
     Parameters
     ----------
@@ -39,20 +39,20 @@ class Factoriser:
         self._strength = np.asarray(weights.sum(axis=1)).ravel()
         self._compiled = symmetric and self._device.type == "cpu"
 
-    def search(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> SearchResult:
-        """Search for the best factors from `k` seeds."""
-        start = seeded_start(self._row, self._product, torch.from_numpy(self._strength), k, draw)
+    def search(self, k: int, generator: torch.Generator, *, tol: float, max_iter: int) -> SearchResult:
+        """Search for the best factors, starting from `k` seeds."""
+        start = seeded_start(self._row, self._product, torch.from_numpy(self._strength), k, generator)
         start *= (self._strength.sum() / (start.sum(0) ** 2).sum()).sqrt()
         if not self._symmetric:
             start = torch.cat([start, start])
         with single_threaded_torch():
             return search(self._step(), start.to(self._device), tol=tol, max_iter=max_iter)
 
-    def published(self, k: int, draw: torch.Generator, *, tol: float, max_iter: int) -> SearchResult:
-        """Take the printed steps from a random start; columns that explain nothing are left out at the end."""
+    def published(self, k: int, generator: torch.Generator, *, tol: float, max_iter: int) -> SearchResult:
+        """Take the printed steps from a random start, and drop columns that explain nothing at the end."""
         weights = _tensors(self._weights, self._device)
         n = len(self._strength)
-        start = torch.rand(2 * n, k, generator=draw, dtype=torch.float64).to(self._device)
+        start = torch.rand(2 * n, k, generator=generator, dtype=torch.float64).to(self._device)
         trace = squarem(
             lambda state: nmf.published_step(weights, state, self._prior),
             start,
@@ -61,21 +61,23 @@ class Factoriser:
             accelerate=False,
         )
         squares = (trace.state**2).sum(0)
-        # Half of the prior's rate: less than that, and the precision is all but the prior's.
-        needed = squares >= min(self._prior.rate / 2, float(squares.max()))
-        return SearchResult(trace.state[:, needed], trace.objectives[-1], trace.change, trace.n_steps, trace.converged)
+        # Below half of the prior's rate, the precision is hardly more than the prior's.
+        relevant = squares >= min(self._prior.rate / 2, float(squares.max()))
+        return SearchResult(
+            trace.state[:, relevant], trace.objectives[-1], trace.change, trace.n_steps, trace.converged
+        )
 
     def participation(self, factors: Tensor) -> Array:
-        """How much each volunteer belongs to each community, of shape (V, K); rows sum to one."""
+        """Return how much each volunteer belongs to each community, of shape (V, K); rows sum to one."""
         shares = (factors if self._symmetric else torch.stack(factors.tensor_split(2)).sum(0)).cpu().numpy()
-        lost = self._strength == 0
-        if lost.any():
-            # Chance explains all of their links: they belong where most do.
-            shares = np.where(lost[:, None], shares[~lost].sum(axis=0), shares)
+        weightless = self._strength == 0
+        if weightless.any():
+            # Chance explains all of their links: they belong where most volunteers do.
+            shares = np.where(weightless[:, None], shares[~weightless].sum(axis=0), shares)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def relevance(self, factors: Tensor) -> Array:
-        """The variance that the prior leaves to each community, of shape (K,)."""
+        """Return the variance that the prior leaves to each community, of shape (K,)."""
         count = len(self._strength) / (2 if self._symmetric else 1)
         return np.asarray(nmf.relevance((factors**2).sum(0), count, self._prior).cpu().numpy())
 
@@ -87,8 +89,8 @@ class Factoriser:
         step = nmf.symmetric_step if self._symmetric else nmf.paired_step
         return lambda state: step(weights, state, self._prior)
 
-    def _row(self, place: int) -> Tensor:
-        row = self._weights[[place]]
+    def _row(self, volunteer: int) -> Tensor:
+        row = self._weights[[volunteer]]
         return torch.from_numpy((row if isinstance(row, np.ndarray) else row.toarray()).ravel().copy())
 
     def _product(self, vector: Tensor) -> Tensor:
@@ -102,7 +104,7 @@ def _tensors(weights: Any, device: torch.device) -> nmf.Weights:
         torch.tensor(part, device=device) for part in (weights.indptr, weights.indices, weights.data)
     )
     with warnings.catch_warnings():
-        # torch says once that sparse tensors may change; what is used of them is tested.
+        # torch warns once that sparse tensors may change; our tests cover what is used of them.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         tensor = torch.sparse_csr_tensor(starts, columns, values, size=weights.shape, check_invariants=False)
     return nmf.SparseWeights(tensor)

@@ -1,4 +1,4 @@
-"""The weights in which a detector searches: what a network's weights are turned into, so that groups stand out."""
+"""Weights prepared for factorisation, so that communities stand out."""
 
 from __future__ import annotations
 
@@ -6,50 +6,59 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdgraph.communities.quality import modularity_of
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.network import VolunteerNetwork
 
 
 class PreparedWeights(NamedTuple):
-    """Weights to search in, and those in which modularity is judged, both (V, V) and symmetric."""
+    """Weights to factorise (`search`) and weights in which modularity is measured (`score`), both (V, V), symmetric."""
 
-    weights: Any
-    judged: Any
+    search: Any
+    score: Any
+
+    def modularity(self, assignment: Array) -> float:
+        """Return the modularity of an assignment of all volunteers."""
+        return self.soft_modularity(np.eye(int(assignment.max()) + 1)[assignment])
+
+    def soft_modularity(self, participation: Array) -> float:
+        """Return the modularity of participations, of shape (V, K)."""
+        return modularity_of(self.score, np.asarray(self.score.sum(axis=1)).ravel(), participation)
 
 
 def is_similarity(network: VolunteerNetwork) -> bool:
-    """Whether a network is one of similarities: it links everybody, and was not made from what people share."""
+    """Whether the weights are similarities: they link everybody, and do not count what volunteers share."""
     return network.density == 1 and (network.model is None or network.model.confusion is not None)
 
 
 def prepare_weights(network: VolunteerNetwork, *, sharpness: float, strength: float) -> PreparedWeights:
-    r"""Weights in which groups stand out, scaled so that volunteers' weights sum to `strength` on average.
+    r"""Sharpen the weights, or subtract what chance explains, and scale them to `strength` for the average volunteer.
 
     Similarities are sharpened and normalised, :math:`D^{-1/2} V^\gamma D^{-1/2}`, so that neither many weak links nor
-    volunteers who are like many others drown the groups. From the weights of a sparse network those that chance gives
-    to volunteers of such strengths are subtracted, :math:`s_m s_n / \sum s`, where there are links at all; what is
-    below zero becomes zero.
+    volunteers who are like many others hide the communities. In a sparse network, :math:`s_m s_n / \sum s`, the weight
+    expected by chance between volunteers of these strengths, is subtracted from each link; negative weights become
+    zero.
     """
     if is_similarity(network):
         similarities = network.weights if isinstance(network.weights, np.ndarray) else network.weights.toarray()
-        weights = _sharpened(similarities, sharpness)
+        weights = _sharpen(similarities, sharpness)
         weights *= strength / weights.sum(axis=1).mean()
         return PreparedWeights(weights, weights)
-    excess = _excess(network, sharpness)
+    excess = _excess_over_chance(network, sharpness)
     return PreparedWeights(excess * (strength * len(network) / excess.sum()), network.weights)
 
 
-def _sharpened(similarities: Array, sharpness: float) -> Array:
+def _sharpen(similarities: Array, sharpness: float) -> Array:
     weights: Array = (similarities / similarities.max()) ** sharpness
     roots = np.sqrt(weights.sum(axis=1))
-    # Powers of small similarities may vanish; those of somebody who is like nobody else stay zero.
+    # Powers of small similarities may underflow; volunteers who are like nobody else keep weights of zero.
     roots[roots == 0] = 1
     weights /= roots
     weights /= roots[:, None]
     return weights
 
 
-def _excess(network: VolunteerNetwork, sharpness: float) -> Any:
+def _excess_over_chance(network: VolunteerNetwork, sharpness: float) -> Any:
     from scipy.sparse import csr_array
 
     weights = csr_array(network.weights, copy=True)

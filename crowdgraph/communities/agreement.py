@@ -1,4 +1,4 @@
-"""How well two divisions of volunteers into communities agree."""
+"""Agreement of two divisions of volunteers into communities: Rand index and mutual information."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from crowdgraph.errors import AlignmentError, ParameterError
 
 __all__ = ["Agreement", "agreement"]
 
-# Pairs of communities that are compared at a time, so that thousands of communities fit into memory.
+# Pairs of communities to compare at a time, so that thousands of communities fit into memory.
 PAIRS_AT_A_TIME = 4_000_000
 
 
 class Agreement(NamedTuple):
-    """How well two divisions agree; each measure is 1 for equal ones, in whatever order their communities are.
+    """How well two divisions agree; each measure is 1 for equal divisions, however their communities are numbered.
 
     Attributes
     ----------
     ari
-        The adjusted Rand index of the assignments: about 0 for divisions that have nothing to do with each other. NaN
-        with fewer than two volunteers to compare.
+        The adjusted Rand index of the assignments: about 0 for unrelated divisions. NaN with fewer than two volunteers
+        to compare.
     nmi
         The mutual information of the assignments, divided by the mean of their entropies; from 0 to 1, or NaN likewise.
     overlapping_nmi
         The normalised mutual information of the covers, in which volunteers may be in several communities; from 0 to 1.
     n_volunteers
-        How many volunteers both divisions know; `overlapping_nmi` compares these.
+        How many volunteers are in both divisions; `overlapping_nmi` compares these.
     n_assigned
         How many of them have a community in both; `ari` and `nmi` compare these.
     """
@@ -43,7 +43,7 @@ class Agreement(NamedTuple):
 
 
 class Division(NamedTuple):
-    """A division in both forms: one community for each volunteer, -1 for none, and a sparse (V, K) of memberships."""
+    """A division in two forms: the community of each volunteer, -1 for none, and sparse memberships, (V, K)."""
 
     assignment: Array
     member: Any
@@ -52,11 +52,11 @@ class Division(NamedTuple):
 def agreement(
     a: Communities | ArrayLike, b: Communities | ArrayLike, *, threshold: float = COVER_THRESHOLD
 ) -> Agreement:
-    r"""How well two divisions of the same volunteers into communities agree.
+    r"""Measure how well two divisions of the same volunteers into communities agree.
 
-    The adjusted Rand index and the normalised mutual information compare hard assignments, and leave out volunteers
-    who have none in `a` or in `b`. The overlapping normalised mutual information compares covers; somebody of no
-    community is outside of all. It is that of McDaid, Greene and Hurley (2011),
+    The adjusted Rand index and the normalised mutual information compare hard assignments and leave out volunteers
+    who have none in `a` or in `b`. The overlapping normalised mutual information compares covers; a volunteer of
+    no community is outside of all. It is that of McDaid, Greene and Hurley (2011),
 
     .. math:: \frac{I(X : Y)}{\max(H(X), H(Y))}, \qquad
               I(X : Y) = \tfrac{1}{2} \left( H(X) - H(X | Y) + H(Y) - H(Y | X) \right),
@@ -64,20 +64,20 @@ def agreement(
     where :math:`H(X)` sums the entropies of membership in each community :math:`X_i`, and :math:`H(X | Y)` sums what
     is left of them when the best community of the other cover is known, :math:`\min_j H(X_i | Y_j)`. As Lancichinetti,
     Fortunato and Kertesz (2009) found necessary, only :math:`Y_j` count for which being in both or in neither is more
-    informative than being in one; otherwise a community would match its complement. Covers of no information
-    (everybody in one community) agree by 1 if they are equal, else by 0. For partitions it is close to `nmi`, but not
-    the same.
+    informative than being in one; otherwise a community would match its complement. Covers without information
+    (everybody in one community) have an agreement of 1 if they are equal, else of 0. For partitions it is close to
+    `nmi`, but not the same.
 
     Parameters
     ----------
     a, b
-        Communities, of which the volunteers known to both are compared; or arrays for the same volunteers in the same
-        order, beside communities in that of their `ids`. An array holds the number of each one's community, of shape
-        (V,), -1 for none; or participations of shape (V, K), of which rows sum to one, or to zero for none; or booleans
-        of shape (V, K) that tell who is a member. Somebody who is a member of several by booleans has no assignment.
+        Communities, of which the volunteers in both are compared; or arrays for the same volunteers in the same order
+        (next to communities, in the order of their `ids`). An array holds the number of each volunteer's community, of
+        shape (V,), -1 for none; or participations of shape (V, K), whose rows sum to one, or to zero for none; or
+        memberships as booleans of shape (V, K). Volunteers with several memberships have no assignment.
     threshold
-        The participation from which on a volunteer is in a community, beside the one of assignment; see
-        `Communities.cover`. Assignments and booleans have no use for it.
+        The participation from which on a volunteer is a member of a community other than that of assignment; see
+        `Communities.cover`. It does not affect assignments and booleans.
 
     References
     ----------
@@ -89,8 +89,8 @@ def agreement(
 
     Examples
     --------
-    >>> found = agreement([0, 0, 0, 1, 1, 1], [5, 5, 5, 2, 2, 7])
-    >>> round(found.ari, 3), round(found.nmi, 3), round(found.overlapping_nmi, 3)
+    >>> both = agreement([0, 0, 0, 1, 1, 1], [5, 5, 5, 2, 2, 7])
+    >>> round(both.ari, 3), round(both.nmi, 3), round(both.overlapping_nmi, 3)
     (0.706, 0.813, 0.605)
     """
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -101,8 +101,8 @@ def agreement(
     n_volunteers = len(left.assignment)
     if n_volunteers != len(right.assignment):
         raise AlignmentError(
-            f"One division is of {n_volunteers:,} volunteers, the other of {len(right.assignment):,}; give both for "
-            "the same volunteers in the same order, or as Communities, which know their volunteers."
+            f"One division has {n_volunteers:,} volunteers, the other {len(right.assignment):,}; give both for the "
+            "same volunteers in the same order, or as Communities, which know their volunteers."
         )
     if n_volunteers < 2:
         raise AlignmentError(f"Only {n_volunteers} volunteers are in both divisions; agreement needs two or more.")
@@ -116,27 +116,27 @@ def agreement(
     return Agreement(ari, nmi, overlapping, n_volunteers=n_volunteers, n_assigned=n_assigned)
 
 
-def _division(given: Communities | ArrayLike, *, threshold: float) -> Division:
-    """What was given, as a division."""
+def _division(communities: Communities | ArrayLike, *, threshold: float) -> Division:
+    """Read a division from communities or an array."""
     from scipy.sparse import csr_array
 
-    if isinstance(given, Communities):
-        return Division(given.assignment, csr_array(cover_mask(given.participation, threshold)))
+    if isinstance(communities, Communities):
+        return Division(communities.assignment, csr_array(cover_mask(communities.participation, threshold)))
     try:
-        array = np.asarray(given)
+        array = np.asarray(communities)
     except ValueError as error:
         raise ParameterError(f"A division must be Communities or an array: {error}.") from error
     kind = (array.ndim, array.dtype.kind)
     if kind in ((1, "i"), (1, "u")) and (array >= -1).all():
         return Division(array, _membership(array))
     if kind == (2, "b"):
-        # Somebody of several communities is not more in one of them than in the others.
+        # A volunteer with several memberships is in none of them more than in the others.
         return Division(np.where(array.sum(axis=1) == 1, main_community(array), -1), csr_array(array))
     if kind in ((2, "f"), (2, "i"), (2, "u")) and (array >= 0).all() and _sum_to_one(array):
         return Division(main_community(array), csr_array(cover_mask(array, threshold)))
     raise ParameterError(
-        "A division must be Communities; or whole numbers from 0 up, -1 for none, of shape (V,); or of shape (V, K) "
-        "participations, of which rows sum to one or zero, or booleans. Got something else: an array of "
+        "A division must be Communities; or whole numbers from 0 up, -1 for none, of shape (V,); or, of shape (V, K), "
+        "participations whose rows sum to one or zero, or booleans. Got something else: an array of "
         f"{array.dtype} of shape {array.shape}."
     )
 
@@ -148,7 +148,7 @@ def _sum_to_one(shares: Array) -> bool:
 
 
 def _membership(assignment: Array) -> Any:
-    """The sparse memberships of an assignment, of shape (V, K), with a community for each number that occurs."""
+    """Return the sparse memberships of an assignment, of shape (V, K), one community for each number that occurs."""
     from scipy.sparse import csr_array
 
     rows = np.flatnonzero(assignment >= 0)
@@ -157,7 +157,7 @@ def _membership(assignment: Array) -> Any:
 
 
 def _of_common_volunteers(a: Communities, b: Communities, left: Division, right: Division) -> tuple[Division, Division]:
-    """Both divisions, of the volunteers whom both know."""
+    """Restrict both divisions to the volunteers that they have in common."""
     common = [name for name in a.ids.tolist() if name in b.table]
     if len(common) == len(a.ids) == len(b.ids) and (a.ids == b.ids).all():
         return left, right
@@ -166,7 +166,7 @@ def _of_common_volunteers(a: Communities, b: Communities, left: Division, right:
 
 
 def _overlapping_nmi(left: Any, right: Any) -> float:
-    """The overlapping NMI of two sparse arrays of memberships, of shapes (V, K) and (V, M)."""
+    """Return the overlapping NMI of two sparse arrays of memberships, of shapes (V, K) and (V, M)."""
     n_volunteers = left.shape[0]
     shared = (left.T.astype(np.int64) @ right.astype(np.int64)).tocsr()
     sizes = (np.asarray(left.sum(axis=0)), np.asarray(right.sum(axis=0)))
@@ -182,17 +182,17 @@ def _overlapping_nmi(left: Any, right: Any) -> float:
 
 
 def _entropy(sizes: Array, n: int) -> Array:
-    """The entropy of membership in communities of these sizes."""
+    """Return the entropies of membership in communities of these sizes."""
     from scipy.special import entr
 
     return np.asarray(entr(sizes / n) + entr(1 - sizes / n))
 
 
 def _unexplained(shared: Any, sizes: Array, other_sizes: Array, *, n: int) -> float:
-    """The entropy of membership that is left when the best community of the other cover is known, summed; H(X | Y)."""
+    """Return H(X | Y): the entropies of membership given the best community of the other cover, summed."""
     from scipy.special import entr
 
-    left = _entropy(sizes, n)
+    conditional = _entropy(sizes, n)
     step = max(1, PAIRS_AT_A_TIME // max(len(other_sizes), 1))
     for start in range(0, len(sizes), step):
         part = slice(start, start + step)
@@ -200,7 +200,7 @@ def _unexplained(shared: Any, sizes: Array, other_sizes: Array, *, n: int) -> fl
         only, other = sizes[part, None] - both, other_sizes - both
         agree = entr(both / n) + entr((n - both - only - other) / n)
         differ = entr(only / n) + entr(other / n)
-        # Counts that tie are made to tie in floating point too.
-        given = np.where(agree > differ + 1e-12, agree + differ - _entropy(other_sizes, n), np.inf)
-        left[part] = np.minimum(left[part], given.min(axis=1, initial=np.inf))
-    return float(left.sum())
+        # Counts that tie must tie in floating point, too.
+        pairwise = np.where(agree > differ + 1e-12, agree + differ - _entropy(other_sizes, n), np.inf)
+        conditional[part] = np.minimum(conditional[part], pairwise.min(axis=1, initial=np.inf))
+    return float(conditional.sum())

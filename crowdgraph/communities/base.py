@@ -1,4 +1,4 @@
-"""What every detector has in common: settings as fields, and one verb, `detect`."""
+"""The base class of detectors: settings as fields, and one verb, `detect`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from crowdgraph.communities.quality import modularity, soft_modularity
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_seed
+from crowdgraph.core._parameters import Configured, check_seed
 from crowdgraph.core.communities import Communities, Evidence, largest_first, main_community
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
@@ -21,25 +21,38 @@ __all__ = ["Detection", "Detector"]
 
 
 class Detection(NamedTuple):
-    """What a detector found in a network without isolated volunteers.
+    """The communities that a detector found in a network without isolated volunteers.
 
-    Participation is of shape (V, K), and rows sum to one; relevance is of shape (at least K,), first that of the
-    communities. See `Communities` for both and for the evidence. Settings that the detector chose itself are `chosen`.
+    Attributes
+    ----------
+    participation
+        How much each volunteer belongs to each community, of shape (V, K); rows sum to one.
+    relevance, evidence
+        As in `Communities`: of shape (at least K,), those of the communities first; and whether there are any.
+    settings
+        The settings that the detector chose itself, by name.
+    objective
+        What the detector maximised, to choose among several starts; NaN if it has no such number.
     """
 
     participation: Array
     relevance: Array | None = None
     evidence: Evidence | None = None
-    chosen: Mapping[str, Any] = MappingProxyType({})
+    settings: Mapping[str, Any] = MappingProxyType({})
+    objective: float = float("nan")
+
+    @property
+    def assignment(self) -> Array:
+        """The community in which each volunteer participates most, of shape (V,)."""
+        return main_community(self.participation)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detector(ABC):
-    """A way to find communities in a network of volunteers.
+class Detector(Configured, ABC):
+    """A method to find communities in a network of volunteers.
 
     A detector is a frozen dataclass whose fields are its settings. To add one, derive from this class, give it a
-    `name`, check the settings in ``__post_init__`` and implement `_detect`; `crowdgraph.testing.check_detector` checks
-    the rest.
+    `name`, declare the settings and implement `_detect`; `crowdgraph.testing.check_detector` checks the rest.
     """
 
     name: ClassVar[str]
@@ -47,12 +60,12 @@ class Detector(ABC):
     def detect(self, network: VolunteerNetwork, *, seed: int | None = None, progress: bool = False) -> Communities:
         """Find the communities of a network, the largest first.
 
-        Volunteers without neighbours belong to none: their participation is zero, their assignment -1.
+        Volunteers without neighbours belong to no community: their participation is zero, their assignment -1.
 
         Parameters
         ----------
         network
-            The network; it stays as it is.
+            The network; it is not changed.
         seed
             The same seed gives the same communities.
         progress
@@ -65,35 +78,35 @@ class Detector(ABC):
             )
         check_seed(seed)
         linked = network.degree > 0
-        found = Detection(np.zeros((0, 0)))
+        detection = Detection(np.zeros((0, 0)))
         if linked.any():
             part = network if linked.all() else network.subnetwork(network.ids[linked])
-            found = self._detect(part, seed=None if seed is None else int(seed), progress=progress)
-        shares = np.zeros((len(network), found.participation.shape[1]))
-        shares[linked] = found.participation
-        order = largest_first(shares)
-        shares, relevance = shares[:, order], found.relevance
+            detection = self._detect(part, seed=None if seed is None else int(seed), progress=progress)
+        participation = np.zeros((len(network), detection.participation.shape[1]))
+        participation[linked] = detection.participation
+        order = largest_first(participation)
+        participation, relevance = participation[:, order], detection.relevance
         return Communities(
             ids=network.ids,
-            participation=shares,
-            modularity=modularity(network, main_community(shares)),
-            soft_modularity=soft_modularity(network, shares),
+            participation=participation,
+            modularity=modularity(network, main_community(participation)),
+            soft_modularity=soft_modularity(network, participation),
             method=self.name,
-            params={**self.settings(), **found.chosen},
+            params={**self.settings(), **detection.settings},
             relevance=None if relevance is None else np.concatenate([relevance[order], relevance[len(order) :]]),
-            evidence=found.evidence,
+            evidence=detection.evidence,
             support=network.support,
             confusion=None if network.model is None else network.model.confusion,
         )
 
     @abstractmethod
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:
-        """The communities of a network without isolated volunteers."""
+        """Return the communities of a network without isolated volunteers."""
 
-    def again(self, found: Communities) -> Detector:  # noqa: ARG002 - most have nothing to spare
-        """A detector that finds the same communities in a network like the one of `found`, with less work."""
+    def _with_settings_of(self, communities: Communities) -> Detector:  # noqa: ARG002 - most detectors choose nothing
+        """Return a faster detector that reuses the settings which were chosen for similar communities."""
         return self
 
     def settings(self) -> dict[str, Any]:
-        """The detector's settings by name."""
+        """Return the detector's settings by name."""
         return {setting.name: getattr(self, setting.name) for setting in fields(self)}

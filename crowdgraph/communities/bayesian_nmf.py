@@ -1,122 +1,116 @@
-"""Bayesian NMF: overlapping communities, as many as the network asks for."""
+"""Bayesian NMF: overlapping communities, as many as the network supports."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from crowdgraph.communities._nmf_weights import PreparedWeights, is_similarity, prepare_weights
 from crowdgraph.communities.base import Detection, Detector
-from crowdgraph.communities.quality import modularity_of
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_bool, check_integer, check_positive, child_seed, is_number, progress_bar
-from crowdgraph.core.communities import Communities, Evidence, main_community
+from crowdgraph.core._parameters import (
+    boolean,
+    child_seed,
+    converted,
+    integer,
+    positive,
+    progress_bar,
+)
+from crowdgraph.core.communities import Communities, Evidence
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError
+from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, Hint, ParameterError
 
 __all__ = ["BayesianNMF"]
 
-# How many communities there may be unless the user says otherwise: of similar behaviour, and of common tasks.
-FEW, MANY = 20, 60
-# The powers of similarities that are tried, the one for networks of which no null is known, and their strength.
-SHARPNESSES, USUAL_SHARPNESS, USUAL_STRENGTH = (8.0, 12.0, 18.0, 27.0), 12.0, 100.0
-# The strengths that are tried in sparse networks: more communities need more, fewer are split by chance.
+# The default of max_communities, in networks of similarities and in sparse networks.
+MAX_SIMILARITY_COMMUNITIES, MAX_SPARSE_COMMUNITIES = 20, 60
+# The powers of similarities to try, the power where the network has no null model, and the strength of similarities.
+SHARPNESSES, DEFAULT_SHARPNESS, DEFAULT_STRENGTH = (8.0, 12.0, 18.0, 27.0), 12.0, 100.0
+# The strengths to try in sparse networks: many communities need more, few communities are split by chance.
 STRENGTHS = (30.0, 75.0, 150.0, 300.0)
-# Sharpness and evidence of similarities are found with so many volunteers.
-SAMPLE = 500
-# How improbable a modularity must be without communities, and, if no null is known, how well restarts must agree.
-CHANCE, AGREED = 0.01, 0.7
+# Sharpness and evidence of similarities are worked out on a sample of this many volunteers.
+SAMPLE_SIZE = 500
+# The p value below which modularity is evidence of communities; without a null model, how well restarts must agree.
+MAX_P_VALUE, MIN_AGREEMENT = 0.01, 0.7
+
+Factorise = Callable[[PreparedWeights], Detection]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BayesianNMF(Detector):
     r"""Overlapping communities by Bayesian non-negative matrix factorisation (Psorakis et al., 2011).
 
-    Weights are taken for Poisson counts with means :math:`W W^\top`, where :math:`w_{ik}` says how much volunteer `i`
-    takes part in community `k`. A prior shrinks communities that explain little to nothing, so that only their largest
-    number need be chosen. Participation is :math:`w_{ik}` as a share of the volunteer's sum.
+    Weights are modelled as Poisson counts with means :math:`W W^\top`, where :math:`w_{ik}` says how much volunteer `i`
+    takes part in community `k`. A prior shrinks communities that explain little to nothing, so that only their maximum
+    number has to be chosen. Participation is :math:`w_{ik}` as a share of the volunteer's sum.
 
-    Communities are found in any network, so they are examined: with ``nulls`` networks of the same making but
-    without communities (`VolunteerNetwork.null`). Unless modularity is clearly higher than there, one group is
-    reported; `Communities.evidence` tells.
+    Every network yields communities, so they are tested against a null model: ``nulls`` networks built the same way
+    from a crowd without communities (`VolunteerNetwork.null`). Unless modularity is clearly higher than in these, one
+    community is reported; see `Communities.evidence`.
 
     Parameters
     ----------
     max_communities
-        How many communities there may be; 20 in networks of similarity and 60 in sparse ones if left out.
+        The maximum number of communities; if left out, 20 in networks of similarities and 60 in sparse ones.
     shape, rate
         The Gamma prior of the precision of each community.
     sharpness
-        The power of the weights that is searched. ``"auto"`` tries 8, 12, 18 and 27 in networks of similarity and takes
-        the one at which modularity goes furthest from what chance gives towards 1; it is 1 in sparse networks.
+        The power to which weights are raised. ``"auto"`` tries 8, 12, 18 and 27 in networks of similarities and takes
+        the one at which modularity is furthest above that of the null model; it is 1 in sparse networks.
     strength
         What the weights of a volunteer sum to on average, once scaled. More strength finds more communities. ``"auto"``
         tries 30, 75, 150 and 300 in sparse networks and takes the one with the highest soft modularity; it is 100 in
-        networks of similarity.
+        networks of similarities.
     restarts
-        How many times to start; the communities of the highest posterior are kept.
+        How many times to start; the start with the highest posterior wins.
     symmetric
-        Whether both factors are the same, which is right for networks without direction, and faster.
+        Whether both factors are the same, which is right for undirected networks, and faster.
     nulls
-        How many networks without communities to compare with, at least 3; 0 examines nothing.
+        How many networks to draw from the null model, at least 3; 0 skips the test.
     tol
-        The change of participations in a step, on average, at which a start is over.
+        A start has converged when participations change by less than this in a step, on average.
     max_iter
-        How many steps a start may take.
+        The maximum number of steps of a start.
     device
-        Where to compute; on CPUs in compiled code.
+        Where to compute; CPUs use compiled code.
     published
-        Whether to search in the weights as they are (sharpness and strength do nothing), by the updates as printed,
-        without merging; see `as_published`.
+        Whether to factorise the weights as they are (sharpness and strength have no effect), by the updates as printed,
+        without merging communities; see `as_published`.
 
     Examples
     --------
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(n_volunteers=60, n_responses=4_000, n_communities=3, mixing=0.05, seed=0).graph
-    >>> found = cg.BayesianNMF().detect(cg.networks.task_cooccurrence(graph), seed=0)
-    >>> found
+    >>> groups = cg.BayesianNMF().detect(cg.networks.task_cooccurrence(graph), seed=0)
+    >>> groups
     Communities(bayesian_nmf: 3 of sizes 20, 20, 20; modularity 0.612)
-    >>> found.evidence.structured
+    >>> groups.evidence.structured
     True
     """
 
     name: ClassVar[str] = "bayesian_nmf"
 
-    max_communities: int | None = None
-    shape: float = 5.0
-    rate: float = 2.0
-    sharpness: float | Literal["auto"] = "auto"
-    strength: float | Literal["auto"] = "auto"
-    restarts: int = 4
-    symmetric: bool = True
-    nulls: int = 9
-    tol: float = 1e-3
-    max_iter: int = 500
-    device: str = "cpu"
-    published: bool = False
+    max_communities: int | None = integer(None)
+    shape: float = positive(5.0)
+    rate: float = positive(2.0)
+    sharpness: float | Literal["auto"] = positive("auto")
+    strength: float | Literal["auto"] = positive("auto")
+    restarts: int = integer(4)
+    symmetric: bool = boolean(default=True)
+    nulls: int = integer(9, minimum=0)
+    tol: float = positive(1e-3)
+    max_iter: int = integer(500)
+    device: str = converted("cpu", str)
+    published: bool = boolean(default=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "device", str(self.device))
-        if self.max_communities is not None:
-            check_integer("max_communities", self.max_communities)
-        for name in ("shape", "rate", "tol"):
-            check_positive(name, getattr(self, name))
-        for name in ("restarts", "max_iter"):
-            check_integer(name, getattr(self, name))
-        for name in ("symmetric", "published"):
-            check_bool(name, getattr(self, name))
+    def _check_settings(self) -> None:
         if self.shape < 1:
             raise ParameterError(f"shape={self.shape!r} must be at least 1, so that precisions stay above zero.")
-        for name in ("sharpness", "strength"):
-            value = getattr(self, name)
-            if value != "auto" and not (is_number(value) and 0 < value < np.inf):
-                raise ParameterError(f"{name}={value!r} must be a number above zero, or 'auto'.")
-        check_integer("nulls", self.nulls, minimum=0)
         if self.nulls in (1, 2):
             raise ParameterError(f"nulls={self.nulls!r} are too few to compare with; give 3 or more, or 0 for none.")
         if self.published and self.symmetric:
@@ -124,10 +118,10 @@ class BayesianNMF(Detector):
 
     @classmethod
     def as_published(cls, *, max_communities: int | None = None) -> BayesianNMF:
-        """The algorithm as printed: the network's own weights, two factors, the printed updates, one random start.
+        """Return the algorithm as printed: unprepared weights, two factors, the printed updates, one random start.
 
-        Its updates may lower the posterior, and it finds other than the planted groups in networks of similarity; see
-        the documentation. It is here to compare with.
+        It is meant for comparison. Its updates may lower the posterior, and in networks of similarities it does not
+        find planted communities; see the documentation.
         """
         return cls(
             max_communities=max_communities,
@@ -140,196 +134,170 @@ class BayesianNMF(Detector):
         )
 
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:
-        similar = is_similarity(network)
-        k = self._most(len(network), FEW if similar else MANY)
+        similarities = is_similarity(network)
+        k = self._limit(len(network), MAX_SIMILARITY_COMMUNITIES if similarities else MAX_SPARSE_COMMUNITIES)
+        rng = np.random.default_rng(seed)
         with progress_bar("Bayesian NMF", visible=progress, unit="starts") as bar:
-            run = Run(self, k, np.random.default_rng(seed), bar)
-            sample = run.sample(network) if similar and not self.published else network
-            tuned = run.tuned(sample)
-            weights = run.prepare_weights(network, tuned)
-            starts = list(run.starts(weights, n=self.restarts))
-            best = likeliest(starts)
-            own = _modularity(weights, best.assignment) if sample is network else run.judged(sample, tuned)
-            evidence = run.evidence(sample, tuned, starts, own)
-            if not evidence.structured and best.participation.shape[1] > 1:
-                best = replace(run, k=1).start(weights)
-        floor = np.full(k - len(best.relevance), self._floor(len(network)))
-        chosen = {"max_communities": k, "sharpness": tuned.sharpness, "strength": tuned.strength}
-        return Detection(best.participation, np.concatenate([best.relevance, floor]), evidence, chosen)
 
-    def again(self, found: Communities) -> BayesianNMF:
-        """One start with the sharpness and strength that were chosen, without examination."""
-        chosen = {name: found.params[name] for name in ("sharpness", "strength")}
-        return replace(self, **chosen, restarts=1, nulls=0)
+            def factorise(weights: PreparedWeights) -> Detection:
+                return self._starts(weights, k, 1, rng, bar)[0]
 
-    def _most(self, n_volunteers: int, usual: int) -> int:
-        """How many communities may be found."""
-        if self.max_communities is None:
-            return min(usual, n_volunteers)
-        if self.max_communities > n_volunteers:
-            warnings.warn(
-                f"max_communities={self.max_communities:,} are more than the {n_volunteers:,} linked volunteers; "
-                "looking for as many as volunteers.",
-                CrowdGraphWarning,
-                stacklevel=4,
-            )
-        return int(min(self.max_communities, n_volunteers))
-
-    def _floor(self, n_volunteers: int) -> float:
-        """The variance that the prior leaves to a community without members."""
-        count = n_volunteers / 2 if self.symmetric else n_volunteers
-        return self.rate / (count + self.shape - 1)
-
-
-class Tuned(NamedTuple):
-    """How weights are searched: the power of them, and what a volunteer's sum to on average."""
-
-    sharpness: float
-    strength: float
-
-
-class Start(NamedTuple):
-    """What one start found: participations, of shape (V, K), the log posterior, and the variance of each community."""
-
-    participation: Array
-    objective: float
-    relevance: Array
-
-    @property
-    def assignment(self) -> Array:
-        """The community of each volunteer."""
-        return main_community(self.participation)
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One detection: a detector at work, with at most `k` communities, random numbers and a progress bar."""
-
-    detector: BayesianNMF
-    k: int
-    rng: np.random.Generator
-    bar: Any
-
-    def sample(self, network: VolunteerNetwork) -> VolunteerNetwork:
-        """Some of the volunteers of a large network."""
-        if len(network) <= SAMPLE:
-            return network
-        return network.subnetwork(network.ids[np.sort(self.rng.choice(len(network), SAMPLE, replace=False))])
-
-    def prepare_weights(self, network: VolunteerNetwork, tuned: Tuned) -> PreparedWeights:
-        """The weights to search in."""
-        if self.detector.published:
-            return PreparedWeights(network.weights, network.weights)
-        return prepare_weights(network, sharpness=tuned.sharpness, strength=tuned.strength)
-
-    def tuned(self, network: VolunteerNetwork) -> Tuned:
-        """The sharpness and the strength asked for, or those that show communities best."""
-        similar = is_similarity(network)
-        settings = self.detector.settings()
-        asked = {name: settings[name] for name in Tuned._fields if settings[name] != "auto"}
-        usual = Tuned(USUAL_SHARPNESS if similar else 1.0, USUAL_STRENGTH)._replace(**asked)
-        null = None
-        if similar and "sharpness" not in asked and network.has_null:
-            tried = [usual._replace(sharpness=value) for value in SHARPNESSES]
-            null = self._null(network)
-        elif not similar and "strength" not in asked:
-            tried = [usual._replace(strength=value) for value in STRENGTHS]
-        else:
-            return usual
-        gains = []
-        for choice in tried:
-            if null is None:
-                # Soft modularity: the hard one cannot tell that members of two communities are not a third.
-                weights = self.prepare_weights(network, choice)
-                gains.append(_soft_modularity(weights, self.start(weights).participation))
+            sample = _sample(network, rng) if similarities and not self.published else network
+            sharpness, strength = self._choose_settings(sample, factorise, rng)
+            weights = self._prepare(network, sharpness, strength)
+            starts = self._starts(weights, k, self.restarts, rng, bar)
+            best = max(starts, key=lambda start: start.objective)
+            if sample is network:
+                modularity = weights.modularity(best.assignment)
             else:
-                # Sharpened weights always have more modularity, also without communities.
-                chance = self.judged(null, choice)
-                gains.append((self.judged(network, choice) - chance) / (1 - chance))
-        # Without any gain (one group everywhere) none is better than another; of equal ones rounding does not decide.
-        most = max(gains)
-        return (
-            next(choice for choice, gain in zip(tried, gains, strict=True) if gain > most - 1e-9) if most > 0 else usual
+                modularity = self._modularity_of(sample, sharpness, strength, factorise)
+            null_modularity = [
+                self._modularity_of(sample.null(seed=child_seed(rng)), sharpness, strength, factorise)
+                for _ in range(self.nulls if sample.has_null else 0)
+            ]
+            evidence = self._evidence(starts, modularity, np.array(null_modularity))
+            if not evidence.structured and best.participation.shape[1] > 1:
+                (best,) = self._starts(weights, 1, 1, rng, bar)
+        relevance = np.asarray(best.relevance)
+        floor = np.full(k - len(relevance), self._prior_variance(len(network)))
+        return best._replace(
+            relevance=np.concatenate([relevance, floor]),
+            evidence=evidence,
+            settings={"max_communities": k, "sharpness": sharpness, "strength": strength},
         )
 
-    def evidence(self, sample: VolunteerNetwork, tuned: Tuned, starts: list[Start], own: float) -> Evidence:
-        """Whether there are communities, from what was found and from networks like the sample without any.
+    def _with_settings_of(self, communities: Communities) -> BayesianNMF:
+        """Return a detector with the sharpness and strength chosen before, one start and no test."""
+        settings = {name: communities.params[name] for name in ("sharpness", "strength")}
+        return replace(self, **settings, restarts=1, nulls=0)
 
-        `own` is the modularity of the sample.
+    def _choose_settings(
+        self, network: VolunteerNetwork, factorise: Factorise, rng: np.random.Generator
+    ) -> tuple[float, float]:
+        """Choose sharpness and strength: the user's values, or by grid search.
+
+        The sharpness of similarities is chosen against a null network, the strength of sparse networks by soft
+        modularity.
         """
-        n_nulls = self.detector.nulls if sample.has_null else 0
-        null = np.array([self.judged(self._null(sample), tuned) for _ in range(n_nulls)])
-        agreement = _agreement([start.assignment for start in starts])
-        several = likeliest(starts).participation.shape[1] > 1
-        evidence = Evidence(agreement=agreement, modularity=own, null_modularity=null, structured=several)
-        doubtful = evidence.p_value >= CHANCE if n_nulls else self.detector.nulls > 0 and agreement < AGREED
+        similarities = is_similarity(network)
+        sharpness = (DEFAULT_SHARPNESS if similarities else 1.0) if self.sharpness == "auto" else self.sharpness
+        strength = DEFAULT_STRENGTH if self.strength == "auto" else self.strength
+        gains: dict[tuple[float, float], float] = {}
+        if similarities and self.sharpness == "auto" and network.has_null:
+            null = network.null(seed=child_seed(rng))
+            for candidate in SHARPNESSES:
+                # Sharpened weights always have more modularity, also without communities.
+                chance = self._modularity_of(null, candidate, strength, factorise)
+                own = self._modularity_of(network, candidate, strength, factorise)
+                gains[candidate, strength] = (own - chance) / (1 - chance)
+        elif not similarities and self.strength == "auto":
+            for candidate in STRENGTHS:
+                # Soft modularity: hard modularity cannot tell that members of two communities are not a third one.
+                weights = self._prepare(network, sharpness, candidate)
+                gains[sharpness, candidate] = weights.soft_modularity(factorise(weights).participation)
+        most = max(gains.values(), default=0.0)
+        # Where nothing gains (one community everywhere) the defaults stay; of equal gains the first wins, not rounding.
+        candidates = (settings for settings, gain in gains.items() if gain > most - 1e-9)
+        return next(candidates) if most > 0 else (sharpness, strength)
+
+    def _evidence(self, starts: list[Detection], modularity: float, null_modularity: Array) -> Evidence:
+        """Judge whether there are communities: by the null model, or without one by the agreement of restarts."""
+        agreement = _mean_rand_index([start.assignment for start in starts])
+        several = max(starts, key=lambda start: start.objective).participation.shape[1] > 1
+        evidence = Evidence(
+            agreement=agreement, modularity=modularity, null_modularity=null_modularity, structured=several
+        )
+        if len(null_modularity):
+            doubtful = evidence.p_value >= MAX_P_VALUE
+        else:
+            doubtful = self.nulls > 0 and agreement < MIN_AGREEMENT
         return replace(evidence, structured=several and not doubtful)
 
-    def starts(self, weights: PreparedWeights, *, n: int) -> Iterator[Start]:
-        """What some starts find in the weights."""
+    def _modularity_of(
+        self, network: VolunteerNetwork, sharpness: float, strength: float, factorise: Factorise
+    ) -> float:
+        """Return the modularity of the communities that one start finds in a network."""
+        weights = self._prepare(network, sharpness, strength)
+        return weights.modularity(factorise(weights).assignment)
+
+    def _prepare(self, network: VolunteerNetwork, sharpness: float, strength: float) -> PreparedWeights:
+        if self.published:
+            return PreparedWeights(network.weights, network.weights)
+        return prepare_weights(network, sharpness=sharpness, strength=strength)
+
+    def _starts(
+        self, weights: PreparedWeights, k: int, n_starts: int, rng: np.random.Generator, bar: Any
+    ) -> list[Detection]:
+        """Factorise the weights into at most `k` communities, from several random starts."""
         import torch
 
         from crowdgraph.communities._factoriser import Factoriser
         from crowdgraph.kernels.nmf import Prior
 
-        detector = self.detector
-        prior = Prior(detector.shape, detector.rate)
-        factoriser = Factoriser(weights.weights, prior, device=detector.device, symmetric=detector.symmetric)
-        search = factoriser.published if detector.published else factoriser.search
-        for _ in range(n):
-            draw = torch.Generator().manual_seed(self._seed())
-            found = search(self.k, draw, tol=detector.tol, max_iter=detector.max_iter)
-            self.bar.update()
-            if not found.converged:
-                warnings.warn(
-                    f"A start had not settled after {found.n_steps:,} steps: participations still changed by "
-                    f"{found.change:.2g} in the last. Raise max_iter (now {detector.max_iter:,}) or tol "
-                    f"({detector.tol:g}).",
-                    ConvergenceWarning,
-                    stacklevel=2,
-                )
-            participation, relevance = factoriser.participation(found.factors), factoriser.relevance(found.factors)
-            yield _inhabited(Start(participation, found.objective, relevance))
+        prior = Prior(self.shape, self.rate)
+        factoriser = Factoriser(weights.search, prior, device=self.device, symmetric=self.symmetric)
+        search = factoriser.published if self.published else factoriser.search
+        starts = []
+        for _ in range(n_starts):
+            generator = torch.Generator().manual_seed(child_seed(rng))
+            result = search(k, generator, tol=self.tol, max_iter=self.max_iter)
+            bar.update()
+            if not result.converged:
+                warnings.warn(_not_converged(result.n_steps, result.change, self.max_iter, self.tol), stacklevel=2)
+            start = Detection(
+                factoriser.participation(result.factors),
+                relevance=factoriser.relevance(result.factors),
+                objective=result.objective,
+            )
+            starts.append(_without_empty_communities(start))
+        return starts
 
-    def start(self, weights: PreparedWeights) -> Start:
-        """What one start finds in the weights."""
-        return next(self.starts(weights, n=1))
+    def _limit(self, n_volunteers: int, default: int) -> int:
+        """Return the maximum number of communities."""
+        if self.max_communities is None:
+            return min(default, n_volunteers)
+        if self.max_communities > n_volunteers:
+            warnings.warn(
+                f"max_communities={self.max_communities:,} exceeds the number of linked volunteers, {n_volunteers:,}; "
+                f"using {n_volunteers:,}.",
+                CrowdGraphWarning,
+                stacklevel=4,
+            )
+        return int(min(self.max_communities, n_volunteers))
 
-    def judged(self, network: VolunteerNetwork, tuned: Tuned) -> float:
-        """The modularity that one start finds in a network."""
-        weights = self.prepare_weights(network, tuned)
-        return _modularity(weights, self.start(weights).assignment)
-
-    def _null(self, network: VolunteerNetwork) -> VolunteerNetwork:
-        return network.null(seed=self._seed())
-
-    def _seed(self) -> int:
-        return child_seed(self.rng)
-
-
-def likeliest(starts: list[Start]) -> Start:
-    """The start that found the highest posterior."""
-    return max(starts, key=lambda start: start.objective)
+    def _prior_variance(self, n_volunteers: int) -> float:
+        """Return the variance that the prior leaves to a community without members."""
+        count = n_volunteers / 2 if self.symmetric else n_volunteers
+        return self.rate / (count + self.shape - 1)
 
 
-def _inhabited(start: Start) -> Start:
-    """Without communities to which nobody belongs most: columns for a single link between two others."""
-    kept = np.unique(start.assignment)
-    shares = start.participation[:, kept]
-    return Start(shares / shares.sum(axis=1, keepdims=True), start.objective, start.relevance[kept])
+def _sample(network: VolunteerNetwork, rng: np.random.Generator) -> VolunteerNetwork:
+    """Draw some of the volunteers of a large network."""
+    if len(network) <= SAMPLE_SIZE:
+        return network
+    return network.subnetwork(network.ids[np.sort(rng.choice(len(network), SAMPLE_SIZE, replace=False))])
 
 
-def _modularity(weights: PreparedWeights, assignment: Array) -> float:
-    """Modularity of an assignment of everybody, in the weights that are judged."""
-    return _soft_modularity(weights, np.eye(int(assignment.max()) + 1)[assignment])
+def _not_converged(n_steps: int, change: float, max_iter: int, tol: float) -> ConvergenceWarning:
+    remedy = f"raise max_iter (now {max_iter:,}) or tol ({tol:g})."
+    return ConvergenceWarning(
+        f"A start had not converged after {n_steps:,} steps: participations still changed by {change:.2g} in the last.",
+        hint=Hint(remedy[0].upper() + remedy[1:], cli=f"In Python, {remedy}"),
+    )
 
 
-def _soft_modularity(weights: PreparedWeights, participation: Array) -> float:
-    return modularity_of(weights.judged, np.asarray(weights.judged.sum(axis=1)).ravel(), participation)
+def _without_empty_communities(start: Detection) -> Detection:
+    """Drop communities in which nobody participates most: columns for a single link between two others."""
+    columns = np.unique(start.assignment)
+    participation = start.participation[:, columns]
+    return start._replace(
+        participation=participation / participation.sum(axis=1, keepdims=True),
+        relevance=np.asarray(start.relevance)[columns],
+    )
 
 
-def _agreement(assignments: list[Array]) -> float:
-    """The mean adjusted Rand index of all pairs; NaN of a single assignment."""
+def _mean_rand_index(assignments: list[Array]) -> float:
+    """Return the mean adjusted Rand index of all pairs; NaN for a single assignment."""
     from sklearn.metrics import adjusted_rand_score
 
     pairs = [adjusted_rand_score(first, second) for first, second in combinations(assignments, 2)]

@@ -1,4 +1,4 @@
-"""How sure participations are: communities found again and again, in networks that could as well be."""
+"""Consensus: the uncertainty of participations, from communities of resampled networks."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Consensus(ReadOnlyArrays):
     Attributes
     ----------
     communities
-        The communities, with the mean participation of all draws.
+        The communities, with the mean participation over all draws.
     draws
-        Participations in each draw, of shape (B, V, K); a volunteer without neighbours in a draw has zeros there.
+        The participations in each draw, of shape (B, V, K); zeros for a volunteer without neighbours in that draw.
     """
 
     communities: Communities
     draws: Array
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
-        """The lower and upper end of the central interval of each participation, each of shape (V, K)."""
+        """Return the lower and upper end of the central interval of each participation, each of shape (V, K)."""
         if not 0 < level < 1:
             raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.9.")
         low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -41,14 +41,14 @@ class Consensus(ReadOnlyArrays):
 
     @property
     def stability(self) -> Array:
-        """The share of draws in which each volunteer is assigned to the same community as in most, of shape (V,)."""
-        assigned = np.where(self.draws.sum(axis=2) > 0, self.draws.argmax(axis=2), -1)
-        return np.asarray((assigned == self.communities.assignment).mean(axis=0))
+        """The share of draws in which each volunteer has the same community as on average, of shape (V,)."""
+        assignment = np.where(self.draws.sum(axis=2) > 0, self.draws.argmax(axis=2), -1)
+        return np.asarray((assignment == self.communities.assignment).mean(axis=0))
 
     def __repr__(self) -> str:
         return (
-            f"Consensus({len(self.draws)} draws of {self.communities!r}; on average volunteers stay in "
-            f"{self.stability.mean():.0%} of them)"
+            f"Consensus({len(self.draws)} draws of {self.communities!r}; volunteers keep their community in "
+            f"{self.stability.mean():.0%} of them on average)"
         )
 
 
@@ -60,24 +60,23 @@ def consensus(
     seed: int | None = None,
     progress: bool = False,
 ) -> Consensus:
-    """Find communities again and again, to tell how sure participations are.
+    """Detect communities in resampled networks, to measure how certain participations are.
 
-    Each time the network is made anew from what is known of its volunteers (`VolunteerNetwork.resampled`: confusion
-    matrices from their posterior, or items drawn with replacement) and searched from another start; a network made by
-    hand is searched from another start only. What is found is told in the communities of the network itself: each new
-    community counts for that of them with which it shares most. So participations of volunteers with many answers are
-    sure, and those of newcomers are not.
+    Each draw resamples the network (`VolunteerNetwork.resampled`: confusion matrices from their posterior, or items
+    drawn with replacement) and detects its communities from another start; a network without a model is only started
+    anew. Each community of a draw is identified with the community of the network itself with which it shares most
+    participation. Participations of volunteers with many answers turn out certain, those of newcomers do not.
 
     Parameters
     ----------
     network
         The network.
     detector
-        What finds the communities; `BayesianNMF` if left out.
+        The detector; `BayesianNMF` if left out.
     draws
-        How often to find them.
+        How often to resample.
     seed
-        The same seed gives the same answer.
+        The same seed gives the same result.
     progress
         Whether to show a progress bar.
 
@@ -85,8 +84,8 @@ def consensus(
     --------
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(n_volunteers=60, n_responses=4_000, n_communities=3, mixing=0.05, seed=0).graph
-    >>> sure = cg.communities.consensus(cg.networks.task_cooccurrence(graph), draws=5, seed=0)
-    >>> sure.stability.mean()
+    >>> consensus = cg.communities.consensus(cg.networks.task_cooccurrence(graph), draws=5, seed=0)
+    >>> consensus.stability.mean()
     np.float64(1.0)
     """
     check_integer("draws", draws)
@@ -94,22 +93,22 @@ def consensus(
     rng = np.random.default_rng(seed)
     detector = BayesianNMF() if detector is None else detector
     reference = detector.detect(network, seed=child_seed(rng), progress=progress)
-    quick = detector.again(reference)
-    found = np.zeros((draws, *reference.participation.shape))
+    quick = detector._with_settings_of(reference)
+    participation = np.zeros((draws, *reference.participation.shape))
     with progress_bar("Consensus", visible=progress, total=draws, unit="draws") as bar:
-        for place in range(draws):
-            drawn = network if network.model is None else network.resampled(seed=child_seed(rng))
-            found[place] = _told(quick.detect(drawn, seed=child_seed(rng)), reference)
+        for draw in range(draws):
+            sample = network if network.model is None else network.resampled(seed=child_seed(rng))
+            participation[draw] = _in_terms_of(reference, quick.detect(sample, seed=child_seed(rng)))
             bar.update()
-    sums = found.sum(axis=(0, 2))[:, None]
-    mean = np.divide(found.sum(axis=0), sums, out=np.zeros(found.shape[1:]), where=sums > 0)
-    return Consensus(communities=replace(reference, participation=mean), draws=lock(found))
+    sums = participation.sum(axis=(0, 2))[:, None]
+    mean = np.divide(participation.sum(axis=0), sums, out=np.zeros(participation.shape[1:]), where=sums > 0)
+    return Consensus(communities=replace(reference, participation=mean), draws=lock(participation))
 
 
-def _told(found: Communities, reference: Communities) -> Array:
-    """Participations in the reference's communities: each new one counts for that with which it shares most."""
-    shared = found.participation.T @ reference.participation
-    told = np.zeros(reference.participation.shape)
+def _in_terms_of(reference: Communities, communities: Communities) -> Array:
+    """Return participations in the reference's communities: each community counts for the one it shares most with."""
+    shared = communities.participation.T @ reference.participation
+    participation = np.zeros(reference.participation.shape)
     if shared.size:
-        np.add.at(told.T, shared.argmax(axis=1), found.participation.T)
-    return told
+        np.add.at(participation.T, shared.argmax(axis=1), communities.participation.T)
+    return participation

@@ -1,4 +1,4 @@
-"""How good communities are: sums of the weights inside them and between them."""
+"""Quality measures of communities: modularity, coverage and conductance."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from numpy.typing import ArrayLike
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import AlignmentError, ParameterError
+from crowdgraph.errors import ParameterError
 
 __all__ = ["conductance", "coverage", "modularity", "soft_modularity"]
 
 
 def modularity(network: VolunteerNetwork, communities: Communities | ArrayLike) -> float:
-    r"""Newman's weighted modularity of the hard assignment.
+    r"""Return Newman's weighted modularity of the hard assignment.
 
     .. math:: Q = \sum_k \left( \frac{w_{kk}}{2m} - \Big(\frac{s_k}{2m}\Big)^2 \right),
 
-    with the weights inside community `k` counted from both ends, the strength :math:`s_k` of its members, and all
-    weights :math:`2m`. Volunteers of no community count as communities of one. It is 0 without any weights.
+    where :math:`w_{kk}` sums the weights inside community `k` from both ends, :math:`s_k` is the strength of its
+    members, and :math:`2m` sums all weights. Volunteers of no community count as communities of one. Modularity is 0
+    in a network without weights.
 
     Parameters
     ----------
     network
         The network.
     communities
-        The communities, or the number of each volunteer's, of shape (V,); -1 for none.
+        The communities, or the number of each volunteer's community, of shape (V,); -1 for none.
 
     Examples
     --------
@@ -45,11 +46,11 @@ def modularity(network: VolunteerNetwork, communities: Communities | ArrayLike) 
 
 
 def soft_modularity(network: VolunteerNetwork, communities: Communities | ArrayLike) -> float:
-    r"""Modularity with volunteers who belong to several communities.
+    r"""Return modularity for volunteers who may belong to several communities.
 
     .. math:: Q = \sum_k \left( \frac{u_k^\top W u_k}{2m} - \Big(\frac{u_k^\top s}{2m}\Big)^2 \right)
 
-    for participations :math:`u_k`; it is `modularity` where each volunteer belongs to one.
+    where :math:`u_k` are participations; it equals `modularity` where each volunteer belongs to one community.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def soft_modularity(network: VolunteerNetwork, communities: Communities | ArrayL
 
 
 def modularity_of(weights: Any, strength: Array, shares: Array) -> float:
-    """Soft modularity of participations, (V, K), in weights, (V, V); 0 without any."""
+    """Return the soft modularity of participations, (V, K), in weights, (V, V); 0 without weights."""
     total = float(strength.sum())
     if total == 0:
         return 0.0
@@ -71,7 +72,7 @@ def modularity_of(weights: Any, strength: Array, shares: Array) -> float:
 
 
 def coverage(network: VolunteerNetwork, communities: Communities | ArrayLike) -> float:
-    """The share of all weights that lies inside communities, by hard assignment; 1 without any weights.
+    """Return the share of all weights that lies inside communities, by hard assignment; 1 without weights.
 
     `communities` is as for `modularity`.
     """
@@ -81,22 +82,23 @@ def coverage(network: VolunteerNetwork, communities: Communities | ArrayLike) ->
 
 
 def conductance(network: VolunteerNetwork, communities: Communities | ArrayLike) -> Array:
-    """For each community the weights that leave it, as a share of its strength or the others', the smaller one; (K,).
+    """Return the conductance of each community, of shape (K,).
 
-    0 is a community on its own, 1 one without inner links; NaN where it or the rest has no strength. `communities` is
-    as for `modularity`.
+    It is the sum of the weights that leave the community, divided by its strength or that of all others, whichever is
+    smaller: 0 for a community without outside links, 1 for one without inside links, NaN where either strength is
+    zero. `communities` is as for `modularity`.
     """
     shares = _one_hot(_assignment(network, communities))
-    # Summed over the others, not subtracted from the total, so that nothing is left of nobody.
+    # Summed over the others, not subtracted from the total, so that no rounding error is left of an empty sum.
     leaving = (shares * (network.weights @ (1 - shares))).sum(axis=0)
     smaller = np.minimum(network.strength @ shares, network.strength @ (1 - shares))
     return np.asarray(leaving / np.where(smaller > 0, smaller, np.nan))
 
 
 def _assignment(network: VolunteerNetwork, communities: Communities | ArrayLike) -> Array:
-    """The community of each of the network's volunteers."""
+    """Return the community of each of the network's volunteers."""
     if isinstance(communities, Communities):
-        return communities.assignment[_places(network, communities)]
+        return communities.on(network).assignment
     codes = np.asarray(communities)
     if codes.shape != (len(network),) or codes.dtype.kind not in "iu" or (codes < -1).any():
         raise ParameterError(
@@ -107,9 +109,9 @@ def _assignment(network: VolunteerNetwork, communities: Communities | ArrayLike)
 
 
 def _participation(network: VolunteerNetwork, communities: Communities | ArrayLike) -> Array:
-    """The participation of each of the network's volunteers, of shape (V, K)."""
+    """Return the participation of each of the network's volunteers, of shape (V, K)."""
     if isinstance(communities, Communities):
-        return communities.participation[_places(network, communities)]
+        return communities.on(network).participation
     shares = np.asarray(communities, dtype=np.float64)
     if shares.ndim != 2 or len(shares) != len(network) or (shares < 0).any():
         raise ParameterError(
@@ -117,16 +119,6 @@ def _participation(network: VolunteerNetwork, communities: Communities | ArrayLi
             f"got shape {shares.shape}."
         )
     return shares
-
-
-def _places(network: VolunteerNetwork, communities: Communities) -> Array:
-    strangers = [name for name in network.ids.tolist() if name not in communities.table]
-    if strangers:
-        raise AlignmentError(
-            f"The communities lack {len(strangers):,} of the network's volunteers, such as {strangers[0]!r}. Detect "
-            "them in this network."
-        )
-    return communities.table.codes(network.ids)
 
 
 def _one_hot(assignment: Array) -> Array:

@@ -1,1 +1,1 @@
-"""Everything a user holds: the graph and the results that annotate it. NumPy and SciPy only."""
+"""The graph, and the results that annotate it."""

@@ -162,7 +162,7 @@ def communities_html(communities: Communities) -> str:
 def _confusion(communities: Communities) -> ConfusionSnapshot | None:
     """Return the communities' own confusion, if it covers all members."""
     try:
-        return communities._known_confusion(None)
+        return communities._resolve_confusion(None)
     except (NotAnnotatedError, AlignmentError):
         return None
 
@@ -174,16 +174,16 @@ def _some_of(n_communities: int) -> str:
 def track_html(track: CommunityTrack) -> str:
     """Return a track's summary, and a row for each community with its sizes and its events."""
     snapshots = np.unique(np.linspace(0, max(len(track) - 1, 0), MAX_SNAPSHOTS).round().astype(int))[: len(track)]
-    histories: list[list[CommunityEvent]] = [[] for _ in range(track.width)]
+    histories: list[list[CommunityEvent]] = [[] for _ in range(track.n_communities_ever)]
     for event in track.events:
         histories[event.community].append(event)
     columns = {
-        "community": [str(k) for k in range(track.width)],
+        "community": [str(k) for k in range(track.n_communities_ever)],
         "volunteers over time": [" → ".join(f"{size:,}" for size in sizes) for sizes in track.sizes[snapshots].T],
         "what became of it, at how many responses": [_history(events, track) for events in histories],
     }
     rows = {name: column[:MAX_ROWS] for name, column in columns.items()}
-    return html_card(*_summary(track), html_table(rows, caption=_some_of(track.width)))
+    return html_card(*_summary(track), html_table(rows, caption=_some_of(track.n_communities_ever)))
 
 
 def _history(events: Sequence[CommunityEvent], track: CommunityTrack) -> str:
@@ -240,9 +240,8 @@ def facts(graph: CrowdGraph) -> Iterator[tuple[str, str]]:
             _median_and_most(graph.items.n_responses),
         )
         yield "activity", f"{by_volunteer} a volunteer, {by_item} an item"
-    if len(responses) <= MAX_RESPONSES_FOR_REPEATS and responses.table.n_repeats:
-        n_repeats = responses.table.n_repeats
-        yield "repeats", f"{n_repeats:,} responses answer an item that the volunteer had answered before"
+    if len(responses) <= MAX_RESPONSES_FOR_REPEATS and answers.n_repeats:
+        yield "repeats", f"{answers.n_repeats:,} responses answer an item that the volunteer had answered before"
     for name, part in (("volunteers", graph.volunteers), ("items", graph.items), ("responses", responses)):
         if part.attributes:
             yield name, f"also have {join_names(part.attributes, most=MAX_NAMES)}"

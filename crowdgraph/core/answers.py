@@ -104,14 +104,25 @@ class Answers(ReadOnlyArrays):
         return lock(np.bincount(self.item, minlength=self._n_items))
 
     @cached_property
+    def n_repeats(self) -> int:
+        """The number of answers by a volunteer who had answered the item before."""
+        pairs = np.sort(self._pairs())
+        return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
+
+    @cached_property
+    def is_repeat(self) -> Array:
+        """Whether the volunteer had answered the item before, of shape (A,)."""
+        return lock(self._has_neighbour(earlier=True))
+
+    @cached_property
     def first(self) -> Answers:
         """The first answer of each volunteer to each item."""
-        return self.where(~self._repeats_neighbour(earlier=True))
+        return self.where(~self.is_repeat)
 
     @cached_property
     def last(self) -> Answers:
         """The last answer of each volunteer to each item."""
-        return self.where(~self._repeats_neighbour(earlier=False))
+        return self.where(~self._has_neighbour(earlier=False))
 
     def where(self, mask: Array) -> Answers:
         """Return the answers for which a mask of shape (A,) holds."""
@@ -120,14 +131,17 @@ class Answers(ReadOnlyArrays):
         rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
         return Answers(self._responses, n_volunteers=self._n_volunteers, n_items=self._n_items, rows=rows)
 
-    def _repeats_neighbour(self, *, earlier: bool) -> Array:
+    def _pairs(self) -> Array:
+        """Return the volunteer and the item of each answer as one number."""
+        return np.asarray(self.volunteer.astype(np.int64) << 32 | self.item)
+
+    def _has_neighbour(self, *, earlier: bool) -> Array:
         """Return which answers have an earlier, or else a later, one of the same volunteer to the same item."""
-        pairs = self.volunteer.astype(np.int64) << 32 | self.item
+        pairs = self._pairs()
         order = np.argsort(pairs, kind="stable")
-        same = pairs[order[1:]] == pairs[order[:-1]]
-        repeats = np.zeros(len(pairs), dtype=bool)
-        repeats[order[1:] if earlier else order[:-1]] = same
-        return repeats
+        has_neighbour = np.zeros(len(pairs), dtype=bool)
+        has_neighbour[order[1:] if earlier else order[:-1]] = pairs[order[1:]] == pairs[order[:-1]]
+        return has_neighbour
 
     def __repr__(self) -> str:
         return f"Answers: {len(self):,} of {len(self._responses):,} responses"

@@ -1,4 +1,4 @@
-"""Communities of volunteers with soft participation."""
+"""Communities of volunteers with soft participation, and the evidence that there are any."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, object_array, plain
-from crowdgraph.core._parameters import check_bool, is_number
+from crowdgraph.core._parameters import check_bool, is_integer, is_number
 from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.network import VolunteerNetwork
@@ -30,159 +30,44 @@ from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["COVER_THRESHOLD", "Communities", "Evidence", "Membership", "cover_mask", "largest_first", "main_community"]
+__all__ = ["Communities", "Evidence", "Membership"]
 
-# Modularities that differ by less than a few times this are taken for the same.
-LEAST_SPREAD = 0.005
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence(ReadOnlyArrays):
-    """Whether a network has communities: restarts then agree, and modularity is more than chance gives.
-
-    Attributes
-    ----------
-    agreement
-        How well the communities of several starts agree, as the mean adjusted Rand index of all pairs: 1 if they are
-        the same, about 0 by chance; NaN of a single start.
-    modularity
-        The modularity of the communities, in the weights that were searched.
-    null_modularity
-        The same in networks of the same making without communities, of shape (B,).
-    structured
-        The verdict: whether there are communities.
-    """
-
-    agreement: float
-    modularity: float
-    null_modularity: Array
-    structured: bool
-
-    def __post_init__(self) -> None:
-        null = real_array("null_modularity", self.null_modularity, shape=(None,))
-        object.__setattr__(self, "null_modularity", null)
-
-    @property
-    def p_value(self) -> float:
-        """How probable so high a modularity is without communities, if those drawn are a sample of a normal one.
-
-        By Student's distribution of one more draw; their spread is taken for 0.005 if it is less. NaN of fewer than
-        three.
-        """
-        from scipy.special import stdtr
-
-        null = self.null_modularity
-        if len(null) < 3:
-            return float("nan")
-        spread = max(float(null.std(ddof=1)), LEAST_SPREAD) * np.sqrt(1 + 1 / len(null))
-        return float(stdtr(len(null) - 1, (null.mean() - self.modularity) / spread))
-
-    def __repr__(self) -> str:
-        verdict = "communities" if self.structured else "no communities"
-        agreement = "one start" if np.isnan(self.agreement) else f"restarts agree by {self.agreement:.2f}"
-        null = self.null_modularity
-        chance = f", without communities {null.min():.3f} to {null.max():.3f}" if len(null) else ""
-        return f"Evidence({verdict}: {agreement}; modularity {self.modularity:.3f}{chance})"
-
-
-# The participation from which on a volunteer is a member, where volunteers may be members of several communities.
+# The participation from which on volunteers are members, where they may be members of several communities.
 COVER_THRESHOLD = 0.25
-# Volunteers with fewer responses than this are counted apart: their behaviour is hardly known.
+# Volunteers with fewer responses than this are counted separately, since their behaviour is uncertain.
 FEW_RESPONSES = 10
-
-
-class Membership(NamedTuple):
-    """To which communities each of V volunteers belongs.
-
-    Attributes
-    ----------
-    assignment
-        The community in which each volunteer participates most, of shape (V,); -1 for those of none.
-    participation
-        How much each volunteer belongs to each community, of shape (V, K); zero for those of none.
-    """
-
-    assignment: Array
-    participation: Array
-
-
-def main_community(participation: Array) -> Array:
-    """The community in which each volunteer participates most, the first of equals, of shape (V,); -1 for none."""
-    if not participation.shape[1]:
-        return np.full(len(participation), -1)
-    return np.where(participation.any(axis=1), participation.argmax(axis=1), -1)
-
-
-def largest_first(participation: Array) -> Array:
-    """The numbers of the communities, of shape (K,): by volunteers, then by participation, then by first member.
-
-    Parameters
-    ----------
-    participation
-        How much each volunteer belongs to each community, of shape (V, K).
-
-    Examples
-    --------
-    >>> largest_first(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.9]]))
-    array([1, 0])
-    """
-    main = main_community(participation)
-    members = np.flatnonzero(main >= 0)
-    sizes = np.bincount(main[members], minlength=participation.shape[1])
-    first = np.zeros(len(sizes), dtype=np.int64)
-    # In reverse, so that the first member is what remains.
-    first[main[members[::-1]]] = members[::-1]
-    if len(participation):
-        # Where nobody is assigned, who participates most.
-        first[sizes == 0] = participation[:, sizes == 0].argmax(axis=0)
-    # Rounded, so that sums in another order are the same.
-    return np.lexsort((first, -participation.sum(axis=0).round(9), -sizes))
-
-
-def cover_mask(participation: Array, threshold: float = COVER_THRESHOLD) -> Array:
-    """Who is a member of which communities, of shape (V, K): participation of at least `threshold`, or the largest."""
-    check_threshold(threshold)
-    member = participation >= threshold
-    main = main_community(participation)
-    assigned = np.flatnonzero(main >= 0)
-    member[assigned, main[assigned]] = True
-    return np.asarray(member)
-
-
-def check_threshold(threshold: object) -> None:
-    """Raise unless a participation can be compared with the threshold."""
-    if not is_number(threshold) or not 0 < threshold <= 1:  # type: ignore[operator]
-        raise ParameterError(
-            f"threshold={threshold!r} must be a participation above 0, at most 1, such as {COVER_THRESHOLD}."
-        )
+# Modularities that differ by less than a few times this are regarded as the same.
+MIN_SPREAD = 0.005
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Communities(VolunteerIndexed, Result):
     """Overlapping communities of volunteers.
 
+    `to_frame` has a row for each volunteer: the community of assignment (-1 for none) and the participation in each.
+
     Attributes
     ----------
     ids
         The volunteers, of shape (V,); they may be some of a graph's.
     participation
-        How much each volunteer belongs to each community, of shape (V, K). Rows sum to one; a volunteer who belongs
-        to none (isolated in the network) has a row of zeros.
+        How much each volunteer belongs to each community, of shape (V, K). Rows sum to one; a volunteer who belongs to
+        none (isolated in the network) has a row of zeros.
     modularity
-        Newman's weighted modularity of the hard assignment in the network that was searched.
+        Newman's weighted modularity of the hard assignment in the network.
     method, params
-        How the communities were found.
+        How the communities were detected.
     soft_modularity
-        Modularity with participations instead of the hard assignment; None if it was not worked out.
+        Modularity with participations instead of the hard assignment; None if it was not computed.
     relevance
-        How much the detector's prior lets each community explain, of shape (at least K,): the communities first, then
-        those that were tried and not needed. None from detectors without such a prior.
+        The variance that the detector's prior leaves to each community, of shape (at least K,): the communities first,
+        then those that turned out empty. None from detectors without such a prior.
     evidence
-        Whether there are communities at all; None if that was not examined.
+        Whether there are communities at all; None if that was not tested.
     support
-        How many answers are known of each volunteer, of shape (V,); None if that is not known.
+        The number of answers of each volunteer, of shape (V,); None if it is not known.
     confusion
-        The confusion matrices that were compared to find the communities, if they were found so.
+        The confusion matrices that the network compares, if it does.
 
     Examples
     --------
@@ -213,7 +98,10 @@ class Communities(VolunteerIndexed, Result):
         sums = participation.sum(axis=1)
         if not (np.isclose(sums, 1.0, rtol=0, atol=1e-6) | (sums == 0)).all():
             worst = sums[(np.abs(sums - 1) * (sums > 0)).argmax()]
-            raise ResultError(f"Rows of participation must sum to one (or zero, for nobody's); one sum is {worst:g}.")
+            raise ResultError(
+                "Rows of participation must sum to one (or to zero, for volunteers of no community); one sum is "
+                f"{worst:g}."
+            )
         if not -1.0 <= self.modularity <= 1.0:
             raise ResultError(f"modularity={self.modularity!r} must lie between -1 and 1.")
         self._set(ids=ids, participation=participation, params=frozen_copy(self.params))
@@ -224,7 +112,7 @@ class Communities(VolunteerIndexed, Result):
 
     @property
     def name(self) -> str:
-        """The method that found the communities."""
+        """The method that detected the communities."""
         return self.method
 
     def __len__(self) -> int:
@@ -235,14 +123,14 @@ class Communities(VolunteerIndexed, Result):
 
     @cached_property
     def assignment(self) -> Array:
-        """The community in which each volunteer participates most, of shape (V,); -1 for nobody's."""
+        """The community in which each volunteer participates most, of shape (V,); -1 for none."""
         return lock(main_community(self.participation))
 
     def on(self, subject: CrowdGraph | VolunteerNetwork) -> Membership:
-        """Return to which communities all volunteers of a graph or a network belong.
+        """Return the communities that all volunteers of a graph or a network belong to, in their order.
 
-        Of a graph, volunteers whom the communities do not know belong to none: their assignment is -1, their
-        participation zero. Of a network, the communities must know all.
+        Volunteers of a graph who are not among `ids` belong to none: their assignment is -1, their participation zero.
+        Volunteers of a network must all be among `ids`.
 
         Examples
         --------
@@ -268,28 +156,24 @@ class Communities(VolunteerIndexed, Result):
         assignment[codes], participation[codes] = self.assignment, self.participation
         return Membership(assignment, participation)
 
-    def assigned(self, graph: CrowdGraph) -> Array:
-        """The community of each volunteer of a graph, of shape (V,), as codes; -1 for those of none."""
-        return self.on(graph).assignment
-
     @property
     def sizes(self) -> Array:
-        """How many volunteers are assigned to each community, of shape (K,)."""
+        """The number of volunteers assigned to each community, of shape (K,)."""
         return np.bincount(self.assignment[self.assignment >= 0], minlength=len(self))
 
     @property
     def centroids(self) -> list[Hashable | None]:
-        """The volunteer who participates most in each community; None for one that nobody belongs to."""
+        """The volunteer who participates most in each community; None for an empty one."""
         best = self.participation.argmax(axis=0) if len(self.ids) else np.zeros(len(self), dtype=int)
-        lived = self.participation.sum(axis=0) > 0
-        return [plain(self.ids[code]) if alive else None for code, alive in zip(best, lived, strict=True)]
+        has_members = self.participation.sum(axis=0) > 0
+        return [plain(self.ids[code]) if occupied else None for code, occupied in zip(best, has_members, strict=True)]
 
     @property
     def order(self) -> Array:
         """The numbers of the communities, the largest first, of shape (K,).
 
-        Of equally many volunteers, the one with more participation comes first, then the one with the earlier first
-        member. Detectors number their communities so already.
+        Of communities of equal size, the one with more participation comes first, then the one with the earlier first
+        member. Detectors already number their communities in this order.
         """
         return largest_first(self.participation)
 
@@ -300,10 +184,10 @@ class Communities(VolunteerIndexed, Result):
 
     @cached_property
     def entropy(self) -> Array:
-        """How mixed each volunteer is, of shape (V,): the entropy of the participations, divided by log K.
+        """The entropy of each volunteer's participations, divided by log K, of shape (V,).
 
-        It is 0 for a volunteer of one community, also if there is only one, and 1 for one who is in all K of them
-        alike; NaN for one of none.
+        It is 0 for a volunteer of one community, even if there is only one, and 1 for one who takes part equally in all
+        K; NaN for a volunteer of none.
         """
         from scipy.special import entr
 
@@ -312,11 +196,11 @@ class Communities(VolunteerIndexed, Result):
         return lock(np.where(self.assignment >= 0, share, np.nan))
 
     def overlap(self) -> Array:
-        """How many volunteers every two communities share, of shape (K, K): the sum of the products of participations.
+        """Return how many volunteers every two communities share, (K, K): the sum of the products of participations.
 
-        If each volunteer is drawn into one community by participation, twice, entry (k, l) is the expected number who
-        are in `k` first and in `l` then. A row sums to the participation in its community, so it tells with whom that
-        is shared; communities that share nobody have a diagonal matrix.
+        If each volunteer is put into one community at random by participation, twice, entry (k, l) is the expected
+        number who are in `k` the first time and in `l` the second. A row sums to the participation in its community;
+        the matrix is diagonal if communities share nobody.
 
         Examples
         --------
@@ -329,8 +213,8 @@ class Communities(VolunteerIndexed, Result):
         return np.asarray(self.participation.T @ self.participation)
 
     def members(self, k: int, *, threshold: float | None = None) -> list[Hashable]:
-        """The volunteers of community `k`: those assigned to it, or all who participate by at least `threshold`."""
-        if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 0 <= k < len(self):
+        """Return the volunteers of community `k`: those assigned to it, or who participate by at least `threshold`."""
+        if not is_integer(k) or not 0 <= k < len(self):
             numbers = f"communities are numbered 0 to {len(self) - 1}" if len(self) else "there are none at all"
             raise ParameterError(f"There is no community {k!r}; {numbers}.")
         if threshold is None:
@@ -339,9 +223,9 @@ class Communities(VolunteerIndexed, Result):
         return list(self.ids[self.participation[:, k] >= threshold].tolist())
 
     def cover(self, *, threshold: float = COVER_THRESHOLD) -> list[list[Hashable]]:
-        """The volunteers of every community, who may be in several.
+        """Return the volunteers of every community, who may be in several.
 
-        Somebody is in all communities in which they participate by at least `threshold`, and always in the one of
+        Volunteers are in all communities in which they participate by at least `threshold`, and always in that of
         their assignment.
 
         Examples
@@ -354,79 +238,79 @@ class Communities(VolunteerIndexed, Result):
         return [list(self.ids[column].tolist()) for column in cover_mask(self.participation, threshold).T]
 
     def of(self, volunteer: Hashable) -> Array:
-        """How much one volunteer participates in each community, of shape (K,)."""
+        """Return how much one volunteer participates in each community, of shape (K,)."""
         return np.asarray(self.participation[self.table.code(volunteer)])
 
     def mean_confusion(self, snapshot: ConfusionSnapshot | None = None, *, by_responses: bool = False) -> Array:
-        """The participation-weighted mean confusion of each community, of shape (K, J, L); NaN where nobody belongs.
+        """Return the participation-weighted mean confusion of each community, of shape (K, J, L); NaN for empty ones.
 
         Parameters
         ----------
         snapshot
-            The confusion of the volunteers, such as ``fit.confusion.latest()``; those of no community may be missing.
-            If left out, the matrices that were compared to find the communities.
+            The confusion of the volunteers, such as ``fit.confusion.latest()``; volunteers of no community may be
+            missing. If left out, the matrices in `confusion`.
         by_responses
-            Whether volunteers also count by their `support`. Those of whom few answers are known look like the prior
-            rather than like their community, and can be most of it.
+            Whether to weight volunteers by their `support`, too. Volunteers with few answers look like the prior rather
+            than like their community, and may be its majority.
         """
         check_bool("by_responses", by_responses)
-        known = self._known_confusion(snapshot)
+        confusion = self._resolve_confusion(snapshot)
         if by_responses and self.support is None:
             raise NotAnnotatedError(
-                f"How many answers the volunteers gave is not known to the communities {self.method!r}; leave out "
-                "by_responses=True, or give support= when making them."
+                f"The communities {self.method!r} do not know how many answers the volunteers gave; leave out "
+                "by_responses=True, or pass support= when you make them."
             )
-        belongs = self.assignment >= 0
-        shares = self.participation[belongs]
+        assigned = self.assignment >= 0
+        shares = self.participation[assigned]
         if by_responses:
-            shares = shares * self.support[belongs, None]  # type: ignore[index]
-        mean = known.mean[known.table.codes(self.ids[belongs])]
+            shares = shares * self.support[assigned, None]  # type: ignore[index]
+        mean = confusion.mean[confusion.table.codes(self.ids[assigned])]
         totals = shares.sum(axis=0)
         return np.asarray(np.tensordot(shares, mean, axes=(0, 0)) / np.where(totals > 0, totals, np.nan)[:, None, None])
 
-    def _known_confusion(self, snapshot: ConfusionSnapshot | None) -> ConfusionSnapshot:
-        """The confusion given or the communities' own, known of everybody who belongs to a community."""
-        known = self.confusion if snapshot is None else snapshot
-        if known is None:
+    def _resolve_confusion(self, snapshot: ConfusionSnapshot | None) -> ConfusionSnapshot:
+        """Return the snapshot, or the communities' own, once it holds everybody who belongs to a community."""
+        confusion = self.confusion if snapshot is None else snapshot
+        if confusion is None:
             raise NotAnnotatedError(
-                f"The communities {self.method!r} were not found from confusion matrices; give some, such as "
+                f"The communities {self.method!r} were not detected from confusion matrices; pass some, such as "
                 "fit.confusion.latest()."
             )
-        if not isinstance(known, ConfusionSnapshot):
+        if not isinstance(confusion, ConfusionSnapshot):
             raise ParameterError(
-                f"Expected a ConfusionSnapshot, such as fit.confusion.latest(); got a {type(known).__name__}."
+                f"Expected a ConfusionSnapshot, such as fit.confusion.latest(); got a {type(confusion).__name__}."
             )
         check_ids(
             self.ids[self.assignment >= 0],
-            known.table,
+            confusion.table,
             lacking="The snapshot lacks {} of the volunteers who belong to communities",
             hint="Take it from a fit of the same graph.",
         )
-        return known
+        return confusion
 
     def describe(self, snapshot: ConfusionSnapshot | None = None, *, kind: str = "pandas") -> Any:
-        """One row for each community: how large it is, who stands for it, on how much it rests and how it behaves.
+        """Return a row for each community: its size, its centroid, the answers it rests on and its behaviour.
 
-        The columns, of which those about unknown things are left out:
+        The columns, without those that are not known:
 
         - ``community``: its number; the last row, -1, is of the volunteers who belong to none, if there are any.
         - ``volunteers``, ``share``: how many are assigned to it, also as a share of all who are assigned.
         - ``participation``: the sum of all participations in it.
         - ``mixed``: the mean `entropy` of its volunteers, from 0 (all in this one only) to 1.
         - ``centroid``: who participates most.
-        - ``responses``, ``median_responses``, ``few_responses``: how many answers are known of its volunteers, in all
-          and in the middle, and of how many volunteers fewer than 10: a community of those deserves doubt.
+        - ``responses``, ``median_responses``, ``few_responses``: the total and the median number of answers of its
+          volunteers, and how many of them gave fewer than 10: distrust a community in which most did.
         - ``behaviour``: how its members answer on average, in words by the rule of
-          `crowdgraph.core.behaviour.behaviour`; where it is known how many answers they gave, they count by these.
+          `crowdgraph.core.behaviour.behaviour`; members are weighted by their number of answers, if known.
 
-        Numbers are rounded for reading; `to_frame` and the properties have them in full.
+        Numbers are rounded; `to_frame` and the properties have them in full.
 
         Parameters
         ----------
         snapshot
             The confusion of the volunteers, as for `mean_confusion`.
         kind
-            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` to print.
+            As for `to_frame`; ``"text"`` to print.
 
         Examples
         --------
@@ -440,8 +324,8 @@ class Communities(VolunteerIndexed, Result):
                 1           1  0.333            1.1      0  cleo      says "cat" to nearly everything
                -1           1                     0                   belongs to none
         """
-        known = None if snapshot is None and self.confusion is None else self._known_confusion(snapshot)
-        return to_frame(self._description(known), kind=kind)
+        confusion = None if snapshot is None and self.confusion is None else self._resolve_confusion(snapshot)
+        return to_frame(self._description(confusion), kind=kind)
 
     def _description(self, confusion: ConfusionSnapshot | None) -> dict[str, Array]:
         """Return the columns of `describe`."""
@@ -472,24 +356,138 @@ class Communities(VolunteerIndexed, Result):
         return ["nothing is known of it" if np.isnan(mean).any() else behaviour(mean, **names) for mean in means]
 
     def _columns(self) -> Columns:
-        """One row for each volunteer: the community of assignment (-1 for none), and the participation in each."""
         shares = {f"participation[{k}]": self.participation[:, k] for k in range(len(self))}
         return {"volunteer": self.ids, "community": self.assignment, **shares}
 
     def check_matches(self, graph: CrowdGraph) -> None:
-        """Raise unless all volunteers of the communities are the graph's."""
+        """Raise unless all volunteers of the communities are in the graph."""
         check_ids_known(f"The communities {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{size:,}" for size in self.sizes[:8])
         more = ", ..." if len(self) > 8 else ""
-        found = f"{len(self)} of sizes {sizes}{more}" if len(self) else "none"
-        nobodys = np.count_nonzero(self.assignment < 0)
-        left_out = f"; {nobodys:,} unassigned" if nobodys else ""
+        communities = f"{len(self)} of sizes {sizes}{more}" if len(self) else "none"
+        n_unassigned = np.count_nonzero(self.assignment < 0)
+        unassigned = f"; {n_unassigned:,} unassigned" if n_unassigned else ""
         doubt = "" if self.evidence is None or self.evidence.structured else "; evidence against communities"
-        return f"Communities({self.method}: {found}{left_out}; modularity {self.modularity:.3f}{doubt})"
+        return f"Communities({self.method}: {communities}{unassigned}; modularity {self.modularity:.3f}{doubt})"
 
     def _repr_html_(self) -> str:
         from crowdgraph.core._text import communities_html
 
         return communities_html(self)
+
+
+class Membership(NamedTuple):
+    """The communities that each of V volunteers belongs to.
+
+    Attributes
+    ----------
+    assignment
+        The community in which each volunteer participates most, of shape (V,); -1 for those of none.
+    participation
+        How much each volunteer belongs to each community, of shape (V, K); zero for those of none.
+    """
+
+    assignment: Array
+    participation: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence(ReadOnlyArrays):
+    """Evidence that a network has communities: restarts agree, and modularity exceeds what chance gives.
+
+    Attributes
+    ----------
+    agreement
+        How well the communities of several starts agree, as the mean adjusted Rand index of all pairs: 1 if they are
+        the same, about 0 by chance; NaN for a single start.
+    modularity
+        The modularity of the communities, in the weights that were factorised.
+    null_modularity
+        The same in networks drawn from the null model, of shape (B,).
+    structured
+        The verdict: whether there are communities.
+    """
+
+    agreement: float
+    modularity: float
+    null_modularity: Array
+    structured: bool
+
+    def __post_init__(self) -> None:
+        null = real_array("null_modularity", self.null_modularity, shape=(None,))
+        object.__setattr__(self, "null_modularity", null)
+
+    @property
+    def p_value(self) -> float:
+        """The probability of so high a modularity without communities, if null modularities are normally distributed.
+
+        It is that of one more draw by Student's distribution; a standard deviation below 0.005 counts as 0.005. NaN
+        with fewer than three draws.
+        """
+        from scipy.special import stdtr
+
+        null = self.null_modularity
+        if len(null) < 3:
+            return float("nan")
+        spread = max(float(null.std(ddof=1)), MIN_SPREAD) * np.sqrt(1 + 1 / len(null))
+        return float(stdtr(len(null) - 1, (null.mean() - self.modularity) / spread))
+
+    def __repr__(self) -> str:
+        verdict = "communities" if self.structured else "no communities"
+        agreement = "one start" if np.isnan(self.agreement) else f"restarts agree by {self.agreement:.2f}"
+        null = self.null_modularity
+        chance = f", without communities {null.min():.3f} to {null.max():.3f}" if len(null) else ""
+        return f"Evidence({verdict}: {agreement}; modularity {self.modularity:.3f}{chance})"
+
+
+def main_community(participation: Array) -> Array:
+    """Return the community in which each volunteer participates most, the first of equals, (V,); -1 for none."""
+    if not participation.shape[1]:
+        return np.full(len(participation), -1)
+    return np.where(participation.any(axis=1), participation.argmax(axis=1), -1)
+
+
+def largest_first(participation: Array) -> Array:
+    """Return the order of the communities, of shape (K,): by volunteers, then by participation, then by first member.
+
+    Parameters
+    ----------
+    participation
+        How much each volunteer belongs to each community, of shape (V, K).
+
+    Examples
+    --------
+    >>> largest_first(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.9]]))
+    array([1, 0])
+    """
+    main = main_community(participation)
+    members = np.flatnonzero(main >= 0)
+    sizes = np.bincount(main[members], minlength=participation.shape[1])
+    first = np.zeros(len(sizes), dtype=np.int64)
+    # In reverse, so that the first member is written last.
+    first[main[members[::-1]]] = members[::-1]
+    if len(participation):
+        # Where nobody is assigned, the volunteer who participates most.
+        first[sizes == 0] = participation[:, sizes == 0].argmax(axis=0)
+    # Rounded, so that the order of summation does not matter.
+    return np.lexsort((first, -participation.sum(axis=0).round(9), -sizes))
+
+
+def cover_mask(participation: Array, threshold: float = COVER_THRESHOLD) -> Array:
+    """Return memberships, of shape (V, K): participation of at least `threshold`, or the volunteer's largest."""
+    check_threshold(threshold)
+    member = participation >= threshold
+    main = main_community(participation)
+    assigned = np.flatnonzero(main >= 0)
+    member[assigned, main[assigned]] = True
+    return np.asarray(member)
+
+
+def check_threshold(threshold: object) -> None:
+    """Raise unless the threshold is a participation above 0."""
+    if not is_number(threshold) or not 0 < threshold <= 1:  # type: ignore[operator]
+        raise ParameterError(
+            f"threshold={threshold!r} must be a participation above 0, at most 1, such as {COVER_THRESHOLD}."
+        )

@@ -1,4 +1,4 @@
-"""The same communities over time."""
+"""CommunityTrack: the same communities over time, what happens to them, and who moves between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array, lock, object_array, read_only
-from crowdgraph.core._parameters import is_number
+from crowdgraph.core._parameters import is_integer, is_number
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.result import (
@@ -20,6 +20,7 @@ from crowdgraph.core.result import (
     Result,
     TimeColumn,
     VolunteerIndexed,
+    check_ids,
     check_ids_match,
     frozen_copy,
     real_array,
@@ -31,31 +32,31 @@ from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError, Un
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["CommunityEvent", "CommunityTrack", "Move", "lifelines", "moves", "stability"]
+__all__ = ["CommunityEvent", "CommunityTrack", "Move"]
 
-# A community grew, or shrank, if it became larger or smaller by this factor.
-FACTOR = 1.2
+# A community grew or shrank if its size changed by at least this factor.
+GROWTH_FACTOR = 1.2
 
 
 class CommunityEvent(NamedTuple):
-    """Something that happened to a community between two snapshots.
+    """An event in the life of a community between two snapshots.
 
     Attributes
     ----------
     snapshot
-        The snapshot at which it is seen first.
+        The snapshot at which it is first seen.
     event
         ``"born"``: the community has members for the first time. ``"split"``: the same, but at least half of them had a
-        community before, more than half of these `other`. ``"returned"``: it has members again. ``"ended"``: it has
-        none any more. ``"merged"``: the same, and more than half of them are in `other` now, which was there before.
-        ``"grew"`` and ``"shrank"``: it became larger or smaller by a factor of 1.2 or more. ``"moved"``: `volunteers`
-        went from it to `other`, both of which stay.
+        community before, and more than half of these had `other`. ``"returned"``: it has members again. ``"ended"``:
+        it has no members any more. ``"merged"``: the same, and more than half of them are now in `other`, which existed
+        before. ``"grew"`` and ``"shrank"``: its size changed by a factor of 1.2 or more. ``"moved"``: `volunteers`
+        went from it to `other`, and both communities last.
     community, other
         The community, and the one from or to which its members went; -1 for none.
     before, after
         How many volunteers were and are assigned to the community.
     volunteers
-        How many were in the other community before, or are in it now; by how many it grew or shrank; else all members.
+        How many came from the other community, or went to it; by how many it grew or shrank; else all members.
     """
 
     snapshot: int
@@ -68,7 +69,7 @@ class CommunityEvent(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A volunteer who went from one community to another, and the share of participation that went along."""
+    """A move of a volunteer from one community to another, and the share of participation that moved."""
 
     snapshot: int
     volunteer: int
@@ -77,159 +78,40 @@ class Move(NamedTuple):
     change: float
 
 
-def lifelines(assignment: Array, n_communities: int) -> list[CommunityEvent]:
-    """All events, in order of snapshots.
-
-    Parameters
-    ----------
-    assignment
-        The community of each volunteer at each snapshot, of shape (T, V); -1 for none. Snapshots at which nobody has
-        one are passed over.
-    n_communities
-        How many communities there are in all.
-    """
-    events: list[CommunityEvent] = []
-    seen = np.zeros(n_communities, dtype=bool)
-    before = np.full(assignment.shape[1], -1)
-    for snapshot in np.flatnonzero((assignment >= 0).any(axis=1)):
-        after = assignment[snapshot]
-        events += _events(int(snapshot), before, after, seen)
-        seen |= np.bincount(after[after >= 0], minlength=n_communities) > 0
-        before = after
-    return events
-
-
-def moves(participation: Array, assignment: Array) -> list[Move]:
-    """Volunteers who went from one community to another, both of which have members before and after, in order of time.
-
-    Those of a community that splits, ends or is merged did not move: their community did. How much moved is told by
-    the two snapshots, before and after, at which the volunteer's community was clearest: a move may take several.
-
-    Parameters
-    ----------
-    participation
-        Of each volunteer in each community at each snapshot, of shape (T, V, K).
-    assignment
-        The community of each volunteer at each snapshot, of shape (T, V); -1 for none.
-    """
-    known = np.flatnonzero((assignment >= 0).any(axis=1))
-    shares, main = participation[known], assignment[known]
-    alive = np.array([np.bincount(row[row >= 0], minlength=shares.shape[2]) > 0 for row in main])
-    found = []
-    for volunteer in np.flatnonzero((main[1:] != main[:-1]).any(axis=0)):
-        for before, after in pairwise(_stays(main[:, volunteer], alive)):
-            source, target = int(main[before[0], volunteer]), int(main[after[0], volunteer])
-            if source != target and alive[after[0], source] and alive[before[-1], target]:
-                left, entered = (
-                    shares[stay[shares[stay, volunteer, k].argmax()], volunteer]
-                    for stay, k in ((before, source), (after, target))
-                )
-                change = float(np.abs(entered - left).sum() / 2)
-                found.append(Move(int(known[after[0]]), int(volunteer), source, target, change))
-    return sorted(found)
-
-
-def _stays(main: Array, alive: Array) -> list[Array]:
-    """The snapshots at which a volunteer stays in one community, one stretch after another.
-
-    Stretches without a community are left out, and those on the way in one that has no members yet when the stretch
-    before ends, and none any more when the one after ends: volunteers who are between two communities may look like one
-    of their own.
-    """
-    stretches = np.split(np.arange(len(main)), np.flatnonzero(np.diff(main)) + 1)
-    stays = [stretch for stretch in stretches if main[stretch[0]] >= 0]
-    passing = [
-        not alive[before[-1], main[stay[0]]] and not alive[after[-1], main[stay[0]]]
-        for before, stay, after in zip(stays, stays[1:], stays[2:], strict=False)
-    ]
-    return [stay for place, stay in enumerate(stays) if not (0 < place < len(stays) - 1 and passing[place - 1])]
-
-
-def stability(participation: Array, assignment: Array) -> Array:
-    r"""The share of participation that stayed where it was since the last snapshot, of shape (T,); NaN where unknown.
-
-    It is the mean of :math:`\sum_k \min(p_k, p'_k)` over the volunteers who have communities at both.
-    """
-    shares = np.full(len(assignment), np.nan)
-    for last, following in _successive(assignment):
-        both = (assignment[last] >= 0) & (assignment[following] >= 0)
-        if both.any():
-            kept = np.minimum(participation[last, both], participation[following, both])
-            shares[following] = kept.sum(axis=1).mean()
-    return shares
-
-
-def _successive(assignment: Array) -> Iterator[tuple[int, int]]:
-    """Snapshots and those before them, where somebody has a community."""
-    known = np.flatnonzero((assignment >= 0).any(axis=1)).tolist()
-    yield from pairwise(known)
-
-
-def _events(snapshot: int, before: Array, after: Array, seen: Array) -> Iterator[CommunityEvent]:
-    n = len(seen)
-    old, new = (np.bincount(side[side >= 0], minlength=n) for side in (before, after))
-    both = (before >= 0) & (after >= 0)
-    # How many went from each community to each.
-    went = np.bincount(before[both] * n + after[both], minlength=n * n).reshape(n, n)
-    for k in range(n):
-        sizes = int(old[k]), int(new[k])
-        if new[k] and not old[k]:
-            known, source = went[:, k].sum(), int(went[:, k].argmax())
-            if seen[k]:
-                yield CommunityEvent(snapshot, "returned", k, -1, *sizes, int(new[k]))
-            elif 2 * known >= new[k] and 2 * went[source, k] > known:
-                yield CommunityEvent(snapshot, "split", k, source, *sizes, int(went[source, k]))
-            else:
-                yield CommunityEvent(snapshot, "born", k, -1, *sizes, int(new[k]))
-        elif old[k] and not new[k]:
-            target = int(went[k].argmax())
-            if 2 * went[k, target] > old[k] and old[target]:
-                yield CommunityEvent(snapshot, "merged", k, target, *sizes, int(went[k, target]))
-            else:
-                yield CommunityEvent(snapshot, "ended", k, -1, *sizes, int(old[k]))
-        elif new[k] >= FACTOR * old[k] > 0:
-            yield CommunityEvent(snapshot, "grew", k, -1, *sizes, int(new[k] - old[k]))
-        elif old[k] >= FACTOR * new[k] > 0:
-            yield CommunityEvent(snapshot, "shrank", k, -1, *sizes, int(old[k] - new[k]))
-    lasting = np.flatnonzero((old > 0) & (new > 0))
-    for left, entered in np.argwhere(went):
-        if left != entered and left in lasting and entered in lasting:
-            sizes = int(old[left]), int(new[left])
-            yield CommunityEvent(snapshot, "moved", int(left), int(entered), *sizes, int(went[left, entered]))
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CommunityTrack(VolunteerIndexed, Result):
     """The same communities at several times: community `k` is column `k` of every snapshot.
+
+    `to_frame` has a row for each snapshot, volunteer with a community and community: the participation.
 
     Attributes
     ----------
     ids
         All volunteers, of shape (V,); a snapshot may hold some of them.
     times, counts
-        When each snapshot was taken and how many responses there were by then, both of shape (T,).
+        The time of each snapshot and the number of responses until then, both of shape (T,).
     snapshots
         The communities at each time, all with the same number of columns.
     clock
-        What the times are.
+        The kind of times.
     method
-        What was followed.
+        The method of the networks whose communities were tracked.
     confidence
-        How sure it is that community `k` of a snapshot is community `k` of those before, from 0 to 1, of shape (T, K):
-        the share of restarts in which it is, or in which one that has just come is new, too. NaN for communities that
-        are absent, or the only one. None if that was not examined.
+        The confidence that community `k` of a snapshot is community `k` of those before, from 0 to 1, of shape (T, K):
+        the share of restarts in which it is (or is new, too, for a new community). NaN for communities that are absent,
+        or the only one. None if it was not measured.
     reasons
-        For each snapshot why it is empty; an empty text for those that are not. None if no reasons are known.
+        For each snapshot the reason why it is empty; empty text for those that are not. None if not known.
 
     Examples
     --------
     >>> names = ["anna", "bert", "cleo"]
-    >>> made = {"ids": names, "method": "by hand", "modularity": 0.1}
-    >>> early = Communities(participation=[[1, 0], [1, 0], [0, 1]], **made)
-    >>> late = Communities(participation=[[1, 0], [0.2, 0.8], [0, 1]], **made)
+    >>> common = {"ids": names, "method": "by hand", "modularity": 0.1}
+    >>> early = Communities(participation=[[1, 0], [1, 0], [0, 1]], **common)
+    >>> late = Communities(participation=[[1, 0], [0.2, 0.8], [0, 1]], **common)
     >>> track = CommunityTrack(ids=names, times=[1, 2], counts=[10, 20], snapshots=[early, late],
     ...                        clock=Clock("number"), method="by hand")
-    >>> track.participation("bert")
+    >>> track.of("bert")
     array([[1. , 0. ],
            [0.2, 0.8]])
     >>> track.moves_to_frame()[["volunteer", "time", "from", "to"]].values.tolist()
@@ -267,19 +149,23 @@ class CommunityTrack(VolunteerIndexed, Result):
         if len(widths) > 1:
             raise ResultError(f"All snapshots must number the same communities; got {sorted(widths)} columns.")
         for snapshot in self.snapshots:
-            strangers = [volunteer for volunteer in snapshot.ids.tolist() if volunteer not in self.table]
-            if strangers:
-                raise ResultError(f"A snapshot holds {strangers[0]!r}, who is not among the track's volunteers.")
+            check_ids(
+                snapshot.ids,
+                self.table,
+                lacking="A snapshot holds {} volunteers who are not in the track",
+                hint="Name all volunteers in ids=.",
+                error=ResultError,
+            )
         if self.confidence is not None:
             shares = np.array(self.confidence, dtype=np.float64)
-            real_array("confidence", np.nan_to_num(shares), shape=(len(self), self.width))
+            real_array("confidence", np.nan_to_num(shares), shape=(len(self), self.n_communities_ever))
             if (shares < 0).any() or (shares > 1).any():
                 raise ResultError("confidence must lie between 0 and 1, or be NaN where it is not known.")
             self._set(confidence=lock(shares))
 
     @property
     def name(self) -> str:
-        """What was followed, and that it was: the network itself may be carried under its own name."""
+        """The method and "over time": the graph may carry the network itself under the method's name."""
         return f"{self.method} over time"
 
     def __len__(self) -> int:
@@ -292,8 +178,8 @@ class CommunityTrack(VolunteerIndexed, Result):
         return iter(self.snapshots)
 
     @property
-    def width(self) -> int:
-        """How many communities there are in all, at one time or another."""
+    def n_communities_ever(self) -> int:
+        """The number of communities that there ever were."""
         return len(self.snapshots[0]) if self.snapshots else 0
 
     @property
@@ -303,94 +189,98 @@ class CommunityTrack(VolunteerIndexed, Result):
 
     @property
     def n_communities(self) -> Array:
-        """How many communities have members at each time, of shape (T,)."""
+        """The number of communities with members at each time, of shape (T,)."""
         return np.array([np.count_nonzero(snapshot.sizes) for snapshot in self.snapshots], dtype=np.int64)
 
     @property
     def sizes(self) -> Array:
-        """How many volunteers are assigned to each community at each time, of shape (T, K)."""
-        return np.array([snapshot.sizes for snapshot in self.snapshots]).reshape(len(self), self.width)
+        """The number of volunteers assigned to each community at each time, of shape (T, K)."""
+        return np.array([snapshot.sizes for snapshot in self.snapshots]).reshape(len(self), self.n_communities_ever)
 
     @cached_property
-    def participations(self) -> Array:
-        """Everybody's participation over time, of shape (T, V, K); zeros for those who belong to none."""
-        found = np.zeros((len(self), len(self.ids), self.width))
-        for place, snapshot in enumerate(self.snapshots):
-            found[place, self.table.codes(snapshot.ids)] = snapshot.participation
-        return lock(found)
+    def participation(self) -> Array:
+        """The participation of all volunteers over time, of shape (T, V, K); zeros for those who belong to none."""
+        participation = np.zeros((len(self), len(self.ids), self.n_communities_ever))
+        for index, snapshot in enumerate(self.snapshots):
+            participation[index, self.table.codes(snapshot.ids)] = snapshot.participation
+        return lock(participation)
 
     @cached_property
     def assignment(self) -> Array:
-        """The community of each volunteer at each time, of shape (T, V); -1 for nobody's."""
-        found = np.full((len(self), len(self.ids)), -1)
-        for place, snapshot in enumerate(self.snapshots):
-            found[place, self.table.codes(snapshot.ids)] = snapshot.assignment
-        return lock(found)
+        """The community of each volunteer at each time, of shape (T, V); -1 for none."""
+        assignment = np.full((len(self), len(self.ids)), -1)
+        for index, snapshot in enumerate(self.snapshots):
+            assignment[index, self.table.codes(snapshot.ids)] = snapshot.assignment
+        return lock(assignment)
 
-    def participation(self, volunteer: Hashable) -> Array:
-        """One volunteer's participation over time, of shape (T, K); zeros while the volunteer belongs to none."""
+    def of(self, volunteer: Hashable) -> Array:
+        """Return one volunteer's participation over time, of shape (T, K); zeros while they belong to none."""
         if volunteer not in self.table:
             raise UnknownIdError(f"There is no volunteer {volunteer!r} in this track.")
-        return np.array(self.participations[:, self.table.code(volunteer)])
+        return np.array(self.participation[:, self.table.code(volunteer)])
 
     def mean_confusion(self, k: int) -> Array:
-        """The mean confusion of the members of community `k` over time, of shape (T, J, L); NaN while it has none.
+        """Return the mean confusion of the members of community `k` over time, (T, J, L); NaN while it has none.
 
-        Members count by participation and by how many answers are known of them, where that is known.
+        Members are weighted by participation, and by their number of answers if it is known.
         """
-        if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 0 <= k < self.width:
-            raise ParameterError(f"There is no community {k!r}; communities are numbered 0 to {self.width - 1}.")
+        if not is_integer(k) or not 0 <= k < self.n_communities_ever:
+            raise ParameterError(
+                f"There is no community {k!r}; communities are numbered 0 to {self.n_communities_ever - 1}."
+            )
         return np.array(self._means[:, k])
 
     @cached_property
     def _means(self) -> Array:
         """The mean confusion of all communities over time, of shape (T, K, J, L)."""
-        known = [snapshot.confusion for snapshot in self.snapshots if snapshot.confusion is not None]
-        if not known:
+        confusions = [snapshot.confusion for snapshot in self.snapshots if snapshot.confusion is not None]
+        if not confusions:
             raise NotAnnotatedError(
-                f"The communities {self.method!r} were followed without confusion matrices; follow them with a model "
+                f"The communities {self.method!r} were tracked without confusion matrices; track them with a model "
                 "that has some, such as model=IBCC()."
             )
-        means = np.full((len(self), self.width, *known[0].concentration.shape[1:]), np.nan)
-        for place, snapshot in enumerate(self.snapshots):
+        means = np.full((len(self), self.n_communities_ever, *confusions[0].concentration.shape[1:]), np.nan)
+        for index, snapshot in enumerate(self.snapshots):
             if snapshot.confusion is not None and (snapshot.assignment >= 0).any():
-                members = snapshot.sizes > 0
-                found = snapshot.mean_confusion(by_responses=snapshot.support is not None)
-                means[place, members] = found[members]
+                has_members = snapshot.sizes > 0
+                mean = snapshot.mean_confusion(by_responses=snapshot.support is not None)
+                means[index, has_members] = mean[has_members]
         return means
 
     @cached_property
     def stability(self) -> Array:
-        r"""How much of everybody's participation stayed where it was since the last snapshot, of shape (T,).
+        r"""The share of participation that stayed in its community since the last snapshot, of shape (T,).
 
-        It is :math:`\sum_k \min(p_k, p'_k)`, on average over the volunteers who have communities at both; NaN for the
-        first snapshot.
+        It is :math:`\sum_k \min(p_k, p'_k)`, on average over the volunteers who have communities at both snapshots; NaN
+        for the first snapshot.
         """
-        return lock(stability(self.participations, self.assignment))
+        return lock(stable_participation(self.participation, self.assignment))
 
     @cached_property
     def events(self) -> tuple[CommunityEvent, ...]:
-        """What happened to the communities, in order of time; see `CommunityEvent`."""
-        return tuple(lifelines(self.assignment, self.width))
-
-    @property
-    def lifelines(self) -> Any:
-        """What happened to the communities, as a pandas frame with a row for each event.
-
-        The columns are ``time`` and ``count`` of the snapshot at which it is seen first, ``event`` (the words are
-        those of `CommunityEvent`), ``community`` and ``other`` (-1 for none), the sizes ``before`` and ``after``, how
-        many ``volunteers`` took part, and ``confidence``: how sure it is that the community is the one that it was.
-        """
-        return self.events_to_frame()
+        """The events in the life of the communities, in order of time; see `CommunityEvent`."""
+        return tuple(find_events(self.assignment, self.n_communities_ever))
 
     def events_to_frame(self, *, kind: str = "pandas") -> Any:
-        """The table of `lifelines`; `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading."""
+        """Return `events` as a table.
+
+        The columns are ``time`` and ``count`` of the snapshot at which the event is first seen, ``event`` (in the words
+        of `CommunityEvent`), ``community`` and ``other`` (-1 for none), the sizes ``before`` and ``after``, the number
+        of ``volunteers`` who took part, and ``confidence`` in the identity of the community.
+
+        Parameters
+        ----------
+        kind
+            As for `to_frame`.
+        """
         numbers = {
             name: np.array([getattr(event, name) for event in self.events], dtype=np.int64)
             for name in ("snapshot", "community", "other", "before", "after", "volunteers")
         }
         snapshot = numbers.pop("snapshot")
-        confidence = np.full((len(self), self.width), np.nan) if self.confidence is None else self.confidence
+        confidence = (
+            np.full((len(self), self.n_communities_ever), np.nan) if self.confidence is None else self.confidence
+        )
         columns = {
             **self._when(snapshot),
             "event": object_array(event.event for event in self.events),
@@ -400,26 +290,24 @@ class CommunityTrack(VolunteerIndexed, Result):
         return to_frame(columns, kind=kind)
 
     def moves(self, *, min_change: float = 0.5) -> tuple[Move, ...]:
-        """Volunteers who changed communities, and with it at least `min_change` of their participation."""
+        """Return the moves of volunteers who changed communities and at least `min_change` of their participation."""
         if not is_number(min_change) or not 0 <= min_change <= 1:
             raise ParameterError(f"min_change={min_change!r} must be a share of participation from 0 to 1.")
-        return tuple(move for move in moves(self.participations, self.assignment) if move.change >= min_change)
+        return tuple(move for move in find_moves(self.participation, self.assignment) if move.change >= min_change)
 
     def moves_to_frame(self, *, min_change: float = 0.5, kind: str = "pandas") -> Any:
-        """The volunteers who changed communities, as a frame with a row for each time that one did.
+        """Return `moves` as a table.
 
-        Both communities have members before and after; those of a community that split, ended or was merged are in
-        `lifelines`.
-
-        The columns are ``volunteer``, ``time`` and ``count`` of the snapshot at which it is seen first, the communities
-        ``from`` and ``to``, and ``change``, the share of participation that moved.
+        Both communities have members before and after; `events` has what happened to communities that split, ended or
+        merged. The columns are ``volunteer``, ``time`` and ``count`` of the snapshot at which the move is first seen,
+        the communities ``from`` and ``to``, and ``change``, the share of participation that moved.
 
         Parameters
         ----------
         min_change
             Smaller changes are left out.
         kind
-            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+            As for `to_frame`.
         """
         moves = self.moves(min_change=min_change)
         snapshot, volunteer, source, target = (
@@ -435,14 +323,13 @@ class CommunityTrack(VolunteerIndexed, Result):
         return to_frame(columns, kind=kind)
 
     def _columns(self) -> Columns:
-        """One row for each snapshot, volunteer and community: the participation."""
         snapshot, volunteer = np.nonzero(self.assignment >= 0)
-        rows = np.repeat(np.arange(len(snapshot)), self.width)
+        rows = np.repeat(np.arange(len(snapshot)), self.n_communities_ever)
         return {
             **self._when(snapshot[rows]),
             "volunteer": CodedColumn(volunteer[rows], self.ids),
-            "community": np.tile(np.arange(self.width), len(snapshot)),
-            "participation": self.participations[snapshot, volunteer].ravel(),
+            "community": np.tile(np.arange(self.n_communities_ever), len(snapshot)),
+            "participation": self.participation[snapshot, volunteer].ravel(),
         }
 
     def _when(self, snapshot: Array) -> dict[str, Array | TimeColumn]:
@@ -450,7 +337,7 @@ class CommunityTrack(VolunteerIndexed, Result):
         return {"time": TimeColumn(self.times[snapshot], self.clock), "count": self.counts[snapshot]}
 
     def check_matches(self, graph: CrowdGraph) -> None:
-        """Raise unless the track was made for the graph's volunteers."""
+        """Raise unless the track belongs to the graph's volunteers."""
         check_ids_match(f"The community track {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
@@ -461,3 +348,124 @@ class CommunityTrack(VolunteerIndexed, Result):
         from crowdgraph.core._text import track_html
 
         return track_html(self)
+
+
+def find_events(assignment: Array, n_communities: int) -> list[CommunityEvent]:
+    """Return all events, in order of snapshots.
+
+    Parameters
+    ----------
+    assignment
+        The community of each volunteer at each snapshot, of shape (T, V); -1 for none. Snapshots at which nobody has
+        a community are skipped.
+    n_communities
+        The number of communities.
+    """
+    events: list[CommunityEvent] = []
+    seen = np.zeros(n_communities, dtype=bool)
+    before = np.full(assignment.shape[1], -1)
+    for snapshot in np.flatnonzero((assignment >= 0).any(axis=1)):
+        after = assignment[snapshot]
+        events += _events(int(snapshot), before, after, seen)
+        seen |= np.bincount(after[after >= 0], minlength=n_communities) > 0
+        before = after
+    return events
+
+
+def find_moves(participation: Array, assignment: Array) -> list[Move]:
+    """Return the moves of volunteers between communities that have members before and after, in order of time.
+
+    Members of a community that splits, ends or merges do not move: their community does. A move may take several
+    snapshots, so its size is measured between the snapshots, before and after, at which the volunteer's community was
+    clearest.
+
+    Parameters
+    ----------
+    participation
+        The participation of each volunteer in each community at each snapshot, of shape (T, V, K).
+    assignment
+        The community of each volunteer at each snapshot, of shape (T, V); -1 for none.
+    """
+    occupied = np.flatnonzero((assignment >= 0).any(axis=1))
+    shares, main = participation[occupied], assignment[occupied]
+    has_members = np.array([np.bincount(row[row >= 0], minlength=shares.shape[2]) > 0 for row in main])
+    moves = []
+    for volunteer in np.flatnonzero((main[1:] != main[:-1]).any(axis=0)):
+        for before, after in pairwise(_stays(main[:, volunteer], has_members)):
+            source, target = int(main[before[0], volunteer]), int(main[after[0], volunteer])
+            if source != target and has_members[after[0], source] and has_members[before[-1], target]:
+                left, entered = (
+                    shares[stay[shares[stay, volunteer, k].argmax()], volunteer]
+                    for stay, k in ((before, source), (after, target))
+                )
+                change = float(np.abs(entered - left).sum() / 2)
+                moves.append(Move(int(occupied[after[0]]), int(volunteer), source, target, change))
+    return sorted(moves)
+
+
+def _stays(main: Array, has_members: Array) -> list[Array]:
+    """Return the stretches of snapshots during which a volunteer stays in one community, in order of time.
+
+    Stretches without a community are left out. So are stretches in a transient community, which has no members yet when
+    the stretch before ends and none any more when the one after ends: volunteers on their way between two communities
+    may look like one of their own.
+    """
+    stretches = np.split(np.arange(len(main)), np.flatnonzero(np.diff(main)) + 1)
+    stays = [stretch for stretch in stretches if main[stretch[0]] >= 0]
+    transient = [
+        not has_members[before[-1], main[stay[0]]] and not has_members[after[-1], main[stay[0]]]
+        for before, stay, after in zip(stays, stays[1:], stays[2:], strict=False)
+    ]
+    return [stay for index, stay in enumerate(stays) if not (0 < index < len(stays) - 1 and transient[index - 1])]
+
+
+def stable_participation(participation: Array, assignment: Array) -> Array:
+    r"""Return the share of participation that stayed in its community since the last snapshot, (T,); NaN if unknown.
+
+    It is the mean of :math:`\sum_k \min(p_k, p'_k)` over the volunteers who have communities at both snapshots.
+    """
+    shares = np.full(len(assignment), np.nan)
+    for last, following in _successive(assignment):
+        both = (assignment[last] >= 0) & (assignment[following] >= 0)
+        if both.any():
+            common = np.minimum(participation[last, both], participation[following, both])
+            shares[following] = common.sum(axis=1).mean()
+    return shares
+
+
+def _successive(assignment: Array) -> Iterator[tuple[int, int]]:
+    """Yield each snapshot with the next one at which somebody has a community."""
+    yield from pairwise(np.flatnonzero((assignment >= 0).any(axis=1)).tolist())
+
+
+def _events(snapshot: int, before: Array, after: Array, seen: Array) -> Iterator[CommunityEvent]:
+    n = len(seen)
+    old, new = (np.bincount(side[side >= 0], minlength=n) for side in (before, after))
+    both = (before >= 0) & (after >= 0)
+    # The number of volunteers who went from each community to each.
+    went = np.bincount(before[both] * n + after[both], minlength=n * n).reshape(n, n)
+    for k in range(n):
+        sizes = int(old[k]), int(new[k])
+        if new[k] and not old[k]:
+            n_former, source = went[:, k].sum(), int(went[:, k].argmax())
+            if seen[k]:
+                yield CommunityEvent(snapshot, "returned", k, -1, *sizes, int(new[k]))
+            elif 2 * n_former >= new[k] and 2 * went[source, k] > n_former:
+                yield CommunityEvent(snapshot, "split", k, source, *sizes, int(went[source, k]))
+            else:
+                yield CommunityEvent(snapshot, "born", k, -1, *sizes, int(new[k]))
+        elif old[k] and not new[k]:
+            target = int(went[k].argmax())
+            if 2 * went[k, target] > old[k] and old[target]:
+                yield CommunityEvent(snapshot, "merged", k, target, *sizes, int(went[k, target]))
+            else:
+                yield CommunityEvent(snapshot, "ended", k, -1, *sizes, int(old[k]))
+        elif new[k] >= GROWTH_FACTOR * old[k] > 0:
+            yield CommunityEvent(snapshot, "grew", k, -1, *sizes, int(new[k] - old[k]))
+        elif old[k] >= GROWTH_FACTOR * new[k] > 0:
+            yield CommunityEvent(snapshot, "shrank", k, -1, *sizes, int(old[k] - new[k]))
+    lasting = np.flatnonzero((old > 0) & (new > 0))
+    for left, entered in np.argwhere(went):
+        if left != entered and left in lasting and entered in lasting:
+            sizes = int(old[left]), int(new[left])
+            yield CommunityEvent(snapshot, "moved", int(left), int(entered), *sizes, int(went[left, entered]))

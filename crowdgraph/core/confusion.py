@@ -1,7 +1,7 @@
 """Confusion matrices as Dirichlet distributions: of one volunteer or all, at one time or over time.
 
-Axes are always (..., true class, label) and rows sum to one in the mean. Every type here offers the same three
-read-outs: `mean`, `interval` and `accuracy`.
+Axes are always (..., true class, label), and the rows of the mean sum to one. Every type here offers `mean`, `interval`
+and `accuracy`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,18 @@ from crowdgraph.errors import AlignmentError, ParameterError, ResultError, check
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["ConfusionHistory", "ConfusionMatrix", "ConfusionSnapshot", "ConfusionTrack", "Correct", "Inference"]
+__all__ = ["ConfusionHistory", "ConfusionMatrix", "ConfusionSnapshot", "ConfusionTrack"]
 
 Inference = Literal["static", "filtered", "smoothed"]
 Correct = Mapping[Hashable, Hashable | Collection[Hashable]]
 
 
 class DirichletRows(ReadOnlyArrays, Tabular):
-    """Read-outs shared by everything that holds Dirichlet concentrations of shape (..., J, L)."""
+    """Mixin for results that hold Dirichlet concentrations of shape (..., J, L).
+
+    `to_frame` has a row for each volunteer, step, class and label: the mean and the concentration. There is no column
+    for the volunteer or the step where there is only one; a static track has no times.
+    """
 
     concentration: Array
     classes: tuple[Hashable, ...]
@@ -55,54 +59,53 @@ class DirichletRows(ReadOnlyArrays, Tabular):
         return lock(self.concentration / self.concentration.sum(axis=-1, keepdims=True))
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
-        """The lower and upper end of the central interval of every entry, each of shape (..., J, L).
+        """Return the lower and upper end of the central interval of every entry, each of shape (..., J, L).
 
         Entries of a Dirichlet row are Beta distributed, so the ends are Beta quantiles.
         """
         from scipy.special import betaincinv
 
         tails = _tails(level)
-        rest = self.concentration.sum(axis=-1, keepdims=True) - self.concentration
+        others = self.concentration.sum(axis=-1, keepdims=True) - self.concentration
         # A row of one label is certain: its Beta has no second parameter.
-        rest = np.maximum(rest, np.finfo(float).tiny)
-        low, high = (betaincinv(self.concentration, rest, tail) for tail in tails)
+        others = np.maximum(others, np.finfo(float).tiny)
+        low, high = (betaincinv(self.concentration, others, tail) for tail in tails)
         return lock(low), lock(high)
 
     def accuracy(self, class_probs: ArrayLike | None = None, *, correct: Correct | None = None) -> Array:
-        """The expected share of correct labels, of shape (...).
+        """Return the expected share of correct labels, of shape (...).
 
         Parameters
         ----------
         class_probs
-            How often each class occurs, of shape (J,); equally often if left out.
+            The proportion of each class, of shape (J,); equal proportions if left out.
         correct
-            For each class, the label (or labels) that count as correct. Needed only where a class is not itself a
-            label, for instance ``{"supernova": [1, 3], "not supernova": [-1]}``.
+            For each class, the label (or labels) that count as correct. Needed only if a class is not itself a label,
+            for instance ``{"supernova": [1, 3], "not supernova": [-1]}``.
         """
-        return np.asarray(self._right(correct) @ self._class_weights(class_probs))
+        return np.asarray(self._correct_shares(correct) @ self._class_weights(class_probs))
 
     def accuracy_interval(
         self, level: float = 0.9, *, class_probs: ArrayLike | None = None, correct: Correct | None = None
     ) -> tuple[Array, Array]:
-        """The lower and upper end of the central interval of `accuracy`, each of shape (...).
+        """Return the lower and upper end of the central interval of `accuracy`, each of shape (...).
 
         The share of correct labels is a mean of Beta distributed shares, one for each class; the interval is that of
-        the Beta distribution with its mean and variance.
+        the Beta distribution with the same mean and variance.
         """
         from scipy.special import betaincinv
 
         tails = _tails(level)
-        right, weights = self._right(correct), self._class_weights(class_probs)
+        shares, weights = self._correct_shares(correct), self._class_weights(class_probs)
         total = self.concentration.sum(axis=-1)
-        mean = (right @ weights).clip(1e-9, 1 - 1e-9)
-        variance = np.maximum((right * (1 - right) / (total + 1)) @ weights**2, 1e-18)
-        weight = np.maximum(mean * (1 - mean) / variance - 1, 1e-9)
-        low, high = (np.asarray(betaincinv(weight * mean, weight * (1 - mean), tail)) for tail in tails)
+        mean = (shares @ weights).clip(1e-9, 1 - 1e-9)
+        variance = np.maximum((shares * (1 - shares) / (total + 1)) @ weights**2, 1e-18)
+        concentration = np.maximum(mean * (1 - mean) / variance - 1, 1e-9)
+        low, high = (np.asarray(betaincinv(concentration * mean, concentration * (1 - mean), tail)) for tail in tails)
         return lock(low), lock(high)
 
     def _columns(self) -> Columns:
-        """One row for each volunteer, step, class and label: the mean and the concentration."""
-        concentration = self._held()
+        concentration = self._table_concentration()
         mean = concentration / concentration.sum(axis=-1, keepdims=True)
         n_classes, n_labels = concentration.shape[-2:]
         n_steps, cells = concentration[..., 0, 0].size, n_classes * n_labels
@@ -114,20 +117,20 @@ class DirichletRows(ReadOnlyArrays, Tabular):
             "concentration": concentration.ravel(),
         }
 
-    def _held(self) -> Array:
-        """Return the concentrations of the table; those of a static track hold from the start."""
+    def _table_concentration(self) -> Array:
+        """Return the concentrations of the table; those of a static track are its initial ones."""
         return self.concentration
 
     def _step_columns(self, cells: int) -> Columns:  # noqa: ARG002 - for those that override it
         """Return the columns that say whose matrix it is and when, each value repeated for the cells of a matrix."""
         return {}
 
-    def _right(self, correct: Correct | None) -> Array:
-        """The expected share of correct labels for items of each class, of shape (..., J)."""
+    def _correct_shares(self, correct: Correct | None) -> Array:
+        """Return the expected share of correct labels for items of each class, of shape (..., J)."""
         return np.asarray((self.mean * correct_labels(self.classes, self.labels, correct)).sum(axis=-1))
 
     def _class_weights(self, class_probs: ArrayLike | None) -> Array:
-        """How often each class occurs; equally often if nothing is said."""
+        """Return the proportion of each class; equal proportions if left out."""
         n_classes = len(self.classes)
         shares = np.full(n_classes, 1 / n_classes) if class_probs is None else class_probs
         return probability_array("class_probs", shares, shape=(n_classes,))
@@ -141,22 +144,22 @@ class DirichletRows(ReadOnlyArrays, Tabular):
 
 
 def _tails(level: float) -> tuple[float, float]:
-    """The probabilities below the two ends of a central interval."""
+    """Return the probabilities below the two ends of a central interval."""
     if not 0 < level < 1:
         raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.9.")
     return (1 - level) / 2, (1 + level) / 2
 
 
 def correct_labels(classes: tuple[Hashable, ...], labels: tuple[Hashable, ...], correct: Correct | None) -> Array:
-    """A (J, L) mask of the labels that are correct for each class."""
-    answers: Correct = {name: name for name in classes} if correct is None else correct
-    hits = np.zeros((len(classes), len(labels)), dtype=bool)
+    """Return a (J, L) mask of the labels that are correct for each class."""
+    by_class: Correct = {name: name for name in classes} if correct is None else correct
+    mask = np.zeros((len(classes), len(labels)), dtype=bool)
     for row, name in enumerate(classes):
-        if name not in answers:
+        if name not in by_class:
             raise ParameterError(
                 f"correct= does not name the class {name!r}; name a label for each of {quote(classes)}."
             )
-        answer = answers[name]
+        answer = by_class[name]
         several = isinstance(answer, Collection) and not isinstance(answer, str | bytes | tuple)
         for label in answer if several else (answer,):  # type: ignore[union-attr]
             if label not in labels:
@@ -164,8 +167,8 @@ def correct_labels(classes: tuple[Hashable, ...], labels: tuple[Hashable, ...], 
                     f"{label!r} is not a label, so it cannot be the correct answer for class {name!r}; the labels are "
                     f"{quote(labels)}. Say which labels are correct with correct={{class: label, ...}}."
                 )
-            hits[row, labels.index(label)] = True
-    return hits
+            mask[row, labels.index(label)] = True
+    return mask
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -204,7 +207,7 @@ class ConfusionSnapshot(DirichletRows, VolunteerIndexed):
         return len(self.ids)
 
     def of(self, volunteer: Hashable) -> ConfusionMatrix:
-        """The confusion matrix of one volunteer."""
+        """Return the confusion matrix of one volunteer."""
         code = self.table.code(volunteer)
         return ConfusionMatrix(concentration=self.concentration[code], classes=self.classes, labels=self.labels)
 
@@ -222,15 +225,15 @@ class ConfusionHistory(DirichletRows):
     Attributes
     ----------
     volunteer
-        Whose history this is.
+        The volunteer.
     times
-        When the responses were given, of shape (T,).
+        The times of the responses, of shape (T,).
     concentration
         The Dirichlet after each response, of shape (T, J, L).
     initial
-        The Dirichlet before the first, of shape (J, L). For a static model it holds at all times and T is 0.
+        The Dirichlet before the first response, of shape (J, L). For a static model it holds at all times and T is 0.
     clock
-        What the times are.
+        The kind of times.
     inference
         As for `ConfusionTrack`.
     """
@@ -254,45 +257,46 @@ class ConfusionHistory(DirichletRows):
     def __len__(self) -> int:
         return len(self.times)
 
-    def _held(self) -> Array:
+    def _table_concentration(self) -> Array:
         return self.initial if self.inference == "static" else self.concentration
 
     def _step_columns(self, cells: int) -> Columns:
         return {} if self.inference == "static" else {"time": TimeColumn(np.repeat(self.times, cells), self.clock)}
 
     def at(self, moment: Moment) -> ConfusionMatrix:
-        """What we now believe about the volunteer at a moment: the state after the last response until then."""
+        """Return what we now believe about the volunteer at a moment: the state after the last response until then."""
         # A static model has no steps, and no times to compare with.
         return self._matrix(self.clock.count_until(self.times, moment, inclusive=True) if len(self) else 0)
 
     def latest(self) -> ConfusionMatrix:
-        """The confusion after the last response."""
+        """Return the confusion after the last response."""
         return self._matrix(len(self))
 
     def changes(self, level: float = 0.95, *, min_size: float = 0.0) -> tuple[ConfusionChange, ...]:
-        r"""Where a row moved beyond what its uncertainty explains, sorted by time.
+        r"""Return the changes of rows that exceed their uncertainty, in order of time.
 
-        The mean of an entry moved from step :math:`s` to step :math:`t` if
+        The mean of an entry changed from step :math:`s` to step :math:`t` if
 
         .. math:: |m_t - m_s| > z \sqrt{v_s + v_t},
 
-        where :math:`m` and :math:`v` are its mean and variance and :math:`z` is the normal quantile of `level`, on two
-        sides. What `level` leaves is divided among the pairs of independent states, so that a long history of nothing
-        is not full of changes; there are as many such states as one over the row's total sums to over the steps. A move
-        goes on until one back is beyond the uncertainty: a slow drift is one change, a jump is one whose `start` and
-        `stop` are close together, there and back are two. Labels of a row move together; of moves that overlap in time
-        only the one that is largest relative to its uncertainty is told.
+        where :math:`m` and :math:`v` are its mean and variance and :math:`z` is the two-sided normal quantile of
+        `level`. The error probability, one minus `level`, is divided among the pairs of independent states, so that a
+        long history without changes shows none; the number of independent states is the sum over the steps of one over
+        the row's total. A change goes on until the entry moves back by more than its uncertainty: a slow drift is one
+        change, a jump is one whose `start` and `stop` are close together, there and back are two. Labels of a row
+        change together; of changes that overlap in time only the one that is largest relative to its uncertainty is
+        returned.
 
-        It is cautious: smoothed states are more alike than independent ones, so that few changes are told which are
-        none, and slow or small ones are missed. A static history has no changes; a filtered one is refused, since what
-        is learned of a volunteer would look like a change of theirs.
+        The test is conservative: smoothed states are more similar than independent ones, so there are few false
+        positives, and slow or small changes are missed. A static history has no changes. A filtered one is refused,
+        since learning about a volunteer would look like a change of the volunteer.
 
         Parameters
         ----------
         level
-            How sure to be that an entry which never moved is not told.
+            The probability that no change is returned for an entry that never changed.
         min_size
-            Leave out moves that changed the probability by less.
+            Leave out changes of the probability smaller than this.
 
         Examples
         --------
@@ -332,7 +336,7 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
     times, concentration
         One time and one Dirichlet for each step, of shapes (S,) and (S, J, L).
     initial
-        The Dirichlet before the first step, of shape (K, J, L), or (J, L) for all alike.
+        The Dirichlet before the first step, of shape (K, J, L), or (J, L) if it is the same for all.
     inference
         ``"static"``, ``"filtered"`` (from the volunteer's past only) or ``"smoothed"`` (from past and future).
 
@@ -381,7 +385,7 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
     def static(
         cls, *, ids: Any, concentration: ArrayLike, classes: tuple[Hashable, ...], labels: tuple[Hashable, ...]
     ) -> ConfusionTrack:
-        """The track of a model whose confusion does not change: one Dirichlet for each volunteer, (K, J, L)."""
+        """Return the track of a model whose confusion does not change: one Dirichlet for each volunteer, (K, J, L)."""
         shape = (0, len(classes), len(labels))
         return cls(
             ids=ids,
@@ -404,7 +408,7 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         return len(self.ids)
 
     def of(self, volunteer: Hashable) -> ConfusionHistory:
-        """The history of one volunteer."""
+        """Return the history of one volunteer."""
         code = self.table.code(volunteer)
         steps = slice(self.starts[code], self.starts[code + 1])
         return ConfusionHistory(
@@ -419,42 +423,48 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         )
 
     def at(self, moment: Moment) -> ConfusionSnapshot:
-        """What we now believe about all volunteers at a moment: the state after the last response until then."""
+        """Return what we now believe about all volunteers at a moment: the state after the last response until then."""
         if self.inference == "static":
             return self.latest()
         reached = np.concatenate([[0], np.cumsum(self.clock.reached(self.times, moment))])
         return self._snapshot(reached[self.starts[1:]] - reached[self.starts[:-1]])
 
     def latest(self) -> ConfusionSnapshot:
-        """The confusion of all volunteers after their last response."""
+        """Return the confusion of all volunteers after their last response."""
         return self._snapshot(np.diff(self.starts))
 
     def at_responses(self, graph: CrowdGraph) -> Array:
-        """The concentration that each response of the graph was given with, of shape (R, J, L)."""
+        """Return the concentration of the volunteer at each response of the graph, of shape (R, J, L)."""
         self.check_matches(graph)
         if self.inference == "static":
             return np.asarray(self.initial[graph.responses.volunteer])
-        found = np.empty_like(self.concentration)
-        found[graph.responses.by_volunteer.order] = self.concentration
-        return found
+        concentration = np.empty_like(self.concentration)
+        concentration[graph.responses.by_volunteer.order] = self.concentration
+        return concentration
 
     def changes_to_frame(self, level: float = 0.95, *, min_size: float = 0.0, kind: str = "pandas") -> Any:
-        """One row for each change of each volunteer, the largest first; see `ConfusionHistory.changes`.
+        """Return a row for each change of each volunteer, the largest first; see `ConfusionHistory.changes`.
 
-        `kind` is ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+        Parameters
+        ----------
+        level, min_size
+            As for `ConfusionHistory.changes`.
+        kind
+            As for `to_frame`.
         """
         return to_frame(self._change_columns(level, min_size), kind=kind)
 
     def _change_columns(self, level: float, min_size: float) -> Columns:
-        legs = [
-            (code, leg)
+        changes = [
+            (code, change)
             for code, volunteer in enumerate(self.ids.tolist())
-            for leg in entry_changes(self.of(volunteer), level=level, min_size=min_size)
+            for change in entry_changes(self.of(volunteer), level=level, min_size=min_size)
         ]
-        legs.sort(key=lambda owned: -abs(owned[1].size))
-        owner = np.array([code for code, _ in legs], dtype=np.int64)
+        changes.sort(key=lambda owned: -abs(owned[1].size))
+        owner = np.array([code for code, _ in changes], dtype=np.int64)
         codes = {
-            name: np.array([getattr(leg, name) for _, leg in legs], dtype=np.int64) for name in EntryChange._fields[:5]
+            name: np.array([getattr(change, name) for _, change in changes], dtype=np.int64)
+            for name in EntryChange._fields[:5]
         }
         steps = {"start": "start", "stop": "stop", "time": "half"}
         return {
@@ -465,10 +475,10 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
                 name: TimeColumn(self.times[self.starts[owner] + codes[step]], self.clock)
                 for name, step in steps.items()
             },
-            "size": np.array([leg.size for _, leg in legs]),
+            "size": np.array([change.size for _, change in changes]),
         }
 
-    def _held(self) -> Array:
+    def _table_concentration(self) -> Array:
         return self.initial if self.inference == "static" else self.concentration
 
     def _step_columns(self, cells: int) -> Columns:
@@ -481,29 +491,36 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         }
 
     def check_matches(self, graph: CrowdGraph) -> None:
-        """Raise unless the track was made for the graph's volunteers, classes, labels and responses."""
+        """Raise unless the track belongs to the graph's volunteers, classes, labels and responses."""
         self.check_nodes(graph)
-        if self.inference == "static":
-            return
-        if self.clock != graph.responses.clock:
-            raise AlignmentError(f"The confusion track's times are {self.clock}, the graph's {graph.responses.clock}.")
-        if len(self.times) != len(graph.responses):
-            raise AlignmentError(
-                f"The confusion track has {len(self.times):,} steps, the graph {len(graph.responses):,} responses; "
-                "a track has a step for each response. Was it made from a view? Then annotate the view."
-            )
+        self.check_responses(graph)
 
     def check_nodes(self, graph: CrowdGraph) -> None:
-        """Raise unless the track was made for the graph's volunteers, classes and labels."""
+        """Raise unless the track belongs to the graph's volunteers, classes and labels."""
         check_ids_match("The confusion track", self.ids, graph.volunteers.table)
         check_values_match("The confusion track", "classes", self.classes, graph.classes)
         check_values_match("The confusion track", "labels", self.labels, graph.labels)
 
+    def check_responses(self, graph: CrowdGraph) -> None:
+        """Raise unless the steps of the track are as many as the graph's responses, on the same clock."""
+        if self.inference == "static":
+            return
+        if self.clock != graph.responses.clock:
+            raise AlignmentError(
+                f"The confusion track's times are {self.clock}, the graph's {graph.responses.clock}. Fit the model to "
+                "this graph."
+            )
+        if len(self.times) != len(graph.responses):
+            raise AlignmentError(
+                f"The confusion track has {len(self.times):,} steps, the graph {len(graph.responses):,} responses; "
+                "a track has a step for each response. If it was fitted to a view, annotate the view."
+            )
+
     def _snapshot(self, n_steps: Array) -> ConfusionSnapshot:
-        """The state of each volunteer after some of their steps."""
-        begun = n_steps > 0
+        """Return the state of each volunteer after so many of their steps."""
+        has_steps = n_steps > 0
         concentration = np.array(self.initial)
-        concentration[begun] = self.concentration[(self.starts[:-1] + n_steps - 1)[begun]]
+        concentration[has_steps] = self.concentration[(self.starts[:-1] + n_steps - 1)[has_steps]]
         return ConfusionSnapshot(ids=self.ids, concentration=concentration, classes=self.classes, labels=self.labels)
 
     def _check_steps(self) -> None:

@@ -1,4 +1,4 @@
-"""Where a volunteer's confusion moved beyond what its uncertainty explains."""
+"""Changes of a volunteer's confusion that exceed its uncertainty."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from crowdgraph.errors import ParameterError
 if TYPE_CHECKING:
     from crowdgraph.core.confusion import ConfusionHistory
 
-__all__ = ["ConfusionChange", "confusion_changes", "entry_changes"]
+__all__ = ["ConfusionChange"]
 
-# The share of a move that is left to its flat ends on either side.
-FLAT = 0.05
-# Smaller moves are rounding.
+# The share of a change that is attributed to its flat ends, on either side.
+FLAT_SHARE = 0.05
+# Smaller differences are rounding errors.
 ROUNDING = 1e-9
 
 
 class ConfusionChange(NamedTuple):
-    """One move of one row of a confusion matrix, as `ConfusionHistory.changes` finds them.
+    """One change of one row of a confusion matrix, as returned by `ConfusionHistory.changes`.
 
     Attributes
     ----------
     true_class
         The row: the class of the items that were answered differently.
     label
-        The label whose probability moved most, relative to its uncertainty.
+        The label whose probability changed most, relative to its uncertainty.
     start, stop
-        The times between which it moved, less flat ends.
+        The times between which it changed, without flat ends.
     time
-        When half of the move was done.
+        When half of the change was done.
     before, after
         The row's mean at `start` and at `stop`, each of shape (L,).
     size
@@ -54,7 +54,10 @@ class ConfusionChange(NamedTuple):
 
 
 class EntryChange(NamedTuple):
-    """A move of one entry between two steps: when half of it was done, how far it went, also beyond its uncertainty."""
+    """A change of one entry between two steps.
+
+    `half` is the step at which half of it was done, `strength` its size relative to its uncertainty.
+    """
 
     row: int
     column: int
@@ -66,126 +69,131 @@ class EntryChange(NamedTuple):
 
 
 def confusion_changes(history: ConfusionHistory, *, level: float, min_size: float) -> tuple[ConfusionChange, ...]:
-    """The changes of a history, sorted by time; see `ConfusionHistory.changes`."""
-    legs, mean = entry_changes(history, level=level, min_size=min_size), history.mean
-    times = history.clock.to_python(history.times[[step for leg in legs for step in (leg.start, leg.stop, leg.half)]])
+    """Return the changes of a history in order of time; see `ConfusionHistory.changes`."""
+    entries, mean = entry_changes(history, level=level, min_size=min_size), history.mean
+    steps = [step for entry in entries for step in (entry.start, entry.stop, entry.half)]
+    times = history.clock.to_python(history.times[steps])
     return tuple(
         ConfusionChange(
-            true_class=history.classes[leg.row],
-            label=history.labels[leg.column],
+            true_class=history.classes[entry.row],
+            label=history.labels[entry.column],
             start=start,
             stop=stop,
             time=time,
-            before=mean[leg.start, leg.row],
-            after=mean[leg.stop, leg.row],
-            size=leg.size,
+            before=mean[entry.start, entry.row],
+            after=mean[entry.stop, entry.row],
+            size=entry.size,
         )
-        for leg, start, stop, time in zip(legs, times[::3], times[1::3], times[2::3], strict=True)
+        for entry, start, stop, time in zip(entries, times[::3], times[1::3], times[2::3], strict=True)
     )
 
 
 def entry_changes(history: ConfusionHistory, *, level: float, min_size: float) -> list[EntryChange]:
-    """The moves of a history as codes and steps, sorted by time."""
+    """Return the changes of a history as codes and steps, in order of time."""
     if not 0 < level < 1:
         raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
     if not 0 <= min_size <= 1:
         raise ParameterError(f"min_size={min_size!r} must be a difference of probabilities, from 0 to 1, such as 0.1.")
     if history.inference == "filtered":
         raise ParameterError(
-            f"The history of {history.volunteer!r} is filtered: what is learned of a volunteer looks like a change of "
-            "theirs. Fit with inference='smoothed'."
+            f"The history of {history.volunteer!r} is filtered, so learning about a volunteer looks like a change of "
+            "the volunteer. Fit with inference='smoothed'."
         )
     mean = history.mean
     total = history.concentration.sum(axis=-1, keepdims=True)
     variance = mean * (1 - mean) / (total + 1)
     quantiles = [_quantile(level, row, len(history.classes)) for row in total[..., 0].T]
-    doubt = variance * np.array(quantiles)[:, None] ** 2
-    legs: list[EntryChange] = []
+    squared_margin = variance * np.array(quantiles)[:, None] ** 2
+    changes: list[EntryChange] = []
     for row in range(len(history.classes)):
-        found = [
-            leg
+        candidates = [
+            change
             for column in range(len(history.labels))
-            for leg in _legs(
-                mean[:, row, column], variance[:, row, column], doubt[:, row, column], row, column, min_size
+            for change in _changes_of_entry(
+                mean[:, row, column], variance[:, row, column], squared_margin[:, row, column], row, column, min_size
             )
         ]
-        legs += _apart(found, len(history))
-    return sorted(legs, key=attrgetter("half"))
+        changes += _strongest_without_overlap(candidates, len(history))
+    return sorted(changes, key=attrgetter("half"))
 
 
 def _quantile(level: float, total: Array, n_classes: int) -> float:
-    """The normal quantile of a level for the whole history of a row whose states rest on so many answers each.
+    """Return the normal quantile of a level, corrected for the number of comparisons in a row's history.
 
-    What rests on n answers is another state after n more of them. A row hears the answers to items of its class, one in
-    so many as there are classes, so the sum of 1 / n over these counts the states, and any two of them may seem to
-    differ.
+    A state that rests on n answers is replaced by an independent one after n more answers. A row receives the answers
+    to items of its class, one in `n_classes`, so the sum of 1 / n over these counts the independent states. Any two of
+    them may seem to differ, hence the square.
     """
     n_pairs = max(1.0, float((1 / total).sum() / n_classes) ** 2)
     # The lower tail keeps its digits where it is tiny.
     return NormalDist().inv_cdf((1 - level) / (2 * n_pairs))
 
 
-def _legs(mean: Array, variance: Array, doubt: Array, row: int, column: int, min_size: float) -> list[EntryChange]:
-    """The moves of one entry, without their flat ends."""
-    legs = []
-    for start, stop in _turns(mean.tolist(), doubt.tolist(), least=max(min_size, ROUNDING)):
-        move = mean[stop] - mean[start]
-        done = (mean[start : stop + 1] - mean[start]) / move
-        early, late = np.flatnonzero(done <= FLAT + ROUNDING), np.flatnonzero(done >= 1 - FLAT - ROUNDING)
-        # An entry that wavers between its ends moved from before the first to after the last time it did.
+def _changes_of_entry(
+    mean: Array, variance: Array, squared_margin: Array, row: int, column: int, min_size: float
+) -> list[EntryChange]:
+    """Return the changes of one entry, without their flat ends."""
+    changes = []
+    for start, stop in _monotone_stretches(mean.tolist(), squared_margin.tolist(), least=max(min_size, ROUNDING)):
+        difference = mean[stop] - mean[start]
+        done = (mean[start : stop + 1] - mean[start]) / difference
+        early = np.flatnonzero(done <= FLAT_SHARE + ROUNDING)
+        late = np.flatnonzero(done >= 1 - FLAT_SHARE - ROUNDING)
+        # An entry that wavers between its ends changed from before the first to after the last time it did.
         first, last = early[early < late[0]][-1], late[late > early[-1]][0]
         half = first + np.argmax(done[first:] >= 0.5 - ROUNDING)
         size = float(mean[start + last] - mean[start + first])
         if abs(size) >= min_size:
-            strength = float(abs(move) / sqrt(max(variance[start] + variance[stop], np.finfo(float).tiny)))
+            strength = float(abs(difference) / sqrt(max(variance[start] + variance[stop], np.finfo(float).tiny)))
             steps = (int(start + first), int(start + last), int(start + half))
-            legs.append(EntryChange(row, column, *steps, size, strength))
-    return legs
+            changes.append(EntryChange(row, column, *steps, size, strength))
+    return changes
 
 
-def _turns(mean: list[float], doubt: list[float], *, least: float) -> list[tuple[int, int]]:
-    """The steps between which an entry rises or falls by more than its doubt; each leg begins where the last ended.
+def _monotone_stretches(mean: list[float], squared_margin: list[float], *, least: float) -> list[tuple[int, int]]:
+    """Return the steps between which an entry rises or falls by more than its margin of error.
 
-    A leg goes on to its extreme, and ends there once a move back from it is beyond doubt. Steps are in doubt to
-    different degrees, and the most extreme one may be the most doubtful, such as the first of a filtered history; so a
-    leg may also begin at the step that is extreme beyond doubt. Of steps equally in doubt the most extreme one decides.
+    A stretch begins where the one before ended, goes on to its extreme, and ends there once the entry moves back from
+    it by more than the margin. Margins differ between steps, and the most extreme step may be the most uncertain one,
+    such as the first of a filtered history; so a stretch may also begin at the step that is extreme beyond its margin.
+    Of steps with equal margins the most extreme one decides.
     """
 
-    def origin(candidates: tuple[int, int], step: int, sign: int) -> int | None:
+    def turning_point(candidates: tuple[int, int], step: int, sign: int) -> int | None:
         for candidate in candidates:
-            move = sign * (mean[step] - mean[candidate])
-            if move >= least and move * move > doubt[candidate] + doubt[step]:
+            difference = sign * (mean[step] - mean[candidate])
+            if difference >= least and difference * difference > squared_margin[candidate] + squared_margin[step]:
                 return candidate
         return None
 
-    legs: list[tuple[int, int]] = []
-    margin = [sqrt(value) for value in doubt]
+    stretches: list[tuple[int, int]] = []
+    margin = [sqrt(value) for value in squared_margin]
     low = high = sure_low = sure_high = begin = heading = 0
     for step in range(1, len(mean)):
-        if heading <= 0 and (turn := origin((low, sure_low), step, 1)) is not None:
-            legs += [(begin, turn)] if heading else []
+        if heading <= 0 and (turn := turning_point((low, sure_low), step, 1)) is not None:
+            stretches += [(begin, turn)] if heading else []
             begin, heading, high, sure_high = turn, 1, step, step
-        elif heading >= 0 and (turn := origin((high, sure_high), step, -1)) is not None:
-            legs += [(begin, turn)] if heading else []
+        elif heading >= 0 and (turn := turning_point((high, sure_high), step, -1)) is not None:
+            stretches += [(begin, turn)] if heading else []
             begin, heading, low, sure_low = turn, -1, step, step
         else:
             low = step if mean[step] < mean[low] else low
             high = step if mean[step] > mean[high] else high
             sure_low = step if mean[step] + margin[step] < mean[sure_low] + margin[sure_low] else sure_low
             sure_high = step if mean[step] - margin[step] > mean[sure_high] - margin[sure_high] else sure_high
-    return [*legs, (begin, high if heading > 0 else low)] if heading else legs
+    return [*stretches, (begin, high if heading > 0 else low)] if heading else stretches
 
 
-def _apart(legs: list[EntryChange], n_steps: int) -> list[EntryChange]:
-    """Of legs that overlap in time only the strongest: labels of one row move together.
+def _strongest_without_overlap(changes: list[EntryChange], n_steps: int) -> list[EntryChange]:
+    """Return the strongest of changes that overlap in time, since the labels of one row change together.
 
-    Two labels mirror each other and are equally strong but for rounding; the last of them is kept.
+    Two labels mirror each other and are equally strong but for rounding; the last of them is returned.
     """
-    kept: list[EntryChange] = []
-    # Marks where a kept leg goes from a step to the next; legs that meet in a step do not overlap.
-    taken = np.zeros(n_steps, dtype=bool)
-    for leg in sorted(legs, key=lambda leg: (round(leg.strength, 6), leg.column), reverse=True):
-        if not taken[leg.start : leg.stop].any():
-            taken[leg.start : leg.stop] = True
-            kept.append(leg)
-    return kept
+    selected: list[EntryChange] = []
+    # Marks the transitions from one step to the next that a selected change covers: changes may share an end.
+    occupied = np.zeros(n_steps, dtype=bool)
+    for change in sorted(changes, key=lambda change: (round(change.strength, 6), change.column), reverse=True):
+        if not occupied[change.start : change.stop].any():
+            occupied[change.start : change.stop] = True
+            selected.append(change)
+    return selected

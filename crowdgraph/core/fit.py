@@ -1,4 +1,4 @@
-"""ModelFit: what a model found out about items, classes and volunteers."""
+"""ModelFit: what a model inferred about items, classes and volunteers; with its posterior draws and influence."""
 
 from __future__ import annotations
 
@@ -35,206 +35,33 @@ from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["FitSource", "Influence", "ModelFit", "PosteriorDraws", "drop_responses", "without"]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Influence(ReadOnlyArrays, Tabular):
-    """The difference between a fit and the one that would be found without some responses.
-
-    Attributes
-    ----------
-    volunteer, item
-        Whose responses, or the responses to which item, were left out; None for all.
-    n_responses
-        How many were left out.
-    fit, without
-        The fit with and without them. The second starts from the first, so that both lie in the same mode.
-
-    Examples
-    --------
-    >>> import crowdgraph as cg
-    >>> graph = cg.simulate.crowd(n_volunteers=10, n_items=50, n_responses=300, seed=1).graph
-    >>> fit = cg.IBCC().fit(graph)
-    >>> busiest = graph.volunteers.ids[graph.volunteers.n_responses.argmax()]
-    >>> influence = fit.influence(volunteer=busiest)
-    >>> influence.item_change.shape
-    (50, 2)
-    """
-
-    volunteer: Hashable | None
-    item: Hashable | None
-    n_responses: int
-    fit: ModelFit
-    without: ModelFit
-
-    @cached_property
-    def item_change(self) -> Array:
-        """What the responses add to each item's class probabilities, of shape (N, J)."""
-        return lock(self.fit.item_probs - self.without.item_probs)
-
-    @cached_property
-    def confusion_change(self) -> Array:
-        """What the responses add to each volunteer's expected confusion, of shape (K, J, L)."""
-        if self.fit.confusion is None or self.without.confusion is None:
-            raise NotAnnotatedError(f"The model {self.fit.model!r} has no confusion matrices that could change.")
-        return lock(self.fit.confusion.latest().mean - self.without.confusion.latest().mean)
-
-    @property
-    def flipped(self) -> list[Hashable]:
-        """The items whose most probable class depends on the responses."""
-        differs = self.fit.item_probs.argmax(axis=1) != self.without.item_probs.argmax(axis=1)
-        return list(self.fit.items[differs].tolist())
-
-    def _columns(self) -> Columns:
-        """One row for each item, those that change most first."""
-        return compared_columns(self.fit, self.item_change, without=self.without)
-
-    def __repr__(self) -> str:
-        parts = [
-            f"of volunteer {self.volunteer!r}" if self.volunteer is not None else "",
-            f"about item {self.item!r}" if self.item is not None else "",
-        ]
-        return (
-            f"Influence of the {self.n_responses:,} responses {' '.join(part for part in parts if part)}: "
-            f"{len(self.flipped):,} items change their most probable class, "
-            f"the largest change of a probability is {np.abs(self.item_change).max():.3f}"
-        )
-
-
-def without(graph: CrowdGraph, volunteer: Hashable | None, item: Hashable | None) -> CrowdGraph:
-    """The graph without the responses of a volunteer, about an item, or of that volunteer about that item.
-
-    Without an item means without what is known of it, too.
-    """
-    if volunteer is None and item is None:
-        raise ParameterError("Say whose influence you ask for: volunteer=..., item=... or both for one response.")
-    gone = np.ones(len(graph.responses), dtype=bool)
-    if volunteer is not None:
-        gone &= graph.responses.volunteer == graph.volunteers.table.code(volunteer)
-    if item is not None:
-        gone &= graph.responses.item == graph.items.table.code(item)
-    if not gone.any():
-        raise ParameterError(f"There is no response with volunteer={volunteer!r} and item={item!r} in the graph.")
-    drop_gold = [] if volunteer is not None or item is None else [graph.items.table.code(item)]
-    return drop_responses(graph, gone, drop_gold=drop_gold)
-
-
-def drop_responses(graph: CrowdGraph, gone: Array, *, drop_gold: ArrayLike = ()) -> CrowdGraph:
-    """The graph without the responses of a mask, of shape (R,), and without the gold of some items, as codes."""
-    known = np.ones(len(graph.items), dtype=bool)
-    known[np.asarray(drop_gold, dtype=np.int64)] = False
-    return graph.replace(responses=graph.responses.table.take(np.flatnonzero(~gone)), gold=graph.gold.where(known))
-
-
-def compared_columns(fit: ModelFit, change: Array, *, retired_at: Array | None = None, **other: ModelFit) -> Columns:
-    """Return a row for each item, those that change most first, to compare a fit with another one.
-
-    The columns are the most probable class in both, the other under its name, and the change of every class's
-    probability.
-    """
-    order = np.argsort(-np.abs(change).max(axis=1), kind="stable")
-    names = id_array(fit.classes)
-    fits = {"class": fit, **other}
-    columns: dict[str, Array | CodedColumn | TimeColumn] = {
-        "item": fit.items[order],
-        **{name: CodedColumn(one.item_probs[order].argmax(axis=1), names) for name, one in fits.items()},
-        **{f"change of p({name})": change[order, code] for code, name in enumerate(fit.classes)},
-    }
-    return columns if retired_at is None else {**columns, "retired_at": retired_at[order]}
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PosteriorDraws(ReadOnlyArrays):
-    """Draws from the posterior, of C chains with D draws each.
-
-    Attributes
-    ----------
-    classes, labels
-        The true classes, J of them, and the labels, L of them.
-    class_probs
-        How often each class occurs, of shape (C, D, J).
-    log_joint
-        The log probability of answers and classes given what was drawn, of shape (C, D).
-    items, item_classes
-        Some items, or all, of shape (N,), and the codes of their classes, of shape (C, D, N).
-    volunteers, confusion
-        Some volunteers, or none, of shape (V,), and their confusion matrices, of shape (C, D, V, J, L).
-    first
-        The number of the first of these draws: earlier ones were not kept.
-    """
-
-    classes: tuple[Hashable, ...]
-    labels: tuple[Hashable, ...]
-    class_probs: Array
-    log_joint: Array
-    items: Array
-    item_classes: Array
-    volunteers: Array
-    confusion: Array
-    first: int = 0
-
-    def __post_init__(self) -> None:
-        classes, labels = value_tuple(self.classes, what="classes"), value_tuple(self.labels, what="labels")
-        items, volunteers = unique_ids(self.items, kind="item"), unique_ids(self.volunteers, kind="volunteer")
-        lead = np.shape(self.log_joint)
-        shapes = {
-            "class_probs": (len(classes),),
-            "log_joint": (),
-            "item_classes": (len(items),),
-            "confusion": (len(volunteers), len(classes), len(labels)),
-        }
-        values = {"classes": classes, "labels": labels, "items": items, "volunteers": volunteers}
-        arrays = {name: _shaped(name, getattr(self, name), (*lead, *rest)) for name, rest in shapes.items()}
-        for name, value in {**values, **arrays}.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def n_chains(self) -> int:
-        """How many chains there are."""
-        return len(self.log_joint)
-
-    def __len__(self) -> int:
-        return int(self.log_joint.shape[1])
-
-    def __repr__(self) -> str:
-        return (
-            f"PosteriorDraws({self.n_chains} chains of {len(self):,} draws: classes of {len(self.items):,} items, "
-            f"confusion of {len(self.volunteers):,} volunteers)"
-        )
-
-
-def _shaped(name: str, values: Array, shape: tuple[int, ...]) -> Array:
-    """A read-only array of the expected shape, in its own precision."""
-    array = read_only(values)
-    if len(shape) < 2 or array.shape != shape:
-        raise ResultError(f"{name} has shape {array.shape}; expected {shape}, the first two for chains and draws.")
-    return array
-
+__all__ = ["FitSource", "Influence", "ModelFit", "PosteriorDraws"]
 
 # The largest number of pairs of volunteers and items in a table of predictions.
 MAX_PAIRS = 10_000_000
 
 
-class Refits(Protocol):
-    """A model that can be fitted again from where an earlier fit ended."""
+class Refittable(Protocol):
+    """A model that can be fitted again, starting from an earlier fit."""
 
     def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
-        """The fit of a graph in the mode in which `start` lies."""
+        """Fit a graph in the mode of an earlier fit."""
         ...
 
 
 class FitSource(NamedTuple):
-    """What a fit was made from."""
+    """The model, the graph and the seed that a fit comes from."""
 
-    model: Refits
+    model: Refittable
     graph: CrowdGraph
     seed: int | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelFit(Result):
-    """What a model found out.
+    """What a model inferred from a graph.
+
+    `to_frame` has a row for each item: its most probable class and the probability of every class.
 
     Attributes
     ----------
@@ -247,25 +74,25 @@ class ModelFit(Result):
     item_probs
         The probability of each class for each item, of shape (N, J).
     class_probs
-        How often each class occurs, of shape (J,).
+        The proportion of each class, of shape (J,).
     confusion
-        The volunteers' confusion over time; None for models that have none.
+        The volunteers' confusion over time; None for models without confusion matrices.
     bound
         The lower bound (or score) after each iteration; empty for models that have none.
     converged, n_iter
-        Whether the fit settled, and after how many iterations it stopped.
+        Whether the fit converged, and after how many iterations it stopped.
     params
         The model's settings.
     class_concentration
         The Dirichlet concentration of the classes, of shape (J,); None for models that have none.
     prior
-        What was believed before; None for models that have no prior.
+        The prior; None for models that have none.
     diagnostics
-        What else the model tells of the fit, such as the bounds of several starts.
+        More about the fit, such as the bounds of several starts.
     draws
-        What was drawn from the posterior; None for models that draw nothing.
-    origin
-        The model and the graph that the fit was made from. It is not saved with a graph.
+        Samples of the posterior; None for models that do not sample.
+    source
+        The model, the graph and the seed that the fit comes from. It is not saved with a graph.
 
     Examples
     --------
@@ -317,19 +144,19 @@ class ModelFit(Result):
         return self.model
 
     def predict(self) -> dict[Hashable, Hashable]:
-        """The most probable class of each item; of equally probable ones the first."""
+        """Return the most probable class of each item; of equally probable ones the first."""
         best = self.item_probs.argmax(axis=1)
         return {item: self.classes[code] for item, code in zip(self.items.tolist(), best, strict=True)}
 
     def predict_response(
         self, volunteer: Hashable, item: Hashable, *, at: Moment | None = None
     ) -> dict[Hashable, float]:
-        """The probability of each label that a volunteer would give an item.
+        """Return the probability of each label that a volunteer would give an item.
 
         Parameters
         ----------
         volunteer
-            A volunteer of the graph; one who is not in it is predicted from the prior.
+            A volunteer of the graph; a new volunteer is predicted from the prior.
         item
             An item of the graph.
         at
@@ -348,16 +175,16 @@ class ModelFit(Result):
         items: Iterable[Hashable] | None = None,
         kind: str = "pandas",
     ) -> Any:
-        """A table of the responses that volunteers would give to items they have not answered, with probabilities.
+        """Return a table of the responses, with probabilities, that volunteers would give to unanswered items.
 
         Parameters
         ----------
         graph
-            The graph, which tells which pairs have been answered; the one that was fitted if left out.
+            The graph, of which answered pairs are left out; the one that was fitted if left out.
         volunteers, items
-            Which ones; all if left out. All pairs of a large graph are too many: choose some.
+            Which volunteers and items; all if left out. All pairs of a large graph are too many: choose some.
         kind
-            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+            As for `to_frame`.
         """
         graph = self._require_source().graph if graph is None else graph
         self.check_matches(graph)
@@ -368,18 +195,18 @@ class ModelFit(Result):
     ) -> Columns:
         """Return a row for each unanswered pair: the most probable label, and the probability of each."""
         track, answers, n_items = self._require_confusion(), graph.answers, len(graph.items)
-        who = np.arange(len(graph.volunteers)) if volunteers is None else graph.volunteers.codes(volunteers)
-        what = np.arange(n_items) if items is None else graph.items.codes(items)
-        if len(who) * len(what) > MAX_PAIRS:
+        rows = np.arange(len(graph.volunteers)) if volunteers is None else graph.volunteers.codes(volunteers)
+        columns = np.arange(n_items) if items is None else graph.items.codes(items)
+        if len(rows) * len(columns) > MAX_PAIRS:
             raise ParameterError(
-                f"{len(who):,} volunteers and {len(what):,} items make {len(who) * len(what):,} pairs; choose at "
-                f"most {MAX_PAIRS:,} with volunteers=[...] and items=[...]."
+                f"{len(rows):,} volunteers and {len(columns):,} items make {len(rows) * len(columns):,} pairs; choose "
+                f"at most {MAX_PAIRS:,} with volunteers=[...] and items=[...]."
             )
-        is_wanted = (np.zeros(len(graph.volunteers), dtype=bool), np.zeros(n_items, dtype=bool))
-        is_wanted[0][who], is_wanted[1][what] = True, True
-        answered = answers.where(is_wanted[0][answers.volunteer] & is_wanted[1][answers.item])
+        has_volunteer, has_item = np.zeros(len(graph.volunteers), dtype=bool), np.zeros(n_items, dtype=bool)
+        has_volunteer[rows], has_item[columns] = True, True
+        answered = answers.where(has_volunteer[answers.volunteer] & has_item[answers.item])
         answered_pairs = answered.volunteer.astype(np.int64) * n_items + answered.item
-        pairs = np.setdiff1d((who[:, None] * n_items + what).ravel(), answered_pairs)
+        pairs = np.setdiff1d((rows[:, None] * n_items + columns).ravel(), answered_pairs)
         volunteer, item = pairs // n_items, pairs % n_items
         mean, probs = track.latest().mean, np.zeros((len(pairs), len(track.labels)))
         for code in range(len(self.classes)):
@@ -392,13 +219,13 @@ class ModelFit(Result):
         }
 
     def as_prior(self, strength: float = 1.0) -> CrowdPrior:
-        """Today's posterior as tomorrow's prior.
+        """Turn today's posterior into tomorrow's prior.
 
         Parameters
         ----------
         strength
-            How much of what this fit has learned is kept: 1 for all of it, 0 for the prior it began with. Between them,
-            what was learned counts as that fraction of its responses.
+            How much of the evidence to keep: 1 for all of it, 0 for the prior that the fit began with. In between, the
+            evidence counts as that fraction of its responses.
 
         Examples
         --------
@@ -408,16 +235,16 @@ class ModelFit(Result):
         >>> fit = cg.IBCC(confusion_prior=cg.IBCC().fit(first).as_prior(0.5)).fit(later)
         """
         if self.confusion is None or self.prior is None or self.class_concentration is None:
-            raise NotAnnotatedError(f"The model {self.model!r} has no Dirichlets that could become a prior; use IBCC.")
+            raise NotAnnotatedError(f"The model {self.model!r} has no posterior that could become a prior; fit IBCC.")
         if not isinstance(strength, int | float | np.number) or not 0 <= strength <= 1:
             raise ParameterError(f"strength={strength!r} must be a number from 0 to 1.")
-        met, learned = self.confusion.ids, self.confusion.latest().concentration
-        old = self.prior.of_all(met.tolist())
-        # Volunteers who did not come this time keep what was known of them.
+        ids, posterior = self.confusion.ids.tolist(), self.confusion.latest().concentration
+        prior = self.prior.of_all(ids)
+        # Volunteers who are not in the graph keep their prior.
         absent = [volunteer for volunteer in self.prior.ids.tolist() if volunteer not in self.confusion.table]
         return CrowdPrior(
-            ids=id_array([*met.tolist(), *absent]),
-            confusion=np.concatenate([old + strength * (learned - old), self.prior.of_all(absent)]),
+            ids=id_array([*ids, *absent]),
+            confusion=np.concatenate([prior + strength * (posterior - prior), self.prior.of_all(absent)]),
             shared=self.prior.shared,
             class_concentration=(1 - strength) * self.prior.class_concentration + strength * self.class_concentration,
             classes=self.classes,
@@ -425,13 +252,13 @@ class ModelFit(Result):
         )
 
     def influence(self, *, volunteer: Hashable | None = None, item: Hashable | None = None) -> Influence:
-        """What some responses change: those of a volunteer, those about an item, or one volunteer's about one item.
+        """Measure what the responses of a volunteer, about an item, or of a volunteer about an item change.
 
-        The model is fitted again without them, from where this fit ended and with the same seed. Without an item means
-        without its gold, too.
+        The model is fitted again without them, starting from this fit and with the same seed. Leaving out an item
+        leaves out its gold, too.
         """
         source = self._require_source()
-        rest = without(source.graph, volunteer, item)
+        rest = graph_without(source.graph, volunteer, item)
         return Influence(
             volunteer=volunteer,
             item=item,
@@ -441,23 +268,22 @@ class ModelFit(Result):
         )
 
     def _columns(self) -> Columns:
-        """One row for each item: its most probable class and the probability of every class."""
         best = CodedColumn(self.item_probs.argmax(axis=1), id_array(self.classes))
         probs = {f"p({name})": self.item_probs[:, code] for code, name in enumerate(self.classes)}
         return {"item": self.items, "class": best, **probs}
 
     def volunteers_to_frame(self, *, level: float = 0.9, correct: Correct | None = None, kind: str = "pandas") -> Any:
-        """One row for each volunteer, the best first: the expected share of right labels, and its interval.
+        """Return a row for each volunteer, the best first: the expected share of correct labels, and its interval.
 
         Parameters
         ----------
         level
-            The probability that the interval holds.
+            The probability of the interval.
         correct
-            For each class, the label (or labels) that count as right. If left out, those that vote for it in the
+            For each class, the label (or labels) that count as correct. If left out, those that vote for it in the
             model's settings, or the class's own name.
         kind
-            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+            As for `to_frame`.
         """
         track = self._require_confusion()
         snapshot, correct = track.latest(), self.correct_labels if correct is None else correct
@@ -474,12 +300,12 @@ class ModelFit(Result):
         return to_frame({name: column[order] for name, column in columns.items()}, kind=kind)
 
     def to_arviz(self) -> Any:
-        """What was drawn from the posterior for ArviZ: a tree of xarray datasets with named dimensions.
+        """Return the posterior draws for ArviZ: a tree of xarray datasets with named dimensions.
 
-        The group ``posterior`` holds ``class_probs`` (chain, draw, class), ``item_class`` (chain, draw, item: the
-        places of the drawn classes among `classes`) and, if the model kept draws, ``confusion`` (chain, draw,
-        volunteer, class, response_label); ``sample_stats`` holds ``lp``, the log joint probability. Coordinates are
-        ids, classes and labels; ids other than numbers and text become text. It needs the package arviz-base.
+        The group ``posterior`` holds ``class_probs`` (chain, draw, class), ``item_class`` (chain, draw, item: indices
+        into `classes`) and, if the model kept draws of it, ``confusion`` (chain, draw, volunteer, class,
+        response_label); ``sample_stats`` holds ``lp``, the log joint probability. Coordinates are ids, classes and
+        labels; ids other than numbers and text become text. It needs the package arviz-base.
 
         Examples
         --------
@@ -494,13 +320,13 @@ class ModelFit(Result):
         return fit_to_arviz(self)
 
     def check_matches(self, graph: CrowdGraph) -> None:
-        """Raise unless the fit was made for the graph's items, volunteers, classes, labels and responses."""
+        """Raise unless the fit belongs to the graph's items, volunteers, classes, labels and responses."""
         self.check_nodes(graph)
         if self.confusion is not None:
-            self.confusion.check_matches(graph)
+            self.confusion.check_responses(graph)
 
     def check_nodes(self, graph: CrowdGraph) -> None:
-        """Raise unless the fit was made for the graph's nodes, classes and labels; its responses may be others."""
+        """Raise unless the fit belongs to the graph's nodes, classes and labels; its responses may differ."""
         check_ids_match(f"The fit {self.model!r}", self.items, graph.items.table)
         check_values_match(f"The fit {self.model!r}", "classes", self.classes, graph.classes)
         if self.confusion is not None:
@@ -517,8 +343,8 @@ class ModelFit(Result):
     def _require_source(self) -> FitSource:
         if self.source is None:
             raise NotAnnotatedError(
-                "This fit does not know the graph it was made from (it was loaded or made by hand). Fit the model "
-                "again or, to predict responses, give the graph."
+                "This fit does not know the graph it comes from (it was loaded from a file or made by hand). Fit the "
+                "model again or, to predict responses, pass the graph."
             )
         return self.source
 
@@ -529,7 +355,7 @@ class ModelFit(Result):
     def _require_confusion(self) -> ConfusionTrack:
         if self.confusion is None:
             raise NotAnnotatedError(
-                f"The model {self.model!r} has no confusion matrices; use IBCC to predict responses."
+                f"The model {self.model!r} has no confusion matrices; fit IBCC to predict responses."
             )
         return self.confusion
 
@@ -542,11 +368,188 @@ class ModelFit(Result):
         return (history.latest() if at is None else history.at(at)).mean
 
     def __repr__(self) -> str:
-        settled = "converged" if self.converged else "not converged"
+        state = "converged" if self.converged else "not converged"
         last = f", bound {self.bound[-1]:,.4f}" if len(self.bound) else ""
-        return f"ModelFit({self.model}: {len(self.items):,} items, {settled} after {self.n_iter:,} iterations{last})"
+        return f"ModelFit({self.model}: {len(self.items):,} items, {state} after {self.n_iter:,} iterations{last})"
 
     def _repr_html_(self) -> str:
         from crowdgraph.core._text import fit_html
 
         return fit_html(self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Influence(ReadOnlyArrays, Tabular):
+    """The difference between a fit and a fit without some responses.
+
+    `to_frame` has a row for each item, those that change most first.
+
+    Attributes
+    ----------
+    volunteer, item
+        Whose responses, or the responses about which item, were left out; None for all.
+    n_responses
+        How many responses were left out.
+    fit, without
+        The fit with and without them. The second starts from the first, so that both lie in the same mode.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=10, n_items=50, n_responses=300, seed=1).graph
+    >>> fit = cg.IBCC().fit(graph)
+    >>> busiest = graph.volunteers.ids[graph.volunteers.n_responses.argmax()]
+    >>> influence = fit.influence(volunteer=busiest)
+    >>> influence.item_change.shape
+    (50, 2)
+    """
+
+    volunteer: Hashable | None
+    item: Hashable | None
+    n_responses: int
+    fit: ModelFit
+    without: ModelFit
+
+    @cached_property
+    def item_change(self) -> Array:
+        """What the responses add to each item's class probabilities, of shape (N, J)."""
+        return lock(self.fit.item_probs - self.without.item_probs)
+
+    @cached_property
+    def confusion_change(self) -> Array:
+        """What the responses add to each volunteer's expected confusion, of shape (K, J, L)."""
+        if self.fit.confusion is None or self.without.confusion is None:
+            raise NotAnnotatedError(f"The model {self.fit.model!r} has no confusion matrices that could change.")
+        return lock(self.fit.confusion.latest().mean - self.without.confusion.latest().mean)
+
+    @property
+    def flipped(self) -> list[Hashable]:
+        """The items whose most probable class depends on the responses."""
+        differs = self.fit.item_probs.argmax(axis=1) != self.without.item_probs.argmax(axis=1)
+        return list(self.fit.items[differs].tolist())
+
+    def _columns(self) -> Columns:
+        return compared_columns(self.fit, self.item_change, without=self.without)
+
+    def __repr__(self) -> str:
+        parts = [
+            f"of volunteer {self.volunteer!r}" if self.volunteer is not None else "",
+            f"about item {self.item!r}" if self.item is not None else "",
+        ]
+        return (
+            f"Influence of the {self.n_responses:,} responses {' '.join(part for part in parts if part)}: "
+            f"{len(self.flipped):,} items change their most probable class, "
+            f"the largest change of a probability is {np.abs(self.item_change).max():.3f}"
+        )
+
+
+def graph_without(graph: CrowdGraph, volunteer: Hashable | None, item: Hashable | None) -> CrowdGraph:
+    """Return the graph without the responses of a volunteer, about an item, or of that volunteer about that item.
+
+    Leaving out an item leaves out its gold, too.
+    """
+    if volunteer is None and item is None:
+        raise ParameterError("Say whose influence to measure: volunteer=..., item=..., or both for one response.")
+    dropped = np.ones(len(graph.responses), dtype=bool)
+    if volunteer is not None:
+        dropped &= graph.responses.volunteer == graph.volunteers.table.code(volunteer)
+    if item is not None:
+        dropped &= graph.responses.item == graph.items.table.code(item)
+    if not dropped.any():
+        raise ParameterError(f"There is no response with volunteer={volunteer!r} and item={item!r} in the graph.")
+    drop_gold = [] if volunteer is not None or item is None else [graph.items.table.code(item)]
+    return drop_responses(graph, dropped, drop_gold=drop_gold)
+
+
+def drop_responses(graph: CrowdGraph, dropped: Array, *, drop_gold: ArrayLike = ()) -> CrowdGraph:
+    """Return the graph without the responses of a mask, of shape (R,), and without the gold of some items (codes)."""
+    has_gold = np.ones(len(graph.items), dtype=bool)
+    has_gold[np.asarray(drop_gold, dtype=np.int64)] = False
+    return graph.replace(
+        responses=graph.responses.table.take(np.flatnonzero(~dropped)), gold=graph.gold.where(has_gold)
+    )
+
+
+def compared_columns(fit: ModelFit, change: Array, *, retired_at: Array | None = None, **other: ModelFit) -> Columns:
+    """Return the columns that compare a fit with another one: a row for each item, those that change most first.
+
+    They are the most probable class in both fits, that of the other under its name, and the change of every class's
+    probability.
+    """
+    order = np.argsort(-np.abs(change).max(axis=1), kind="stable")
+    names = id_array(fit.classes)
+    fits = {"class": fit, **other}
+    columns: dict[str, Array | CodedColumn | TimeColumn] = {
+        "item": fit.items[order],
+        **{name: CodedColumn(one.item_probs[order].argmax(axis=1), names) for name, one in fits.items()},
+        **{f"change of p({name})": change[order, code] for code, name in enumerate(fit.classes)},
+    }
+    return columns if retired_at is None else {**columns, "retired_at": retired_at[order]}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PosteriorDraws(ReadOnlyArrays):
+    """Samples of the posterior: C chains of D draws each.
+
+    Attributes
+    ----------
+    classes, labels
+        The true classes, J of them, and the labels, L of them.
+    class_probs
+        The proportion of each class, of shape (C, D, J).
+    log_joint
+        The log probability of answers and classes given the draw, of shape (C, D).
+    items, item_classes
+        Some items, or all, of shape (N,), and the codes of their classes, of shape (C, D, N).
+    volunteers, confusion
+        Some volunteers, or none, of shape (V,), and their confusion matrices, of shape (C, D, V, J, L).
+    first
+        The number of the first of these draws; earlier ones were discarded.
+    """
+
+    classes: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...]
+    class_probs: Array
+    log_joint: Array
+    items: Array
+    item_classes: Array
+    volunteers: Array
+    confusion: Array
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        classes, labels = value_tuple(self.classes, what="classes"), value_tuple(self.labels, what="labels")
+        items, volunteers = unique_ids(self.items, kind="item"), unique_ids(self.volunteers, kind="volunteer")
+        lead = np.shape(self.log_joint)
+        shapes = {
+            "class_probs": (len(classes),),
+            "log_joint": (),
+            "item_classes": (len(items),),
+            "confusion": (len(volunteers), len(classes), len(labels)),
+        }
+        values = {"classes": classes, "labels": labels, "items": items, "volunteers": volunteers}
+        arrays = {name: _shaped(name, getattr(self, name), (*lead, *rest)) for name, rest in shapes.items()}
+        for name, value in {**values, **arrays}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_chains(self) -> int:
+        """The number of chains."""
+        return len(self.log_joint)
+
+    def __len__(self) -> int:
+        return int(self.log_joint.shape[1])
+
+    def __repr__(self) -> str:
+        return (
+            f"PosteriorDraws({self.n_chains} chains of {len(self):,} draws: classes of {len(self.items):,} items, "
+            f"confusion of {len(self.volunteers):,} volunteers)"
+        )
+
+
+def _shaped(name: str, values: Array, shape: tuple[int, ...]) -> Array:
+    """Return a read-only array of the expected shape, in its own precision."""
+    array = read_only(values)
+    if len(shape) < 2 or array.shape != shape:
+        raise ResultError(f"{name} has shape {array.shape}; expected {shape}, the first two for chains and draws.")
+    return array

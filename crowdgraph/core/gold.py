@@ -8,15 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, ReadOnlyArrays, columns_equal, lock, read_only, same_values
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, columns_equal, id_array, lock, read_only, same_values
+from crowdgraph.core.result import CodedColumn, Columns, Tabular
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import GoldError, UnknownIdError, quote
+from crowdgraph.errors import ColumnError, GoldError, UnknownIdError, quote
 
 __all__ = ["Gold"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gold(ReadOnlyArrays, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
+class Gold(ReadOnlyArrays, Tabular, Mapping[Hashable, "Hashable | dict[Hashable, float]"]):
     """Known classes by item: a mapping from item id to its class, or to a probability for each class.
 
     Attributes
@@ -99,6 +100,20 @@ class Gold(ReadOnlyArrays, Mapping[Hashable, "Hashable | dict[Hashable, float]"]
         """Return the gold of the items for which a mask of shape (N,) holds; nothing is known of the others."""
         probs = np.where(mask[:, None], self.probs, np.nan)
         return Gold(self.items_table, self.classes, probs, n_unmatched=self.n_unmatched)
+
+    def _columns(self) -> Columns:
+        """Return a row for each item with gold: its class or, if some gold is soft, the probability of every class."""
+        items = self.items_table.ids[self.known]
+        if not self.is_soft.any():
+            return {"item": items, "label": CodedColumn(self.codes[self.known], id_array(self.classes))}
+        clash = {"item", "label"} & set(map(str, self.classes))
+        if clash:
+            raise ColumnError(
+                f"Soft gold cannot become a table with a column for each class, since a class is called "
+                f"{clash.pop()!r}; read it from graph.gold."
+            )
+        probs = self.probs[self.known]
+        return {"item": items, **{str(name): probs[:, code] for code, name in enumerate(self.classes)}}
 
     def equals(self, other: Gold) -> bool:
         """Return whether both say the same of the same classes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args
 
 import numpy as np
 
@@ -21,9 +21,18 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
-from crowdgraph.core.result import Result
+from crowdgraph.core.result import Result, Tabular
 from crowdgraph.core.tables import NodeTable, ResponseTable
-from crowdgraph.errors import ColumnError, GoldError, Hint, NotAnnotatedError, ParameterError, quote, suggestion
+from crowdgraph.errors import (
+    ColumnError,
+    GoldError,
+    Hint,
+    NotAnnotatedError,
+    ParameterError,
+    check_choice,
+    quote,
+    suggestion,
+)
 
 if TYPE_CHECKING:
     from crowdgraph.diagnosis.findings import Findings
@@ -557,21 +566,20 @@ class CrowdGraph:
 
         `from_responses` reads the tables back.
         """
-        from crowdgraph.io.frames import graph_frame
-
-        return graph_frame(self, table=table, kind="pandas")
+        return self._table_view(table).to_frame(kind="pandas")
 
     def to_polars(self, *, table: TableName = "responses") -> Any:
         """Return a table of the graph as a polars frame; as `to_pandas`. Times with a fixed offset become UTC."""
-        from crowdgraph.io.frames import graph_frame
-
-        return graph_frame(self, table=table, kind="polars")
+        return self._table_view(table).to_frame(kind="polars")
 
     def to_arrow(self, *, table: TableName = "responses") -> Any:
         """Return a table of the graph as a pyarrow table; as `to_pandas`."""
-        from crowdgraph.io.frames import graph_frame
+        return self._table_view(table).to_frame(kind="arrow")
 
-        return graph_frame(self, table=table, kind="arrow")
+    def _table_view(self, name: TableName) -> Tabular:
+        check_choice("table", name, get_args(TableName))
+        view: Tabular = getattr(self, name)
+        return view
 
     def to_torch(self, *, device: Any = None) -> Any:
         """Return the columns as tensors: `volunteer`, `item`, `label` (int64 codes), `time`, and `gold` (float64)."""

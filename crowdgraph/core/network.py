@@ -32,115 +32,46 @@ if TYPE_CHECKING:
     from crowdgraph.core.confusion import ConfusionSnapshot
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["NetworkModel", "VolunteerNetwork", "rewire_bipartite", "rewire_pairs"]
+__all__ = ["NetworkModel", "VolunteerNetwork"]
 
-# How often each link is to be swapped on average, and how many swaps there are to be where links are few.
-SWAPS = 3
-FEW_SWAPS = 50
-# Rounds of swaps, where there is little room.
-ROUNDS = 100
-
-
-def rewire_bipartite(left: Array, right: Array, n_right: int, rng: np.random.Generator) -> Array:
-    """New right ends of links from left to right nodes, each link being once in the result as before.
-
-    All nodes keep their number of links, and so does each link its left end. Two links at a time exchange their right
-    ends, unless that makes a link that is there already; where everything is linked, all stays as it is.
-
-    Parameters
-    ----------
-    left, right
-        The ends of each link, of shape (E,); no link is there twice.
-    n_right
-        How many right nodes there are.
-    rng
-        What draws.
-    """
-    return _swapped(left, right, rng, key=lambda one, other: one * n_right + other)[1]
-
-
-def rewire_pairs(left: Array, right: Array, n_nodes: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """As `rewire_bipartite` for links between nodes of one kind: both ends of each link, which are two nodes."""
-    turned = rng.random(len(left)) < 0.5
-    left, right = np.where(turned, right, left), np.where(turned, left, right)
-
-    def key(one: Array, other: Array) -> Array:
-        low, high = np.minimum(one, other), np.maximum(one, other)
-        # Loops all get the one key, which counts as taken.
-        return np.where(one == other, -1, low * n_nodes + high)
-
-    return _swapped(left, right, rng, key=key, mirrored=True)
-
-
-def _swapped(
-    left: Array,
-    right: Array,
-    rng: np.random.Generator,
-    *,
-    key: Callable[[Array, Array], Array],
-    mirrored: bool = False,
-) -> tuple[Array, Array]:
-    """Both ends after random swaps of right ends; `mirrored` links are turned between rounds."""
-    left, right = left.astype(np.int64), right.astype(np.int64)
-    n_rounds, done = ROUNDS, 0
-    while done < n_rounds:
-        order = rng.permutation(len(left))
-        # Some links sit out, lest all be swapped to and fro.
-        half = rng.binomial(len(left) // 2, 0.8)
-        one, other = order[:half], order[half : 2 * half]
-        made = np.column_stack([key(left[one], right[other]), key(left[other], right[one])])
-        free = _free(made, key(left, right))
-        one, other = one[free], other[free]
-        right[one], right[other] = right[other], right[one]
-        if mirrored:
-            turned = rng.random(len(left)) < 0.5
-            left, right = np.where(turned, right, left), np.where(turned, left, right)
-        done += 1
-        if done == 1:
-            # The first round tells how many are needed. To stop at a number of swaps would favour what an even (or
-            # odd) number of them makes.
-            n_rounds = min(ROUNDS, 1 + max(SWAPS * len(left), FEW_SWAPS) // max(2 * len(one), 1))
-    return left, right
-
-
-def _free(made: Array, taken: Array) -> Array:
-    """Which rows of two links each can be made: they are neither loops, nor taken, nor made by two rows at once."""
-    _, place, times = np.unique(np.concatenate([made.ravel(), taken]), return_inverse=True, return_counts=True)
-    alone = times[place[: made.size]].reshape(made.shape) == 1
-    return np.flatnonzero((alone & (made >= 0)).all(axis=1))
-
-
-# What is added to the name of the method that made a network, for one drawn from a crowd without communities.
-WITHOUT = " without communities"
-# Where a larger share of pairs is linked, rewiring has no room.
-MOST_REWIRED = 0.5
+# Appended to the method of a network that was drawn from the null model.
+NULL_SUFFIX = " without communities"
+# In denser networks there is no room to rewire links.
+MAX_REWIRABLE_DENSITY = 0.5
+# How often each link is swapped on average, and at least how many swaps there are.
+SWAPS_PER_LINK = 3
+MIN_SWAPS = 50
+# At most so many rounds of swaps, where few swaps are possible.
+MAX_ROUNDS = 100
 
 
 class NetworkModel(ABC):
-    """What a network was made from, and how.
+    """The data that the weights of a network are computed from, and how to draw such data anew.
 
-    Both draws tell of the volunteers named, which are all of the network's or some of them, and know no others.
+    `null` and `resampled` return a model of the volunteers named, who are all of the network's volunteers or some.
     """
 
-    #: The confusion matrices that were compared, if any were.
+    #: The confusion matrices that the weights compare; None for networks of other data.
     confusion: ConfusionSnapshot | None = None
 
     @abstractmethod
     def weights(self) -> csr_array | Array:
-        """The weights between the volunteers."""
+        """Return the weights between the volunteers."""
 
     @abstractmethod
     def null(self, volunteers: Array, rng: np.random.Generator) -> NetworkModel:
-        """What the same number of answers would tell of a crowd like these volunteers, but without communities."""
+        """Draw a crowd with the same numbers of answers as these volunteers, but without communities."""
 
     @abstractmethod
     def resampled(self, volunteers: Array, rng: np.random.Generator) -> NetworkModel:
-        """What could as well be, given what is known of the volunteers."""
+        """Draw the data anew, given what is known of these volunteers."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VolunteerNetwork(VolunteerIndexed, Result):
     """A weighted undirected network of volunteers without self-loops.
+
+    `to_frame` has a row for each linked pair: volunteer, neighbour and weight.
 
     Attributes
     ----------
@@ -149,12 +80,12 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     weights
         Symmetric non-negative weights of shape (V, V): a SciPy CSR array or a dense array, zero on the diagonal.
     method, params
-        How the network was made.
+        How the network was built.
     support
         How many answers each volunteer's links rest on, of shape (V,); None if that is not known.
-    origin
-        What the network was made from, to draw networks without communities and to redraw it; None if made by hand.
-        It is not saved with a graph.
+    model
+        The data that the weights were computed from, to draw null networks and to resample; None if made by hand. It
+        is not saved with a graph.
 
     Examples
     --------
@@ -175,13 +106,13 @@ class VolunteerNetwork(VolunteerIndexed, Result):
 
     def __post_init__(self) -> None:
         ids = unique_ids(self.ids, kind="volunteer")
-        self._set(ids=ids, weights=_checked(self.weights, len(ids)), params=frozen_copy(self.params))
+        self._set(ids=ids, weights=_checked_weights(self.weights, len(ids)), params=frozen_copy(self.params))
         if self.support is not None:
             self._set(support=real_array("support", self.support, shape=(len(ids),)))
 
     @property
     def name(self) -> str:
-        """The method that made the network."""
+        """The method that built the network."""
         return self.method
 
     def __len__(self) -> int:
@@ -189,7 +120,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
 
     @cached_property
     def degree(self) -> Array:
-        """How many neighbours each volunteer has, of shape (V,)."""
+        """The number of neighbours of each volunteer, of shape (V,)."""
         return lock(np.asarray((self.weights > 0).sum(axis=1)).ravel())
 
     @cached_property
@@ -199,7 +130,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
 
     @property
     def n_edges(self) -> int:
-        """How many pairs of volunteers are linked."""
+        """The number of linked pairs of volunteers."""
         return int(self.degree.sum()) // 2
 
     @property
@@ -215,34 +146,35 @@ class VolunteerNetwork(VolunteerIndexed, Result):
 
     @cached_property
     def components(self) -> Array:
-        """The number of the connected part that each volunteer is in, of shape (V,); the largest part is 0."""
+        """The number of each volunteer's connected component, of shape (V,); the largest component is 0."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 
-        _, found = connected_components(csr_array(self.weights), directed=False)
-        sizes = np.bincount(found, minlength=1)
+        _, component = connected_components(csr_array(self.weights), directed=False)
+        sizes = np.bincount(component, minlength=1)
         rank = np.empty_like(sizes)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-        return lock(rank[found])
+        return lock(rank[component])
 
     def subnetwork(self, volunteers: Iterable[Hashable]) -> VolunteerNetwork:
-        """The network of some of the volunteers, in the order named, with the weights between them."""
+        """Return the network of some of the volunteers, in the order named, with the weights between them."""
         codes = self.table.codes(volunteers)
         support = None if self.support is None else self.support[codes]
         return replace(self, ids=self.ids[codes], weights=self.weights[codes][:, codes], support=support)
 
     @property
     def has_null(self) -> bool:
-        """Whether `null` knows a network without communities: where nothing tells how this one was made, it rewires."""
-        return self.model is not None or self.density <= MOST_REWIRED
+        """Whether `null` can draw a network: it needs a model of the network, or room to rewire its links."""
+        return self.model is not None or self.density <= MAX_REWIRABLE_DENSITY
 
     def null(self, *, seed: int | None = None) -> VolunteerNetwork:
-        """A network of the same volunteers, made the same way from a crowd without communities.
+        """Draw a network of the same volunteers from the null model: a crowd without communities.
 
-        What that is depends on how the network was made; see `networks.pi_similarity` and `networks.task_cooccurrence`.
-        The origin of the network returned is that crowd, and in a part of a network the crowd is like the part. A
-        network that does not know its origin, such as one made by hand or read from a file, is rewired: every volunteer
-        keeps the number of neighbours, and how much heavier links are than usual for both ends is shuffled over them.
+        The null model depends on how the network was built; see `networks.pi_similarity` and
+        `networks.task_cooccurrence`. The `model` of the network returned is the crowd that was drawn; for a subnetwork
+        the crowd resembles its volunteers only. A network without a model, such as one made by hand or read from a
+        file, is rewired: every volunteer keeps the number of neighbours, and the weights of links, relative to what is
+        usual for both ends, are shuffled.
 
         Parameters
         ----------
@@ -258,17 +190,17 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         """
         check_seed(seed)
         rng = np.random.default_rng(seed)
-        method = self.method.removesuffix(WITHOUT) + WITHOUT
+        method = self.method.removesuffix(NULL_SUFFIX) + NULL_SUFFIX
         if self.model is None:
             return replace(self, weights=_rewired_weights(self, rng), method=method)
         model = self.model.null(self.ids, rng)
         return replace(self, weights=model.weights(), method=method, model=model)
 
     def resampled(self, *, seed: int | None = None) -> VolunteerNetwork:
-        """The network as it could as well be, given what is known of its volunteers.
+        """Draw the network anew, given what is known of its volunteers.
 
-        Confusion matrices are drawn from their posterior; for common items, the items are drawn anew with replacement.
-        The origin of the network returned is what was drawn.
+        Confusion matrices are drawn from their posterior; where volunteers are linked by common items, the items are
+        drawn with replacement. The `model` of the network returned holds what was drawn.
 
         Parameters
         ----------
@@ -278,54 +210,53 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         check_seed(seed)
         if self.model is None:
             raise ParameterError(
-                f"The network {self.method!r} does not know what it was made from, so it cannot be drawn anew. Make it "
-                "with networks.pi_similarity or networks.task_cooccurrence; files do not keep it."
+                f"The network {self.method!r} has no model of how it was built, so it cannot be resampled. Build it "
+                "with networks.pi_similarity or networks.task_cooccurrence; files do not keep the model."
             )
         model = self.model.resampled(self.ids, np.random.default_rng(seed))
         return replace(self, weights=model.weights(), model=model)
 
     def to_networkx(self, *, communities: Communities | None = None) -> Any:
-        """A `networkx.Graph` with volunteer ids as nodes and `weight` on the edges.
+        """Return a `networkx.Graph` with volunteer ids as nodes and `weight` on the edges.
 
         Nodes have `strength`, `support` where it is known, and with `communities` the community of assignment (-1 for
-        none) as `community` and the share in each as `participation_0`, `participation_1` and so on.
+        none) as `community` and the participation in each as `participation_0`, `participation_1` and so on.
         """
         from crowdgraph.io.networkx import network_to_networkx
 
         return network_to_networkx(self, communities=communities)
 
     def to_igraph(self, *, communities: Communities | None = None) -> Any:
-        """An undirected `igraph.Graph` with vertex attribute `id` and edge attribute `weight`.
+        """Return an undirected `igraph.Graph` with vertex attribute `id` and edge attribute `weight`.
 
-        Vertices have the other attributes of `to_networkx`, too.
+        Vertices also have the other attributes of `to_networkx`.
         """
         from crowdgraph.io.networkx import network_to_igraph
 
         return network_to_igraph(self, communities=communities)
 
     def save(self, path: str | PathLike[str], *, communities: Communities | None = None) -> None:
-        """Write a file for Gephi and other tools: GraphML or GEXF, as the name ends in ``.graphml`` or ``.gexf``.
+        """Write a file for Gephi and other tools: GraphML or GEXF, if the name ends in ``.graphml`` or ``.gexf``.
 
-        Nodes are named by their ids as text, which is their label, too; they have the attributes of `to_networkx`.
+        Ids become text, as names and labels of nodes, which have the attributes of `to_networkx`.
 
         Parameters
         ----------
         path
-            The file. One that is there is replaced once the new one is written whole.
+            The file. An existing file is replaced once the new one is complete.
         communities
-            Communities of the network's volunteers to put on the nodes.
+            Communities of the network's volunteers, as attributes of the nodes.
         """
         from crowdgraph.io.networkx import save_network
 
         save_network(self, path, communities=communities)
 
     def _columns(self) -> Columns:
-        """One row for each linked pair: volunteer, neighbour, weight."""
         left, right, weights = self.edges()
         return {"volunteer": CodedColumn(left, self.ids), "neighbour": CodedColumn(right, self.ids), "weight": weights}
 
     def edges(self) -> tuple[Array, Array, Array]:
-        """Each linked pair once: codes of both ends (the smaller first) and the weight."""
+        """Return each linked pair once: the codes of both ends (the smaller first) and the weight."""
         from scipy.sparse import coo_array, triu
 
         upper = coo_array(triu(coo_array(self.weights), k=1))
@@ -333,7 +264,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         return upper.coords[0], upper.coords[1], upper.data
 
     def check_matches(self, graph: CrowdGraph) -> None:
-        """Raise unless all volunteers of the network are the graph's."""
+        """Raise unless all volunteers of the network are in the graph."""
         check_ids_known(f"The network {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
@@ -344,37 +275,37 @@ class VolunteerNetwork(VolunteerIndexed, Result):
 
 
 def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any:
-    """Weights between as many neighbours for everybody, drawn at random."""
+    """Rewire the links at random; everybody keeps the number of neighbours."""
     from scipy.sparse import csr_array, issparse
 
     if not network.has_null:
         raise ParameterError(
-            f"The network {network.method!r} links {network.density:.0%} of all pairs, so that rewiring leaves it much "
-            "as it is and cannot show what chance gives. Make it with networks.pi_similarity, which knows how to draw "
-            "a crowd without communities; files do not keep that."
+            f"The network {network.method!r} links {network.density:.0%} of all pairs, so rewiring hardly changes it "
+            "and cannot show what chance gives. Build it with networks.pi_similarity, which can draw a crowd without "
+            "communities; files do not keep that."
         )
     left, right, values = network.edges()
-    # How heavy a link is depends on its ends; what is shuffled is how much heavier it is than that.
+    # The weight of a link depends on its ends; what is shuffled is its weight relative to that.
     usual = network.strength / np.maximum(network.degree, 1)
     relative = rng.permutation(values / (usual[left] * usual[right]))
     left, right = rewire_pairs(left, right, len(network), rng)
-    drawn = relative * usual[left] * usual[right]
-    drawn *= values.sum() / max(float(drawn.sum()), np.finfo(float).tiny)
-    upper = csr_array((drawn, (left, right)), shape=network.weights.shape)
+    new_values = relative * usual[left] * usual[right]
+    new_values *= values.sum() / max(float(new_values.sum()), np.finfo(float).tiny)
+    upper = csr_array((new_values, (left, right)), shape=network.weights.shape)
     weights = upper + upper.T
     return weights if issparse(network.weights) else weights.toarray()
 
 
 def _asymmetry(matrix: Array) -> float:
-    """The largest difference of a dense matrix from its transpose, worked out in strips: it may fill the memory."""
+    """Return the largest difference of a dense matrix from its transpose, in strips, since it may fill the memory."""
     strips = range(0, len(matrix), max(1, 2**24 // max(len(matrix), 1)))
     height = strips.step
     gaps = (np.abs(matrix[row : row + height] - matrix[:, row : row + height].T).max() for row in strips)
     return float(max(gaps, default=0.0))
 
 
-def _checked(weights: Any, n_volunteers: int) -> Any:
-    """Read-only weights: square, finite, not negative, symmetric, without self-loops."""
+def _checked_weights(weights: Any, n_volunteers: int) -> Any:
+    """Return read-only weights: square, finite, not negative, symmetric, without self-loops."""
     from scipy.sparse import csr_array, issparse
 
     matrix: Any = (
@@ -386,7 +317,7 @@ def _checked(weights: Any, n_volunteers: int) -> Any:
         )
     values = matrix.data if issparse(matrix) else matrix
     if not np.isfinite(values).all():
-        raise ResultError(f"{np.count_nonzero(~np.isfinite(values)):,} weights are not finite; remove or mend them.")
+        raise ResultError(f"{np.count_nonzero(~np.isfinite(values)):,} weights are not finite; remove or replace them.")
     if values.size and values.min() < 0:
         raise ResultError(f"Weights must not be negative; the smallest is {values.min():g}.")
     if matrix.diagonal().any():
@@ -399,3 +330,72 @@ def _checked(weights: Any, n_volunteers: int) -> Any:
         for part in (matrix.data, matrix.indices, matrix.indptr):
             lock(part)
     return matrix
+
+
+def rewire_bipartite(left: Array, right: Array, n_right: int, rng: np.random.Generator) -> Array:
+    """Rewire the links between left and right nodes at random, and return their new right ends.
+
+    All nodes keep their number of links, and each link keeps its left end. Two links at a time exchange their right
+    ends, unless that repeats an existing link; where everything is linked, nothing changes.
+
+    Parameters
+    ----------
+    left, right
+        The ends of each link, of shape (E,), without repeated links.
+    n_right
+        The number of right nodes.
+    rng
+        The random generator.
+    """
+    return _swap_ends(left, right, rng, key=lambda one, other: one * n_right + other)[1]
+
+
+def rewire_pairs(left: Array, right: Array, n_nodes: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Rewire the links between nodes of one kind, as `rewire_bipartite` does, and return both ends of each link."""
+    turned = rng.random(len(left)) < 0.5
+    left, right = np.where(turned, right, left), np.where(turned, left, right)
+
+    def key(one: Array, other: Array) -> Array:
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        # All self-loops get one key, which counts as an existing link.
+        return np.where(one == other, -1, low * n_nodes + high)
+
+    return _swap_ends(left, right, rng, key=key, mirrored=True)
+
+
+def _swap_ends(
+    left: Array,
+    right: Array,
+    rng: np.random.Generator,
+    *,
+    key: Callable[[Array, Array], Array],
+    mirrored: bool = False,
+) -> tuple[Array, Array]:
+    """Swap right ends at random and return both ends; `mirrored` links are turned round between rounds."""
+    left, right = left.astype(np.int64), right.astype(np.int64)
+    n_rounds, done = MAX_ROUNDS, 0
+    while done < n_rounds:
+        order = rng.permutation(len(left))
+        # Some links sit out each round, so that not all are swapped back and forth.
+        half = rng.binomial(len(left) // 2, 0.8)
+        one, other = order[:half], order[half : 2 * half]
+        new = np.column_stack([key(left[one], right[other]), key(left[other], right[one])])
+        possible = _possible_swaps(new, key(left, right))
+        one, other = one[possible], other[possible]
+        right[one], right[other] = right[other], right[one]
+        if mirrored:
+            turned = rng.random(len(left)) < 0.5
+            left, right = np.where(turned, right, left), np.where(turned, left, right)
+        done += 1
+        if done == 1:
+            # The first round shows how many rounds are needed. To stop at a number of swaps would favour networks that
+            # an even (or odd) number of swaps makes.
+            n_rounds = min(MAX_ROUNDS, 1 + max(SWAPS_PER_LINK * len(left), MIN_SWAPS) // max(2 * len(one), 1))
+    return left, right
+
+
+def _possible_swaps(new: Array, existing: Array) -> Array:
+    """Return the rows of two new links each that are possible: no self-loops, no existing links, no repetitions."""
+    _, index, counts = np.unique(np.concatenate([new.ravel(), existing]), return_inverse=True, return_counts=True)
+    is_unique = counts[index[: new.size]].reshape(new.shape) == 1
+    return np.flatnonzero((is_unique & (new >= 0)).all(axis=1))

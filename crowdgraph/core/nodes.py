@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Grouping, grouped, plain, to_list
+from crowdgraph.core._arrays import Array, Grouping, grouped, id_array, lock, plain, to_list
+from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.confusion import ConfusionHistory
+from crowdgraph.core.result import CodedColumn, Columns, Tabular, TimeColumn
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import ParameterError
 
@@ -37,7 +39,7 @@ class Response(NamedTuple):
     attributes: dict[str, Any]
 
 
-class Responses:
+class Responses(Tabular):
     """Responses in order of time: all of a graph's, or those of one node.
 
     ``responses[3]`` is a `Response`; slices and masks select responses. The columns hold codes, which index
@@ -90,7 +92,16 @@ class Responses:
     @property
     def is_repeat(self) -> Array:
         """For each response, whether the volunteer had answered the item before, of shape (R,)."""
-        return self.table.is_repeat
+        answers = self._answers
+        is_repeat = np.zeros(len(self), dtype=bool)
+        is_repeat[answers.rows] = answers.is_repeat
+        return lock(is_repeat)
+
+    @property
+    def _answers(self) -> Answers:
+        if self.table is self._graph._responses:
+            return self._graph.answers
+        return Answers(self.table, n_volunteers=len(self._graph.volunteers), n_items=len(self._graph.items))
 
     @property
     def by_volunteer(self) -> Grouping:
@@ -131,17 +142,17 @@ class Responses:
         start = int(row) % len(self)
         return next(self._decode(self.table.slice(start, start + 1)))
 
-    def to_frame(self, *, kind: str = "pandas") -> Any:
-        """Return a table with one row for each response.
-
-        Parameters
-        ----------
-        kind
-            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
-        """
-        from crowdgraph.io.frames import responses_frame
-
-        return responses_frame(self._graph, self.table, kind=kind)
+    def _columns(self) -> Columns:
+        """Return a row for each response; without a time if that is the number of the row."""
+        graph, table = self._graph, self.table
+        columns: dict[str, Array | CodedColumn | TimeColumn] = {
+            "volunteer": CodedColumn(table.volunteer, graph.volunteers.ids),
+            "item": CodedColumn(table.item, graph.items.ids),
+            "label": CodedColumn(table.label, id_array(graph.labels)),
+        }
+        if table.clock.kind != "order" or not np.array_equal(table.time, np.arange(len(table))):
+            columns["time"] = TimeColumn(table.time, table.clock)
+        return {**columns, **table.attributes}
 
     def _decode(self, table: ResponseTable) -> Iterator[Response]:
         """Yield the rows of a table as responses; columns are decoded at once, which is much faster than row by row."""
@@ -242,7 +253,7 @@ class Item(Node):
 NodeType = TypeVar("NodeType", bound=Node)
 
 
-class Nodes(Generic[NodeType]):
+class Nodes(Tabular, Generic[NodeType]):
     """All nodes of one kind, with `len`, iteration over ids, ``in``, and single nodes by id."""
 
     _node: type[NodeType]
@@ -275,6 +286,10 @@ class Nodes(Generic[NodeType]):
     def codes(self, ids: Any) -> Array:
         """Return the codes of several ids."""
         return self.table.codes(ids)
+
+    def _columns(self) -> Columns:
+        """Return a row for each node: its id and its attributes."""
+        return {self.table.kind: self.ids, **self.attributes}
 
     def __len__(self) -> int:
         return len(self.table)

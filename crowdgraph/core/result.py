@@ -157,7 +157,7 @@ def check_ids_match(result: str, ids: Array, table: NodeTable) -> None:
     elif len(ids) < len(table):
         why = f"it covers {len(ids):,} of the graph's {len(table):,} {table.kind}s"
     else:
-        why = f"its {table.kind}s stand in another order"
+        why = f"its {table.kind}s are in another order"
     raise AlignmentError(f"{result} was made for another graph: {why}. Fit it on this graph, then annotate.")
 
 
@@ -184,7 +184,8 @@ def check_ids(
         return
     unknown = missing_ids(ids, table)
     if unknown:
-        raise error(f"{lacking.format(f'{len(unknown):,}')} ({quote(unknown, most=3)}).", hint=hint)
+        before, _, after = lacking.rpartition("{}")
+        raise error(f"{before}{len(unknown):,}{after} ({quote(unknown, most=3)}).", hint=hint)
 
 
 def missing_ids(ids: Iterable[Hashable], table: NodeTable) -> list[Hashable]:

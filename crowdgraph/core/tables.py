@@ -90,15 +90,15 @@ class NodeTable(ReadOnlyArrays):
             return self._code_of[node_id]
         except (KeyError, TypeError):
             raise UnknownIdError(
-                f"There is no {self.kind} {node_id!r} among {len(self):,}.{self._hint(node_id)}"
+                f"There is no {self.kind} {node_id!r} among {len(self):,}.{self._advice(node_id)}"
             ) from None
 
     def codes(self, node_ids: Iterable[Hashable]) -> Array:
         """Return the codes of several ids."""
         if isinstance(node_ids, str) or not isinstance(node_ids, Iterable):
             raise IdError(f"Expected several {self.kind} ids, got the single value {node_ids!r}; write [{node_ids!r}].")
-        wanted = node_ids.tolist() if isinstance(node_ids, np.ndarray) else list(node_ids)
-        return np.array([self.code(node_id) for node_id in wanted], dtype=np.int64)
+        ids = node_ids.tolist() if isinstance(node_ids, np.ndarray) else list(node_ids)
+        return np.array([self.code(node_id) for node_id in ids], dtype=np.int64)
 
     def take(self, codes: Array) -> NodeTable:
         """Return the table of some nodes."""
@@ -108,7 +108,7 @@ class NodeTable(ReadOnlyArrays):
         """Return whether both tables hold the same ids and attributes, in the same order."""
         return columns_equal(self.ids, other.ids) and attributes_equal(self.attributes, other.attributes)
 
-    def _hint(self, wrong: Hashable) -> str:
+    def _advice(self, wrong: Hashable) -> str:
         if len(self) == 0:
             return ""
         kinds = {type(node_id).__name__ for node_id in self.ids[:1000].tolist()}
@@ -176,26 +176,6 @@ class ResponseTable(ReadOnlyArrays):
             and all(columns_equal(getattr(self, name), getattr(other, name)) for name in names)
             and attributes_equal(self.attributes, other.attributes)
         )
-
-    @cached_property
-    def n_repeats(self) -> int:
-        """The number of answers that repeat a volunteer and item; see `is_repeat`."""
-        pairs = np.sort(self._pairs(np.flatnonzero(self.label >= 0)))
-        return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
-
-    @cached_property
-    def is_repeat(self) -> Array:
-        """Whether the volunteer had answered the item before, for each response; an item only shown has no answer."""
-        answered = np.flatnonzero(self.label >= 0)
-        pairs = self._pairs(answered)
-        order = np.argsort(pairs, kind="stable")
-        is_repeat = np.zeros(len(self), dtype=bool)
-        is_repeat[answered[order[1:]]] = pairs[order[1:]] == pairs[order[:-1]]
-        return lock(is_repeat)
-
-    def _pairs(self, rows: Array) -> Array:
-        """Return the volunteer and item of each row as one number."""
-        return self.volunteer[rows].astype(np.int64) << 32 | self.item[rows]
 
     def _rows(self, rows: Any) -> ResponseTable:
         """Return rows of this table, which is valid already, so nothing is checked again."""

@@ -1,4 +1,4 @@
-"""Communities over time: the same ones followed from snapshot to snapshot, and what becomes of them."""
+"""Communities over time: tracked from snapshot to snapshot, and the influence of items on them."""
 
 from crowdgraph.core.community_track import CommunityEvent
 from crowdgraph.dynamics.influence import StructureInfluence, influence

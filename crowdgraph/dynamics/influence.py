@@ -1,4 +1,4 @@
-"""What a batch of tasks did to the communities."""
+"""Influence of a batch of items on the communities."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class StructureInfluence(ReadOnlyArrays):
     track
         The communities without these responses, and with them: two snapshots.
     n_responses
-        How many there are.
+        The number of these responses.
     change
-        The share of everybody's participation that they moved, from 0 to 1; all of it for those who have communities
-        with these responses only, or without them only.
+        The share of participation that they moved, from 0 to 1, on average over volunteers; all of it for volunteers
+        who have communities only with these responses, or only without them.
     controls
-        The same for other items, as many, drawn at random, of shape (B,): what any such batch does.
+        The same for random batches of as many other items, of shape (B,): what any such batch does.
     """
 
     track: CommunityTrack
@@ -47,7 +47,7 @@ class StructureInfluence(ReadOnlyArrays):
 
     @property
     def p_value(self) -> float:
-        """How often other items move as much; NaN without controls."""
+        """The share of batches, counting this one, that move as much; NaN without controls."""
         if not len(self.controls):
             return float("nan")
         return float((1 + np.count_nonzero(self.controls >= self.change)) / (1 + len(self.controls)))
@@ -72,7 +72,9 @@ def influence(
     seed: int | None = None,
     progress: bool = False,
 ) -> StructureInfluence:
-    """Tell what the responses to some items did to the communities: find them without these responses, and with them.
+    """Measure what the responses to some items did to the communities.
+
+    It detects the communities without these responses, and with them.
 
     Parameters
     ----------
@@ -83,9 +85,9 @@ def influence(
     network, model, detector
         As for `over_time`.
     controls
-        How many other batches of as many items, drawn at random, to compare with; each takes two detections.
+        How many random batches of as many other items to compare with; each takes two detections.
     seed
-        The same seed gives the same answer.
+        The same seed gives the same result.
     progress
         Whether to show a progress bar.
 
@@ -99,28 +101,28 @@ def influence(
     StructureInfluence of 832 responses: 3 communities without them, 3 with them; 0.0% of participation moved
     """
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"Influence is that of items in a CrowdGraph; got a {type(graph).__name__}.")
+        raise ParameterError(f"Influence is measured in a CrowdGraph; got a {type(graph).__name__}.")
     check_integer("controls", controls, minimum=0)
     check_seed(seed)
     check_pipeline(network, model, detector)
-    chosen = np.unique(graph.items.codes(list(items)))
-    if not len(chosen):
+    batch = np.unique(graph.items.codes(list(items)))
+    if not len(batch):
         raise ParameterError("items= names no item; expected at least one.")
     rng = np.random.default_rng(seed)
-    others = np.setdiff1d(graph.responses.item, chosen)
-    if controls and len(others) < len(chosen):
+    others = np.setdiff1d(graph.responses.item, batch)
+    if controls and len(others) < len(batch):
         raise ParameterError(
-            f"items= names {len(chosen):,} items, and {len(others):,} others were answered; with controls= there must "
-            "be as many others to compare with."
+            f"items= names {len(batch):,} items, and only {len(others):,} others were answered; controls= needs as "
+            "many others to compare with. Name fewer items, or leave out controls."
         )
-    batches = [chosen, *(rng.choice(others, len(chosen), replace=False) for _ in range(controls))]
-    drawn = child_seed(rng)
+    batches = [batch, *(rng.choice(others, len(batch), replace=False) for _ in range(controls))]
+    common_seed = child_seed(rng)
     tracks = []
     with progress_bar("Influence", visible=progress, total=len(batches), unit="batches") as bar:
-        for batch in batches:
-            tracks.append(_compared(graph, batch, network, model, detector, drawn))
+        for codes in batches:
+            tracks.append(_track_without_and_with(graph, codes, network, model, detector, common_seed))
             bar.update()
-    changes = [_moved(track) for track in tracks]
+    changes = [_moved_share(track) for track in tracks]
     return StructureInfluence(
         track=tracks[0],
         n_responses=int(np.diff(tracks[0].counts)[0]),
@@ -129,26 +131,26 @@ def influence(
     )
 
 
-def _moved(track: CommunityTrack) -> float:
-    """The share of participation that is elsewhere in the second snapshot, of those who have communities in either."""
-    before, after = track.participations
+def _moved_share(track: CommunityTrack) -> float:
+    """Return the share of participation that moved, of volunteers who have communities in either snapshot."""
+    before, after = track.participation
     either = (track.assignment >= 0).any(axis=0)
     return float(1 - np.minimum(before, after).sum(axis=1)[either].mean())
 
 
-def _compared(
+def _track_without_and_with(
     graph: CrowdGraph, items: Array, network: MakeNetwork, model: Model | None, detector: Detector, seed: int
 ) -> CommunityTrack:
-    """The communities without the responses to some items and with them, both from the same random numbers."""
-    gone = np.isin(graph.responses.item, items)
-    if not gone.any():
-        raise ParameterError("Nobody answered these items, so there is nothing that they could have done.")
-    following = CommunityTracker(graph, network, detector, restarts=0)
+    """Track the communities without the responses to some items (codes) and with them, from the same random numbers."""
+    dropped = np.isin(graph.responses.item, items)
+    if not dropped.any():
+        raise ParameterError("Nobody answered these items, so they cannot have changed anything.")
+    tracker = CommunityTracker(graph, network, detector, restarts=0)
     fits = SnapshotFits(graph, model, hindsight=False, compare_starts=True)
-    for view in (drop_responses(graph, gone, drop_gold=items), graph.replace()):
+    for view in (drop_responses(graph, dropped, drop_gold=items), graph.replace()):
         rng = np.random.default_rng(seed)
-        following.add(view, fits.of(view, rng), rng)
-    if reasons := [reason for reason in (step.reason for step in following.steps) if reason]:
+        tracker.add(view, fits.fit(view, rng), rng)
+    if reasons := [snapshot.reason for snapshot in tracker.snapshots if snapshot.reason]:
         raise ParameterError(f"There are no communities to compare: {reasons[0]}")
     last = graph.responses.time[-1:]
-    return following.track(times=np.concatenate([last, last]), model=None if model is None else model.name)
+    return tracker.track(times=np.concatenate([last, last]), model=None if model is None else model.name)

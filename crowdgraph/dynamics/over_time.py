@@ -1,4 +1,4 @@
-"""The same communities followed through time."""
+"""Communities over time: detected at several snapshots and tracked from one to the next."""
 
 from __future__ import annotations
 
@@ -44,35 +44,36 @@ def over_time(
     seed: int | None = None,
     progress: bool = False,
 ) -> CommunityTrack:
-    """Find communities at several times, and follow each from one to the next.
+    """Detect communities at several times, and track each from one to the next.
 
-    At each snapshot the model is fitted to the responses until then, a network of volunteers is made and communities
-    are found in it. Each is matched with one of those seen before (see `crowdgraph.dynamics.match`), whose number it
-    keeps, or gets a new number; one that was lost and is found again gets its own number back.
+    At each snapshot the model is fitted to the responses until then, a network of volunteers is built and communities
+    are detected in it. Each community is matched with one seen before (see `crowdgraph.dynamics.match`) and keeps its
+    number, or gets a new number; a community that disappeared and comes back gets its own number back.
 
     Parameters
     ----------
     graph
         The graph.
     counts, times
-        When: after so many responses, or before these moments. They must rise. ``track.times`` are those of the last
-        response of each snapshot.
+        When to take snapshots: after these numbers of responses, or before these moments, in rising order.
+        ``track.times`` are the times of the last response of each snapshot.
     network
-        Makes the network from a graph that carries the fit: `pi_similarity`, `task_cooccurrence`, or either with other
+        Builds the network from a graph that carries the fit: `pi_similarity`, `task_cooccurrence`, or either with other
         settings, such as ``functools.partial(pi_similarity, min_responses=10)``.
     model
-        What tells the confusion of volunteers, and starts from the snapshot before. None for networks that need none;
-        communities then have no mean confusion.
+        The model of the volunteers' confusion, which starts from the snapshot before. None for networks that need no
+        model; communities then have no mean confusion.
     detector
-        What finds communities.
+        The detector of communities.
     hindsight
-        False: each snapshot is what could be known then, from responses until then. True: the model is fitted once, to
-        all responses, and confusion is read at those times: what we now believe about then.
+        False: each snapshot is what could be known then, from the responses until then. True: the model is fitted once,
+        to all responses, and confusion is read at those times: what we now believe about then.
     compare_starts
-        Whether to fit each snapshot from the model's own start as well, and keep the better fit. False is faster, but
-        a poor mode that few responses suggested may then be handed on from snapshot to snapshot.
+        Whether to fit each snapshot from the model's own start as well, and keep the better fit. False is faster, but a
+        poor mode suggested by few responses may then be passed on from snapshot to snapshot.
     restarts
-        How often to find the communities of a snapshot again, from other starts, to tell how sure their identity is.
+        How often to detect the communities of a snapshot again, from other starts, to measure the confidence in their
+        identity.
     seed
         The same seed gives the same track.
     progress
@@ -91,83 +92,116 @@ def over_time(
     array([[12, 11, 11],
            [20, 20, 20]])
     """
-    for name, value in (("hindsight", hindsight), ("compare_starts", compare_starts)):
-        check_bool(name, value)
+    check_bool("hindsight", hindsight)
+    check_bool("compare_starts", compare_starts)
     check_integer("restarts", restarts, minimum=0)
     check_seed(seed)
     check_pipeline(network, model, detector)
-    views = _views(graph, counts, times)
-    following = CommunityTracker(graph, network, detector, restarts)
+    views = _snapshots(graph, counts, times)
+    tracker = CommunityTracker(graph, network, detector, restarts)
     fits = SnapshotFits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
     seeds = np.random.SeedSequence(seed).spawn(len(views))
     with progress_bar("Communities over time", visible=progress, total=len(views), unit="snapshots") as bar:
-        for view, source in zip(views, seeds, strict=True):
-            rng = np.random.default_rng(source)
-            if following.is_news(view):
-                following.add(view, fits.of(view, rng), rng)
+        for view, view_seed in zip(views, seeds, strict=True):
+            rng = np.random.default_rng(view_seed)
+            if tracker.has_new_responses(view):
+                tracker.add(view, fits.fit(view, rng), rng)
             else:
-                following.repeat()
-                fits.sweeps.append(0)
+                tracker.repeat()
+                fits.n_sweeps.append(0)
             bar.update()
-    return following.track(
-        times=_moments(graph, views),
+    # A snapshot without responses gets the time of the first response.
+    last_response = [max(len(view.responses) - 1, 0) for view in views]
+    return tracker.track(
+        times=np.asarray(graph.responses.time[last_response]),
         hindsight=hindsight,
         model=None if model is None else model.name,
-        sweeps=tuple(fits.sweeps),
+        sweeps=tuple(fits.n_sweeps),
     )
 
 
+def check_pipeline(network: object, model: object, detector: object) -> None:
+    """Raise unless these can build a network, fit a model and detect communities."""
+    if not callable(network):
+        raise ParameterError(
+            "network= takes a function that builds a network from a graph, such as networks.pi_similarity; got "
+            f"{network!r}."
+        )
+    if model is not None and not isinstance(model, Model):
+        raise ParameterError(f"model= takes a model, such as IBCC(); got {model!r}.")
+    if not isinstance(detector, Detector):
+        raise ParameterError(f"detector= takes a detector, such as BayesianNMF(); got {detector!r}.")
+
+
+def _snapshots(graph: CrowdGraph, counts: Iterable[int] | None, times: Iterable[Moment] | None) -> list[CrowdGraph]:
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"Communities are tracked in a CrowdGraph; got a {type(graph).__name__}.")
+    if not len(graph.responses):
+        raise ParameterError("The graph has no responses, so there are no communities to track.")
+    views = list(graph.snapshots(counts=counts, times=times))
+    if not views:
+        raise ParameterError("There is no snapshot to take; name at least one of counts=[...] or times=[...].")
+    n_responses = [len(view.responses) for view in views]
+    if counts is not None and len(set(n_responses)) < len(n_responses):
+        raise ParameterError("counts= names the same number of responses twice; each snapshot must have more.")
+    return views
+
+
 class SnapshotFits:
-    """The fits of views that grow, each started from the one before; or one fit, read at their ends."""
+    """Fits of growing snapshots, each started from the one before; or one fit, read at their ends."""
 
     def __init__(self, graph: CrowdGraph, model: Model | None, *, hindsight: bool, compare_starts: bool) -> None:
-        self.sweeps: list[int] = []
+        self.n_sweeps: list[int] = []
         self._graph, self._model = graph, model
         self._hindsight, self._compare_starts = hindsight, compare_starts
         self._latest: ModelFit | None = None
 
-    def of(self, view: CrowdGraph, rng: np.random.Generator) -> ModelFit | None:
-        """The fit of a view; None without a model or without answers."""
-        if self._model is None or not (view.responses.label >= 0).any():
-            self.sweeps.append(0)
+    def fit(self, view: CrowdGraph, rng: np.random.Generator) -> ModelFit | None:
+        """Fit a snapshot; None without a model or without answers."""
+        if self._model is None or not len(view.answers):
+            self.n_sweeps.append(0)
             return None
         if self._hindsight:
             return self._read(view, rng)
-        # Drawn in any case, so that the numbers that follow are the same.
+        # Drawn in any case, so that the random numbers that follow are the same.
         seed = child_seed(rng)
         if self._latest is None:
-            self._latest = self._counted(self._model.fit(view, seed=seed))
+            self._latest = self._model.fit(view, seed=seed)
+            self.n_sweeps.append(self._latest.n_iter)
             return self._latest
-        warm = self._counted(self._model._refit(view, start=self._latest, seed=seed))
+        warm = self._model._refit(view, start=self._latest, seed=seed)
+        self.n_sweeps.append(warm.n_iter)
         self._latest = warm
         if self._compare_starts:
             cold = self._model.fit(view, seed=seed)
-            self.sweeps[-1] += cold.n_iter
-            self._latest = cold if _worth(cold) > _worth(warm) else warm
+            self.n_sweeps[-1] += cold.n_iter
+            self._latest = cold if _score(cold) > _score(warm) else warm
         return self._latest
 
-    def _counted(self, fit: ModelFit) -> ModelFit:
-        self.sweeps.append(fit.n_iter)
-        return fit
-
     def _read(self, view: CrowdGraph, rng: np.random.Generator) -> ModelFit:
-        """The one fit of all responses, with the confusion that volunteers had when the view ends."""
+        """Return the one fit of all responses, with the confusion that volunteers had at the end of the snapshot."""
+        n_sweeps = 0
         if self._latest is None:
-            self._latest = self._counted(self._model.fit(self._graph, seed=child_seed(rng)))  # type: ignore[union-attr]
-        else:
-            self.sweeps.append(0)
+            self._latest = self._model.fit(self._graph, seed=child_seed(rng))  # type: ignore[union-attr]
+            n_sweeps = self._latest.n_iter
+        self.n_sweeps.append(n_sweeps)
         track = self._latest.confusion
         if track is None or track.inference == "static":
             return self._latest
         then = track._snapshot(view.volunteers.n_responses)
-        known = ConfusionTrack.static(
+        static = ConfusionTrack.static(
             ids=then.ids, concentration=then.concentration, classes=then.classes, labels=then.labels
         )
-        return replace(self._latest, confusion=known)
+        return replace(self._latest, confusion=static)
 
 
-class Step(NamedTuple):
-    """What was found at a snapshot: communities, the numbers of their columns, and how sure these are."""
+def _score(fit: ModelFit) -> float:
+    """Return the bound of a fit, or the score of models without one."""
+    return float(fit.bound[-1]) if len(fit.bound) else float(fit.diagnostics.get("score", -np.inf))
+
+
+class TrackedSnapshot(NamedTuple):
+    """The communities of a snapshot, the numbers of their columns, and the confidence in these numbers."""
 
     communities: Communities
     numbers: Array
@@ -178,132 +212,98 @@ class Step(NamedTuple):
 
 @dataclass
 class CommunityTracker:
-    """Communities that are followed from view to view, each with a number by which it was seen last."""
+    """Detects the communities of one snapshot after another and numbers them.
+
+    `profiles` holds the profile of every community there ever was, as it was seen last, in the order of their numbers.
+    """
 
     graph: CrowdGraph
     network: MakeNetwork
     detector: Detector
     restarts: int
     method: str = ""
-    steps: list[Step] = field(default_factory=list)
-    seen: list[CommunityProfile] = field(default_factory=list)
+    snapshots: list[TrackedSnapshot] = field(default_factory=list)
+    profiles: list[CommunityProfile] = field(default_factory=list)
 
     def add(self, view: CrowdGraph, fit: ModelFit | None, rng: np.random.Generator) -> None:
-        """Find the communities of a view and tell which they are."""
-        count = len(view.responses)
-        made, reason = self._made(view, fit)
-        if made is None:
+        """Detect the communities of a snapshot and match them with those seen before."""
+        n_responses = len(view.responses)
+        network, reason = self._build_network(view, fit)
+        if network is None:
             nobody = Communities(
                 ids=np.zeros(0, object), participation=np.zeros((0, 0)), modularity=0.0, method=self.detector.name
             )
-            self.steps.append(Step(nobody, np.zeros(0, np.int64), np.zeros(0), count, reason))
+            self.snapshots.append(TrackedSnapshot(nobody, np.zeros(0, np.int64), np.zeros(0), n_responses, reason))
             return
-        self.method = self.method or made.method
-        found = self.detector.detect(made, seed=child_seed(rng))
-        quick = self.detector.again(found)
-        # One group for everybody is what the evidence says, not what starts find.
-        n_restarts = self.restarts if len(found) > 1 else 0
-        others = [quick.detect(made, seed=child_seed(rng)) for _ in range(n_restarts)]
+        self.method = self.method or network.method
+        communities = self.detector.detect(network, seed=child_seed(rng))
+        quick = self.detector._with_settings_of(communities)
+        # That everybody is in one community is the verdict of the evidence, which restarts do not repeat.
+        n_restarts = self.restarts if len(communities) > 1 else 0
+        restarts = [quick.detect(network, seed=child_seed(rng)) for _ in range(n_restarts)]
         confusion = None if fit is None or fit.confusion is None else fit.confusion.latest()
-        found, *others = (
-            one if one.confusion is not None else replace(one, confusion=confusion) for one in (found, *others)
+        communities, *restarts = (
+            one if one.confusion is not None else replace(one, confusion=confusion) for one in (communities, *restarts)
         )
         volunteers = self.graph.volunteers.table
-        after = community_profiles(found, volunteers)
-        matching = match(self.seen, after, restarts=[community_profiles(other, volunteers) for other in others])
-        numbers = np.array(matching.number)
-        born = numbers < 0
-        numbers[born] = len(self.seen) + np.arange(np.count_nonzero(born))
-        self.seen += [after[place] for place in np.flatnonzero(born)]
-        for number, sighting in zip(numbers, after, strict=True):
-            self.seen[number] = sighting
-        self.steps.append(Step(found, numbers, matching.confidence, count))
+        profiles = community_profiles(communities, volunteers)
+        matching = match(
+            self.profiles, profiles, restarts=[community_profiles(other, volunteers) for other in restarts]
+        )
+        numbers = np.array(matching.previous)
+        is_new = numbers < 0
+        numbers[is_new] = len(self.profiles) + np.arange(np.count_nonzero(is_new))
+        self.profiles += [profiles[k] for k in np.flatnonzero(is_new)]
+        for number, profile in zip(numbers, profiles, strict=True):
+            self.profiles[number] = profile
+        self.snapshots.append(TrackedSnapshot(communities, numbers, matching.confidence, n_responses))
 
-    def is_news(self, view: CrowdGraph) -> bool:
+    def has_new_responses(self, view: CrowdGraph) -> bool:
         """Whether there are responses that the last snapshot did not have."""
-        return not self.steps or self.steps[-1].n_responses != len(view.responses)
+        return not self.snapshots or self.snapshots[-1].n_responses != len(view.responses)
 
     def repeat(self) -> None:
-        """Nothing happened since the last snapshot, so nothing changed."""
-        self.steps.append(self.steps[-1])
+        """Repeat the last snapshot, because nothing has changed."""
+        self.snapshots.append(self.snapshots[-1])
 
     def track(self, *, times: Array, **params: Any) -> CommunityTrack:
-        """All snapshots, with a column for every community there ever was."""
-        confidence = np.full((len(self.steps), len(self.seen)), np.nan)
-        for place, step in enumerate(self.steps):
-            confidence[place, step.numbers] = step.confidence
+        """Return all snapshots, with a column for every community there ever was."""
+        n_communities = len(self.profiles)
+        confidence = np.full((len(self.snapshots), n_communities), np.nan)
+        for index, snapshot in enumerate(self.snapshots):
+            confidence[index, snapshot.numbers] = snapshot.confidence
         return CommunityTrack(
             ids=self.graph.volunteers.ids,
             times=times,
-            counts=np.array([step.n_responses for step in self.steps], dtype=np.int64),
-            snapshots=tuple(_widened(step, len(self.seen)) for step in self.steps),
+            counts=np.array([snapshot.n_responses for snapshot in self.snapshots], dtype=np.int64),
+            snapshots=tuple(_renumbered(snapshot, n_communities) for snapshot in self.snapshots),
             clock=self.graph.responses.clock,
             method=self.method or "communities",
             params={**params, "detector": self.detector.name},
             confidence=confidence,
-            reasons=tuple(step.reason for step in self.steps),
+            reasons=tuple(snapshot.reason for snapshot in self.snapshots),
         )
 
-    def _made(self, view: CrowdGraph, fit: ModelFit | None) -> tuple[VolunteerNetwork | None, str]:
-        """The network of a view, or why there is none."""
-        if not (view.responses.label >= 0).any():
+    def _build_network(self, view: CrowdGraph, fit: ModelFit | None) -> tuple[VolunteerNetwork | None, str]:
+        """Return the network of a snapshot, or the reason why there is none."""
+        if not len(view.answers):
             return None, "there are no answers yet"
         try:
-            made = self.network(view if fit is None else view.annotate(fit))
+            network = self.network(view if fit is None else view.annotate(fit))
         except TooFewError as error:
             return None, str(error)
-        if not isinstance(made, VolunteerNetwork):
+        if not isinstance(network, VolunteerNetwork):
             raise ParameterError(
-                f"network= makes a VolunteerNetwork from a graph, as networks.pi_similarity does; got a "
-                f"{type(made).__name__} from it."
+                f"network= must build a VolunteerNetwork from a graph, as networks.pi_similarity does; got a "
+                f"{type(network).__name__} from it."
             )
-        if not made.n_edges:
-            return None, f"no two of {len(made):,} volunteers are linked"
-        return made, ""
+        if not network.n_edges:
+            return None, f"no two of {len(network):,} volunteers are linked"
+        return network, ""
 
 
-def check_pipeline(network: object, model: object, detector: object) -> None:
-    """Raise unless a network can be made, a model fitted and communities detected with these."""
-    if not callable(network):
-        raise ParameterError(
-            "network= takes a function that makes a network from a graph, such as networks.pi_similarity; got "
-            f"{network!r}."
-        )
-    for name, part, kind, example in (
-        ("model", model, Model, "IBCC()"),
-        ("detector", detector, Detector, "BayesianNMF()"),
-    ):
-        if not isinstance(part, kind) and not (name == "model" and part is None):
-            raise ParameterError(f"{name}= takes a {kind.__name__.lower()}, such as {example}; got {part!r}.")
-
-
-def _views(graph: CrowdGraph, counts: Iterable[int] | None, times: Iterable[Moment] | None) -> list[CrowdGraph]:
-    if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"Communities are followed in a CrowdGraph; got a {type(graph).__name__}.")
-    if not len(graph.responses):
-        raise ParameterError("The graph has no responses, so there are no communities to follow.")
-    views = list(graph.snapshots(counts=counts, times=times))
-    if not views:
-        raise ParameterError("There is no snapshot to take; name at least one of counts=[...] or times=[...].")
-    stops = [len(view.responses) for view in views]
-    if counts is not None and len(set(stops)) < len(stops):
-        raise ParameterError("counts= names the same number of responses twice; each snapshot must have more.")
-    return views
-
-
-def _moments(graph: CrowdGraph, views: list[CrowdGraph]) -> Array:
-    """When snapshots were taken: the time of the last response of each, or of the first one where there is none yet."""
-    column = graph.responses.time
-    return np.asarray(column[[max(len(view.responses) - 1, 0) for view in views]])
-
-
-def _widened(step: Step, width: int) -> Communities:
-    """The communities of a snapshot, each in the column of its number."""
-    shares = np.zeros((len(step.communities.ids), width))
-    shares[:, step.numbers] = step.communities.participation
-    return replace(step.communities, participation=shares, relevance=None)
-
-
-def _worth(fit: ModelFit) -> float:
-    """How good a fit is: its bound, or the score of those without one."""
-    return float(fit.bound[-1]) if len(fit.bound) else float(fit.diagnostics.get("score", -np.inf))
+def _renumbered(snapshot: TrackedSnapshot, n_communities: int) -> Communities:
+    """Return the communities of a snapshot, each in the column of its number."""
+    participation = np.zeros((len(snapshot.communities.ids), n_communities))
+    participation[:, snapshot.numbers] = snapshot.communities.participation
+    return replace(snapshot.communities, participation=participation, relevance=None)

@@ -1,6 +1,6 @@
-"""How good models are: on gold that was hidden from them, and by what they expect of the answers."""
+"""How good models are on gold that was hidden from them."""
 
 from crowdgraph.evaluation.cross_validation import cross_validate
-from crowdgraph.evaluation.model_checks import calibration, predictive_check
+from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
 
-__all__ = ["calibration", "cross_validate", "predictive_check"]
+__all__ = ["Calibration", "Unmeasured", "calibration", "cross_validate"]

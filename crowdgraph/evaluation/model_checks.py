@@ -109,8 +109,8 @@ def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None)
     --------
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(gold=0.5, seed=0).graph
-    >>> found = calibration(graph, cg.IBCC().fit(graph))
-    >>> found.gold, found.accuracy > 0.8
+    >>> measured = calibration(graph, cg.IBCC().fit(graph))
+    >>> measured.gold, measured.accuracy > 0.8
     ('left out', True)
     """
     gold = graph.gold
@@ -122,7 +122,9 @@ def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None)
         return _against(truth, probs, "unused")
     # The class probabilities of a model of difficulties do not follow from the answers alone.
     if fit.confusion is not None and fit.confusion.inference == "static" and "difficulties" not in fit.diagnostics:
-        return _against(truth, probs_without_own_gold(graph, fit.confusion, fit.class_probs)[items], "left out")
+        return _against(
+            truth, probs_without_own_gold(graph, fit.confusion, class_probs=fit.class_probs)[items], "left out"
+        )
     return _while_hidden(graph, model)
 
 
@@ -149,15 +151,13 @@ def _while_hidden(graph: CrowdGraph, model: Model | None) -> Calibration | Unmea
     """
     if model is None:
         return _unmeasured(
-            Message(
-                "The model repeats the gold, so it must be fitted again while gold is hidden, which is not done here; "
-                "crowdgraph.analysis.analyse(graph) does it. "
-            )
+            "The model repeats the gold, so it must be fitted again while gold is hidden, which was not done"
+            + Message(": crowdgraph.analysis.analyse(graph) does it. ", cli=". ")
             + CROSS_VALIDATION_HINT
         )
     if len(graph.responses) > MAX_RESPONSES_TO_REFIT:
         return _unmeasured(
-            Message(f"The model repeats the gold; with over {MAX_RESPONSES_TO_REFIT:,} responses new fits take long. ")
+            f"The model repeats the gold; with over {MAX_RESPONSES_TO_REFIT:,} responses new fits take long. "
             + CROSS_VALIDATION_HINT
         )
     with warnings.catch_warnings():
@@ -166,18 +166,16 @@ def _while_hidden(graph: CrowdGraph, model: Model | None) -> Calibration | Unmea
         try:
             held_out = cross_validate(graph, model, folds=N_FOLDS, seed=0)
         except CrowdGraphError as error:
-            return _unmeasured(
-                Message("The model repeats the gold, and hiding it does not work here. ") + error.message
-            )
+            return _unmeasured("The model repeats the gold, and hiding it does not work here. " + error.message)
     answered = graph.items.n_responses[graph.items.codes(held_out.items.tolist())] > 0
     return _against(held_out.truth[answered], held_out.item_probs[0][answered], "hidden")
 
 
-def _unmeasured(reason: Message) -> Unmeasured:
-    return Unmeasured(Message("How right the model is was not measured. ") + reason)
+def _unmeasured(reason: str) -> Unmeasured:
+    return Unmeasured("How right the model is was not measured. " + reason)
 
 
-def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, class_probs: Array) -> Array:
+def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, *, class_probs: Array) -> Array:
     """Return the class probabilities of each item given its answers but not its own gold, of shape (N, J).
 
     The confusion matrices, which do not change over time, have counted the answers about items with gold; each of these
@@ -187,15 +185,15 @@ def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, class_probs
     item, label, volunteer = answers.item, answers.label, answers.volunteer
     log_odds = np.tile(np.log(np.maximum(class_probs, 1e-300)), (len(graph.items), 1))
     for j in range(len(track.classes)):
-        counted = graph.gold.codes[item] == j
-        own = np.maximum(concentration[volunteer, j, label] - counted, 1e-9)
-        total = np.maximum(concentration[:, j].sum(axis=1)[volunteer] - counted, own)
+        of_class = graph.gold.codes[item] == j
+        own = np.maximum(concentration[volunteer, j, label] - of_class, 1e-9)
+        total = np.maximum(concentration[:, j].sum(axis=1)[volunteer] - of_class, own)
         log_odds[:, j] += np.bincount(item, np.log(own / total), minlength=len(graph.items))
     odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
-def predictive_check(graph: CrowdGraph, track: ConfusionTrack, item_probs: Array) -> PredictiveCheck | None:
+def predictive_check(graph: CrowdGraph, track: ConfusionTrack, *, item_probs: Array) -> PredictiveCheck | None:
     """Compare the answers with what the model expects: the share of each label, and the agreement of two volunteers.
 
     The model says that volunteers answer independently once the class is known. If two agree more often than it

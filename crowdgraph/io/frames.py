@@ -12,7 +12,7 @@ import numpy as np
 from crowdgraph.core._arrays import Array, id_array, lock, object_array, value_tuple
 from crowdgraph.core.clock import Clock, is_sorted
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
+from crowdgraph.core.result import CodedColumn, TimeColumn
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import (
     ColumnError,
@@ -32,17 +32,15 @@ from crowdgraph.errors import (
 from crowdgraph.io._columns import (
     SYNONYMS,
     Column,
-    FrameColumn,
     attribute_array,
     frame_columns,
     id_columns,
-    native_frame,
 )
 from crowdgraph.io._gold import read_gold
 from crowdgraph.io._ids import encode, encode_labels, first_appearance
 from crowdgraph.io._times import read_times
 
-__all__ = ["graph_frame", "graph_from_frame", "responses_frame", "stable_order"]
+__all__ = ["graph_from_frame", "stable_order"]
 
 # Row numbers are added in blocks of this size: allocating fresh memory costs more than the numbering.
 BLOCK_ROWS = 1_000_000
@@ -303,50 +301,3 @@ def _node_table(kind: NodeKind, table: Any, id_column: str) -> NodeTable:
         )
     attributes = {name: attribute_array(column) for name, column in columns.items() if name != id_column}
     return NodeTable(kind, id_array(ids.decode()), attributes)
-
-
-def graph_frame(graph: CrowdGraph, *, table: str, kind: str) -> Any:
-    """Convert one of a graph's tables to a frame; see `CrowdGraph.to_pandas`."""
-    check_choice("table", table, ("responses", "volunteers", "items", "gold"))
-    columns: Columns
-    if table == "volunteers":
-        columns = {"volunteer": graph.volunteers.ids, **graph.volunteers.attributes}
-    elif table == "items":
-        columns = {"item": graph.items.ids, **graph.items.attributes}
-    elif table == "gold":
-        columns = _gold_columns(graph)
-    else:
-        columns = _response_columns(graph, graph.responses.table)
-    return native_frame(columns, kind=kind)
-
-
-def responses_frame(graph: CrowdGraph, table: ResponseTable, *, kind: str) -> Any:
-    """Convert some of a graph's responses to a frame."""
-    return native_frame(_response_columns(graph, table), kind=kind)
-
-
-def _response_columns(graph: CrowdGraph, table: ResponseTable) -> dict[str, FrameColumn]:
-    columns: dict[str, FrameColumn] = {
-        "volunteer": CodedColumn(table.volunteer, graph.volunteers.ids),
-        "item": CodedColumn(table.item, graph.items.ids),
-        "label": CodedColumn(table.label, id_array(graph.labels)),
-    }
-    if table.clock.kind != "order" or not np.array_equal(table.time, np.arange(len(table))):
-        columns["time"] = TimeColumn(table.time, table.clock)
-    return {**columns, **table.attributes}
-
-
-def _gold_columns(graph: CrowdGraph) -> dict[str, FrameColumn]:
-    """Return items and their classes or, where some gold is soft, a column of probabilities for each class."""
-    gold = graph.gold
-    items = graph.items.ids[gold.known]
-    if not gold.is_soft.any():
-        return {"item": items, "label": CodedColumn(gold.codes[gold.known], id_array(graph.classes))}
-    probs = gold.probs[gold.known]
-    clash = {"item", "label"} & set(map(str, graph.classes))
-    if clash:
-        raise ColumnError(
-            f"Soft gold cannot become a table with a column for each class, since a class is called {clash.pop()!r}; "
-            "read it from graph.gold."
-        )
-    return {"item": items, **{str(name): probs[:, code] for code, name in enumerate(graph.classes)}}

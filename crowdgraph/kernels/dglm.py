@@ -174,6 +174,7 @@ def filter_and_smooth(
     order = torch.argsort(counts, descending=True, stable=True)
     counts = counts[order]
     hits, misses = (part[order] if len(part) > 1 else part.expand(len(order), -1, -1) for part in prior_counts(prior))
+    # "Prior Distributions over the State Variables".
     mean, covariance = torch.log(hits / misses), torch.diag_embed(1 / hits + 1 / misses)
     noise = torch.zeros_like(mean[..., 0])
     states = States(
@@ -247,6 +248,8 @@ def _update_weighted(
     mean: Tensor, covariance: Tensor, truth: Tensor, hit: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Update by an answer that counts by shares of the classes; return the state and the noise the answer causes."""
+    # Class j counts E[t_i = j] of the answer, its share of the expected log likelihood, where "Variational Update
+    # Equations" puts E[t_i = j] into the linear predictor.
     variance = covariance.diagonal(dim1=-2, dim2=-1)
     shift, new_variance, noise = _update_beta(mean, variance, hit[..., None], weight[..., None] * truth)
     return mean + shift, torch.diag_embed(new_variance), noise.sum(-1)

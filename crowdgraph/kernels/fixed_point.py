@@ -124,7 +124,7 @@ def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
 def _check_finite(objective: float) -> float:
     if not math.isfinite(objective):
         raise FitError(
-            f"The fit overflowed: its objective became {objective}. Extremely small or large priors cause this; use "
-            "values near the numbers of responses that they stand for."
+            f"The fit overflowed: its objective became {objective}, as it does for extremely small or large priors.",
+            hint="Use pseudo-counts near the numbers of responses that they stand for.",
         )
     return objective

@@ -108,14 +108,14 @@ class Chain:
     def draw(self, n_draws: int, watched: Numbers, *, keep: bool = False) -> Draws:
         """Continue for some draws, keeping everything if asked; compiled code that lets other threads run."""
         n_items, n_classes = self.gold.shape
-        n_kept = n_draws if keep else 0
+        n_stored = n_draws if keep else 0
         draws = Draws(
             class_probs=np.empty((n_draws, n_classes)),
             log_joint=np.empty(n_draws),
             change=np.empty(n_draws),
             watched=np.empty((n_draws, len(watched)), dtype=np.int16),
-            classes=np.empty((n_kept, n_items), dtype=np.int16),
-            confusion=np.empty((n_kept, *self.mean_sums.shape), dtype=np.float32),
+            classes=np.empty((n_stored, n_items), dtype=np.int16),
+            confusion=np.empty((n_stored, *self.mean_sums.shape), dtype=np.float32),
         )
         _run(
             self.rng,

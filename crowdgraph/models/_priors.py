@@ -1,4 +1,4 @@
-"""From the priors that a user specifies, of confusion and of classes, to Dirichlet concentrations."""
+"""Turn the priors that users specify, of confusion and of classes, into Dirichlet concentrations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph's responses as tensors for the kernels: grouped by item, or as the volunteers' steps in time.
+"""Turn a graph's responses into tensors for the kernels: grouped by item, or as the volunteers' steps in time.
 
 This module imports torch and numba; models import it only when they are fitted.
 """

@@ -113,7 +113,7 @@ class Model(Configured, ABC):
             if not isinstance(start, ModelFit):
                 raise ParameterError(f"start= takes an earlier fit (a ModelFit); got a {type(start).__name__}.")
             start.check_nodes(graph)
-        n_repeats = 0 if self.sequential else graph.responses.table.n_repeats
+        n_repeats = 0 if self.sequential else graph.answers.n_repeats
         if n_repeats:
             warn(
                 f"{n_repeats:,} of {len(graph.responses):,} responses repeat a volunteer and item, and this model "

@@ -235,7 +235,7 @@ class GibbsIBCC(Model):
                 },
                 "watched_items": graph.items.ids[watched],
             },
-            draws=_posterior_draws(graph, tensors, blocks, watched=watched, n_kept=self.keep_draws),
+            draws=_posterior_draws(graph, tensors, blocks, watched=watched, n_stored=self.keep_draws),
         )
 
     def _convergence_message(self, fit: ModelFit) -> Message:
@@ -253,12 +253,12 @@ class GibbsIBCC(Model):
         )
 
 
-def check_draws_memory(n_kept: int, n_chains: int, n_items: int, shape: tuple[int, int, int]) -> None:
+def check_draws_memory(n_stored: int, n_chains: int, n_items: int, shape: tuple[int, int, int]) -> None:
     """Raise if the draws to be stored, with confusion tables of the given shape, would take too much memory."""
     bytes_per_draw = n_chains * (2 * n_items + 4 * int(np.prod(shape)))
-    if n_kept * bytes_per_draw > MAX_DRAW_BYTES:
+    if n_stored * bytes_per_draw > MAX_DRAW_BYTES:
         raise ParameterError(
-            f"keep_draws={n_kept} of {n_chains} chains would take {n_kept * bytes_per_draw / 1e9:.1f} GB; at most "
+            f"keep_draws={n_stored} of {n_chains} chains would take {n_stored * bytes_per_draw / 1e9:.1f} GB; at most "
             f"{MAX_DRAW_BYTES / 1e9:g} are allowed.",
             hint=f"Use keep_draws={MAX_DRAW_BYTES // bytes_per_draw} or less for this graph, or fewer chains.",
         )
@@ -308,11 +308,11 @@ def _stack_chains(blocks: list[list[Draws]], name: str) -> Array:
     return np.stack([np.concatenate([getattr(draws, name) for draws in chain]) for chain in chains])
 
 
-def _drop_early_draws(blocks: list[list[Draws]], n_kept: int) -> None:
+def _drop_early_draws(blocks: list[list[Draws]], n_stored: int) -> None:
     """Discard the stored draws of early blocks as soon as later ones suffice."""
     n_later = 0
     for block in reversed(blocks):
-        if n_later >= n_kept:
+        if n_later >= n_stored:
             for draws in block:
                 draws.classes, draws.confusion = draws.classes[:0].copy(), draws.confusion[:0].copy()
         n_later += len(block[0].log_joint)
@@ -338,13 +338,13 @@ def _worst(values: Array, statistic: str) -> float:
 
 
 def _posterior_draws(
-    graph: CrowdGraph, tensors: AnswerTensors, blocks: list[list[Draws]], *, watched: Array, n_kept: int
+    graph: CrowdGraph, tensors: AnswerTensors, blocks: list[list[Draws]], *, watched: Array, n_stored: int
 ) -> PosteriorDraws:
-    """Return the last `n_kept` draws of everything or, if that is 0, all draws of the watched quantities."""
+    """Return the last `n_stored` draws of everything or, if that is 0, all draws of the watched quantities."""
     log_joint = _stack_chains(blocks, "log_joint")
     n_chains, n_drawn = log_joint.shape
-    n_last = min(n_kept, n_drawn) if n_kept else n_drawn
-    if n_kept:
+    n_last = min(n_stored, n_drawn) if n_stored else n_drawn
+    if n_stored:
         complete = [block for block in blocks if len(block[0].classes)]
         order = np.argsort(tensors.volunteers)
         items, volunteers = np.arange(len(graph.items)), tensors.volunteers[order]

@@ -1,4 +1,4 @@
-"""Which volunteers a network is of."""
+"""What the networks share: which volunteers they link, by which answers, and how they bootstrap items."""
 
 from __future__ import annotations
 
@@ -10,51 +10,50 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_integer
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ParameterError, TooFewError
+from crowdgraph.errors import Hint, ParameterError, TooFewError
 
 
-class Experienced(NamedTuple):
-    """The codes of some volunteers and how many answers each gave."""
-
-    codes: Array
-    n_answers: Array
+def experienced_volunteers(graph: CrowdGraph, min_responses: int, at: Moment | None = None) -> tuple[Array, Array]:
+    """Return the codes of volunteers with enough answers until a moment, and how many answers each of them gave."""
+    if not isinstance(graph, CrowdGraph):
+        raise ParameterError(f"A network is built from a CrowdGraph; got a {type(graph).__name__}.")
+    check_integer("min_responses", min_responses, minimum=0)
+    answers = graph.answers
+    if at is not None:
+        answers = answers.where(graph.responses.clock.reached(answers.time, at))
+    n_answers = answers.n_by_volunteer
+    codes = np.flatnonzero(n_answers >= min_responses)
+    if not len(codes):
+        most = int(n_answers.max(initial=0))
+        raise TooFewError(
+            f"No volunteer has {min_responses:,} answers or more (the most is {most:,}), so there is nobody to link.",
+            hint=Hint("Lower min_responses.", cli="Lower --min-responses."),
+        )
+    return codes, n_answers[codes]
 
 
 class LastAnswers(NamedTuple):
-    """The last answer of each volunteer to each item: the volunteer's place, the item's code, and the response."""
+    """The last answer of each volunteer to each item: the volunteer's position, the item's code, the response's row."""
 
-    place: Array
+    volunteer: Array
     item: Array
-    response: Array
-
-
-def experienced(graph: CrowdGraph, min_responses: int, at: Moment | None = None) -> Experienced:
-    """The volunteers with at least so many answers until a moment."""
-    if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"A network is made from a CrowdGraph; got a {type(graph).__name__}.")
-    check_integer("min_responses", min_responses, minimum=0)
-    responses = graph.responses
-    counted = responses.label >= 0
-    if at is not None:
-        counted &= responses.clock.reached(responses.time, at)
-    n_answers = np.bincount(responses.volunteer[counted], minlength=len(graph.volunteers))
-    chosen = np.flatnonzero(n_answers >= min_responses)
-    if not len(chosen):
-        most = int(n_answers.max(initial=0))
-        raise TooFewError(
-            f"No volunteer has {min_responses:,} answers or more (the most is {most:,}), so there is nobody to link; "
-            "lower min_responses."
-        )
-    return Experienced(chosen, n_answers[chosen])
+    row: Array
 
 
 def last_answers(graph: CrowdGraph, volunteers: Array) -> LastAnswers:
-    """The last answers of some volunteers, given as codes, by volunteer and item; responses are in order of time."""
-    responses = graph.responses
-    places = np.full(len(graph.volunteers), -1)
-    places[volunteers] = np.arange(len(volunteers))
-    counted = np.flatnonzero((responses.label >= 0) & (places[responses.volunteer] >= 0))
-    place, item = places[responses.volunteer[counted]], responses.item[counted]
-    _, last = np.unique((place * len(graph.items) + item)[::-1], return_index=True)
-    last = len(counted) - 1 - last
-    return LastAnswers(place[last], item[last], counted[last])
+    """Return the last answers of some volunteers (codes), in order of volunteer and item."""
+    positions = np.full(len(graph.volunteers), -1)
+    positions[volunteers] = np.arange(len(volunteers))
+    answers = graph.answers.last
+    answers = answers.where(positions[answers.volunteer] >= 0)
+    volunteer = positions[answers.volunteer]
+    order = np.lexsort((answers.item, volunteer))
+    return LastAnswers(volunteer[order], answers.item[order], answers.rows[order])
+
+
+def bootstrap_counts(items: Array, n_items: int, rng: np.random.Generator) -> Array:
+    """Return how often each of all items, (N,), is drawn if the answered items are drawn with replacement."""
+    answered = np.unique(items)
+    counts = np.zeros(n_items)
+    counts[answered] = rng.multinomial(len(answered), np.full(len(answered), 1 / max(len(answered), 1)))
+    return counts

@@ -1,4 +1,4 @@
-"""Who works on the same things: volunteers linked by the items they have in common."""
+"""The network of volunteers who work on the same items."""
 
 from __future__ import annotations
 
@@ -14,75 +14,9 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork, rewire_bipartite
 from crowdgraph.core.result import VolunteerIndexed
 from crowdgraph.errors import ParameterError
-from crowdgraph.networks._volunteers import experienced, last_answers
+from crowdgraph.networks._volunteers import bootstrap_counts, experienced_volunteers, last_answers
 
-__all__ = ["CooccurrenceModel", "bootstrap_counts", "task_cooccurrence"]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CooccurrenceModel(VolunteerIndexed, NetworkModel):
-    """Who met which item; those who met the same are linked.
-
-    Attributes
-    ----------
-    ids
-        The volunteers, of shape (V,).
-    met
-        Volunteers by items, a sparse array of shape (V, N). The square of an entry is what the item counts for the
-        volunteer.
-    prior
-        A Beta prior on the weights; zeros for none.
-    """
-
-    ids: Array
-    met: Any
-    prior: tuple[float, float]
-
-    def weights(self) -> Any:
-        """What two volunteers have in common as a share of what they have on average."""
-        from scipy.sparse import csr_array
-
-        above, below = self.prior
-        common = csr_array(self.met @ self.met.T)
-        n_items = common.diagonal()
-        common.setdiag(0)
-        common.eliminate_zeros()
-        rows = np.repeat(np.arange(len(self.ids)), np.diff(common.indptr))
-        shared = (n_items[rows] + n_items[common.indices]) / 2
-        values = (common.data + above) / (shared + above + below)
-        return csr_array((values, common.indices, common.indptr), common.shape)
-
-    def null(self, volunteers: Array, rng: np.random.Generator) -> CooccurrenceModel:
-        """The same numbers of items for everybody and of volunteers for every item, but who meets what is chance.
-
-        What a meeting counts stays with the volunteer, so that everybody's items count as much together as before.
-        """
-        from scipy.sparse import coo_array, csr_array
-
-        met = coo_array(self._of(volunteers))
-        items = rewire_bipartite(met.coords[0], met.coords[1], met.shape[1], rng)
-        return replace(self, ids=volunteers, met=csr_array((met.data, (met.coords[0], items)), shape=met.shape))
-
-    def resampled(self, volunteers: Array, rng: np.random.Generator) -> CooccurrenceModel:
-        """The items drawn anew with replacement: one that is drawn twice counts twice, one that is not, nothing."""
-        from scipy.sparse import csr_array
-
-        met = self._of(volunteers)
-        times = bootstrap_counts(met.indices, met.shape[1], rng)
-        drawn = csr_array((met.data * np.sqrt(times[met.indices]), met.indices, met.indptr), shape=met.shape)
-        drawn.eliminate_zeros()
-        return replace(self, ids=volunteers, met=drawn)
-
-    def _of(self, volunteers: Array) -> Any:
-        return self.met[self.table.codes(volunteers)]
-
-
-def bootstrap_counts(items: Array, n_items: int, rng: np.random.Generator) -> Array:
-    """How often each of all items, of shape (N,), is drawn if as many of those that were met are, with replacement."""
-    known = np.unique(items)
-    times = np.zeros(n_items)
-    times[known] = rng.multinomial(len(known), np.full(len(known), 1 / max(len(known), 1)))
-    return times
+__all__ = ["task_cooccurrence"]
 
 
 def task_cooccurrence(
@@ -96,28 +30,28 @@ def task_cooccurrence(
 
     .. math:: w_{mn} = \frac{\text{items that both answered}}{\tfrac{1}{2} (N_m + N_n)},
 
-    where :math:`N_m` is how many items volunteer `m` answered. It is 1 for volunteers with the same items. For what
-    could be known at a moment, make it from ``graph.before(moment)``.
+    where :math:`N_m` is the number of items that volunteer `m` answered. The weight is 1 for volunteers with the same
+    items. For what could be known at a moment, build the network from ``graph.before(moment)``.
 
-    The network knows what a crowd without communities would look like (`VolunteerNetwork.null`): volunteers and items
-    are rewired, so that everybody answers as many items as before and every item is answered by as many, but who meets
-    whom is chance. Rewiring the links between volunteers would not do: every item links all who answered it with
-    each other, in any crowd, and without these cliques a network looks less clustered than chance makes it.
-    `VolunteerNetwork.resampled` draws the items anew with replacement.
+    The null model of the network (`VolunteerNetwork.null`) rewires volunteers and items: everybody answers as many
+    items and every item has as many answers as before, but who shares items with whom is chance. Rewiring the links
+    between volunteers would not do: every item links all who answered it with each other, in any crowd, and without
+    these cliques a network looks less clustered than chance makes it. `VolunteerNetwork.resampled` draws the items with
+    replacement.
 
     Parameters
     ----------
     graph
         The graph.
     min_responses
-        Volunteers with fewer answers are left out; their shares would be chance.
+        Volunteers with fewer answers are left out, because their shares would be chance.
     half_life
-        The age at which an item counts half, from the last response of the graph back: a timedelta for datetimes, a
-        number for other times. All count the same if left out.
+        The age at which an item counts half, measured back from the last response of the graph: a timedelta for
+        datetimes, a number for other times. All items count the same if left out.
     prior
-        A Beta prior (a, b) on the probability to share an item: the weight becomes :math:`(c + a) / (n + a + b)`, with
-        `c` and `n` above and below the line. It makes links between volunteers with few items less sure. Pairs
-        without a common item stay unlinked.
+        A Beta prior (a, b) on the probability to share an item: the weight becomes :math:`(c + a) / (n + a + b)`, where
+        `c` and `n` are the numerator and the denominator above. It weakens links between volunteers with few items.
+        Pairs without a common item stay unlinked.
 
     Examples
     --------
@@ -126,50 +60,108 @@ def task_cooccurrence(
     >>> cg.networks.task_cooccurrence(graph)
     VolunteerNetwork(task_cooccurrence: 20 volunteers, 90 edges, density 0.474, 0 isolated)
     """
-    chosen = experienced(graph, min_responses)
+    volunteers, n_answers = experienced_volunteers(graph, min_responses)
     model = CooccurrenceModel(
-        ids=graph.volunteers.ids[chosen.codes],
-        met=_meetings(graph, chosen.codes, half_life),
-        prior=_checked_prior(prior),
+        ids=graph.volunteers.ids[volunteers],
+        incidence=_incidence(graph, volunteers, half_life),
+        prior=_beta_prior(prior),
     )
     return VolunteerNetwork(
         ids=model.ids,
         weights=model.weights(),
         method="task_cooccurrence",
         params={"min_responses": min_responses, "half_life": half_life, "prior": prior},
-        support=chosen.n_answers,
+        support=n_answers,
         model=model,
     )
 
 
-def _meetings(graph: CrowdGraph, chosen: Array, half_life: Any) -> Any:
-    """Volunteers by items, (V, N): one where a volunteer answered an item, less where that was long ago.
+def _incidence(graph: CrowdGraph, volunteers: Array, half_life: Any) -> Any:
+    """Return a sparse (V, N) array: one where a volunteer answered an item, less where that was long ago.
 
-    The square of an entry is what the item counts, so that two volunteers who met it at the same time share as much.
+    The square of an entry is what the item counts, so two volunteers who answered it at the same time share as much.
     """
     from scipy.sparse import csr_array
 
-    last = last_answers(graph, chosen)
-    values = _kept(graph, last.response, half_life)
-    return csr_array((values, (last.place, last.item)), shape=(len(chosen), len(graph.items)))
-
-
-def _kept(graph: CrowdGraph, answers: Array, half_life: Any) -> Array:
-    """The square root of what each answer counts."""
+    answers = last_answers(graph, volunteers)
     if half_life is None:
-        return np.ones(len(answers))
-    counted = ticks(graph.responses.time).astype(np.float64)
-    life = length_in_ticks("half_life", half_life, graph.responses.clock, graph.responses.time)
-    return np.asarray(0.5 ** ((counted[-1] - counted[answers]) / (2 * life)))
+        values = np.ones(len(answers.row))
+    else:
+        time = ticks(graph.responses.time).astype(np.float64)
+        life = length_in_ticks("half_life", half_life, graph.responses.clock, graph.responses.time)
+        values = np.asarray(0.5 ** ((time[-1] - time[answers.row]) / (2 * life)))
+    return csr_array((values, (answers.volunteer, answers.item)), shape=(len(volunteers), len(graph.items)))
 
 
-def _checked_prior(prior: Any) -> tuple[float, float]:
+def _beta_prior(prior: Any) -> tuple[float, float]:
+    """Return the parameters of the Beta prior, zeros for none."""
     if prior is None:
         return 0.0, 0.0
     try:
-        above, below = (float(value) for value in prior)
+        a, b = (float(value) for value in prior)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"prior={prior!r} must be a pair (a, b) of numbers, such as (1, 9).") from error
-    if not (0 < above < np.inf and 0 < below < np.inf):
+    if not (0 < a < np.inf and 0 < b < np.inf):
         raise ParameterError(f"prior={prior!r} must be a pair of numbers above zero.")
-    return above, below
+    return a, b
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CooccurrenceModel(VolunteerIndexed, NetworkModel):
+    """Who answered which item, which links the volunteers who answered the same ones.
+
+    Attributes
+    ----------
+    ids
+        The volunteers, of shape (V,).
+    incidence
+        Volunteers by items, a sparse array of shape (V, N). The square of an entry is what the item counts for the
+        volunteer.
+    prior
+        A Beta prior on the weights; zeros for none.
+    """
+
+    ids: Array
+    incidence: Any
+    prior: tuple[float, float]
+
+    def weights(self) -> Any:
+        """Return what two volunteers have in common as a share of what they have on average."""
+        from scipy.sparse import csr_array
+
+        a, b = self.prior
+        common = csr_array(self.incidence @ self.incidence.T)
+        n_items = common.diagonal()
+        common.setdiag(0)
+        common.eliminate_zeros()
+        rows = np.repeat(np.arange(len(self.ids)), np.diff(common.indptr))
+        mean_items = (n_items[rows] + n_items[common.indices]) / 2
+        values = (common.data + a) / (mean_items + a + b)
+        return csr_array((values, common.indices, common.indptr), common.shape)
+
+    def null(self, volunteers: Array, rng: np.random.Generator) -> CooccurrenceModel:
+        """Rewire volunteers and items: everybody keeps the number of items, every item the number of volunteers.
+
+        What an answer counts stays with the volunteer, so that everybody's items count as much together as before.
+        """
+        from scipy.sparse import coo_array, csr_array
+
+        incidence = coo_array(self._incidence_of(volunteers))
+        rows, columns = incidence.coords
+        items = rewire_bipartite(rows, columns, incidence.shape[1], rng)
+        rewired = csr_array((incidence.data, (rows, items)), shape=incidence.shape)
+        return replace(self, ids=volunteers, incidence=rewired)
+
+    def resampled(self, volunteers: Array, rng: np.random.Generator) -> CooccurrenceModel:
+        """Draw the items with replacement: an item drawn twice counts twice, one that is not drawn does not count."""
+        from scipy.sparse import csr_array
+
+        incidence = self._incidence_of(volunteers)
+        counts = bootstrap_counts(incidence.indices, incidence.shape[1], rng)
+        values = incidence.data * np.sqrt(counts[incidence.indices])
+        sample = csr_array((values, incidence.indices, incidence.indptr), shape=incidence.shape)
+        sample.eliminate_zeros()
+        return replace(self, ids=volunteers, incidence=sample)
+
+    def _incidence_of(self, volunteers: Array) -> Any:
+        return self.incidence[self.table.codes(volunteers)]

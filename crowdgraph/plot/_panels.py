@@ -103,7 +103,7 @@ def confusion_of(
 
 def confusion_over_time(track: CommunityTrack) -> tuple[Array, ConfusionSnapshot]:
     """Return the mean confusion of all communities, of shape (T, K, J, L), and a snapshot that names its axes."""
-    means = np.stack([track.mean_confusion(k) for k in range(track.width)], axis=1)
+    means = np.stack([track.mean_confusion(k) for k in range(track.n_communities_ever)], axis=1)
     return means, next(one.confusion for one in track.snapshots if one.confusion is not None)
 
 

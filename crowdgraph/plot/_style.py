@@ -51,10 +51,10 @@ def is_kind(subject: object, kind: str) -> bool:
     return any(cls.__name__ == kind for cls in type(subject).__mro__)
 
 
-def check_kind(subject: object, kind: str, made_by: str) -> None:
+def check_kind(subject: object, kind: str, maker: str) -> None:
     """Raise unless the subject of a plot is of the class that the plot shows."""
     if not is_kind(subject, kind):
-        raise ParameterError(f"This picture shows a {kind}; got a {type(subject).__name__}. Make one with {made_by}.")
+        raise ParameterError(f"This picture shows a {kind}; got a {type(subject).__name__}. Make one with {maker}.")
 
 
 def volunteer_list(volunteers: Iterable[Hashable], *, if_empty: str) -> list[Hashable]:
@@ -70,7 +70,7 @@ def volunteer_list(volunteers: Iterable[Hashable], *, if_empty: str) -> list[Has
 # Axes.
 
 
-def new_or_given_axes(ax: Axes | None, *, width: float = 7.0, height: float = 4.0) -> Axes:
+def ensure_axes(ax: Axes | None, *, width: float = 7.0, height: float = 4.0) -> Axes:
     """Return `ax`, or the axes of a new figure, without the top and right spines."""
     if ax is None:
         figure = Figure(figsize=(width, height), layout="constrained")

@@ -14,9 +14,9 @@ from crowdgraph.plot._style import (
     INK,
     check_kind,
     colours,
+    ensure_axes,
     format_time_axis,
     legend_location,
-    new_or_given_axes,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def activity(graph: CrowdGraph, *, ax: Axes | None = None) -> Axes:
     'volunteers, busiest first'
     """
     check_kind(graph, "CrowdGraph", "CrowdGraph.from_responses(table)")
-    ax = new_or_given_axes(ax)
+    ax = ensure_axes(ax)
     counts = np.sort(graph.volunteers.n_responses)[::-1]
     counts = counts[counts > 0]
     ranks = np.arange(1, len(counts) + 1)
@@ -96,7 +96,7 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
     if n_bins < 1:
         raise ParameterError(f"n_bins={n_bins!r} must be at least 1.")
     beside = ax is None
-    ax = new_or_given_axes(ax)
+    ax = ensure_axes(ax)
     answers, times = graph.answers, graph.answers.time
     start = times[0] if len(times) else np.zeros(1, dtype=times.dtype)[0]
     # Count from the first response, because ticks since 1970 are too large to differ as floats.

@@ -30,7 +30,7 @@ from crowdgraph.plot._panels import (
     name_bars,
     panel_grid,
 )
-from crowdgraph.plot._style import GREY, PALE, SHARES, colours, new_or_given_axes, width_in_inches
+from crowdgraph.plot._style import GREY, PALE, SHARES, colours, ensure_axes, width_in_inches
 
 if TYPE_CHECKING:
     from crowdgraph.core.communities import Communities
@@ -106,7 +106,7 @@ def prototypes(
         panels[0].figure.suptitle(f"{what}{some}", x=0.01, horizontalalignment="left")
     hues = colours(range(len(communities)))
     for ax, k in zip(panels, numbers, strict=True):
-        new_or_given_axes(ax)
+        ensure_axes(ax)
         confusion_bars(ax, matrices[k], colour=hues[k], interval=None if intervals is None else intervals[:, k])
         name_bars(ax, snapshot)
         title = [community_name(k, communities.sizes[k])]
@@ -182,7 +182,7 @@ def participation_matrix(communities: Communities, *, ax: Axes | None = None) ->
     check_communities(communities)
     if not len(communities.ids):
         raise ParameterError(f"The communities {communities.method!r} have no volunteers, so there is nothing to draw.")
-    ax = new_or_given_axes(ax, width=7.0, height=float(np.clip(1.5 + 0.17 * len(communities), 6, 12)))
+    ax = ensure_axes(ax, width=7.0, height=float(np.clip(1.5 + 0.17 * len(communities), 6, 12)))
     order, sizes = _sort_by_community(communities)
     image = ax.imshow(
         communities.participation[order], cmap=SHARES, vmin=0, vmax=1, aspect="auto", interpolation="nearest"
@@ -260,7 +260,7 @@ def relevance(communities: Communities, *, ax: Axes | None = None) -> Axes:
             f"The communities {communities.method!r} have no relevance: their detector has no prior that leaves out "
             "communities. Find them with BayesianNMF().detect(network)."
         )
-    ax = new_or_given_axes(ax)
+    ax = ensure_axes(ax)
     n_tried, n_needed = len(communities.relevance), min(len(communities), len(communities.relevance))
     x = np.arange(n_tried)
     ax.bar(x[:n_needed], communities.relevance[:n_needed], color=colours(range(n_needed)))

@@ -22,9 +22,9 @@ from crowdgraph.plot._style import (
     check_kind,
     colours,
     draw_band,
+    ensure_axes,
     format_step_axis,
     line_legend,
-    new_or_given_axes,
     short_times,
     thin_history,
     thin_steps,
@@ -130,7 +130,7 @@ def _draw_lines(
     thin = thin_history(history)
     low, high = thin.interval(level)
     beside = ax is None
-    ax = new_or_given_axes(ax, width=8.0)
+    ax = ensure_axes(ax, width=8.0)
     x = thin.times if against == "time" else thin_steps(len(history)) + 1
     for (row, column), colour in zip(cells, colours(cells), strict=True):
         draw_band(
@@ -183,7 +183,7 @@ def _draw_triangle(history: ConfusionHistory, *, ax: Axes | None, markers: int) 
         ternary.plot(*exact[:1, row].T, marker="o", markersize=8, markerfacecolor="white", markeredgewidth=2, **point)
         ternary.plot(*exact[-1:, row].T, marker="o", markersize=9, markeredgecolor="white", **point)
     letter = LETTER_SIZE / side_in_points(ternary)
-    positions = _place_texts(
+    positions = _position_texts(
         exact[inner] @ CORNERS, thin.reshape(-1, 3) @ CORNERS, [letter * [len(text), 1] for text in times]
     )
     box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "alpha": 0.75, "linewidth": 0}
@@ -222,7 +222,7 @@ def _shares_at(position: Array) -> Array:
     return np.linalg.solve(np.vstack([CORNERS.T, np.ones(3)]), [*position, 1.0])
 
 
-def _place_texts(points: Array, line_points: Array, sizes: Sequence[Array]) -> list[Array]:
+def _position_texts(points: Array, line_points: Array, sizes: Sequence[Array]) -> list[Array]:
     """Choose a position for each moment's text, of the given size.
 
     Candidates lie between the moment's points, then around them. The best one lies inside the triangle and covers
@@ -293,7 +293,7 @@ def skill_over_time(
     accuracies = [history.accuracy(class_probs, correct=correct) for history in thin]
     ends = [history.accuracy_interval(level, class_probs=class_probs, correct=correct) for history in thin]
     beside = ax is None
-    ax = new_or_given_axes(ax, width=8.0)
+    ax = ensure_axes(ax, width=8.0)
     for k, colour in enumerate(colours(histories)):
         n_steps = len(histories[k])
         x = thin[k].times if against == "time" else thin_steps(n_steps) + 1

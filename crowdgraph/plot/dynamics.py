@@ -44,9 +44,9 @@ from crowdgraph.plot._style import (
     HUES,
     INK,
     colours,
+    ensure_axes,
     format_time_axis,
     ink_on,
-    new_or_given_axes,
     volunteer_list,
     width_in_inches,
 )
@@ -109,8 +109,8 @@ def flow(track: CommunityTrack, *, ax: Axes | None = None) -> Axes:
     check_track(track)
     sizes, assignment = track.sizes, track.assignment
     width = float(np.clip(1 + COLUMN_DISTANCE * len(track), MIN_FLOW_WIDTH, MAX_FLOW_WIDTH))
-    height = float(np.clip(COMMUNITY_HEIGHT * track.width, MIN_FLOW_HEIGHT, MAX_FLOW_HEIGHT))
-    ax = new_or_given_axes(ax, width=width, height=height)
+    height = float(np.clip(COMMUNITY_HEIGHT * track.n_communities_ever, MIN_FLOW_HEIGHT, MAX_FLOW_HEIGHT))
+    ax = ensure_axes(ax, width=width, height=height)
     name_snapshots(ax, track)
     ax.set(ylim=(0, 1.02 * sizes.sum(axis=1).max()), ylabel="volunteers")
     ax.yaxis.set_major_formatter("{x:,.0f}")
@@ -118,13 +118,13 @@ def flow(track: CommunityTrack, *, ax: Axes | None = None) -> Axes:
     snapshots = np.flatnonzero(track.n_communities).tolist()
     _draw_column(ax, snapshots[0], sizes[snapshots[0]], n_new=0 * sizes[snapshots[0]])
     for before, after in pairwise(snapshots):
-        ribbons = _ribbons(assignment[before], assignment[after], track.width)
+        ribbons = _ribbons(assignment[before], assignment[after], track.n_communities_ever)
         _draw_ribbons(ax, ribbons, before + COLUMN_WIDTH / 2, after - COLUMN_WIDTH / 2)
         is_new = (assignment[before] < 0) & (assignment[after] >= 0)
-        n_new = np.bincount(assignment[after, is_new], minlength=track.width)
+        n_new = np.bincount(assignment[after, is_new], minlength=track.n_communities_ever)
         _draw_column(ax, after, sizes[after], n_new=n_new)
     n_volunteers = int(np.count_nonzero((assignment >= 0).any(axis=0)))
-    title = f"Flow of {quantity(n_volunteers, 'volunteer')} between {quantity(track.width, 'community')}"
+    title = f"Flow of {quantity(n_volunteers, 'volunteer')} between {quantity(track.n_communities_ever, 'community')}"
     ax.set_title(title, loc="left")
     return ax
 
@@ -257,7 +257,7 @@ def modularity(
     """
     check_track(track)
     check_choice("against", against, ("responses", "time"))
-    ax = new_or_given_axes(ax)
+    ax = ensure_axes(ax)
     x = track.counts if against == "responses" else track.times
     ax.plot(x, track.modularity, color=HUES[0], linewidth=1.6, marker="o", markersize=5)
     if against == "time":
@@ -354,12 +354,12 @@ def participation(
     if len(panels) != len(ids):
         raise ParameterError(f"axes= has {len(panels)} axes; {quantity(len(ids), 'volunteer')} need one each.")
     for ax, volunteer in zip(panels, ids, strict=True):
-        new_or_given_axes(ax)
+        ensure_axes(ax)
         ax.set(ylim=(0, 1), yticks=[0, 0.5, 1])
         name_snapshots(ax, track)
-        _draw_participation(ax, track.participation(volunteer))
+        _draw_participation(ax, track.of(volunteer))
         # Leave room for the numbers on the highest bars.
-        pad = SMALL_TEXT + 4 if track.width > MAX_LISTED else None
+        pad = SMALL_TEXT + 4 if track.n_communities_ever > MAX_LISTED else None
         ax.set_title(str(volunteer), loc="left", fontsize=SMALL_TEXT + 2, pad=pad)
     _community_legend(panels[-1], track, beside=axes is None)
     return tuple(panels)
@@ -374,7 +374,7 @@ def _check_volunteers(track: CommunityTrack, volunteers: Iterable[Hashable]) -> 
             f"There is no volunteer {quote(unknown)} in this track of {quantity(len(track.ids), 'volunteer')}; see "
             f"track.ids.{suggestion(unknown[0], track.ids.tolist())}"
         )
-    homeless = [volunteer for volunteer in ids if not track.participation(volunteer).any()]
+    homeless = [volunteer for volunteer in ids if not track.of(volunteer).any()]
     if homeless:
         raise ParameterError(
             f"{quantity(len(homeless), 'volunteer')} named in volunteers= had no community at any snapshot: "
@@ -385,7 +385,7 @@ def _check_volunteers(track: CommunityTrack, volunteers: Iterable[Hashable]) -> 
 
 def _participation_panels(track: CommunityTrack, n_panels: int) -> list[Any]:
     """Return the panels of a new figure, as wide as their bars and the names of the snapshots need."""
-    bars_width = PARTICIPATION_BAR_WIDTH * track.width / SNAPSHOT_WIDTH
+    bars_width = PARTICIPATION_BAR_WIDTH * track.n_communities_ever / SNAPSHOT_WIDTH
     name_width = (longest_line(snapshot_names(track)) + 2) * SMALL_TEXT * DIGIT_SIZE[0] / 72
     panel_width = 0.5 + max(bars_width, name_width) * len(track)
     width = float(np.clip(panel_width, MIN_PARTICIPATION_WIDTH, MAX_PARTICIPATION_WIDTH))
@@ -434,9 +434,9 @@ def _number_bars(ax: Axes, x: Array, shares: Array) -> None:
 
 def _community_legend(ax: Axes, track: CommunityTrack, *, beside: bool) -> None:
     """Add a legend of the communities' colours, unless they are many."""
-    if track.width > MAX_LISTED:
+    if track.n_communities_ever > MAX_LISTED:
         return
-    handles = [Patch(color=hue, label=str(k)) for k, hue in enumerate(colours(range(track.width)))]
+    handles = [Patch(color=hue, label=str(k)) for k, hue in enumerate(colours(range(track.n_communities_ever)))]
     options = {"handles": handles, "frameon": False, "fontsize": "small", "title": "community", "alignment": "left"}
     if beside:
         ax.figure.legend(loc="outside right upper", **options)
@@ -501,12 +501,16 @@ def community_means_over_time(
     titles = [_mean_title(k, means[:, k], confusion, width=width) for k in numbers]
     if panels is None:
         panels = _mean_panels(track, confusion, titles, width=width)
-        some = "" if len(numbers) == track.width else f", {len(numbers)} of {track.width} communities drawn"
+        some = (
+            ""
+            if len(numbers) == track.n_communities_ever
+            else f", {len(numbers)} of {track.n_communities_ever} communities drawn"
+        )
         figure = panels[0].figure
         top = 1 - 0.1 / figure.get_figheight()
         figure.suptitle(f"Means of the communities over time{some}", x=0.01, y=top, ha="left")
     grid = np.array(panels).reshape(len(track), len(numbers))
-    hues = colours(range(track.width))
+    hues = colours(range(track.n_communities_ever))
     for column, k, title in zip(grid.T, numbers, titles, strict=True):
         column[0].set_title(title, loc="left", fontsize=SMALL_TEXT + 1)
         for ax, matrix, size in zip(column, means[:, k], track.sizes[:, k], strict=True):
@@ -518,7 +522,7 @@ def community_means_over_time(
 
 def _mean_numbers(track: CommunityTrack, numbers: Iterable[int] | None, n_axes: int | None) -> list[int]:
     """Return the numbers of the communities to plot, as many as there are axes for."""
-    numbers = community_numbers(track.width, numbers, most=n_axes // len(track) if n_axes else MAX_LISTED)
+    numbers = community_numbers(track.n_communities_ever, numbers, most=n_axes // len(track) if n_axes else MAX_LISTED)
     if n_axes not in (None, len(numbers) * len(track)) or not numbers:
         raise ParameterError(
             f"axes= has {n_axes} axes; each of {quantity(len(track), 'snapshot')} needs a row of them, one for each "
@@ -575,7 +579,7 @@ def _draw_mean(ax: Axes, matrix: Array, confusion: ConfusionSnapshot, *, colour:
     if not np.isfinite(matrix).all():
         ax.set_axis_off()
         return
-    new_or_given_axes(ax)
+    ensure_axes(ax)
     confusion_bars(ax, matrix, colour=colour)
     name_bars(ax, confusion)
     ax.spines["left"].set_bounds(0, 1)

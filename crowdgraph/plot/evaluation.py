@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import quantity
 from crowdgraph.errors import ParameterError, check_choice
-from crowdgraph.plot._style import INK, check_kind, colours, is_kind, new_or_given_axes
+from crowdgraph.plot._style import INK, check_kind, colours, ensure_axes, is_kind
 
 if TYPE_CHECKING:
     from crowdgraph.allocation.campaign import Campaign
@@ -108,7 +108,7 @@ def reliability(result: CrossValidation, *, ax: Axes | None = None) -> Axes:
 
 def _square_with_diagonal(ax: Axes | None) -> Axes:
     """Return axes with a dotted diagonal."""
-    ax = new_or_given_axes(ax, width=5.5, height=5.5)
+    ax = ensure_axes(ax, width=5.5, height=5.5)
     ax.plot([0, 1], [0, 1], linestyle=":", color=INK, linewidth=1)
     return ax
 
@@ -146,7 +146,7 @@ def campaign(
         )
     for result in results:
         check_kind(result, "Campaign", "allocation.simulate_campaign(crowd, policy, budget=...)")
-    ax = new_or_given_axes(ax)
+    ax = ensure_axes(ax)
     policies = list(dict.fromkeys(result.policy for result in results))
     for policy, colour in zip(policies, colours(policies), strict=True):
         spent, curves = _curves([result for result in results if result.policy == policy], score)

@@ -32,9 +32,9 @@ from crowdgraph.plot._style import (
     PALE,
     check_kind,
     colours,
+    ensure_axes,
     legend_location,
     mix_colours,
-    new_or_given_axes,
 )
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def network(
     links = strongest_links(network, int(neighbours))
     positions = volunteer_positions(network, links, layout, seed)
     beside = ax is None
-    ax = new_or_given_axes(ax, width=8.0, height=6.5)
+    ax = ensure_axes(ax, width=8.0, height=6.5)
     _draw_links(ax, positions, links, membership)
     _draw_volunteers(ax, network, positions, membership)
     _add_title_and_legend(ax, network, positions, membership, beside=beside)

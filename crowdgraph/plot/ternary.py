@@ -150,7 +150,7 @@ def community_ternary_over_time(
     check_bool("zoom", zoom)
     means, confusion = confusion_over_time(track)
     _check_three_labels(confusion, instead="plot.community_means_over_time(track)")
-    side = SIDE_OF_MANY if track.width > MAX_LISTED else SIDE
+    side = SIDE_OF_MANY if track.n_communities_ever > MAX_LISTED else SIDE
     panels = _new_triangles(confusion, side=side) if axes is None else _as_triangles(axes, confusion.classes)
     sizes = np.where(np.isfinite(means).all(axis=(2, 3)), track.sizes, 0)
     opacities = np.linspace(LAST_OPACITY, FIRST_OPACITY, len(track))[::-1]

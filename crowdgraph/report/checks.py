@@ -83,7 +83,7 @@ def _predictive(results: GraphResults) -> dict[str, Any] | None:
         return None
     fit = results.fit if fit is None else fit
     item_probs = np.tile(results.class_probs, (len(graph.items), 1)) if fit is None else fit.item_probs
-    check = predictive_check(graph, track, item_probs)
+    check = predictive_check(graph, track, item_probs=item_probs)
     if check is None:
         return None
     return {

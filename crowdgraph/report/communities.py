@@ -44,8 +44,8 @@ def community_section(results: GraphResults) -> dict[str, Any]:
     if len(communities) == 1:
         return results.advice("No groups were found: the volunteers are one crowd.")
     confusion = results.snapshot if communities.confusion is None else communities.confusion
-    shown = (communities, results.task_communities)
-    others = [name for name, other in results.all_of(Communities).items() if not any(other is one for one in shown)]
+    on_page = (communities, results.task_communities)
+    others = [name for name, other in results.all_of(Communities).items() if not any(other is one for one in on_page)]
     return {
         "method": communities.method,
         "modularity": round(communities.modularity, 3),
@@ -186,44 +186,35 @@ def network_section(results: GraphResults) -> dict[str, Any]:
 
 
 def _picture(results: GraphResults, name: str, network: VolunteerNetwork) -> dict[str, Any]:
-    drawn = _most_important(network)
-    links = strongest_links(drawn, N_NEIGHBOURS) if len(drawn) else None
+    part = _most_important(network)
+    links = strongest_links(part, N_NEIGHBOURS) if len(part) else None
     positions = np.zeros((0, 2))
     if links is not None:
-        positions = _fit_square(volunteer_positions(drawn, links, "auto", LAYOUT_SEED))
+        positions = _fit_square(volunteer_positions(part, links, "auto", LAYOUT_SEED))
     of_tasks = results.task_communities if network.method == TASK_METHOD else None
     communities = results.several_communities
     if of_tasks is not None:
         communities = of_tasks if len(of_tasks) > 1 else None
-    assignment, participation = _membership(communities, drawn)
+    assignment, participation = np.full(len(part), -1), np.zeros((len(part), 0))
+    if communities is not None:
+        codes = results.graph.volunteers.codes(part.ids)
+        assignment, participation = (values[codes] for values in communities.on(results.graph))
     first = slice(MAX_LINKS)
     n_links = 0 if links is None else min(len(links.left), MAX_LINKS)
     return {
         "name": name,
         "title": NETWORK_TITLES.get(network.method, f"The network {name}"),
-        "note": _note(network, len(drawn), n_links),
-        "id": to_texts(drawn.ids),
+        "note": _note(network, len(part), n_links),
+        "id": to_texts(part.ids),
         "x": to_numbers(positions[:, 0]),
         "y": to_numbers(positions[:, 1]),
-        "size": to_numbers(_dot_sizes(drawn), 3),
+        "size": to_numbers(_dot_sizes(part), 3),
         "noun": None if communities is None else "community" if of_tasks is None else "task community",
         "community": assignment.tolist(),
         "participation": participation_pairs(participation),
         "links": [] if links is None else np.stack([links.left[first], links.right[first]], axis=1).ravel().tolist(),
         "weights": [] if links is None else to_numbers(links.weight[first] / links.weight.max(initial=1e-300), 3),
     }
-
-
-def _membership(communities: Communities | None, network: VolunteerNetwork) -> tuple[Array, Array]:
-    """Return the community of each volunteer of a network (-1 for none) and the participation in every community."""
-    assignment = np.full(len(network), -1)
-    if communities is None:
-        return assignment, np.zeros((len(network), 0))
-    participation = np.zeros((len(network), len(communities)))
-    known = np.array([name in communities.table for name in network.ids.tolist()], dtype=bool)
-    codes = communities.table.codes(network.ids[known].tolist())
-    assignment[known], participation[known] = communities.assignment[codes], communities.participation[codes]
-    return assignment, participation
 
 
 def _most_important(network: VolunteerNetwork) -> VolunteerNetwork:

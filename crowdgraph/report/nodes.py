@@ -168,10 +168,10 @@ def history_table(results: GraphResults) -> dict[str, Any]:
     means = np.stack([snapshot.mean.reshape(len(rows), n_cells) for snapshot in snapshots], axis=1)
     return {
         "times": short_times(graph.responses.clock, moments),
-        "places": to_numbers(_positions(moments)),
+        "positions": to_numbers(_positions(moments)),
         "mean": [
-            [mean if is_known else None for mean, is_known in zip(history, known, strict=True)]
-            for history, known in zip((1000 * means).round().astype(int).tolist(), begun.tolist(), strict=True)
+            [mean if has_begun else None for mean, has_begun in zip(history, flags, strict=True)]
+            for history, flags in zip((1000 * means).round().astype(int).tolist(), begun.tolist(), strict=True)
         ],
         **{
             name: to_numbers(np.where(begun, values, np.nan), 3)

@@ -69,7 +69,7 @@ def _doubt(graph: CrowdGraph, findings: Sequence[Finding], against_gold: Mapping
         return f"only {share:.0%} of the gold items that it is sure of are right"
     answered = graph.items.n_responses[graph.items.n_responses > 0]
     if len(answered) and np.median(answered) < 2:
-        return "most items have one answer: no agreement to tell by"
+        return "most items have one answer, which nothing confirms"
     for finding in findings:
         low = finding.name == "agreement" and finding.numbers["kappa"] < MIN_KAPPA
         if low or finding.name == "no agreement":

@@ -193,7 +193,7 @@ def _community_colours(results: GraphResults) -> list[str]:
     """Return a colour for each community, at one time or over time; task communities share them."""
     counts = [len(communities or ()) for communities in (results.communities, results.task_communities)]
     track = results.community_track
-    return colours(range(max(*counts, track.width if track else 0)))
+    return colours(range(max(*counts, track.n_communities_ever if track else 0)))
 
 
 def page(title: str, data: Mapping[str, Any]) -> str:

@@ -129,7 +129,7 @@ def test_a_page_speaks_as_its_reader_does(tmp_path):
     advice = [one["advice"] for one in told["doctor"]["findings"] if one["name"] == "ruled by the prior"]
     assert "leave them out of networks with --min-responses;" in advice[0]
     shown, reason = dict(dict(told["provenance"]["run"])["skipped"]), found.skipped["task_cooccurrence"]
-    assert shown["task_cooccurrence"] == wording(reason, "cli")
+    assert shown["task_cooccurrence"] == wording(reason, "cli") != reason
     missing = [section["missing"] for section in told.values() if isinstance(section, dict) and "missing" in section]
     assert missing
     assert not [words for words in missing if "graph." in words]

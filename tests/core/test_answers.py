@@ -51,6 +51,10 @@ def test_first_and_last_answers_of_a_pair(shown):
     assert shown.answers.last.rows.tolist() == [2, 3, 5]
     assert shown.answers.last.n_by_item.tolist() == [1, 2, 0]
     assert shown.answers.first.first.rows.tolist() == [0, 3, 5]
+    assert shown.answers.is_repeat.tolist() == [False, True, False, False]
+    assert shown.answers.n_repeats == 1
+    assert shown.responses.is_repeat.tolist() == [False, False, True, False, False, False]
+    assert shown.volunteers["anna"].responses.is_repeat.tolist() == [False, True, False]
 
 
 def test_columns_are_shared_where_every_response_is_an_answer(graph):

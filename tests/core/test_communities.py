@@ -91,8 +91,8 @@ def test_the_order_does_not_depend_on_how_communities_are_numbered(groups, rando
 
 def test_detectors_number_the_largest_first():
     graph = cg.simulate.crowd(n_volunteers=60, n_responses=4_000, n_communities=4, mixing=0.1, seed=0).graph
-    found = cg.Leiden().detect(cg.networks.task_cooccurrence(graph), seed=0)
-    assert found.order.tolist() == list(range(len(found)))
+    detected = cg.Leiden().detect(cg.networks.task_cooccurrence(graph), seed=0)
+    assert detected.order.tolist() == list(range(len(detected)))
 
 
 def test_members():
@@ -161,7 +161,7 @@ def test_the_mean_confusion_by_responses():
     silent = replace(known, support=[0, 0, 0, 7])
     assert np.isnan(silent.mean_confusion(by_responses=True)).all()
     assert silent.describe()["behaviour"].tolist() == ["nothing is known of it"] * 3 + ["belongs to none"]
-    with pytest.raises(NotAnnotatedError, match="How many answers the volunteers gave is not known"):
+    with pytest.raises(NotAnnotatedError, match="do not know how many answers the volunteers gave"):
         GROUPS.mean_confusion(SNAPSHOT, by_responses=True)
     with pytest.raises(ParameterError, match="by_responses=1 must be True or False"):
         known.mean_confusion(by_responses=1)
@@ -177,7 +177,9 @@ def test_confusion_of_others(verb):
 
 
 def test_confusion_that_is_not_known():
-    with pytest.raises(NotAnnotatedError, match=r"'m' were not found from confusion matrices; give some, such as fit"):
+    with pytest.raises(
+        NotAnnotatedError, match=r"'m' were not detected from confusion matrices; pass some, such as fit"
+    ):
         GROUPS.mean_confusion()
     nobodys = cg.Communities(ids="ab", participation=np.zeros((2, 1)), modularity=0, method="m")
     assert np.isnan(nobodys.mean_confusion(SNAPSHOT)).all()
@@ -203,9 +205,9 @@ def test_the_description():
 def test_the_description_leaves_out_what_is_unknown():
     plain = GROUPS.describe()
     assert plain.columns.tolist()[-1] == "centroid"
-    told = GROUPS.describe(SNAPSHOT)
-    assert told.columns.tolist()[-2:] == ["centroid", "behaviour"]
-    assert told["behaviour"][1] == 'says "yes" to nearly everything'
+    described = GROUPS.describe(SNAPSHOT)
+    assert described.columns.tolist()[-2:] == ["centroid", "behaviour"]
+    assert described["behaviour"][1] == 'says "yes" to nearly everything'
     assert replace(GROUPS, support=[1, 2, 3, 4]).describe().columns.tolist()[-1] == "few_responses"
     everybody = cg.Communities(ids=[7, 8], participation=[[1.0], [1.0]], modularity=0, method="m")
     assert everybody.describe().to_dict("records") == [

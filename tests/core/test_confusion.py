@@ -117,7 +117,7 @@ GOOD = {
         ({"starts": [0, 2, 1]}, "must rise"),
         ({"starts": [0, 0, 2]}, "must not fall"),
         ({"times": np.array([5.0, np.nan]), "starts": [0, 0, 2]}, "must be finite"),
-        ({"times": np.array(["a", "b"])}, "read them at a door"),
+        ({"times": np.array(["a", "b"])}, "read them with CrowdGraph.from_responses"),
         ({"concentration": np.ones((2, 3, 2))}, r"concentration has shape \(2, 3, 2\); expected \(2, 2, 3\)"),
         ({"concentration": np.zeros((2, 2, 3))}, "must be positive"),
         ({"concentration": np.full((2, 2, 3), np.nan)}, "12 values that are not finite"),

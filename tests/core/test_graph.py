@@ -34,7 +34,7 @@ def test_responses_are_sorted_by_time_and_ties_keep_their_order(graph):
     ]
     assert graph.responses[-1].time == 9
     assert graph.responses.is_repeat.tolist() == [False] * 5 + [True]
-    assert graph.responses.table.n_repeats == 1
+    assert graph.answers.n_repeats == 1
     with pytest.raises(IndexError, match="no response 6"):
         graph.responses[6]
 

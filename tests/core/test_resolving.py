@@ -74,6 +74,8 @@ def test_missing_ids_are_counted_and_named(graph):
     check_ids(["anna", "bert"], table, lacking="There lack {}", hint="Stop.")
     with pytest.raises(ParameterError, match=r"^There lack 2 \(1, 2\)\. Stop\.$"):
         check_ids(np.array([1, 2]), table, lacking="There lack {}", hint="Stop.", error=ParameterError)
+    with pytest.raises(AlignmentError, match=r"^Of {x} there lack 1 \(3\)\. Stop\.$"):
+        check_ids([3], table, lacking="Of {x} there lack {}", hint="Stop.")
 
 
 @pytest.mark.parametrize(("kind", "columns"), [("pandas", "columns"), ("polars", "columns"), ("arrow", "column_names")])

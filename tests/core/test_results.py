@@ -150,17 +150,17 @@ def test_a_community_track():
     track = cg.CommunityTrack(times=[1, 2], counts=[10, 20], snapshots=(early, cg.Communities(**GROUPS)), **options)
     assert track.n_communities.tolist() == [1, 2]
     assert track.modularity.tolist() == [0.2, 0.2]
-    assert track.participation("b").tolist() == [[1, 0], [0.3, 0.7]]
-    assert track.participation("c").tolist() == [[0, 0], [0, 0]]
+    assert track.of("b").tolist() == [[1, 0], [0.3, 0.7]]
+    assert track.of("c").tolist() == [[0, 0], [0, 0]]
     assert track[0] is early
     assert len(track) == 2
     with pytest.raises(UnknownIdError, match="'z'"):
-        track.participation("z")
+        track.of("z")
     for changes, message in (
         ({"counts": [10]}, "as many times and counts"),
         ({"counts": [20, 10]}, "fall"),
         ({"times": [2, 1]}, "sorted"),
-        ({"ids": ["a", "b"]}, "'c', who is not among"),
+        ({"ids": ["a", "b"]}, r"1 volunteers who are not in the track \('c'\)"),
         ({"snapshots": (early, cg.Communities(**{**GROUPS, "participation": [[1], [1], [0]]}))}, "columns"),
     ):
         given = {

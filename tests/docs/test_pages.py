@@ -1,4 +1,4 @@
-"""The documentation's own parts: the gallery of examples, drawings, and the snippet and names that no doctest reads."""
+"""The gallery of examples, the drawings, and the snippets and names that no doctest checks."""
 
 import importlib.util
 import re
@@ -18,9 +18,9 @@ DRAWINGS = sorted((DOCS / "_static").glob("*/*.svg"))
 
 def module(name):
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -33,10 +33,10 @@ def test_every_example_has_a_page_and_a_light_picture(path):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_pages_show_every_line_of_an_example(path):
     source = path.read_text()
-    shown = [line.strip() for line in module("gallery").page(path.stem, source)]
+    lines = [line.strip() for line in module("gallery").page(path.stem, source)]
     expected = [line.removeprefix("# %%").strip() for line in source.replace('"""# ', "", 1).splitlines()]
-    lost = {line for line in expected if line and line != '"""'} - set(shown)
-    assert not lost
+    missing = {line for line in expected if line and line != '"""'} - set(lines)
+    assert not missing
 
 
 def test_an_example_is_cut_into_cells():

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import crowdgraph as cg
 from crowdgraph.core._arrays import object_array
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.dynamics.matching import ALIKE, CommunityProfile, community_profiles, match
+from crowdgraph.dynamics.matching import MIN_SIMILARITY, CommunityProfile, community_profiles, match
 
 
 @st.composite
@@ -48,17 +48,17 @@ def similarity(old, new):
 @given(sightings())
 def test_no_other_matching_is_better(case):
     before, after = case
-    found = match(before, after)
+    matching = match(before, after)
     table = np.array([[similarity(old, new) for new in after] for old in before]).reshape(len(before), len(after))
-    assert_allclose(found.similarity, table, atol=1e-12)
-    matched = [(old, new) for new, old in enumerate(found.number) if old >= 0]
-    assert all(table[pair] > ALIKE for pair in matched)
-    own = sum(table[pair] - ALIKE for pair in matched)
+    assert_allclose(matching.similarity, table, atol=1e-12)
+    matched = [(old, new) for new, old in enumerate(matching.previous) if old >= 0]
+    assert all(table[pair] > MIN_SIMILARITY for pair in matched)
+    own = sum(table[pair] - MIN_SIMILARITY for pair in matched)
     # Every way to give the later ones earlier places, or none (the places beyond).
-    places = range(len(before) + len(after))
+    candidates = range(len(before) + len(after))
     best = max(
-        sum(max(table[old, new] - ALIKE, 0.0) for new, old in enumerate(way) if old < len(before))
-        for way in permutations(places, len(after))
+        sum(max(table[old, new] - MIN_SIMILARITY, 0.0) for new, old in enumerate(way) if old < len(before))
+        for way in permutations(candidates, len(after))
     )
     assert_allclose(own, best, atol=1e-9)
 
@@ -69,8 +69,8 @@ def test_the_order_of_communities_does_not_matter(case, random):
     before, after = case
     order = list(range(len(after)))
     random.shuffle(order)
-    found, moved = match(before, after), match(before, [after[k] for k in order])
-    assert_array_equal(moved.number, found.number[order])
+    matching, moved = match(before, after), match(before, [after[k] for k in order])
+    assert_array_equal(moved.previous, matching.previous[order])
 
 
 def test_those_who_were_not_there_both_times_do_not_count():
@@ -78,14 +78,14 @@ def test_those_who_were_not_there_both_times_do_not_count():
     new = CommunityProfile(np.array([1.0, np.nan, 1.0, 1.0]), None)
     assert_allclose(match([old], [new]).similarity, 1.0)
     strangers = CommunityProfile(np.array([np.nan, np.nan, 1.0, 1.0]), None)
-    assert match([old], [strangers]).number.tolist() == [-1]
+    assert match([old], [strangers]).previous.tolist() == [-1]
 
 
 def test_newcomers_who_behave_the_same_are_the_same_community():
     behaviour = np.array([[0.9, 0.1], [0.2, 0.8]])
     old = CommunityProfile(np.array([1.0, np.nan]), behaviour)
-    assert match([old], [CommunityProfile(np.array([np.nan, 1.0]), behaviour)]).number.tolist() == [0]
-    assert match([old], [CommunityProfile(np.array([np.nan, 1.0]), behaviour[::-1])]).number.tolist() == [-1]
+    assert match([old], [CommunityProfile(np.array([np.nan, 1.0]), behaviour)]).previous.tolist() == [0]
+    assert match([old], [CommunityProfile(np.array([np.nan, 1.0]), behaviour[::-1])]).previous.tolist() == [-1]
 
 
 def test_confidence_is_the_share_of_restarts_that_agree():

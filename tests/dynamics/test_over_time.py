@@ -51,8 +51,8 @@ def test_nothing_changes_when_the_future_does(graph, network, model):
     other = graph.replace(responses=replace(table, volunteer=volunteer, label=label))
     options = {**QUICK, "network": network, "model": model, "detector": cg.BayesianNMF(restarts=1, nulls=0)}
     known, changed = (over_time(one, counts=[400, count, 1_600], **options) for one in (graph, other))
-    for place in (0, 1):
-        same(known[place], changed[place])
+    for index in (0, 1):
+        same(known[index], changed[index])
     with pytest.raises(AssertionError):
         same(known[2], changed[2])
 
@@ -105,14 +105,14 @@ def test_without_a_model_there_is_no_behaviour(graph):
 
 def test_means_are_those_of_the_snapshots(graph):
     track = over_time(graph, counts=[800, 1_600], **QUICK)
-    for k in range(track.width):
+    for k in range(track.n_communities_ever):
         means = track.mean_confusion(k)
         assert means.shape == (2, 2, 2)
-        for place, snapshot in enumerate(track):
-            assert_allclose(means[place], snapshot.mean_confusion(by_responses=True)[k])
-            assert_allclose(means[place].sum(axis=1), 1)
+        for index, snapshot in enumerate(track):
+            assert_allclose(means[index], snapshot.mean_confusion(by_responses=True)[k])
+            assert_allclose(means[index].sum(axis=1), 1)
     with pytest.raises(ParameterError, match="numbered 0 to"):
-        track.mean_confusion(track.width)
+        track.mean_confusion(track.n_communities_ever)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ def test_communities_keep_their_numbers():
     known = track.sizes > 0
     assert (track.confidence[known] == 1).all()
     assert np.isnan(track.confidence[~known]).all()
-    assert track.lifelines[["event", "community"]].values.tolist() == [
+    assert track.events_to_frame()[["event", "community"]].values.tolist() == [
         ["born", 0],
         ["born", 1],
         ["grew", 1],
@@ -188,7 +188,7 @@ def test_snapshots_with_too_few_volunteers_say_why(graph):
     assert track.reasons[0] == "there are no answers yet"
     assert "No volunteer has 8 answers or more" in track.reasons[1]
     assert track.reasons[3] == ""
-    assert track.participation(graph.volunteers.ids[0]).shape == (4, 2)
+    assert track.of(graph.volunteers.ids[0]).shape == (4, 2)
     alone = over_time(
         everybody(3), counts=[2, 6], **{**QUICK, "network": partial(task_cooccurrence, min_responses=1), "model": None}
     )
@@ -202,20 +202,20 @@ def test_snapshots_with_too_few_volunteers_say_why(graph):
         ({"counts": [10], "times": [1]}, ParameterError, "either times="),
         ({"counts": []}, ParameterError, "no snapshot to take"),
         ({"counts": [10, 9_999]}, ParameterError, r"first\(9999\)"),
-        ({"counts": [20, 10]}, ParameterError, "must rise"),
+        ({"counts": [20, 10]}, ParameterError, "must increase"),
         ({"counts": [20, 20]}, ParameterError, "the same number of responses twice"),
         ({"counts": 20}, ParameterError, "several values"),
         ({"times": ["soon"]}, TimeError, "soon"),
         ({"counts": [800], "hindsight": "yes"}, ParameterError, "hindsight"),
         ({"counts": [800], "restarts": -1}, ParameterError, "restarts"),
-        ({"counts": [800], "network": lambda _: 3}, ParameterError, "makes a VolunteerNetwork"),
+        ({"counts": [800], "network": lambda _: 3}, ParameterError, "must build a VolunteerNetwork"),
         ({"counts": [800], "seed": -1}, ParameterError, "seed"),
-        ({"counts": [800], "network": None}, ParameterError, "makes a network"),
+        ({"counts": [800], "network": None}, ParameterError, "builds a network"),
         ({"counts": [800], "model": cg.IBCC}, ParameterError, r"model= takes a model, such as IBCC\(\)"),
         ({"counts": [800], "detector": None}, ParameterError, "detector= takes"),
     ],
 )
-def test_bad_input_is_told(graph, options, error, message):
+def test_bad_input(graph, options, error, message):
     with pytest.raises(error, match=message):
         over_time(graph, **{**QUICK, **options})
 
@@ -246,7 +246,7 @@ def test_members_who_never_answered_have_no_behaviour():
     first, second = community_profiles(groups, groups.table)
     assert first.confusion is None
     assert second.confusion is not None
-    assert match([first, second], [second, first]).number.tolist() == [1, 0]
+    assert match([first, second], [second, first]).previous.tolist() == [1, 0]
 
 
 def test_a_track_is_for_its_graph(graph, tmp_path):
@@ -258,19 +258,19 @@ def test_a_track_is_for_its_graph(graph, tmp_path):
     with pytest.raises(cg.errors.AlignmentError, match="another graph"):
         everybody(4).annotate(track)
     with pytest.raises(UnknownIdError):
-        track.participation("nobody")
+        track.of("nobody")
     with pytest.raises(ParameterError, match="min_change"):
         track.moves_to_frame(min_change=2)
     graph.annotate(track).save(tmp_path / "crowd")
     loaded = cg.load(tmp_path / "crowd").community_track()
-    assert_array_equal(loaded.participations, track.participations)
+    assert_array_equal(loaded.participation, track.participation)
     assert_array_equal(loaded.confidence, track.confidence)
     assert loaded.reasons == track.reasons
-    assert loaded.lifelines.equals(track.lifelines)
+    assert loaded.events_to_frame().equals(track.events_to_frame())
     for kind in ("pandas", "polars", "arrow"):
         frame = track.to_frame(kind=kind)
         assert frame.shape[1] == 5
-        assert len(frame) == track.width * np.count_nonzero(track.assignment >= 0)
+        assert len(frame) == track.n_communities_ever * np.count_nonzero(track.assignment >= 0)
         assert len(track.moves_to_frame(kind=kind)) == len(track.moves())
     lines = track.events_to_frame(kind="text").splitlines()
     assert len(lines) == 1 + len(track.events)
@@ -295,15 +295,15 @@ class Modes:
 
 
 @pytest.mark.parametrize(
-    ("cold", "warm", "compare", "kept"), [(1, 2, True, "warm"), (2, 1, True, "cold"), (2, 1, False, "warm")]
+    ("cold", "warm", "compare", "better"), [(1, 2, True, "warm"), (2, 1, True, "cold"), (2, 1, False, "warm")]
 )
-def test_the_better_fit_is_kept(graph, cold, warm, compare, kept):
+def test_the_better_fit_is_kept(graph, cold, warm, compare, better):
     model = Modes(cg.IBCC().fit(graph), cold, warm)
     fits = SnapshotFits(graph, model, hindsight=False, compare_starts=compare)
     rng = np.random.default_rng(0)
-    assert fits.of(graph, rng) is model.cold
-    assert fits.of(graph, rng) is getattr(model, kept)
-    assert fits.sweeps == [model.cold.n_iter, model.cold.n_iter * (1 + compare)]
+    assert fits.fit(graph, rng) is model.cold
+    assert fits.fit(graph, rng) is getattr(model, better)
+    assert fits.n_sweeps == [model.cold.n_iter, model.cold.n_iter * (1 + compare)]
 
 
 @pytest.mark.parametrize("model", [cg.IBCC(tol=1e-9), cg.DynIBCC(tol=1e-9)])

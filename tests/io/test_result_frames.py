@@ -79,7 +79,9 @@ EXAMPLES = {
     "CrossValidation": FOLDS,
     "Finding": next(finding for finding in FINDINGS if len(finding.ids)),
     "Findings": FINDINGS,
+    "Gold": GRAPH.gold,
     "Influence": FIT.influence(volunteer="anna"),
+    "Items": GRAPH.items,
     "ModelFit": FIT,
     "ReliabilityCurve": FOLDS.reliability("majority_vote"),
     "Responses": GRAPH.responses,
@@ -94,6 +96,7 @@ EXAMPLES = {
         teachers=[["anna"]],
         common=[[4]],
     ),
+    "Volunteers": GRAPH.volunteers,
     "VolunteerNetwork": cg.networks.task_cooccurrence(GRAPH, min_responses=1),
 }
 TABLES = {
@@ -103,8 +106,8 @@ TABLES = {
     "ConfusionTrack.changes_to_frame": MOVING.changes_to_frame,
     "static ConfusionTrack": FIT.confusion.to_frame,
     "static ConfusionHistory": FIT.confusion.of("anna").to_frame,
-    "CommunityTrack.lifelines_to_frame": TRACK.events_to_frame,
-    "CommunityTrack.movers": TRACK.moves_to_frame,
+    "CommunityTrack.events_to_frame": TRACK.events_to_frame,
+    "CommunityTrack.moves_to_frame": TRACK.moves_to_frame,
     "Communities.describe": GROUPS.describe,
 }
 
@@ -123,7 +126,7 @@ def test_every_result_is_tried():
         for name, kind in inspect.getmembers(module, inspect.isclass)
         if hasattr(kind, "to_frame") and kind.__module__.startswith("crowdgraph.")
     }
-    assert with_frames - {"DirichletRows", "Result", "Tabular"} == set(EXAMPLES)
+    assert with_frames - {"DirichletRows", "Nodes", "Result", "Tabular"} == set(EXAMPLES)
 
 
 def same(values):

@@ -103,9 +103,9 @@ def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published
     return np.log(hits / misses), (1 / hits + 1 / misses)[:, :, None] * np.eye(n_classes)
 
 
-def largest(found, expected):
+def largest(actual, expected):
     """How far means and covariances are apart."""
-    return max(float(np.abs(one - other).max()) for one, other in zip(found, expected, strict=True))
+    return max(float(np.abs(one - other).max()) for one, other in zip(actual, expected, strict=True))
 
 
 # The joint Gaussian.
@@ -126,8 +126,8 @@ def test_states_are_those_of_the_joint_gaussian(published, sequence):
 @given(sequences())
 def test_the_corrected_recursion_is_the_joint_gaussian(sequence):
     sequence = seen_by(0, *sequence)
-    exact, found = joint_published(sequence), recursion(sequence)
-    assert max(largest(found[stage], exact[stage]) for stage in STAGES) < 1e-10
+    exact, actual = joint_published(sequence), recursion(sequence)
+    assert max(largest(actual[stage], exact[stage]) for stage in STAGES) < 1e-10
 
 
 # The errata of the paper.
@@ -191,14 +191,14 @@ def test_without_noise_every_step_has_the_static_counts(seed, n_classes, n_label
     kind = HARD if published else kind
     steps, prior, probs = random_crowd(rng, [9, 0, 1, 14], n_classes, n_labels, kind=kind, drift=0)
     for scan in (CompiledScan(steps, prior, published=published), TensorScan(steps, prior, published=published)):
-        found = scan(probs, noise_scale=0, stage="smoothed").numpy()
+        actual = scan(probs, noise_scale=0, stage="smoothed").numpy()
         for k in range(4):
             counts = prior.numpy()[k].copy()
             own = range(steps.starts[k], steps.starts[k + 1])
             for step in own:
                 if steps.label[step] >= 0:
                     counts[:, steps.label[step]] += float(steps.weight[step]) * probs.numpy()[steps.item[step]]
-            assert np.allclose(found[own], counts, rtol=1e-10, atol=1e-10)
+            assert np.allclose(actual[own], counts, rtol=1e-10, atol=1e-10)
 
 
 # The two scans.
@@ -227,10 +227,10 @@ def test_both_scans_agree(seed, counts, n_classes, n_labels, kind, shared, publi
             TensorScan(steps, prior, published=published),
         )
         for stage in STAGES:
-            found = compiled(probs, noise_scale=noise_scale, stage=stage).numpy().copy()
-            assert found.shape == (sum(counts), n_classes, n_labels)
-            assert np.allclose(found, tensor(probs, noise_scale=noise_scale, stage=stage), rtol=1e-10, atol=0)
-            assert np.array_equal(found, compiled(probs, noise_scale=noise_scale, stage=stage))
+            actual = compiled(probs, noise_scale=noise_scale, stage=stage).numpy().copy()
+            assert actual.shape == (sum(counts), n_classes, n_labels)
+            assert np.allclose(actual, tensor(probs, noise_scale=noise_scale, stage=stage), rtol=1e-10, atol=0)
+            assert np.array_equal(actual, compiled(probs, noise_scale=noise_scale, stage=stage))
 
 
 @pytest.mark.parametrize("published", [True, False])
@@ -240,7 +240,7 @@ def test_a_busy_volunteer_is_split_by_label(monkeypatch, published):
     counts = [3, 300, 0, 9, 250, *[10] * 30]
     steps, prior, probs = random_crowd(rng, counts, 3, 3)
     monkeypatch.setattr(dglm_compiled, "MIN_STEPS_PER_THREAD", 50)
-    found = {}
+    actual = {}
     for n_threads in (1, 2, 3, 7):
         monkeypatch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
         scan = CompiledScan(steps, prior, published=published)
@@ -250,10 +250,10 @@ def test_a_busy_volunteer_is_split_by_label(monkeypatch, published):
         assert split == ({1, 4} if n_threads > 1 else set())
         for stage in (*STAGES, *STAGES):
             bits = scan(probs, noise_scale=1.5, stage=stage).numpy().copy()
-            assert np.array_equal(bits, found.setdefault(stage, bits))
+            assert np.array_equal(bits, actual.setdefault(stage, bits))
     tensor = TensorScan(steps, prior, published=published)
     for stage in STAGES:
-        assert np.allclose(found[stage], tensor(probs, noise_scale=1.5, stage=stage), rtol=1e-10, atol=0)
+        assert np.allclose(actual[stage], tensor(probs, noise_scale=1.5, stage=stage), rtol=1e-10, atol=0)
 
 
 @given(st.lists(st.integers(0, 50) | st.integers(0, 2000), max_size=30), st.integers(1, 5), st.integers(1, 9))
@@ -336,8 +336,8 @@ def test_two_labels_need_no_join(seed, noise_scale, published):
     mean, covariance = compiled_states(0, steps, prior, probs, noise_scale, stage="smoothed", published=published)
     variance = np.diagonal(covariance, axis1=1, axis2=2)
     expected = np.stack([(1 + np.exp(mean)) / variance, (1 + np.exp(-mean)) / variance], axis=2)
-    found = CompiledScan(steps, prior, published=published)(probs, noise_scale=noise_scale, stage="smoothed")
-    assert np.allclose(found, expected, rtol=1e-10, atol=0)
+    actual = CompiledScan(steps, prior, published=published)(probs, noise_scale=noise_scale, stage="smoothed")
+    assert np.allclose(actual, expected, rtol=1e-10, atol=0)
 
 
 # Extremes.
@@ -420,8 +420,8 @@ def test_very_long_sequences_of_one_answer(published, noise_scale, drift, rows_o
     prior = torch.tensor([rows_of_prior], dtype=torch.float64)
     scan = CompiledScan(steps, prior, published=published)
     for stage in STAGES:
-        found = scan(torch.tensor([truth], dtype=torch.float64), noise_scale=noise_scale, stage=stage)
-        assert is_positive(found)
+        actual = scan(torch.tensor([truth], dtype=torch.float64), noise_scale=noise_scale, stage=stage)
+        assert is_positive(actual)
 
 
 # The likelihood of answers.
@@ -461,10 +461,10 @@ def written_out(steps, concentration, class_logs, probs, fixed):
         without = probs[item] if fixed[item] else probs[item] * np.exp(logs[step].min() - logs[step])
         left_out.append(weight * math.log(without @ predicted / without.sum()))
         expected.append(weight * float(probs[item] @ np.log(predicted)))
-    found = np.exp(totals - totals.max(axis=1, keepdims=True))
-    found /= found.sum(axis=1, keepdims=True)
-    found[fixed.numpy()] = probs[fixed.numpy()]
-    return logs, found, (math.fsum(left_out), math.fsum(expected))
+    actual = np.exp(totals - totals.max(axis=1, keepdims=True))
+    actual /= actual.sum(axis=1, keepdims=True)
+    actual[fixed.numpy()] = probs[fixed.numpy()]
+    return logs, actual, (math.fsum(left_out), math.fsum(expected))
 
 
 @given(seeds, st.integers(1, 20), st.integers(1, 120), sizes, st.integers(2, 4), st.integers(1, 3))
@@ -480,13 +480,13 @@ def test_likelihoods_are_the_one_written_out(seed, n_items, n_steps, n_classes, 
             CompiledLikelihood(steps, item_steps, n_classes=n_classes),
             TensorLikelihood(steps, item_steps),
         ):
-            found = likelihood.logs(concentration)
-            assert np.allclose(found, logs, rtol=1e-10, atol=1e-10)
+            actual = likelihood.logs(concentration)
+            assert np.allclose(actual, logs, rtol=1e-10, atol=1e-10)
             assert np.allclose(
-                likelihood.predictive(concentration, found, probs, fixed), predictive, rtol=1e-10, atol=1e-10
+                likelihood.predictive(concentration, actual, probs, fixed), predictive, rtol=1e-10, atol=1e-10
             )
             changed = probs.clone()
-            change = likelihood.update_items(found, class_logs, changed, fixed)
+            change = likelihood.update_items(actual, class_logs, changed, fixed)
             assert np.allclose(changed, new_probs, rtol=1e-10, atol=1e-10)
             assert change == pytest.approx(float((changed - probs).abs().max()), abs=1e-15)
             assert torch.equal(changed[fixed], probs[fixed])

@@ -38,19 +38,19 @@ def test_expected_log_is_the_mean_of_draws():
 def test_best_concentration_finds_the_dirichlet_that_made_the_logarithms(row, factor):
     alpha = torch.tensor([row], dtype=torch.float64)
     logs = expected_log(alpha, axis=1)
-    found = concentration_from_mean_logs(logs, torch.full_like(alpha, factor))
-    assert torch.allclose(expected_log(found, axis=1), logs, rtol=1e-9, atol=1e-9)
-    assert torch.allclose(found, alpha, rtol=1e-5)
+    estimate = concentration_from_mean_logs(logs, torch.full_like(alpha, factor))
+    assert torch.allclose(expected_log(estimate, axis=1), logs, rtol=1e-9, atol=1e-9)
+    assert torch.allclose(estimate, alpha, rtol=1e-5)
 
 
 def test_best_concentration_is_of_greatest_likelihood():
     """No nearby concentration makes drawn rows more probable."""
-    drawn = dirichlet.rvs([2.0, 0.5, 4.0], size=50, random_state=1)
-    logs = torch.tensor(np.log(drawn).mean(axis=0)[None])
-    found = concentration_from_mean_logs(logs, torch.ones(1, 3, dtype=torch.float64))[0].numpy()
-    best = sum(dirichlet.logpdf(row, found) for row in drawn)
+    samples = dirichlet.rvs([2.0, 0.5, 4.0], size=50, random_state=1)
+    logs = torch.tensor(np.log(samples).mean(axis=0)[None])
+    estimate = concentration_from_mean_logs(logs, torch.ones(1, 3, dtype=torch.float64))[0].numpy()
+    best = sum(dirichlet.logpdf(row, estimate) for row in samples)
     for nudge in np.random.default_rng(0).normal(0, 0.02, (50, 3)):
-        assert sum(dirichlet.logpdf(row, found * np.exp(nudge)) for row in drawn) < best
+        assert sum(dirichlet.logpdf(row, estimate * np.exp(nudge)) for row in samples) < best
 
 
 def test_shared_concentration_is_of_greatest_likelihood():
@@ -59,8 +59,8 @@ def test_shared_concentration_is_of_greatest_likelihood():
     rows = rng.dirichlet([3.0, 1.0, 0.5], 400)
     counts = np.array([[rng.multinomial(10, row)] for row in rows], dtype=float)
     given_rows = torch.ones(1, 3, dtype=torch.float64)
-    found = empirical_bayes_concentration(torch.from_numpy(counts), given_rows)[0].numpy()
-    assert np.allclose(found, [3, 1, 0.5], rtol=0.25)
+    estimate = empirical_bayes_concentration(torch.from_numpy(counts), given_rows)[0].numpy()
+    assert np.allclose(estimate, [3, 1, 0.5], rtol=0.25)
 
     def height(alpha):
         people = [dirichlet_multinomial.logpmf(row[0].astype(int), alpha, 10) for row in counts]
@@ -68,11 +68,11 @@ def test_shared_concentration_is_of_greatest_likelihood():
         return sum(people) + ((alpha - 1) * logs).sum() - gammaln(alpha).sum() + gammaln(alpha.sum())
 
     for nudge in rng.normal(0, 0.03, (30, 3)):
-        assert height(found * np.exp(nudge)) < height(found)
+        assert height(estimate * np.exp(nudge)) < height(estimate)
 
 
 @pytest.mark.parametrize("start", [1e-3, 1.0, 1e3])
 def test_best_concentration_from_far_starts(start):
     logs = expected_log(torch.tensor([[0.1, 30.0], [4.0, 4.0]], dtype=torch.float64), axis=1)
-    found = concentration_from_mean_logs(logs, torch.full((2, 2), start, dtype=torch.float64))
-    assert torch.allclose(found, torch.tensor([[0.1, 30.0], [4.0, 4.0]], dtype=torch.float64), rtol=1e-6)
+    estimate = concentration_from_mean_logs(logs, torch.full((2, 2), start, dtype=torch.float64))
+    assert torch.allclose(estimate, torch.tensor([[0.1, 30.0], [4.0, 4.0]], dtype=torch.float64), rtol=1e-6)

@@ -94,8 +94,8 @@ def compiled(weights, *, sparse, precision=np.float64):
 
 def stepping(weights, prior=USUAL):
     """One step of symmetric factors of the weights."""
-    whole = compiled(weights, sparse=False)
-    return lambda state: whole.symmetric_step(state, prior)
+    matrix = compiled(weights, sparse=False)
+    return lambda state: matrix.symmetric_step(state, prior)
 
 
 def log_posterior(kind, weights, state, prior):
@@ -124,10 +124,10 @@ def log_posterior(kind, weights, state, prior):
 def test_the_objective_is_the_log_posterior(kind, case):
     weights = DenseWeights(torch.from_numpy(case.weights))
     states = [case.state(kind) for _ in range(3)]
-    found = [STEPS[kind](weights, state, case.prior).objective for state in states]
+    actual = [STEPS[kind](weights, state, case.prior).objective for state in states]
     expected = [log_posterior(kind, case.weights, state.numpy(), case.prior) for state in states]
-    scale = np.abs(found).max() + np.abs(expected).max()
-    assert_allclose(np.diff(found), np.diff(expected), rtol=1e-9, atol=1e-9 * scale)
+    scale = np.abs(actual).max() + np.abs(expected).max()
+    assert_allclose(np.diff(actual), np.diff(expected), rtol=1e-9, atol=1e-9 * scale)
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "paired"])
@@ -199,15 +199,15 @@ def prior_bound(new, old, half_count, prior):
     return ((half_count + prior.shape - 1) * (np.log(below) + (new - old) / 2 / below)).sum()
 
 
-def least(bound, at, place):
+def least(bound, at, index):
     """Where the bound is least in one entry, found by SciPy."""
 
     def value(log_entry):
         moved = at.copy()
-        moved[place] = math.exp(log_entry)
+        moved[index] = math.exp(log_entry)
         return bound(moved)
 
-    middle = math.log(at[place])
+    middle = math.log(at[index])
     return math.exp(minimize_scalar(value, bracket=(middle - 0.5, middle + 0.5), tol=1e-12).x)
 
 
@@ -225,8 +225,8 @@ def test_symmetric_steps_minimise_a_bound_that_touches(case):
         new = case.state("symmetric")
         objective = symmetric_step(weights, new, case.prior).objective
         assert bound(new.numpy()) >= -objective - 1e-9 * (1 + abs(objective))
-    for place in ((0, 0), (len(old) - 1, case.k - 1)):
-        assert_allclose(step.state[place], least(bound, old.numpy(), place), rtol=1e-4, atol=1e-5 * case.scale)
+    for index in ((0, 0), (len(old) - 1, case.k - 1)):
+        assert_allclose(step.state[index], least(bound, old.numpy(), index), rtol=1e-4, atol=1e-5 * case.scale)
 
 
 @given(cases())
@@ -237,11 +237,11 @@ def test_paired_steps_minimise_two_bounds(case):
     step = paired_step(weights, state, case.prior)
     new_left, new_right = np.split(step.state.numpy(), 2)
     assert_allclose(right_bound(case.weights, right, right, left, case.prior), -step.objective, rtol=1e-9, atol=1e-9)
-    for place in ((0, 0), (len(left) - 1, case.k - 1)):
-        best = least(lambda new: right_bound(case.weights, new, right, left, case.prior), right, place)
-        assert_allclose(new_right[place], best, rtol=1e-4, atol=1e-5 * case.scale)
-        best = least(lambda new: right_bound(case.weights, new, left, new_right, case.prior), left, place)
-        assert_allclose(new_left[place], best, rtol=1e-4, atol=1e-5 * case.scale)
+    for index in ((0, 0), (len(left) - 1, case.k - 1)):
+        best = least(lambda new: right_bound(case.weights, new, right, left, case.prior), right, index)
+        assert_allclose(new_right[index], best, rtol=1e-4, atol=1e-5 * case.scale)
+        best = least(lambda new: right_bound(case.weights, new, left, new_right, case.prior), left, index)
+        assert_allclose(new_left[index], best, rtol=1e-4, atol=1e-5 * case.scale)
 
 
 def differentiable(kind, weights, state, prior):
@@ -261,17 +261,17 @@ def test_ends_are_stationary(kind, seed):
     rng = np.random.default_rng(seed)
     weights, prior = torch.from_numpy(symmetric_weights(rng, 8, 0.7) * 5), USUAL
     start = torch.from_numpy(rng.random((8 if kind == "symmetric" else 16, 3)))
-    whole, n_steps = DenseWeights(weights), 2_000 if kind == "symmetric" else 800
+    matrix, n_steps = DenseWeights(weights), 2_000 if kind == "symmetric" else 800
     end = squarem(
-        lambda state: STEPS[kind](whole, state, prior), start, max_iter=n_steps, tol=-1.0, accelerate=True
+        lambda state: STEPS[kind](matrix, state, prior), start, max_iter=n_steps, tol=-1.0, accelerate=True
     ).state.requires_grad_()
     differentiable(kind, weights, end, prior).backward()
-    kept = end > 1e-6
-    assert kept.sum() >= 8
-    assert end.grad[kept].abs().max() < 1e-5
+    nonzero = end > 1e-6
+    assert nonzero.sum() >= 8
+    assert end.grad[nonzero].abs().max() < 1e-5
     # What was shrunk away would be worse if there were more of it.
-    assert (~kept).any()
-    assert end.grad[~kept].max() < 1e-5
+    assert (~nonzero).any()
+    assert end.grad[~nonzero].max() < 1e-5
 
 
 def test_relevance_is_the_inverse_of_the_best_precision():
@@ -295,13 +295,13 @@ def test_all_ways_to_hold_weights_give_the_same_step(case, n_threads, data):
         state = case.state("symmetric")
         expected = symmetric_step(forms[0], state, case.prior)
         assert math.isfinite(expected.change)
-        for found in [
+        for actual in [
             symmetric_step(forms[1], state, case.prior),
             *(form.symmetric_step(state, case.prior) for form in both),
         ]:
-            assert_allclose(found.state, expected.state, rtol=1e-10)
-            assert_allclose(found.objective, expected.objective, rtol=1e-10, atol=1e-10 * (1 + weights.sum()))
-            assert_allclose(found.change, expected.change, rtol=1e-9, atol=1e-14)
+            assert_allclose(actual.state, expected.state, rtol=1e-10)
+            assert_allclose(actual.objective, expected.objective, rtol=1e-10, atol=1e-10 * (1 + weights.sum()))
+            assert_allclose(actual.change, expected.change, rtol=1e-9, atol=1e-14)
         for kind in ("paired", "published"):
             state = case.state(kind)
             dense, sparse = (STEPS[kind](form, state, case.prior) for form in forms)
@@ -333,11 +333,11 @@ def test_single_precision_gives_the_same_step_to_single_precision(case, sparse):
     """Sums of at most four products and of at most six quotients: each a few times the rounding of one number."""
     state = case.state("symmetric")
     exact = symmetric_step(DenseWeights(torch.from_numpy(case.weights)), state, case.prior)
-    found = compiled(case.weights, sparse=sparse, precision=np.float32).symmetric_step(state, case.prior)
+    actual = compiled(case.weights, sparse=sparse, precision=np.float32).symmetric_step(state, case.prior)
     few = 16 * np.finfo(np.float32).eps
-    assert_allclose(found.state, exact.state, rtol=few)
-    assert_allclose(found.objective, exact.objective, rtol=1e-9, atol=few * case.weights.sum())
-    assert_allclose(found.change, exact.change, rtol=few, atol=few)
+    assert_allclose(actual.state, exact.state, rtol=few)
+    assert_allclose(actual.objective, exact.objective, rtol=1e-9, atol=few * case.weights.sum())
+    assert_allclose(actual.change, exact.change, rtol=few, atol=few)
 
 
 @pytest.mark.parametrize(("scale", "precision"), [(1.0, np.float32), (1e-11, np.float64), (1e11, np.float64)])
@@ -368,8 +368,8 @@ def test_volunteers_with_next_to_no_weights_do_not_keep_a_climb_going(kind):
     if kind == "compiled":
         step = stepping(weights)
     else:
-        whole = DenseWeights(torch.from_numpy(weights))
-        step = partial(STEPS[kind], whole, prior=USUAL)
+        matrix = DenseWeights(torch.from_numpy(weights))
+        step = partial(STEPS[kind], matrix, prior=USUAL)
     start = torch.from_numpy(rng.random((9 if kind in ("symmetric", "compiled") else 18, 2)))
     trace = squarem(step, start, max_iter=2_000, tol=1e-6, accelerate=False)
     assert trace.converged
@@ -385,11 +385,11 @@ def test_the_hub_of_a_star_is_not_held_down():
     n = 600
     weights = np.zeros((n, n))
     weights[0, 1:] = weights[1:, 0] = 30.0
-    whole, prior = compiled(weights, sparse=True), USUAL
+    matrix, prior = compiled(weights, sparse=True), USUAL
     start = torch.full((n, 1), 1.0, dtype=torch.float64)
-    end = squarem(lambda state: whole.symmetric_step(state, prior), start, max_iter=300, tol=-1.0, accelerate=True)
+    end = squarem(lambda state: matrix.symmetric_step(state, prior), start, max_iter=300, tol=-1.0, accelerate=True)
     assert end.state.max() > 100 * 30**0.5
-    assert end.state.max() < whole.max_factor / 10
+    assert end.state.max() < matrix.max_factor / 10
 
 
 BLOCKS = np.arange(60) % 4
@@ -403,10 +403,10 @@ def blocks(seed, *, inside=0.8, between=0.02, group=BLOCKS):
 
 
 def start_from(weights, k, seed):
-    whole = torch.from_numpy(weights)
+    matrix = torch.from_numpy(weights)
     draw = torch.Generator().manual_seed(seed)
-    start = seeded_start(lambda place: whole[place], lambda vector: whole @ vector, whole.sum(1), k, draw)
-    return start * (whole.sum() / (start.sum(0) ** 2).sum()).sqrt()
+    start = seeded_start(lambda index: matrix[index], lambda vector: matrix @ vector, matrix.sum(1), k, draw)
+    return start * (matrix.sum() / (start.sum(0) ** 2).sum()).sqrt()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -414,25 +414,25 @@ def test_planted_blocks_are_found_and_no_worse_than_by_climbing(seed):
     weights = blocks(seed)
     step, start = stepping(weights), start_from(weights, 10, seed)
     seen = []
-    found = search(step, start, tol=1e-4, max_iter=1_000, on_step=seen.append)
-    assert found.converged
-    assert found.change <= 1e-4
-    assert found.n_steps == len(seen)
-    assert found.factors.shape == (60, 4)
-    assert adjusted_rand_score(found.factors.argmax(1), BLOCKS) == 1
+    actual = search(step, start, tol=1e-4, max_iter=1_000, on_step=seen.append)
+    assert actual.converged
+    assert actual.change <= 1e-4
+    assert actual.n_steps == len(seen)
+    assert actual.factors.shape == (60, 4)
+    assert adjusted_rand_score(actual.factors.argmax(1), BLOCKS) == 1
     plain = squarem(step, start, tol=1e-4, max_iter=1_000, accelerate=True)
-    assert found.objective >= plain.objectives[-1] - 1e-6 * abs(found.objective)
+    assert actual.objective >= plain.objectives[-1] - 1e-6 * abs(actual.objective)
     # The objective is that of the factors one step before, which are no better.
-    assert 0 <= step(found.factors).objective - found.objective < 0.5
+    assert 0 <= step(actual.factors).objective - actual.objective < 0.5
 
 
 def test_paired_factors_find_blocks_too():
     weights = blocks(0)
-    whole = DenseWeights(torch.from_numpy(weights))
+    matrix = DenseWeights(torch.from_numpy(weights))
     start = start_from(weights, 8, 0).repeat(2, 1)
-    found = search(lambda state: paired_step(whole, state, USUAL), start, tol=1e-3, max_iter=1_000)
-    assert found.factors.shape == (120, 4)
-    for factor in found.factors.tensor_split(2):
+    actual = search(lambda state: paired_step(matrix, state, USUAL), start, tol=1e-3, max_iter=1_000)
+    assert actual.factors.shape == (120, 4)
+    for factor in actual.factors.tensor_split(2):
         assert adjusted_rand_score(factor.argmax(1), BLOCKS) == 1
 
 
@@ -442,19 +442,19 @@ def test_columns_that_climbing_leaves_apart_are_merged(seed):
     weights = upper + upper.T
     step, start = stepping(weights), start_from(weights, 6, seed)
     plain = squarem(step, start, tol=1e-3, max_iter=1_000, accelerate=True)
-    found = search(step, start, tol=1e-3, max_iter=1_000)
-    assert ((plain.state**2).sum(0) > 0.1).sum() > found.factors.shape[1] == 1
-    assert found.objective > plain.objectives[-1]
+    actual = search(step, start, tol=1e-3, max_iter=1_000)
+    assert ((plain.state**2).sum(0) > 0.1).sum() > actual.factors.shape[1] == 1
+    assert actual.objective > plain.objectives[-1]
 
 
 def test_the_order_of_volunteers_does_not_matter():
     weights = blocks(3)
     order = np.random.default_rng(0).permutation(60)
     start = start_from(weights, 8, 0)
-    found = search(stepping(weights), start, tol=1e-4, max_iter=1_000)
+    actual = search(stepping(weights), start, tol=1e-4, max_iter=1_000)
     moved = search(stepping(weights[order][:, order]), start[order], tol=1e-4, max_iter=1_000)
-    assert_allclose(moved.factors, found.factors[order], rtol=1e-6, atol=1e-9)
-    assert_allclose(moved.objective, found.objective)
+    assert_allclose(moved.factors, actual.factors[order], rtol=1e-6, atol=1e-9)
+    assert_allclose(moved.objective, actual.objective)
 
 
 @pytest.mark.parametrize(
@@ -472,17 +472,17 @@ def test_merging_is_given_up_where_its_goal_is_out_of_reach(objectives, given_up
 
 def test_one_column_is_kept_if_none_is_needed():
     weights = blocks(0)
-    found = search(stepping(weights, Prior(1e7, 2.0)), start_from(weights, 5, 0), tol=1e-4, max_iter=300)
-    assert found.factors.shape == (60, 1)
-    assert (found.factors**2).sum() < nmf_search.MIN_COLUMN_SQUARES
+    actual = search(stepping(weights, Prior(1e7, 2.0)), start_from(weights, 5, 0), tol=1e-4, max_iter=300)
+    assert actual.factors.shape == (60, 1)
+    assert (actual.factors**2).sum() < nmf_search.MIN_COLUMN_SQUARES
 
 
 def test_too_few_steps_are_told():
     weights = blocks(0, between=0.2)
-    found = search(stepping(weights), start_from(weights, 10, 0), tol=1e-9, max_iter=20)
-    assert not found.converged
-    assert 20 <= found.n_steps < 100
-    assert found.change > 1e-9
+    actual = search(stepping(weights), start_from(weights, 10, 0), tol=1e-9, max_iter=20)
+    assert not actual.converged
+    assert 20 <= actual.n_steps < 100
+    assert actual.change > 1e-9
 
 
 @given(st.integers(0, 10**6), st.integers(2, 30), st.integers(1, 6))
@@ -493,9 +493,9 @@ def test_starts_are_shares_of_everybody(seed, n, k):
     start = start_from(weights, k, seed)
     assert start.shape == (n, k)
     assert (start > 0).all()
-    whole = torch.from_numpy(weights)
+    matrix = torch.from_numpy(weights)
     draw = torch.Generator().manual_seed(seed)
-    shares = seeded_start(lambda place: whole[place], lambda vector: whole @ vector, whole.sum(1), k, draw)
+    shares = seeded_start(lambda index: matrix[index], lambda vector: matrix @ vector, matrix.sum(1), k, draw)
     near = shares - nmf_search.BACKGROUND_SHARE / k
     sums = near.sum(1)
     assert ((sums - 1).abs().lt(1e-9) | sums.abs().lt(1e-9)).all()

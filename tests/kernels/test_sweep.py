@@ -44,21 +44,21 @@ def problem(seed, *, n_items=7, n_volunteers=4, n_labels=3, n_classes=3, n_respo
 def written_out(responses, logs, class_logs, probs, fixed):
     """The sweep in plain Python."""
     n_labels = responses.n_labels
-    counts, evidence, found = np.zeros(logs.shape), 0.0, probs.numpy().copy()
-    for item in range(len(found)):
+    counts, evidence, updated = np.zeros(logs.shape), 0.0, probs.numpy().copy()
+    for item in range(len(updated)):
         answers = [
             divmod(code, n_labels)
             for code in responses.codes[responses.starts[item] : responses.starts[item + 1]].tolist()
         ]
         weights = class_logs.numpy() + sum((logs[k, label].numpy() for k, label in answers), np.zeros(len(class_logs)))
         if fixed[item]:
-            evidence += found[item] @ weights
+            evidence += updated[item] @ weights
         else:
             evidence += logsumexp(weights)
-            found[item] = np.exp(weights - logsumexp(weights))
+            updated[item] = np.exp(weights - logsumexp(weights))
         for k, label in answers:
-            counts[k, label] += found[item]
-    return found, counts, evidence
+            counts[k, label] += updated[item]
+    return updated, counts, evidence
 
 
 def swept(sweeper, arguments):
@@ -95,14 +95,14 @@ def test_both_sweeps_are_the_one_written_out(seed, n_items, n_volunteers, n_labe
         n_responses=n_responses,
         gold=n_items // 3,
     )
-    found, counts, evidence = written_out(*arguments)
+    updated, counts, evidence = written_out(*arguments)
     n_answers = np.diff(arguments[0].starts.numpy())[:, None]
     (compiled, tensor) = (swept(sweeper, arguments) for sweeper in both(arguments[0], n_classes))
-    assert (np.abs(compiled[0] - tensor[0]) <= 1e-12 * (1 + np.abs(found)) * (1 + n_answers)).all()
+    assert (np.abs(compiled[0] - tensor[0]) <= 1e-12 * (1 + np.abs(updated)) * (1 + n_answers)).all()
     for probs, result in (compiled, tensor):
-        assert (np.abs(probs - found) <= 1e-12 * (1 + np.abs(found)) * (1 + n_answers)).all()
+        assert (np.abs(probs - updated) <= 1e-12 * (1 + np.abs(updated)) * (1 + n_answers)).all()
         assert np.allclose(result.counts.numpy(), counts, rtol=1e-12, atol=1e-12 * n_responses)
-        assert np.allclose(result.class_counts.numpy(), found.sum(axis=0), rtol=1e-12)
+        assert np.allclose(result.class_counts.numpy(), updated.sum(axis=0), rtol=1e-12)
         assert np.isclose(result.evidence, evidence, rtol=1e-12, atol=1e-12 * n_responses)
 
 
@@ -133,8 +133,8 @@ def test_single_precision():
 def test_extreme_logarithms_do_not_overflow():
     responses, logs, class_logs, probs, fixed = problem(2, gold=0)
     for sweeper in both(responses, 3):
-        found, result = swept(sweeper, (responses, logs * 1e5, class_logs, probs, fixed))
-        assert np.isfinite(found).all()
+        updated, result = swept(sweeper, (responses, logs * 1e5, class_logs, probs, fixed))
+        assert np.isfinite(updated).all()
         assert np.isfinite(result.evidence)
 
 
@@ -144,8 +144,8 @@ def test_a_repeated_answer_counts_twice():
     logs = torch.tensor([[[0.0, 0.0], [-1.0, -2.0]]], dtype=torch.float64)
     arguments = (responses, logs, torch.zeros(2, dtype=torch.float64), torch.full((1, 2), 0.5, dtype=torch.float64))
     for sweeper in both(responses, 2):
-        found, result = swept(sweeper, (*arguments, torch.zeros(1, dtype=torch.bool)))
-        assert np.allclose(found, 1 / (1 + np.exp([[-2.0, 2.0]])))
+        updated, result = swept(sweeper, (*arguments, torch.zeros(1, dtype=torch.bool)))
+        assert np.allclose(updated, 1 / (1 + np.exp([[-2.0, 2.0]])))
         assert float(result.counts.sum()) == pytest.approx(2)
 
 

@@ -198,9 +198,9 @@ def test_seeds_are_whole_numbers(graph, seed):
 
 def test_fits_without_dirichlets_say_what_they_lack(graph):
     fit = cg.MajorityVote().fit(graph)
-    with pytest.raises(NotAnnotatedError, match="no Dirichlets that could become a prior"):
+    with pytest.raises(NotAnnotatedError, match="no posterior that could become a prior"):
         fit.as_prior()
-    with pytest.raises(NotAnnotatedError, match="no confusion matrices; use IBCC"):
+    with pytest.raises(NotAnnotatedError, match="no confusion matrices; fit IBCC"):
         fit.predict_response(graph.volunteers.ids[0], graph.items.ids[0])
     with pytest.raises(ParameterError, match="strength=2 must be a number from 0 to 1"):
         cg.IBCC().fit(graph).as_prior(2)

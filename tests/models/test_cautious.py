@@ -55,7 +55,7 @@ def same_draw(rows, labels):
 
 def summed_out(graph, fit, groups, shares, chances):
     """The class probabilities, by sums over difficulties and draws, answer by answer."""
-    found = np.array(graph.gold.probs)
+    probs = np.array(graph.gold.probs)
     mean, classes = fit.confusion.latest().mean, fit.class_probs
     said = list(zip(graph.responses.volunteer, graph.responses.item, graph.responses.label, strict=True))
     for item in np.flatnonzero(~graph.gold.known):
@@ -68,12 +68,12 @@ def summed_out(graph, fit, groups, shares, chances):
                 answers = [(v, label) for v, i, label in said if i == item and groups[v] == group]
                 alone = np.prod([rows[v][label] for v, label in answers])
                 if group >= 0 and answers:
-                    drawn = same_draw([rows[v] for v, _ in answers], [label for _, label in answers])
-                    alone = (1 - chances[group]) * alone + chances[group] * drawn
+                    shared = same_draw([rows[v] for v, _ in answers], [label for _, label in answers])
+                    alone = (1 - chances[group]) * alone + chances[group] * shared
                 likelihood *= alone
             scores[j] += classes[j] * shares[difficulty] * likelihood
-        found[item] = scores / scores.sum()
-    return found
+        probs[item] = scores / scores.sum()
+    return probs
 
 
 @settings(max_examples=25, deadline=None)
@@ -95,13 +95,13 @@ def test_nothing_more_probable_lies_near_what_is_learned(seed):
     rng = np.random.default_rng(seed)
     row = torch.from_numpy(rng.uniform(0.05, 0.6, (40, 2)))
     start = torch.from_numpy(rng.uniform(0, 0.4, (40, 2)))
-    places = rng.integers(15, size=40)
-    told = cell_likelihoods(
-        row, start, torch.tensor([0.3, 0.7]).double(), torch.tensor([0, 0.5]).double(), _t(places), 15
+    cell = rng.integers(15, size=40)
+    likelihoods = cell_likelihoods(
+        row, start, torch.tensor([0.3, 0.7]).double(), torch.tensor([0, 0.5]).double(), _t(cell), 15
     )
-    community = _t(np.where(np.bincount(places, minlength=15) > 1, rng.integers(-1, 2, 15), -1))
+    community = _t(np.where(np.bincount(cell, minlength=15) > 1, rng.integers(-1, 2, 15), -1))
     step = CautiousEM(
-        told,
+        likelihoods,
         item=_t(rng.integers(6, size=15)),
         community=community,
         log_prior=torch.from_numpy(rng.dirichlet([1.0, 1.0], 6)).log(),

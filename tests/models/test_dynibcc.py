@@ -304,7 +304,7 @@ def test_scores():
 
 def table(times, labels=None, **columns):
     n = len(times)
-    labels = labels or [place % 2 for place in range(n)]
+    labels = labels or [index % 2 for index in range(n)]
     return {"volunteer": ["anna"] * n, "item": list(range(n)), "label": labels, "time": times, **columns}
 
 
@@ -353,8 +353,8 @@ def test_items_shown_and_not_answered_unsettle():
     assert len(history) == 3
     assert_allclose(history.concentration[1, 0], [5, 1])
     p, variance = 5 / 6, 1 / 5 + 1
-    kept = variance / (variance + p * (1 - p))
-    assert_allclose(history.concentration[2, 0], [5 * kept + 1, kept])
+    shrinkage = variance / (variance + p * (1 - p))
+    assert_allclose(history.concentration[2, 0], [5 * shrinkage + 1, shrinkage])
     shown.annotate(fit)
 
 

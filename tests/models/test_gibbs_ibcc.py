@@ -68,8 +68,8 @@ def test_draws_of_a_dirichlet():
         row[:] = out
     assert np.allclose(np.exp(draws).sum(axis=1), 1)
     other = dirichlet.rvs(alpha, size=4_000, random_state=1)
-    for place in range(3):
-        assert kstest(np.exp(draws[:, place]), other[:, place]).pvalue > 1e-3
+    for index in range(3):
+        assert kstest(np.exp(draws[:, index]), other[:, index]).pvalue > 1e-3
 
 
 def test_settles_and_tells_how_sure_it_is():

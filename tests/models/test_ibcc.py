@@ -172,11 +172,11 @@ def test_yesterdays_posterior_is_todays_prior():
     graph = cg.simulate.crowd(gold=1.0, seed=4).graph
     half = len(graph.responses) // 2
     first, second = graph.first(half), graph.replace(responses=graph.responses.table.slice(half, len(graph.responses)))
-    whole = cg.IBCC().fit(graph)
+    combined = cg.IBCC().fit(graph)
     earlier = cg.IBCC().fit(first)
     for prior in (earlier, earlier.as_prior(), earlier.as_prior(1.0)):
         later = cg.IBCC(confusion_prior=prior, class_prior=1.0).fit(second)
-        assert np.allclose(later.confusion.latest().concentration, whole.confusion.latest().concentration)
+        assert np.allclose(later.confusion.latest().concentration, combined.confusion.latest().concentration)
     assert np.allclose(earlier.as_prior(0).confusion, earlier.prior.shared)
     middle = earlier.as_prior(0.5)
     assert np.allclose(middle.confusion, (earlier.as_prior(0).confusion + earlier.as_prior().confusion) / 2)
@@ -189,7 +189,7 @@ def test_yesterdays_posterior_is_todays_prior():
 def test_prior_from_gold_is_of_greatest_likelihood():
     """Rows of the learned prior make the labels given to gold items more probable than nearby rows do."""
     graph = cg.simulate.crowd(gold=0.5, n_volunteers=200, n_responses=6_000, seed=5).graph
-    found = cg.IBCC(confusion_prior="gold").fit(graph).prior.shared
+    estimate = cg.IBCC(confusion_prior="gold").fit(graph).prior.shared
     known = graph.gold.known[graph.responses.item]
     counts = np.zeros((len(graph.volunteers), 2, 2))
     rows = graph.responses
@@ -203,7 +203,7 @@ def test_prior_from_gold_is_of_greatest_likelihood():
         return each.sum() + (((alpha - 1) * logs).sum(1) - gammaln(alpha).sum(1) + gammaln(alpha.sum(1))).sum()
 
     for nudge in np.random.default_rng(0).normal(0, 0.05, (50, 2, 2)):
-        assert height(found * np.exp(nudge)) < height(found)
+        assert height(estimate * np.exp(nudge)) < height(estimate)
 
 
 def test_learned_prior_raises_the_bound_and_is_shared_by_strangers():
@@ -298,9 +298,9 @@ def test_a_warm_start_never_loses_against_a_cold_one():
         item_probs=cold.item_probs[:, ::-1],
         class_probs=cold.class_probs[::-1],
     )
-    kept = cg.IBCC(compare_starts=False).fit(crowd.graph, start=turned)
-    assert kept.diagnostics["start"] == "warm"
-    assert kept.bound[-1] < cold.bound[-1]
+    warm = cg.IBCC(compare_starts=False).fit(crowd.graph, start=turned)
+    assert warm.diagnostics["start"] == "warm"
+    assert warm.bound[-1] < cold.bound[-1]
     best = cg.IBCC().fit(crowd.graph, start=turned)
     assert best.diagnostics["start"] == "prior"
     assert best.bound[-1] == cold.bound[-1]
@@ -425,7 +425,7 @@ def test_a_fit_survives_saving(tmp_path):
     assert np.array_equal(loaded.item_probs, fit.item_probs)
     assert np.array_equal(loaded.as_prior().confusion, fit.as_prior().confusion)
     assert loaded.diagnostics["start"] == "prior"
-    with pytest.raises(cg.errors.NotAnnotatedError, match="does not know the graph it was made from"):
+    with pytest.raises(cg.errors.NotAnnotatedError, match="does not know the graph it comes from"):
         loaded.influence(volunteer=graph.volunteers.ids[0])
 
 
@@ -455,8 +455,8 @@ def test_many_classes_and_labels():
 
 def test_unanswered_responses_are_left_out():
     table = {"volunteer": ["anna", "bert", "cleo"], "item": ["x", "x", "y"], "label": ["yes", None, "no"]}
-    kept = cg.CrowdGraph.from_responses(table, missing="keep")
-    fit = cg.IBCC().fit(kept)
+    graph = cg.CrowdGraph.from_responses(table, missing="keep")
+    fit = cg.IBCC().fit(graph)
     assert np.allclose(fit.confusion.of("bert").latest().concentration, [[4, 1], [1, 4]])
 
 

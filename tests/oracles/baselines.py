@@ -48,7 +48,7 @@ def cross_validated(graph, truth, *, beta=0.9, n_folds=5, seed=0):
     folds = np.random.default_rng(seed).permutation(len(graph.items)) % n_folds
     known = oracle_scores(graph, truth)
     equal = dict.fromkeys(range(len(graph.volunteers)), 1.0)
-    found = {"oracle": [], "mean score": [], "weighted sum": [], "majority": [], "weighted majority": []}
+    aucs = {"oracle": [], "mean score": [], "weighted sum": [], "majority": [], "weighted majority": []}
     for fold in range(n_folds):
         training = set(np.flatnonzero(folds != fold).tolist())
         hidden = np.flatnonzero(folds == fold)
@@ -61,5 +61,5 @@ def cross_validated(graph, truth, *, beta=0.9, n_folds=5, seed=0):
             "weighted majority": scores(responses, trained, vote=True),
         }
         for name, output in outputs.items():
-            found[name].append(roc_auc_score(truth.classes[hidden], [output[item] for item in hidden]))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+            aucs[name].append(roc_auc_score(truth.classes[hidden], [output[item] for item in hidden]))
+    return {name: float(np.mean(values)) for name, values in aucs.items()}

@@ -108,7 +108,10 @@ def test_the_overview_begins_with_gold():
     first = payload(graph)["overview"]["sentences"][0]
     known = graph.gold.known & (graph.items.n_responses > 0)
     fit = graph.fit()
-    probs, truth = probs_without_own_gold(graph, fit.confusion, fit.class_probs)[known], graph.gold.codes[known]
+    probs, truth = (
+        probs_without_own_gold(graph, fit.confusion, class_probs=fit.class_probs)[known],
+        graph.gold.codes[known],
+    )
     right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1) >= 0.9
     assert first["section"] == "checks"
     assert f"right for {right.mean():.1%} of {known.sum()} items" in first["words"]

@@ -55,12 +55,10 @@ def test_groups_that_arrive_and_volunteers_who_move_are_followed(tracks):
         taken = [[int(number) for number in row if number >= 0] for row in who]
         own = sum(ok and taken[place].count(who[place, code]) == 1 for ok, place, code in same)
         kept, pairs = kept + own, pairs + len(same)
-        moves_to_frame = track.moves_to_frame()
+        moves = track.moves_to_frame()
         planted = set(graph.volunteers.ids[before != after].tolist())
-        found = set(moves_to_frame["volunteer"].tolist())
-        on_time = (
-            set(moves_to_frame.loc[moves_to_frame["count"] == track.counts[MOVED], "volunteer"].tolist()) & planted
-        )
+        found = set(moves["volunteer"].tolist())
+        on_time = set(moves.loc[moves["count"] == track.counts[MOVED], "volunteer"].tolist()) & planted
         true_moves, found_moves = true_moves + len(planted), found_moves + len(found)
         both, dated = both + len(planted & found), dated + len(on_time)
         born = {event.community: event.snapshot for event in track.events if event.event in ("born", "split")}

@@ -32,29 +32,29 @@ function bodyOf(section) {
 
 const missing = (text) => el("p", { class: "missing" }, text);
 const note = (text) => el("p", { class: "note" }, text);
-const known = (value) => value !== null && value !== undefined;
-const whole = (value) => value.toLocaleString("en");
-const counted = (value, noun) => `${whole(value)} ${noun}${value === 1 ? "" : "s"}`;
-// With as many digits as tell the ends of an axis apart.
-const apart = (value, [low, high]) =>
+const isKnown = (value) => value !== null && value !== undefined;
+const formatCount = (value) => value.toLocaleString("en");
+const quantity = (value, noun) => `${formatCount(value)} ${noun}${value === 1 ? "" : "s"}`;
+// With enough digits to distinguish the ends of an axis.
+const formatWithin = (value, [low, high]) =>
   value.toLocaleString("en", {
     maximumFractionDigits: Math.min(Math.max(0, 1 - Math.floor(Math.log10(high - low))), 9),
   });
-const fixed = (value, digits = 2) => (known(value) ? value.toFixed(digits) : "–");
-const percent = (value) => (known(value) ? `${(100 * value).toFixed(0)}%` : "–");
-const range = (length) => Array.from({ length }, (_, place) => place);
+const fixed = (value, digits = 2) => (isKnown(value) ? value.toFixed(digits) : "–");
+const percent = (value) => (isKnown(value) ? `${(100 * value).toFixed(0)}%` : "–");
+const range = (length) => Array.from({ length }, (_, index) => index);
 
-function announced(shown, total, noun, which) {
-  if (shown >= total) return null;
+function truncationNote(nShown, total, noun, which) {
+  if (nShown >= total) return null;
   return note(
-    `So that the page stays light, it holds the ${whole(shown)} of ${whole(total)} ${noun} ${which}. ` +
+    `So that the page stays light, it holds the ${formatCount(nShown)} of ${formatCount(total)} ${noun} ${which}. ` +
       `The tables of the results (to_frame, or the CSV files of a run) have all.`,
   );
 }
 
 // The largest communities have the first numbers; of very many, the rest is in the table only.
-const MOST_COMMUNITIES = 24;
-const shownCommunities = () => (data.communities.rows || []).filter((row) => row.community < MOST_COMMUNITIES);
+const MAX_COMMUNITIES = 24;
+const shownCommunities = () => (data.communities.rows || []).filter((row) => row.community < MAX_COMMUNITIES);
 const communityColour = (k) => (k >= 0 ? data.colours.communities[k] : "transparent");
 const communityName = (k, noun = "community") => (k >= 0 ? `${noun} ${k}` : `no ${noun}`);
 const swatch = (colour) =>
@@ -62,7 +62,7 @@ const swatch = (colour) =>
 
 // Participations arrive as community, share, community, share, ...
 function shares(flat) {
-  return range(flat.length / 2).map((place) => ({ k: flat[2 * place], share: flat[2 * place + 1] }));
+  return range(flat.length / 2).map((index) => ({ k: flat[2 * index], share: flat[2 * index + 1] }));
 }
 
 const tip = document.getElementById("tip");
@@ -79,7 +79,7 @@ function hideTip() {
   tip.hidden = true;
 }
 
-function hinted(node, text) {
+function withTip(node, text) {
   node.addEventListener("pointermove", (event) => showTip(event, text()));
   node.addEventListener("pointerleave", hideTip);
   return node;

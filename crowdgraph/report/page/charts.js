@@ -26,7 +26,7 @@ function chart(label, height, draw) {
 const scaled = (from, to) => (value) =>
   to[0] + (to[1] - to[0]) * (from[1] === from[0] ? 0.5 : (value - from[0]) / (from[1] - from[0]));
 
-const path = (points) => points.map(([x, y], place) => `${place ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+const path = (points) => points.map(([x, y], index) => `${index ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
 // About n round numbers between two others.
 function ticks([low, high], n = 4) {
@@ -34,7 +34,7 @@ function ticks([low, high], n = 4) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
   const first = Math.ceil(low / step - 1e-9);
-  return range(Math.max(Math.floor(high / step + 1e-9) - first + 1, 0)).map((place) => (first + place) * step);
+  return range(Math.max(Math.floor(high / step + 1e-9) - first + 1, 0)).map((index) => (first + index) * step);
 }
 
 // Axes with grid lines; returns the two scales. xTicks and yTicks are pairs of a value and its text.
@@ -84,7 +84,7 @@ function lineChart(label, lines, { height = 230, ...options }) {
               "stroke-linejoin": "round",
               style: line.style || {},
             });
-      picture.append(hinted(drawn, () => line.name));
+      picture.append(withTip(drawn, () => line.name));
       if (line.action) drawn.addEventListener("click", line.action);
     }
   });
@@ -95,10 +95,10 @@ function confusionBars(matrix, colour) {
   const rowHeight = 16;
   const gap = 22;
   const height = data.classes.length * (gap + rowHeight * data.labels.length);
-  const told = data.classes.map(
+  const description = data.classes.map(
     (name, j) => `${name}: ${data.labels.map((label, l) => `${label} ${percent(matrix[j][l])}`).join(", ")}`,
   );
-  return chart(told.join("; "), height, (picture, width) => {
+  return chart(description.join("; "), height, (picture, width) => {
     const longest = Math.max(...data.labels.map((label) => label.length));
     const left = Math.min(8 + 7 * longest, 0.35 * width);
     data.classes.forEach((name, j) => {

@@ -1,4 +1,4 @@
-// Can the model be believed? Whether it settled, what gold says, what it expects of the answers, and communities or chance.
+// Can the model be believed? Whether it converged, what gold says, what it expects of the answers, and communities or chance.
 
 function drawChecks() {
   const body = bodyOf("checks");
@@ -20,11 +20,11 @@ function drawChecks() {
 const panel = (title, ...children) => el("div", { class: "panel" }, el("h3", {}, title), ...children);
 
 function fitPanel(fit) {
-  const settled = fit.converged ? "It settled" : "It did not settle: raise max_iter, or doubt it";
-  const parts = [el("p", {}, `${settled}, after ${counted(fit.iterations, "iteration")}.`)];
+  const outcome = fit.converged ? "It converged" : "It did not converge: raise max_iter, or doubt it";
+  const parts = [el("p", {}, `${outcome}, after ${quantity(fit.iterations, "iteration")}.`)];
   const ends = [Math.min(...fit.bound), Math.max(...fit.bound)];
   if (!fit.bound.length) parts.push(note("This model has no bound to watch."));
-  else if (ends[0] === ends[1]) parts.push(note(`The bound is ${whole(ends[0])} from the start.`));
+  else if (ends[0] === ends[1]) parts.push(note(`The bound is ${formatCount(ends[0])} from the start.`));
   else parts.push(boundChart(fit, ends));
   if (fit.facts.length) parts.push(factList(fit.facts));
   return panel(`The fit of ${fit.name}`, ...parts);
@@ -35,37 +35,37 @@ function boundChart(fit, ends) {
   const line = {
     name: `bound of ${fit.name}`,
     colour: "var(--accent)",
-    points: fit.steps.map((step, place) => [step, fit.bound[place]]),
+    points: fit.steps.map((step, index) => [step, fit.bound[index]]),
   };
   return lineChart(`Bound of ${fit.name} after each iteration`, [line], {
     x: steps,
     y: ends,
-    yTicks: ends.map((value) => [value, apart(value, ends)]),
+    yTicks: ends.map((value) => [value, formatWithin(value, ends)]),
     xTicks: [...new Set(steps)].map((step) => [step, String(step)]),
     xName: "iterations",
     height: 200,
   });
 }
 
-function calibrationPanel(found) {
+function calibrationPanel(calibration) {
   const title = "Against gold";
-  if (!found)
+  if (!calibration)
     return panel(
       title,
       missing(
         "Nothing to compare with: give gold for some items. With it, crowdgraph evaluate (in Python cg.evaluation.cross_validate) hides gold by turns and compares models.",
       ),
     );
-  if (found.missing) return panel(title, missing(found.missing));
+  if (calibration.missing) return panel(title, missing(calibration.missing));
   const kind =
     "The model was given the gold and repeats it, so this is what the answers alone say of those items. The volunteers’ skill was still learned with gold, so it is somewhat kind; crowdgraph evaluate, in Python cg.evaluation.cross_validate, is stricter.";
   const hidden =
     "The model repeats gold that it is given, so it was fitted three more times, each with a third of the gold hidden, and is judged by what it said of the hidden items.";
   const fair = "The model did not follow this gold, so it is a fair test.";
-  const how = found.hidden ? hidden : found.without_gold ? kind : fair;
-  const points = range(found.stated.length).filter((bin) => found.items[bin]);
-  const most = Math.max(...found.items);
-  const drawn = chart(
+  const how = calibration.hidden ? hidden : calibration.without_gold ? kind : fair;
+  const points = range(calibration.stated.length).filter((bin) => calibration.items[bin]);
+  const most = Math.max(...calibration.items);
+  const diagram = chart(
     "How often the most probable class is right, by its probability",
     260,
     (picture, width, height) => {
@@ -87,17 +87,17 @@ function calibrationPanel(found) {
       );
       for (const bin of points) {
         const dot = svg("circle", {
-          cx: across(found.stated[bin]),
-          cy: up(found.observed[bin]),
-          r: 3 + 9 * Math.sqrt(found.items[bin] / most),
+          cx: across(calibration.stated[bin]),
+          cy: up(calibration.observed[bin]),
+          r: 3 + 9 * Math.sqrt(calibration.items[bin] / most),
           fill: "var(--accent)",
           "fill-opacity": 0.7,
         });
         picture.append(
-          hinted(
+          withTip(
             dot,
             () =>
-              `said ${percent(found.stated[bin])}, true ${percent(found.observed[bin])}: ${counted(found.items[bin], "item")}`,
+              `said ${percent(calibration.stated[bin])}, true ${percent(calibration.observed[bin])}: ${quantity(calibration.items[bin], "item")}`,
           ),
         );
       }
@@ -108,32 +108,32 @@ function calibrationPanel(found) {
     el(
       "p",
       {},
-      `The most probable class is right for ${(100 * found.accuracy).toFixed(1)}% of ${counted(
-        found.items.reduce((sum, n) => sum + n, 0),
+      `The most probable class is right for ${(100 * calibration.accuracy).toFixed(1)}% of ${quantity(
+        calibration.items.reduce((sum, n) => sum + n, 0),
         "item",
-      )}; stated and observed shares differ by ${fixed(found.error, 3)} on average.`,
+      )}; stated and observed shares differ by ${fixed(calibration.error, 3)} on average.`,
     ),
-    drawn,
+    diagram,
     note(`Larger dots are more items; on the dashed line the model is as sure as it should be. ${how}`),
   );
 }
 
-function predictivePanel(found) {
+function predictivePanel(check) {
   const title = "What the model expects of the answers";
-  if (!found)
+  if (!check)
     return panel(
       title,
       missing(data.volunteers.missing || "There are no answers."),
     );
-  const drawn = chart("Observed and expected share of each label", 44 * found.labels.length + 24, (picture, width) => {
-    const left = Math.min(10 + 7 * Math.max(...found.labels.map((label) => label.length)), width * 0.35);
-    const wide = (share) => ((width - left - 112) * share) / Math.max(...found.observed, ...found.expected, 1e-9);
-    found.labels.forEach((label, l) => {
+  const diagram = chart("Observed and expected share of each label", 44 * check.labels.length + 24, (picture, width) => {
+    const left = Math.min(10 + 7 * Math.max(...check.labels.map((label) => label.length)), width * 0.35);
+    const wide = (share) => ((width - left - 112) * share) / Math.max(...check.observed, ...check.expected, 1e-9);
+    check.labels.forEach((label, l) => {
       const y = 44 * l + 6;
       picture.append(svg("text", { x: left - 8, y: y + 20, "text-anchor": "end" }, shortened(label, left / 7)));
       [
-        ["observed", "var(--accent)", found.observed[l]],
-        ["expected", "var(--strong-line)", found.expected[l]],
+        ["observed", "var(--accent)", check.observed[l]],
+        ["expected", "var(--strong-line)", check.expected[l]],
       ].forEach(([name, colour, share], row) => {
         picture.append(
           svg("rect", { x: left, y: y + 16 * row, width: Math.max(wide(share), 1), height: 13, rx: 2, fill: colour }),
@@ -148,44 +148,44 @@ function predictivePanel(found) {
       });
     });
   });
-  const gap = found.agreement - found.expected_agreement;
+  const gap = check.agreement - check.expected_agreement;
   const verdict =
     Math.abs(gap) < 0.02
       ? "That fits."
       : gap > 0
         ? "More than expected: some items are easy or hard for everybody, or volunteers err together."
         : "Less than expected: the model takes volunteers for more alike than they are.";
-  const pairs = known(found.agreement)
-    ? `Two answers about the same item agree in ${(100 * found.agreement).toFixed(1)}% of cases, on average over items. If volunteers answered independently of each other given the item’s class, as the model says, they would in ${(100 * found.expected_agreement).toFixed(1)}%. ${verdict} (The data doctor’s agreement by chance is another: that of volunteers who do not look at the item.)`
+  const pairs = isKnown(check.agreement)
+    ? `Two answers about the same item agree in ${(100 * check.agreement).toFixed(1)}% of cases, on average over items. If volunteers answered independently of each other given the item’s class, as the model says, they would in ${(100 * check.expected_agreement).toFixed(1)}%. ${verdict} (The data doctor’s agreement by chance is another: that of volunteers who do not look at the item.)`
     : "No item has two answers.";
-  return panel(title, el("p", {}, pairs), drawn, note("Told of the same answers that the model has seen."));
+  return panel(title, el("p", {}, pairs), diagram, note("Measured on the same answers that the model has seen."));
 }
 
-function evidencePanel(found) {
+function evidencePanel(evidence) {
   const title = "Communities, or chance?";
-  if (!found)
+  if (!evidence)
     return panel(
       title,
       missing(
         data.communities.missing ||
-          "Communities found by cg.BayesianNMF().detect(network) are compared with networks of the same making without communities.",
+          "Communities found by cg.BayesianNMF().detect(network) are compared with random networks of the same kind without communities.",
       ),
     );
-  const verdict = found.structured ? "There are communities." : "There is no evidence for communities.";
-  const agreement = known(found.agreement)
-    ? ` Several starts agree by ${fixed(found.agreement)} (1 is the same, 0 chance).`
+  const verdict = evidence.structured ? "There are communities." : "There is no evidence for communities.";
+  const agreement = isKnown(evidence.agreement)
+    ? ` Several starts agree by ${fixed(evidence.agreement)} (1 is the same, 0 chance).`
     : "";
   // Two modularities on one page have two names.
   const itself = data.communities.modularity;
-  const sharpened = Math.abs(found.modularity - itself) >= 0.001;
+  const sharpened = Math.abs(evidence.modularity - itself) >= 0.001;
   const name = sharpened ? "sharpened modularity" : "modularity";
   const explained = sharpened
-    ? ` The sharpened modularity, ${fixed(found.modularity, 3)}, is that of the groups that were tried, in the weights that were searched, where strong links are made to stand out; the modularity of the communities above, ${fixed(itself, 3)}, is that of the network as it is.`
+    ? ` The sharpened modularity, ${fixed(evidence.modularity, 3)}, is that of the groups that were tried, in the weights that were searched, where strong links are made to stand out; the modularity of the communities above, ${fixed(itself, 3)}, is that of the network as it is.`
     : "";
-  const values = [...found.null, found.modularity];
+  const values = [...evidence.null, evidence.modularity];
   const ends = [Math.min(...values), Math.max(...values)];
   const pad = (ends[1] - ends[0] || 0.1) / 10;
-  const drawn = chart(
+  const diagram = chart(
     "Modularity of the network and of networks without communities",
     110,
     (picture, width, height) => {
@@ -196,12 +196,12 @@ function evidencePanel(found) {
         xTicks: ticks([ends[0] - pad, ends[1] + pad]).map((value) => [value, fixed(value)]),
         xName: name,
       });
-      for (const value of found.null)
+      for (const value of evidence.null)
         picture.append(svg("circle", { cx: across(value), cy: 48, r: 5, fill: "var(--grey)", "fill-opacity": 0.6 }));
       picture.append(
         svg("line", {
-          x1: across(found.modularity),
-          x2: across(found.modularity),
+          x1: across(evidence.modularity),
+          x2: across(evidence.modularity),
           y1: 24,
           y2: 70,
           stroke: "var(--accent)",
@@ -211,19 +211,19 @@ function evidencePanel(found) {
       picture.append(
         svg(
           "text",
-          { class: "strong", x: Math.min(across(found.modularity), width - 30), y: 16, "text-anchor": "middle" },
+          { class: "strong", x: Math.min(across(evidence.modularity), width - 30), y: 16, "text-anchor": "middle" },
           "found",
         ),
       );
     },
   );
-  const chance = known(found.p_value)
-    ? ` So high a ${name} without communities has a probability ${found.p_value < 0.001 ? "below 0.001" : `of about ${found.p_value.toFixed(3)}`}.`
+  const chance = isKnown(evidence.p_value)
+    ? ` So high a ${name} without communities has a probability ${evidence.p_value < 0.001 ? "below 0.001" : `of about ${evidence.p_value.toFixed(3)}`}.`
     : "";
   return panel(
     title,
     el("p", {}, `${verdict}${agreement}${chance}${explained}`),
-    drawn,
-    note(`Grey: ${counted(found.null.length, "network")} of the same making without communities.`),
+    diagram,
+    note(`Grey: ${quantity(evidence.null.length, "network")} of the same kind without communities.`),
   );
 }

@@ -4,31 +4,31 @@ const MOST_BARS = 60;
 
 function drawCommunities() {
   const body = bodyOf("communities");
-  const found = data.communities;
-  if (found.missing) body.append(missing(found.missing));
+  const communities = data.communities;
+  if (communities.missing) body.append(missing(communities.missing));
   else {
     body.append(
       el(
         "p",
         {},
-        `Found by ${found.method}; modularity ${fixed(found.modularity, 3)}. Volunteers may belong to several; they are counted where they belong most.`,
+        `Found by ${communities.method}; modularity ${fixed(communities.modularity, 3)}. Volunteers may belong to several; they are counted where they belong most.`,
       ),
     );
-    if (found.others.length)
-      body.append(note(`The graph also carries the communities ${found.others.join(", ")}; shown are the latest.`));
-    if (!found.mean)
+    if (communities.others.length)
+      body.append(note(`The graph also carries the communities ${communities.others.join(", ")}; shown are the latest.`));
+    if (!communities.mean)
       body.append(missing(data.volunteers.missing));
-    const shown = shownCommunities();
-    if (shown.length < found.rows.length)
-      body.append(note(`Shown are the ${MOST_COMMUNITIES} largest of ${whole(found.rows.length)} communities.`));
-    body.append(el("div", { class: "panels" }, ...shown.map(communityCard)));
+    const rows = shownCommunities();
+    if (rows.length < communities.rows.length)
+      body.append(note(`Shown are the ${MAX_COMMUNITIES} largest of ${formatCount(communities.rows.length)} communities.`));
+    body.append(el("div", { class: "panels" }, ...rows.map(communityCard)));
   }
   drawTrack(body);
 }
 
 function communityCard(row) {
   const k = row.community;
-  const found = data.communities;
+  const communities = data.communities;
   const name = k >= 0 ? `Community ${k}` : "No community";
   const card = el(
     "article",
@@ -37,37 +37,37 @@ function communityCard(row) {
     el("p", { class: "behaviour" }, row.behaviour || ""),
     note(communityFacts(row)),
   );
-  if (k >= 0 && found.mean && known(found.mean[k][0][0])) card.append(prototype(k, row));
+  if (k >= 0 && communities.mean && isKnown(communities.mean[k][0][0])) card.append(prototype(k, row));
   if (volunteerLegend) card.append(button("Show these volunteers", () => showVolunteers(k), { "data-show": k }));
   return card;
 }
 
 function communityFacts(row) {
-  const facts = [counted(row.volunteers, "volunteer") + (known(row.share) ? ` (${percent(row.share)})` : "")];
-  if (known(row.responses)) facts.push(counted(row.responses, "response"));
-  if (row.few_responses) facts.push(`${whole(row.few_responses)} with fewer than 10`);
+  const facts = [quantity(row.volunteers, "volunteer") + (isKnown(row.share) ? ` (${percent(row.share)})` : "")];
+  if (isKnown(row.responses)) facts.push(quantity(row.responses, "response"));
+  if (row.few_responses) facts.push(`${formatCount(row.few_responses)} with fewer than 10`);
   if (row.mixed) facts.push(`mixed by ${fixed(row.mixed)} (1: in all alike)`);
-  if (known(row.centroid)) facts.push(`most central: ${row.centroid}`);
+  if (isKnown(row.centroid)) facts.push(`most central: ${row.centroid}`);
   return facts.join(" · ");
 }
 
 // The members' mean, and the most central volunteer on demand.
 function prototype(k, row) {
-  const found = data.communities;
+  const communities = data.communities;
   if (data.classes.length * data.labels.length > MOST_BARS)
     return note("There are too many classes and labels for bars; click a volunteer to see a matrix.");
   const own = el(
     "details",
     {},
     el("summary", {}, "The most central volunteer"),
-    confusionBars(found.central[k], communityColour(k)),
+    confusionBars(communities.central[k], communityColour(k)),
   );
   return el(
     "div",
     {},
     el("h4", {}, "Members on average"),
-    confusionBars(found.mean[k], communityColour(k)),
-    known(row.centroid) ? own : null,
+    confusionBars(communities.mean[k], communityColour(k)),
+    isKnown(row.centroid) ? own : null,
   );
 }
 

@@ -6,11 +6,11 @@ function drawTrack(body) {
   if (track.missing) return body.append(missing(track.missing));
   body.append(
     note(
-      `Communities followed through ${counted(track.times.length, "snapshot")} of the network ${track.method}.${track.renumbered ? " Here they are numbered in the order in which they were first seen, not as above." : ""}`,
+      `Communities followed through ${quantity(track.times.length, "snapshot")} of the network ${track.method}.${track.renumbered ? " Here they are numbered in the order in which they were first seen, not as above." : ""}`,
     ),
   );
-  track.reasons.forEach((reason, place) => {
-    if (reason) body.append(note(`${track.times[place]}: ${reason}`));
+  track.reasons.forEach((reason, snapshot) => {
+    if (reason) body.append(note(`${track.times[snapshot]}: ${reason}`));
   });
   body.append(el("h4", {}, "Who goes where"), flowChart(track));
   body.append(note("The height is the number of volunteers; those without a ribbon on the left are new."));
@@ -20,36 +20,36 @@ function drawTrack(body) {
   return undefined;
 }
 
-const snapshotNames = (track) => track.times.map((time, place) => [time, `${whole(track.counts[place])} resp.`]);
+const snapshotNames = (track) => track.times.map((time, snapshot) => [time, `${formatCount(track.counts[snapshot])} resp.`]);
 
 function flowChart(track) {
   const largest = Math.max(...track.sizes.map((sizes) => sizes.reduce((sum, size) => sum + size, 0)), 1);
   return chart("Volunteers who stay in or move between communities", 320, (picture, width, height) => {
     const [top, floor, bar] = [8, height - 40, 16];
     const tall = (floor - top) / largest;
-    const column = (place) =>
-      track.times.length > 1 ? 24 + (place * (width - 48 - bar)) / (track.times.length - 1) : width / 2;
+    const column = (snapshot) =>
+      track.times.length > 1 ? 24 + (snapshot * (width - 48 - bar)) / (track.times.length - 1) : width / 2;
     const starts = track.sizes.map((sizes) => stacked(sizes));
     for (const flow of track.flows)
       drawRibbons(picture, flow, { tall, floor, bar, column, starts, sizes: track.sizes });
-    track.sizes.forEach((sizes, place) =>
+    track.sizes.forEach((sizes, snapshot) =>
       sizes.forEach((size, k) => {
         if (!size) return;
-        const y = floor - tall * (starts[place][k] + size);
+        const y = floor - tall * (starts[snapshot][k] + size);
         const rect = svg("rect", {
-          x: column(place),
+          x: column(snapshot),
           y,
           width: bar,
           height: Math.max(tall * size - 1, 1),
           fill: communityColour(k),
           rx: 2,
         });
-        picture.append(hinted(rect, () => `${communityName(k)}, ${track.times[place]}: ${counted(size, "volunteer")}`));
+        picture.append(withTip(rect, () => `${communityName(k)}, ${track.times[snapshot]}: ${quantity(size, "volunteer")}`));
         if (tall * size > 15)
-          picture.append(svg("text", { x: column(place) + bar + 4, y: y + (tall * size) / 2 + 4, class: "strong" }, k));
+          picture.append(svg("text", { x: column(snapshot) + bar + 4, y: y + (tall * size) / 2 + 4, class: "strong" }, k));
       }),
     );
-    nameColumns(picture, track, (place) => column(place) + bar / 2, width, height);
+    nameColumns(picture, track, (snapshot) => column(snapshot) + bar / 2, width, height);
   });
 }
 
@@ -80,10 +80,10 @@ function drawRibbons(picture, flow, { tall, floor, bar, column, starts, sizes })
     const d = `M${x1} ${left}C${middle} ${left} ${middle} ${right} ${x2} ${right}V${right - thick}C${middle} ${right - thick} ${middle} ${left - thick} ${x1} ${left - thick}Z`;
     const ribbon = svg("path", { d, fill: communityColour(source), opacity: 0.35 });
     picture.append(
-      hinted(
+      withTip(
         ribbon,
         () =>
-          `${counted(n, "volunteer")}: ${source === target ? `${n === 1 ? "stays" : "stay"} in ${communityName(source)}` : `${communityName(source)} to ${communityName(target)}`}`,
+          `${quantity(n, "volunteer")}: ${source === target ? `${n === 1 ? "stays" : "stay"} in ${communityName(source)}` : `${communityName(source)} to ${communityName(target)}`}`,
       ),
     );
   }
@@ -91,9 +91,9 @@ function drawRibbons(picture, flow, { tall, floor, bar, column, starts, sizes })
 
 function nameColumns(picture, track, middle, width, height) {
   let free = -Infinity;
-  snapshotNames(track).forEach((lines, place) => {
+  snapshotNames(track).forEach((lines, snapshot) => {
     const half = 3.4 * Math.max(...lines.map((line) => line.length));
-    const x = Math.min(Math.max(middle(place), half), width - half);
+    const x = Math.min(Math.max(middle(snapshot), half), width - half);
     if (x - half < free) return;
     free = x + half + 8;
     lines.forEach((line, row) =>
@@ -106,17 +106,17 @@ function lifelineChart(track) {
   const n = track.sizes.length ? track.sizes[0].length : 0;
   const largest = Math.max(...track.sizes.flat(), 1);
   return chart("When each community had members", 30 * n + 46, (picture, width, height) => {
-    const column = (place) =>
-      track.times.length > 1 ? 40 + (place * (width - 80)) / (track.times.length - 1) : width / 2;
+    const column = (snapshot) =>
+      track.times.length > 1 ? 40 + (snapshot * (width - 80)) / (track.times.length - 1) : width / 2;
     range(n).forEach((k) => {
       const y = 18 + 30 * k;
-      const thick = (place) => Math.max(2, 20 * Math.sqrt(track.sizes[place][k] / largest));
+      const thick = (snapshot) => Math.max(2, 20 * Math.sqrt(track.sizes[snapshot][k] / largest));
       picture.append(svg("text", { x: 0, y: y + 4, class: "strong" }, k));
-      range(track.times.length).forEach((place) => {
-        const size = track.sizes[place][k];
+      range(track.times.length).forEach((snapshot) => {
+        const size = track.sizes[snapshot][k];
         if (!size) return;
-        if (place + 1 < track.times.length && track.sizes[place + 1][k]) {
-          const [x1, x2, a, b] = [column(place), column(place + 1), thick(place) / 2, thick(place + 1) / 2];
+        if (snapshot + 1 < track.times.length && track.sizes[snapshot + 1][k]) {
+          const [x1, x2, a, b] = [column(snapshot), column(snapshot + 1), thick(snapshot) / 2, thick(snapshot + 1) / 2];
           picture.append(
             svg("path", {
               d: `M${x1} ${y - a}L${x2} ${y - b}V${y + b}L${x1} ${y + a}Z`,
@@ -125,8 +125,8 @@ function lifelineChart(track) {
             }),
           );
         }
-        const dot = svg("circle", { cx: column(place), cy: y, r: thick(place) / 2 + 1, fill: communityColour(k) });
-        picture.append(hinted(dot, () => `${communityName(k)}, ${track.times[place]}: ${counted(size, "volunteer")}`));
+        const dot = svg("circle", { cx: column(snapshot), cy: y, r: thick(snapshot) / 2 + 1, fill: communityColour(k) });
+        picture.append(withTip(dot, () => `${communityName(k)}, ${track.times[snapshot]}: ${quantity(size, "volunteer")}`));
       });
     });
     nameColumns(picture, track, column, width, height);

@@ -1,6 +1,6 @@
 // The items: what each is believed to be, and on what that rests.
 
-const MOST_ANSWERS = 4;
+const MAX_ANSWERS = 4;
 
 function drawItems() {
   const body = bodyOf("items");
@@ -11,7 +11,7 @@ function drawItems() {
       el(
         "p",
         {},
-        `What each item is, according to ${items.model}. Entropy tells how uncertain that is: 0 bits for none, ${fixed(Math.log2(data.classes.length))} at most. The most uncertain items come first${items.gold.some(known) ? ", those with gold last; they keep it" : ""}.`,
+        `What each item is, according to ${items.model}. Entropy says how uncertain that is: 0 bits for none, ${fixed(Math.log2(data.classes.length))} at most. The most uncertain items come first${items.gold.some(isKnown) ? ", those with gold last; they keep it" : ""}.`,
       ),
     );
   body.append(
@@ -21,7 +21,7 @@ function drawItems() {
       ...data.classes.map((name, j) => el("span", {}, swatch(data.colours.classes[j]), name)),
     ),
   );
-  const less = announced(
+  const less = truncationNote(
     items.id.length,
     items.total,
     "items",
@@ -55,7 +55,7 @@ function itemColumns(items) {
       },
     );
   }
-  if (items.gold.some(known))
+  if (items.gold.some(isKnown))
     columns.push({
       name: "gold",
       value: (row) => goldText(items.gold[row]),
@@ -66,35 +66,35 @@ function itemColumns(items) {
       name: "responses",
       kind: "number",
       value: (row) => items.responses[row],
-      cell: (row) => whole(items.responses[row]),
+      cell: (row) => formatCount(items.responses[row]),
     },
     { name: "answers", cell: (row) => answersText(items.answers[row]) },
   );
   return columns;
 }
 
-// How often each label was given; of many labels, the most frequent ones.
+// How often each label was used; of many labels, the most frequent ones.
 function answersText(counts) {
-  const given = range(counts.length).filter((l) => counts[l]);
-  const order = given.length > MOST_ANSWERS ? given.sort((a, b) => counts[b] - counts[a]) : given;
-  const told = order.slice(0, MOST_ANSWERS).map((l) => `${data.labels[l]}: ${whole(counts[l])}`);
-  const more = order.length > MOST_ANSWERS ? [`${order.length - MOST_ANSWERS} more`] : [];
-  return [...told, ...more].join(", ") || "–";
+  const used = range(counts.length).filter((l) => counts[l]);
+  const order = used.length > MAX_ANSWERS ? used.sort((a, b) => counts[b] - counts[a]) : used;
+  const counted = order.slice(0, MAX_ANSWERS).map((l) => `${data.labels[l]}: ${formatCount(counts[l])}`);
+  const more = order.length > MAX_ANSWERS ? [`${order.length - MAX_ANSWERS} more`] : [];
+  return [...counted, ...more].join(", ") || "–";
 }
 
 const classCell = (j) => el("span", { class: "class" }, swatch(data.colours.classes[j]), data.classes[j]);
 
 function goldText(gold) {
-  if (!known(gold)) return null;
+  if (!isKnown(gold)) return null;
   return Array.isArray(gold)
     ? gold.map((share, j) => `${data.classes[j]} ${percent(share)}`).join(", ")
     : data.classes[gold];
 }
 
 function stack(probs) {
-  const told = probs.map((share, j) => `${data.classes[j]}: ${percent(share)}`).join(", ");
+  const description = probs.map((share, j) => `${data.classes[j]}: ${percent(share)}`).join(", ");
   const parts = probs.map((share, j) =>
     el("i", { style: { width: `${100 * share}%`, background: data.colours.classes[j] } }),
   );
-  return hinted(el("div", { class: "stack", role: "img", "aria-label": told }, ...parts), () => told);
+  return withTip(el("div", { class: "stack", role: "img", "aria-label": description }, ...parts), () => description);
 }

@@ -2,13 +2,13 @@
 
 function drawOverview() {
   const body = bodyOf("overview");
-  const told = data.overview;
-  document.getElementById("headline").textContent = told.headline;
+  const overview = data.overview;
+  document.getElementById("headline").textContent = overview.headline;
   body.append(
     el(
       "dl",
       { class: "cards" },
-      ...told.cards.map(({ name, value, note: about }) =>
+      ...overview.cards.map(({ name, value, note: about }) =>
         el(
           "div",
           { class: "card" },
@@ -20,12 +20,12 @@ function drawOverview() {
     ),
   );
   body.append(
-    el("ul", { class: "story" }, ...told.sentences.map(sentenceItem)),
-    factList(told.facts),
+    el("ul", { class: "story" }, ...overview.sentences.map(sentenceItem)),
+    factList(overview.facts),
   );
 }
 
-// What is told, with a link to the section that tells more.
+// A sentence, with a link to the section that shows more.
 function sentenceItem({ words, section }) {
   const link = section && el("a", { href: `#${section}` }, "Read more");
   return el("li", {}, words, ...(link ? [" ", link] : []));
@@ -55,16 +55,16 @@ function offerThemes() {
   const toggle = document.getElementById("theme");
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const tell = () => {
+  const applyTheme = () => {
     toggle.textContent = isDark() ? "Light" : "Dark";
     document.dispatchEvent(new Event("themechange"));
   };
   toggle.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    tell();
+    applyTheme();
   });
-  system.addEventListener("change", tell);
-  tell();
+  system.addEventListener("change", applyTheme);
+  applyTheme();
 }
 
 drawOverview();

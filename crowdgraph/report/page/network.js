@@ -1,4 +1,4 @@
-// A network of volunteers on a canvas: drag or arrow keys move it, wheel, buttons or + and - zoom, a click tells more.
+// A network of volunteers on a canvas: drag or arrow keys move it, wheel, buttons or + and - zoom, a click shows more.
 
 const NETWORK_HEIGHT = 480;
 
@@ -6,11 +6,11 @@ class NetworkPicture {
   constructor(network) {
     this.network = network;
     this.belongs = network.participation.map(shares);
-    this.plain = !known(network.noun);
+    this.plain = !isKnown(network.noun);
     this.view = { x: 0, y: 0, zoom: 1, lit: null };
     const size = Math.min(Math.max(150 / Math.sqrt(network.id.length + 1), 3.2), 13);
     this.radius = network.size.map((part) => size * (0.55 + 0.75 * part));
-    this.extent = [network.x, network.y].map((places) => Math.max(...places.map(Math.abs), 0.05));
+    this.extent = [network.x, network.y].map((positions) => Math.max(...positions.map(Math.abs), 0.05));
     this.width = 0;
     this.waiting = false;
     const keys = "Arrow keys move, plus and minus zoom, 0 resets.";
@@ -76,14 +76,14 @@ class NetworkPicture {
   }
 
   hover(event) {
-    const found = this.nearest(event);
-    if (found === null) hideTip();
-    else showTip(event, this.told(found));
+    const nearest = this.nearest(event);
+    if (nearest === null) hideTip();
+    else showTip(event, this.describe(nearest));
   }
 
   open(event) {
-    const found = this.nearest(event);
-    if (found !== null) openVolunteer(this.network.id[found]);
+    const nearest = this.nearest(event);
+    if (nearest !== null) openVolunteer(this.network.id[nearest]);
   }
 
   // The page scrolls past the picture unless the reader is at work in it.
@@ -110,9 +110,9 @@ class NetworkPicture {
     action();
   }
 
-  // Where things are
+  // Positions
 
-  place(k) {
+  position(k) {
     const { network, view, width } = this;
     const [wide, tall] = this.extent;
     const scale = view.zoom * Math.min((width / 2 - 24) / wide, (NETWORK_HEIGHT / 2 - 24) / tall);
@@ -122,16 +122,16 @@ class NetworkPicture {
   nearest(event) {
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    let [found, closest] = [null, 14];
+    let [nearest, closest] = [null, 14];
     range(this.network.id.length).forEach((k) => {
-      const [left, top] = this.place(k);
+      const [left, top] = this.position(k);
       const away = Math.hypot(left - x, top - y);
-      if (away < closest) [found, closest] = [k, away];
+      if (away < closest) [nearest, closest] = [k, away];
     });
-    return found;
+    return nearest;
   }
 
-  told(k) {
+  describe(k) {
     const members = this.belongs[k].map((part) => `${communityName(part.k, this.network.noun)} ${percent(part.share)}`).join(", ");
     return members ? `${this.network.id[k]}\n${members}` : this.network.id[k];
   }
@@ -158,12 +158,12 @@ class NetworkPicture {
     this.canvas.style.height = `${NETWORK_HEIGHT}px`;
     this.brush.setTransform(dense, 0, 0, dense, 0, 0);
     const colour = { grey: themeColour("--grey"), page: themeColour("--page"), accent: themeColour("--accent") };
-    const places = range(this.network.id.length).map((k) => this.place(k));
-    this.drawLinks(places, colour.grey);
-    places.forEach((at, k) => this.drawDot(k, at, colour));
+    const positions = range(this.network.id.length).map((k) => this.position(k));
+    this.drawLinks(positions, colour.grey);
+    positions.forEach((at, k) => this.drawDot(k, at, colour));
   }
 
-  drawLinks(places, grey) {
+  drawLinks(positions, grey) {
     const { brush, network } = this;
     const n = network.weights.length;
     const faint = Math.min(Math.max(14 / Math.sqrt(n + 1), 0.12), 0.5);
@@ -174,8 +174,8 @@ class NetworkPicture {
       brush.strokeStyle = inside ? communityColour(network.community[a]) : grey;
       brush.lineWidth = 0.4 + network.weights[link];
       brush.beginPath();
-      brush.moveTo(...places[a]);
-      brush.lineTo(...places[b]);
+      brush.moveTo(...positions[a]);
+      brush.lineTo(...positions[b]);
       brush.stroke();
     }
     brush.globalAlpha = 1;
@@ -250,7 +250,7 @@ function listenToPointer(canvas, { moved, hovered, clicked }) {
 function drawNetworks() {
   const body = bodyOf("networks");
   if (data.networks.missing) return body.append(missing(data.networks.missing));
-  const coloured = data.networks.pictures.some((network) => known(network.noun));
+  const coloured = data.networks.pictures.some((network) => isKnown(network.noun));
   body.append(
     el(
       "p",
@@ -274,7 +274,7 @@ function drawNetworks() {
 
 // The communities that the network is coloured by, nobody's last.
 function networkLegend(network, picture) {
-  const all = [...new Set(network.community)].filter((k) => k < MOST_COMMUNITIES).sort((a, b) => a - b);
+  const all = [...new Set(network.community)].filter((k) => k < MAX_COMMUNITIES).sort((a, b) => a - b);
   const numbers = [...all.filter((k) => k >= 0), ...all.filter((k) => k < 0)];
   const label = `Light up a ${network.noun} of ${network.title}`;
   return communityLegend(label, (k) => picture.light(k), { numbers, noun: network.noun });
@@ -286,11 +286,11 @@ const shownNumbers = () => shownCommunities().map((row) => row.community);
 function communityLegend(label, action, { numbers = shownNumbers(), noun = "community" } = {}) {
   const legend = el("div", { class: "legend", role: "group", "aria-label": label });
   const buttons = numbers.map((k) => button("", () => press(k), { "aria-pressed": "false", "data-community": k }));
-  buttons.forEach((node, place) => node.append(swatch(communityColour(numbers[place])), communityName(numbers[place], noun)));
+  buttons.forEach((node, index) => node.append(swatch(communityColour(numbers[index])), communityName(numbers[index], noun)));
   function press(k) {
-    const place = numbers.indexOf(k);
-    const on = k !== null && buttons[place].getAttribute("aria-pressed") !== "true";
-    buttons.forEach((node, other) => node.setAttribute("aria-pressed", String(on && other === place)));
+    const index = numbers.indexOf(k);
+    const on = k !== null && buttons[index].getAttribute("aria-pressed") !== "true";
+    buttons.forEach((node, other) => node.setAttribute("aria-pressed", String(on && other === index)));
     action(on ? k : null);
   }
   legend.append(...buttons);

@@ -4,7 +4,7 @@ function drawDoctor() {
   const body = bodyOf("doctor");
   const doctor = data.doctor;
   body.append(el("p", {}, `Looked at: ${doctor.examined.join(", ") || "nothing"}.`));
-  if (!doctor.findings.length) body.append(note("Nothing to tell: the data look as they should."));
+  if (!doctor.findings.length) body.append(note("Nothing found: the data look as they should."));
   body.append(...doctor.findings.map(findingBox));
 }
 
@@ -19,12 +19,12 @@ function findingBox(finding) {
   if (finding.why) box.append(el("p", {}, el("strong", {}, "Why it matters: "), finding.why));
   if (finding.advice) box.append(el("p", {}, el("strong", {}, "What to do: "), finding.advice));
   if (finding.ids.length) {
-    const more = finding.n_ids > finding.ids.length ? ` and ${whole(finding.n_ids - finding.ids.length)} more` : "";
+    const more = finding.n_ids > finding.ids.length ? ` and ${formatCount(finding.n_ids - finding.ids.length)} more` : "";
     box.append(
       el(
         "details",
         {},
-        el("summary", {}, counted(finding.n_ids, finding.subject).replace("classs", "classes")),
+        el("summary", {}, quantity(finding.n_ids, finding.subject).replace("classs", "classes")),
         el("p", {}, `${finding.ids.join(", ")}${more}`),
       ),
     );
@@ -41,7 +41,7 @@ function drawProvenance() {
   else
     body.append(
       missing(
-        'No record of the run was given: report.write(graph, path, run={"seed": 0, "commands": [...]}) puts it here. The settings of the results below tell how to make them again.',
+        'No record of the run was given: report.write(graph, path, run={"seed": 0, "commands": [...]}) puts it here. The settings of the results below say how to make them again.',
       ),
     );
   body.append(el("h3", {}, "Results on the graph"));

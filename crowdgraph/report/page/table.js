@@ -43,30 +43,30 @@ function makeTable({ name, noun, count, columns, text }) {
     draw();
   }
 
-  function chosen() {
-    const found = range(count).filter((row) => state.filter(row) && text(row).toLowerCase().includes(state.search));
+  function matchingRows() {
+    const matches = range(count).filter((row) => state.filter(row) && text(row).toLowerCase().includes(state.search));
     const column = state.sorted && columns.find(({ name }) => name === state.sorted.column);
-    return column ? found.sort((a, b) => compared(column.value(a), column.value(b), state.sorted.rising)) : found;
+    return column ? matches.sort((a, b) => compared(column.value(a), column.value(b), state.sorted.rising)) : matches;
   }
 
   function draw() {
-    const found = chosen();
+    const matches = matchingRows();
     const first = state.page * PAGE_SIZE;
-    const last = Math.min(first + PAGE_SIZE, found.length);
+    const last = Math.min(first + PAGE_SIZE, matches.length);
     rows.replaceChildren(
-      ...found
+      ...matches
         .slice(first, last)
         .map((row) => el("tr", {}, ...columns.map((column) => el("td", { class: column.kind }, column.cell(row))))),
     );
-    if (!found.length)
+    if (!matches.length)
       rows.append(el("tr", {}, el("td", { class: "none", colspan: columns.length }, `no ${noun} found`)));
-    status.textContent = found.length ? `${whole(first + 1)}–${whole(last)} of ${whole(found.length)}` : "none";
+    status.textContent = matches.length ? `${formatCount(first + 1)}–${formatCount(last)} of ${formatCount(matches.length)}` : "none";
     back.disabled = state.page === 0;
-    forth.disabled = last >= found.length;
-    columns.forEach((column, place) => {
+    forth.disabled = last >= matches.length;
+    columns.forEach((column, index) => {
       const sorted = state.sorted && state.sorted.column === column.name;
-      if (sorted) head.children[place].setAttribute("aria-sort", state.sorted.rising ? "ascending" : "descending");
-      else head.children[place].removeAttribute("aria-sort");
+      if (sorted) head.children[index].setAttribute("aria-sort", state.sorted.rising ? "ascending" : "descending");
+      else head.children[index].removeAttribute("aria-sort");
     });
   }
 
@@ -76,7 +76,7 @@ function makeTable({ name, noun, count, columns, text }) {
 
 // What is not known comes last, whichever way the table is sorted.
 function compared(a, b, rising) {
-  if (!known(a) || !known(b)) return known(b) - known(a);
+  if (!isKnown(a) || !isKnown(b)) return isKnown(b) - isKnown(a);
   const order = typeof a === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
   return rising ? order : -order;
 }

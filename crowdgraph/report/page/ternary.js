@@ -15,7 +15,7 @@ function ternaryPanels(points) {
 
 function trianglePanel(name, j, points) {
   let present = null;
-  let place = null;
+  let project = null;
   const dots = points.map((point) => {
     const dot = svg("circle", {
       r: 4,
@@ -25,7 +25,7 @@ function trianglePanel(name, j, points) {
       style: point.style,
     });
     dot.addEventListener("click", point.action);
-    return hinted(
+    return withTip(
       dot,
       () =>
         `${point.name}\n${data.labels.map((label, l) => `${label}: ${percent(point.shares(present)[j][l])}`).join(", ")}`,
@@ -33,17 +33,17 @@ function trianglePanel(name, j, points) {
   });
   function move(time) {
     present = time;
-    if (place)
+    if (project)
       points.forEach((point, k) => {
-        const found = point.shares(time);
-        dots[k].setAttribute("visibility", found ? "visible" : "hidden");
-        if (!found) return;
-        const [x, y] = place(found[j]);
+        const shares = point.shares(time);
+        dots[k].setAttribute("visibility", shares ? "visible" : "hidden");
+        if (!shares) return;
+        const [x, y] = project(shares[j]);
         dots[k].setAttribute("cx", x.toFixed(1));
         dots[k].setAttribute("cy", y.toFixed(1));
       });
   }
-  const drawn = chart(
+  const diagram = chart(
     `What volunteers say if the true class is ${name}`,
     (width) => Math.min(width, 430) * 0.73 + 56,
     (picture, width) => {
@@ -55,13 +55,13 @@ function trianglePanel(name, j, points) {
         [left + side / 2, 26],
         [left + side, floor],
       ];
-      place = (shares) => [0, 1].map((axis) => corners.reduce((sum, corner, l) => sum + shares[l] * corner[axis], 0));
+      project = (shares) => [0, 1].map((axis) => corners.reduce((sum, corner, l) => sum + shares[l] * corner[axis], 0));
       drawTriangle(picture, corners, width);
       picture.append(...dots);
       move(present);
     },
   );
-  return { node: el("div", { class: "panel" }, el("h4", {}, `if it is ${name}`), drawn), move };
+  return { node: el("div", { class: "panel" }, el("h4", {}, `if it is ${name}`), diagram), move };
 }
 
 function drawTriangle(picture, corners, width) {

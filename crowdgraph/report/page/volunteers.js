@@ -1,6 +1,6 @@
 // The volunteers: how they answer, how good they are and were, to which communities they belong.
 
-const MOST_LINES = 40;
+const MAX_LINES = 40;
 let volunteerTable = null;
 let volunteerLegend = null;
 
@@ -18,7 +18,7 @@ function drawVolunteers() {
     );
     drawSkill(body);
   }
-  const less = announced(people.id.length, people.total, "volunteers", "who gave the most responses");
+  const less = truncationNote(people.id.length, people.total, "volunteers", "who gave the most responses");
   if (less) body.append(less);
   volunteerTable = makeTable({
     name: "Volunteers",
@@ -51,7 +51,7 @@ function volunteerColumns(people) {
     name: "responses",
     kind: "number",
     value: (row) => people.responses[row],
-    cell: (row) => whole(people.responses[row]),
+    cell: (row) => formatCount(people.responses[row]),
   });
   if (people.accuracy) {
     columns.push(
@@ -88,50 +88,50 @@ function volunteerColumns(people) {
 
 function interval(people, row) {
   const [low, high, middle] = [people.low[row], people.high[row], people.accuracy[row]].map((share) => 100 * share);
-  const told = `${low.toFixed(0)}% to ${high.toFixed(0)}%`;
-  return hinted(
+  const description = `${low.toFixed(0)}% to ${high.toFixed(0)}%`;
+  return withTip(
     el(
       "div",
-      { class: "range", role: "img", "aria-label": told },
+      { class: "range", role: "img", "aria-label": description },
       el("i", { class: "rail" }),
       el("i", { class: "span", style: { left: `${low}%`, width: `${high - low}%` } }),
       el("i", { class: "dot", style: { left: `${middle}%` } }),
     ),
-    () => told,
+    () => description,
   );
 }
 
 function tinyMatrix(matrix) {
-  const told = data.classes
+  const description = data.classes
     .map((name, j) => `${name}: ${data.labels.map((label, l) => `${label} ${percent(matrix[j][l])}`).join(", ")}`)
     .join("\n");
   if (matrix.length > 6 || matrix[0].length > 8)
-    return hinted(
+    return withTip(
       el("span", { class: "note" }, `${matrix.length} × ${matrix[0].length}`),
       () => "Click the name to see the matrix.",
     );
   const rows = matrix.map((row) =>
     el("tr", {}, ...row.map((share) => el("td", { style: { background: `rgba(var(--shade), ${share.toFixed(2)})` } }))),
   );
-  return hinted(el("table", { class: "tiny", role: "img", "aria-label": told }, el("tbody", {}, ...rows)), () => told);
+  return withTip(el("table", { class: "tiny", role: "img", "aria-label": description }, el("tbody", {}, ...rows)), () => description);
 }
 
 function belonging(people, row) {
   const k = people.community[row];
   if (k < 0) return el("span", { class: "note" }, swatch("transparent"), "none");
   const parts = shares(people.participation[row]);
-  const told = parts.map((part) => `${communityName(part.k)}: ${percent(part.share)}`).join(", ");
+  const description = parts.map((part) => `${communityName(part.k)}: ${percent(part.share)}`).join(", ");
   const bars = parts.map((part) =>
     el("i", { style: { width: `${100 * part.share}%`, background: communityColour(part.k) } }),
   );
-  return hinted(
+  return withTip(
     el(
       "div",
-      { "aria-label": told, role: "img" },
+      { "aria-label": description, role: "img" },
       el("div", {}, swatch(communityColour(k)), String(k)),
       parts.length > 1 ? el("div", { class: "stack" }, ...bars) : null,
     ),
-    () => told,
+    () => description,
   );
 }
 
@@ -142,15 +142,15 @@ function drawSkill(body) {
   const people = data.volunteers;
   const moving = !history.missing;
   const ternary = data.labels.length === 3;
-  const shown = moving ? history.mean.length : Math.min(people.id.length, 2000);
+  const nShown = moving ? history.mean.length : Math.min(people.id.length, 2000);
   if (!ternary && !moving) return body.append(missing(history.missing));
   body.append(el("h3", {}, ternary ? "What volunteers say" : "Skill over time"));
   if (!moving) body.append(missing(history.missing));
-  if (shown < people.id.length) body.append(note(`Drawn are the ${whole(shown)} most active volunteers.`));
+  if (nShown < people.id.length) body.append(note(`Drawn are the ${formatCount(nShown)} most active volunteers.`));
   const skill = el(
     "div",
     { id: "skill" },
-    ...(ternary ? ternarySkill(people, moving ? history : null, shown) : lineSkill(people, history)),
+    ...(ternary ? ternarySkill(people, moving ? history : null, nShown) : lineSkill(people, history)),
   );
   if (shownCommunities().length) skill.prepend(communityLegend("Light up a community", (k) => lightUp(skill, k)));
   body.append(skill);
@@ -167,8 +167,8 @@ function lightUp(skill, k) {
   if (k !== null) skill.style.setProperty(`--lit-${k}`, "1");
 }
 
-function ternarySkill(people, history, shown) {
-  const points = range(shown).map((row) => ({
+function ternarySkill(people, history, nShown) {
+  const points = range(nShown).map((row) => ({
     name: people.id[row],
     colour: people.community ? communityColour(people.community[row]) : "var(--accent)",
     nobody: people.community && people.community[row] < 0,
@@ -179,7 +179,7 @@ function ternarySkill(people, history, shown) {
   const panels = ternaryPanels(points);
   const parts = [
     note(
-      "A dot near a corner is a volunteer who nearly always gives that label; who tells classes apart stands elsewhere in each triangle.",
+      "A dot near a corner is a volunteer who nearly always gives that label; who distinguishes classes stands elsewhere in each triangle.",
     ),
   ];
   if (data.classes.length > MOST_TRIANGLES)
@@ -200,11 +200,11 @@ function unpacked(flat) {
 function timeline(history, move) {
   const last = history.times.length - 1;
   const slider = el("input", { type: "range", min: 0, max: last, value: last, step: 1, "aria-label": "Time" });
-  const told = el("output", {});
+  const output = el("output", {});
   let playing = null;
   const play = button("Play", () => (playing ? stop() : start()));
   function show() {
-    told.textContent = history.times[slider.value];
+    output.textContent = history.times[slider.value];
     slider.setAttribute("aria-valuetext", history.times[slider.value]);
     move(Number(slider.value));
   }
@@ -227,12 +227,12 @@ function timeline(history, move) {
     show();
   });
   show();
-  return el("div", { class: "timeline" }, play, slider, told);
+  return el("div", { class: "timeline" }, play, slider, output);
 }
 
 function lineSkill(people, history) {
-  const drawn = Math.min(history.accuracy.length, MOST_LINES);
-  const lines = range(drawn).map((row) => ({
+  const nLines = Math.min(history.accuracy.length, MAX_LINES);
+  const lines = range(nLines).map((row) => ({
     name: people.id[row],
     colour: people.community && people.community[row] >= 0 ? communityColour(people.community[row]) : "var(--accent)",
     width: 1.5,
@@ -243,7 +243,7 @@ function lineSkill(people, history) {
   const scales = skillAxes(history, Math.min(...lines.flatMap((line) => line.points.map(([, share]) => share))));
   return [
     note(
-      `The ${counted(drawn, "most active volunteer")}: the expected share of right labels${startWords(scales)}. Click a line, or a name in the table, for one with its interval.`,
+      `The ${quantity(nLines, "most active volunteer")}: the expected share of right labels${startWords(scales)}. Click a line, or a name in the table, for one with its interval.`,
     ),
     lineChart("Expected share of right labels over time", lines, { height: 300, ...scales }),
   ];
@@ -251,21 +251,21 @@ function lineSkill(people, history) {
 
 const pointsOf = (history, row) =>
   range(history.times.length)
-    .filter((time) => known(history.accuracy[row][time]))
-    .map((time) => [history.places[time], history.accuracy[row][time]]);
+    .filter((time) => isKnown(history.accuracy[row][time]))
+    .map((time) => [history.positions[time], history.accuracy[row][time]]);
 
 // Where all are good, the axis starts at the tenth below the lowest share.
 function skillAxes(history, lowest) {
   const start = lowest >= 0.5 ? Math.min(Math.floor(10 * lowest) / 10, 0.9) : 0;
   const some = [0, 0.25, 0.5, 0.75, 1].map((share) => {
-    const gaps = history.places.map((place) => Math.abs(place - share));
+    const gaps = history.positions.map((position) => Math.abs(position - share));
     return gaps.indexOf(Math.min(...gaps));
   });
   return {
     x: [0, 1],
     y: [start, 1],
     yTicks: start ? ticks([start, 1]).map((share) => [share, percent(share)]) : shareTicks,
-    xTicks: [...new Set(some)].map((time) => [history.places[time], history.times[time]]),
+    xTicks: [...new Set(some)].map((time) => [history.positions[time], history.times[time]]),
   };
 }
 
@@ -285,7 +285,7 @@ function openRow(row) {
     button("Close", () => dialog.close(), { class: "close" }),
     el("h3", { id: "details-title" }, people.id[row]),
   ];
-  const facts = [["responses", whole(people.responses[row])]];
+  const facts = [["responses", formatCount(people.responses[row])]];
   if (people.accuracy)
     facts.push(
       ["right", `${percent(people.accuracy[row])} (${percent(people.low[row])} to ${percent(people.high[row])})`],
@@ -309,8 +309,8 @@ function openRow(row) {
 }
 
 function historyChart(history, row) {
-  const times = range(history.times.length).filter((time) => known(history.accuracy[row][time]));
-  const band = times.map((time) => [history.places[time], history.low[row][time], history.high[row][time]]);
+  const times = range(history.times.length).filter((time) => isKnown(history.accuracy[row][time]));
+  const band = times.map((time) => [history.positions[time], history.low[row][time], history.high[row][time]]);
   const line = { name: data.volunteers.id[row], colour: "var(--accent)", points: pointsOf(history, row), band };
   const scales = skillAxes(history, Math.min(...band.map(([, low]) => low)));
   return el(

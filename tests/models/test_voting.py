@@ -109,7 +109,7 @@ def test_equal_weights_tie_in_any_order():
     rows = [(f"{side}{k}", "q", "no" if side == "a" else "yes") for side in "ab" for k in range(4)]
     for _ in range(10):
         order = rng.permutation(len(rows))
-        columns = zip(*teaching, *(rows[place] for place in order), strict=True)
+        columns = zip(*teaching, *(rows[index] for index in order), strict=True)
         graph = cg.CrowdGraph.from_responses(
             dict(zip(("volunteer", "item", "label"), map(list, columns), strict=True)),
             gold={item: "yes" for _, item, _ in teaching},
