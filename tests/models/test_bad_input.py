@@ -106,7 +106,7 @@ def test_labels_that_are_no_classes_need_a_word(supernovae):
         with pytest.raises(ParameterError, match=r"votes=\{.*Or give confusion_prior= as a matrix of shape \(2, 3\)"):
             model.fit(supernovae)
     for model in (cg.MajorityVote(), cg.WeightedMajority(), cg.DawidSkene(), cg.WeightedSum()):
-        with pytest.raises(ParameterError, match=r"which class a label speaks for: votes=\{"):
+        with pytest.raises(ParameterError, match=r"which class a label votes for: votes=\{"):
             model.fit(supernovae)
 
 
