@@ -17,7 +17,7 @@ __all__ = ["analyse", "demo"]
 def analyse(
     source: ResponseOptions,
     *,
-    out: Annotated[Path | None, typer.Option(help="Where to write the results; beside you if left out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write the results; NAME-results here if left out.")] = None,
     model: Annotated[
         str,
         typer.Option(help="dynibcc, ibcc, cautious, gibbs_ibcc, dawid_skene, majority_vote, weighted_majority, ... "),

@@ -506,7 +506,10 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         if self.inference == "static":
             return
         if self.clock != graph.responses.clock:
-            raise AlignmentError(f"The confusion track's times are {self.clock}, the graph's {graph.responses.clock}.")
+            raise AlignmentError(
+                f"The confusion track's times are {self.clock}, the graph's {graph.responses.clock}. Fit the model to "
+                "this graph."
+            )
         if len(self.times) != len(graph.responses):
             raise AlignmentError(
                 f"The confusion track has {len(self.times):,} steps, the graph {len(graph.responses):,} responses; "

@@ -206,7 +206,7 @@ def _no_gold(graph: CrowdGraph) -> Finding:
     return NO_GOLD.finding(
         f"The graph has no gold, and its labels do not name the classes {join_names(graph.classes)}.",
         severity="warning",
-        why="Nothing shows which label speaks for which class, so classes can be taken for each other.",
+        why="Nothing shows which label votes for which class, so classes can be taken for each other.",
         advice=Hint(
             "Add the classes of some items with graph.with_gold({item: class, ...}), or say what labels mean with "
             "votes={label: class, ...}.",

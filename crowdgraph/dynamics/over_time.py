@@ -110,6 +110,7 @@ def over_time(
                 tracker.repeat()
                 fits.n_sweeps.append(0)
             bar.update()
+    # A snapshot without responses gets the time of the first response.
     last_response = [max(len(view.responses) - 1, 0) for view in views]
     return tracker.track(
         times=np.asarray(graph.responses.time[last_response]),

@@ -1,6 +1,6 @@
 """How good models are on gold that was hidden from them."""
 
 from crowdgraph.evaluation.cross_validation import cross_validate
-from crowdgraph.evaluation.model_checks import calibration
+from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
 
-__all__ = ["calibration", "cross_validate"]
+__all__ = ["Calibration", "Unmeasured", "calibration", "cross_validate"]

@@ -151,15 +151,13 @@ def _while_hidden(graph: CrowdGraph, model: Model | None) -> Calibration | Unmea
     """
     if model is None:
         return _unmeasured(
-            Message(
-                "The model repeats the gold, so it must be fitted again while gold is hidden, which is not done here; "
-                "crowdgraph.analysis.analyse(graph) does it. "
-            )
+            "The model repeats the gold, so it must be fitted again while gold is hidden, which was not done"
+            + Message(": crowdgraph.analysis.analyse(graph) does it. ", cli=". ")
             + CROSS_VALIDATION_HINT
         )
     if len(graph.responses) > MAX_RESPONSES_TO_REFIT:
         return _unmeasured(
-            Message(f"The model repeats the gold; with over {MAX_RESPONSES_TO_REFIT:,} responses new fits take long. ")
+            f"The model repeats the gold; with over {MAX_RESPONSES_TO_REFIT:,} responses new fits take long. "
             + CROSS_VALIDATION_HINT
         )
     with warnings.catch_warnings():
@@ -168,15 +166,13 @@ def _while_hidden(graph: CrowdGraph, model: Model | None) -> Calibration | Unmea
         try:
             held_out = cross_validate(graph, model, folds=N_FOLDS, seed=0)
         except CrowdGraphError as error:
-            return _unmeasured(
-                Message("The model repeats the gold, and hiding it does not work here. ") + error.message
-            )
+            return _unmeasured("The model repeats the gold, and hiding it does not work here. " + error.message)
     answered = graph.items.n_responses[graph.items.codes(held_out.items.tolist())] > 0
     return _against(held_out.truth[answered], held_out.item_probs[0][answered], "hidden")
 
 
-def _unmeasured(reason: Message) -> Unmeasured:
-    return Unmeasured(Message("How right the model is was not measured. ") + reason)
+def _unmeasured(reason: str) -> Unmeasured:
+    return Unmeasured("How right the model is was not measured. " + reason)
 
 
 def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, *, class_probs: Array) -> Array:

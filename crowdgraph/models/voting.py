@@ -223,10 +223,10 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "")
             raise ParameterError(
                 f"The labels {quote(graph.labels)} are not the classes {quote(graph.classes)}.",
                 hint=Hint(
-                    f"Say which class a label speaks for: votes={{{example}, ...}}, with None for a label that speaks "
+                    f"Say which class a label votes for: votes={{{example}, ...}}, with None for a label that votes "
                     "for none.",
-                    cli="Say which class a label speaks for: --vote LABEL=CLASS for each label, LABEL= for one that "
-                    "speaks for none.",
+                    cli="Say which class a label votes for: --vote LABEL=CLASS for each label, LABEL= for one that "
+                    "votes for none.",
                 )
                 + alternative,
             )

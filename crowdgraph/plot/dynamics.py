@@ -501,11 +501,8 @@ def community_means_over_time(
     titles = [_mean_title(k, means[:, k], confusion, width=width) for k in numbers]
     if panels is None:
         panels = _mean_panels(track, confusion, titles, width=width)
-        some = (
-            ""
-            if len(numbers) == track.n_communities_ever
-            else f", {len(numbers)} of {track.n_communities_ever} communities drawn"
-        )
+        n_drawn, n_ever = len(numbers), track.n_communities_ever
+        some = "" if n_drawn == n_ever else f", {n_drawn} of {n_ever} communities drawn"
         figure = panels[0].figure
         top = 1 - 0.1 / figure.get_figheight()
         figure.suptitle(f"Means of the communities over time{some}", x=0.01, y=top, ha="left")

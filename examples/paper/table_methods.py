@@ -23,7 +23,7 @@ PUBLISHED_SECONDS = {"Gibbs-IBCC, the authors' prior": 349, "IBCC, the authors' 
 
 
 def votes_of(graph):
-    """Return the class that each label speaks for."""
+    """Return the class that each label votes for."""
     no, yes = graph.classes
     return {-1: no, 1: yes, 3: yes}
 

@@ -5,6 +5,7 @@ from math import lgamma
 
 import numpy as np
 import pytest
+from builders import communities_of, crowd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -21,7 +22,6 @@ from crowdgraph.allocation.availability import (
     _shrunken_shares,
     availability,
 )
-from crowdgraph.errors import AlignmentError, IdError, ParameterError, ResultError, TimeError, UnknownIdError
 
 
 def graph_of(volunteer, time=None, item=None, label=None, **options):
@@ -32,27 +32,20 @@ def graph_of(volunteer, time=None, item=None, label=None, **options):
     return cg.CrowdGraph.from_responses(columns, labels=["a", "b"], **options)
 
 
-def communities_of(ids, participation):
-    return cg.Communities(ids=ids, participation=participation, modularity=0.0, method="by hand")
+# Of each of some volunteers, how many steps ago they were active.
+AGES = st.lists(st.lists(st.integers(0, 30), max_size=8, unique=True).map(sorted), min_size=1, max_size=4)
 
 
-def draw_steps(draw):
-    """Steps in which each of some volunteers was active, as sets; the first of all is long ago."""
-    ages = st.lists(st.integers(0, 30), max_size=8, unique=True)
-    return [sorted(draw(ages)) for _ in range(draw(st.integers(1, 4)))]
+def activity_of(ages_of):
+    volunteer = np.array([code for code, ages in enumerate(ages_of) for _ in ages], dtype=np.int64)
+    age = np.array([age for ages in ages_of for age in ages], dtype=np.float64)
+    return Activity(volunteer, age, np.array([max(ages, default=-1) for ages in ages_of], dtype=np.float64))
 
 
-def as_activity(sets):
-    volunteer = np.array([code for code, ages in enumerate(sets) for _ in ages], dtype=np.int64)
-    age = np.array([age for ages in sets for age in ages], dtype=np.float64)
-    return Activity(volunteer, age, np.array([max(ages, default=-1) for ages in sets], dtype=np.float64))
-
-
-@given(st.data(), st.integers(0, 12), st.sampled_from([0.5, 3.0, 20.0, np.inf]))
-def test_records_are_those_of_a_loop(data, back, half_life):
-    sets = draw_steps(data.draw)
-    active, absent = as_activity(sets).counts(back, half_life)
-    for code, ages in enumerate(sets):
+@given(AGES, st.integers(0, 12), st.sampled_from([0.5, 3.0, 20.0, np.inf]))
+def test_records_are_those_of_a_loop(ages_of, back, half_life):
+    active, absent = activity_of(ages_of).counts(back, half_life)
+    for code, ages in enumerate(ages_of):
         after_the_first = range(back, max(ages, default=-1))
         weights = {age: 0.5 ** ((age - back) / half_life) for age in after_the_first}
         came = sum(weights[age] for age in weights if age in ages)
@@ -71,17 +64,16 @@ def test_forecasts_are_those_of_a_beta(active, absent):
     assert_allclose(np.exp(model.log_absent(np.array([active]), np.array([absent]))), expected, rtol=1e-5)
 
 
-def test_habits_forecast_the_past_best():
+def test_the_learned_model_forecasts_the_past_best():
     """Nothing on a grid beats what was learned, and the past was forecast only from what came before."""
     rng = np.random.default_rng(0)
-    sets = [np.flatnonzero(rng.random(40) < rate).tolist() for rate in rng.beta(1, 4, 60)]
-    activity = as_activity(sets)
-    learned = _fit_return_model(activity, 8.0)
+    ages_of = [np.flatnonzero(rng.random(40) < rate).tolist() for rate in rng.beta(1, 4, 60)]
+    learned = _fit_return_model(activity_of(ages_of), 8.0)
 
     def loss(mean, weight):
         total = -0.5 * np.log(mean * (1 - mean))
         for start in range(0, 4 * STEPS, STEPS):
-            for ages in sets:
+            for ages in ages_of:
                 stop = start + STEPS
                 if max(ages, default=-1) < stop:
                     continue
@@ -99,8 +91,8 @@ def test_habits_forecast_the_past_best():
     assert learned.loss >= min(grid) - 3
 
 
-def test_only_those_seen_by_then_are_lessons():
-    activity = as_activity([[0, 1], [3], [4], [9, 5]])
+def test_a_past_forecast_knows_only_those_seen_by_then():
+    activity = activity_of([[0, 1], [3], [4], [9, 5]])
     active, absent, came = _past_horizon(activity, 0, np.inf)
     # The first two were first seen within the horizon; of the others, steps after the first count.
     assert_array_equal(active, [0, 1])
@@ -117,11 +109,18 @@ def returning(seed, *, n=1_000, n_steps=64):
     return graph_of(volunteer, time), active[np.unique(volunteer), n_steps:].any(axis=1)
 
 
-@pytest.mark.parametrize("half_life", [None, 1_000.0])
-def test_forecasts_are_calibrated(half_life):
+@pytest.fixture(scope="module")
+def returning_crowd():
+    """A crowd, who comes back, and the forecast of that with a half-life that was learned."""
     graph, came = returning(1)
-    order = np.argsort(graph.volunteers.ids)
-    likely = availability(graph, horizon=STEPS, half_life=half_life, at=64).active[order]
+    return graph, came, availability(graph, horizon=STEPS, at=64)
+
+
+@pytest.mark.parametrize("half_life", ["learned", 1_000.0])
+def test_forecasts_are_calibrated(returning_crowd, half_life):
+    graph, came, learned = returning_crowd
+    forecast = learned if half_life == "learned" else availability(graph, horizon=STEPS, half_life=half_life, at=64)
+    likely = forecast.active[np.argsort(graph.volunteers.ids)]
     for part in np.array_split(np.argsort(likely), 5):
         error = np.sqrt(likely[part].mean() * (1 - likely[part].mean()) / len(part))
         assert abs(likely[part].mean() - came[part].mean()) < 3.5 * error
@@ -129,10 +128,9 @@ def test_forecasts_are_calibrated(half_life):
     assert ((likely - came) ** 2).mean() < 0.85 * base * (1 - base)
 
 
-def test_stable_rates_are_not_forgotten():
-    graph, _ = returning(2)
-    learned = availability(graph, horizon=STEPS, at=64).half_life
-    assert learned is None or learned >= 32
+def test_stable_rates_are_not_forgotten(returning_crowd):
+    _, _, learned = returning_crowd
+    assert learned.half_life is None or learned.half_life >= 32
 
 
 def test_recent_activity_counts_more():
@@ -152,15 +150,13 @@ def test_a_burst_counts_once():
 
 
 def test_at_and_views_do_not_see_the_future():
-    crowd = cg.simulate.crowd(n_volunteers=30, n_responses=900, n_communities=2, seed=3)
-    at = "2026-02-15"
-    week = dt.timedelta(days=7)
-    groups = cg.Leiden().detect(cg.networks.task_cooccurrence(crowd.graph.before(at)), seed=0)
-    views = (crowd.graph, crowd.graph.before(at))
-    first, second = (availability(view, at=at, horizon=week, communities=groups) for view in views)
+    simulated = crowd(n_volunteers=30, n_items=300, n_responses=900, n_communities=2, seed=3)
+    graph, at, week = simulated.graph, "2026-02-15", dt.timedelta(days=7)
+    groups = communities_of(simulated.truth.community, ids=graph.volunteers.ids)
+    first, second = (availability(view, at=at, horizon=week, communities=groups) for view in (graph, graph.before(at)))
     assert_array_equal(first.chance(), second.chance())
     assert first.horizon == week
-    later = availability(crowd.graph.before(at), at="2026-03-15", horizon=week, communities=groups)
+    later = availability(graph.before(at), at="2026-03-15", horizon=week, half_life=first.half_life)
     assert later.active.sum() < first.active.sum()
 
 
@@ -184,7 +180,7 @@ def test_clocks_of_all_kinds_agree():
         assert_allclose(other.active, forecasts[0].active, rtol=1e-6)
     assert forecasts[0].horizon == 20
     assert (forecasts[3].horizon, forecasts[3].half_life) == (dt.timedelta(seconds=20), dt.timedelta(seconds=40))
-    assert_allclose(availability(graph_of(names)).horizon, 19.9)
+    assert_allclose(availability(graph_of(names), half_life=40).horizon, 19.9)
 
 
 @given(st.integers(0, 10**6))
@@ -222,60 +218,73 @@ def test_who_rejects_finishes_less():
     names = np.repeat(["often", "never", "once"], [60, 60, 1])
     label = np.where(rng.random(121) < 0.5, None, "a")
     label[60:] = "a"
-    likely = availability(graph_of(names, label=label.tolist(), missing="keep", volunteers={"volunteer": ["new"]}))
+    shown = graph_of(names, label=label.tolist(), missing="keep", volunteers={"volunteer": ["new"]})
+    likely = availability(shown, half_life=50)
     new, often, never, once = likely.finishes
     assert often < 0.6 < new < once < never < 1
     share = np.count_nonzero(label == "a") / 121
     assert_allclose(new, share, atol=0.01)
-    assert_allclose(availability(graph_of(names)).finishes, 1, atol=0.01)
+    assert_allclose(availability(graph_of(names), half_life=50).finishes, 1, atol=0.01)
 
 
-def planted(seed):
-    crowd = cg.simulate.crowd(n_volunteers=60, n_items=300, n_responses=2_400, n_communities=4, mixing=0.1, seed=seed)
-    groups = communities_of(crowd.graph.volunteers.ids, np.eye(4)[crowd.truth.community])
-    return crowd, groups
+@pytest.fixture(scope="module")
+def planted_tasks():
+    """A crowd of four task communities, and these."""
+    simulated = crowd(n_volunteers=60, n_items=300, n_responses=2_400, n_communities=4, mixing=0.1, seed=6)
+    return simulated, communities_of(simulated.truth.community, ids=simulated.graph.volunteers.ids)
 
 
-def test_own_items_are_taken_more():
-    crowd, groups = planted(6)
-    likely = availability(crowd.graph, communities=groups)
+def is_own(simulated):
+    """Which items, (N, V), belong to each volunteer's community."""
+    return simulated.truth.item_community[:, None] == simulated.truth.community
+
+
+def with_communities(simulated, communities):
+    """The forecast with a half-life that need not be learned."""
+    return availability(simulated.graph, communities=communities, half_life=dt.timedelta(days=30))
+
+
+def test_own_items_are_taken_more(planted_tasks):
+    simulated, groups = planted_tasks
+    likely = with_communities(simulated, groups)
     affinity, chance = likely.affinity(), likely.chance()
-    own = crowd.truth.item_community[:, None] == crowd.truth.community
+    own = is_own(simulated)
     assert affinity[own].mean() > 2.5 > 1 > 0.5 > affinity[~own].mean()
     ours, theirs = (np.where(part, chance, 0).sum(axis=0) / part.sum(axis=0) for part in (own, ~own))
     assert (ours > 2 * theirs).all()
     # What mixes to the average is the average item: weighted by how much each community answers, lifts are one.
-    responses = crowd.graph.responses
+    responses = simulated.graph.responses
     pairs = np.unique(np.stack([responses.volunteer, responses.item]), axis=1)
-    base = (np.bincount(crowd.truth.community[pairs[0]], minlength=4) + 0.25) / (pairs.shape[1] + 1)
+    base = (np.bincount(simulated.truth.community[pairs[0]], minlength=4) + 0.25) / (pairs.shape[1] + 1)
     assert_allclose(likely.lift @ base, 1, atol=1e-9)
 
 
-def test_found_communities_tell_the_same():
-    crowd, _ = planted(7)
-    groups = cg.Leiden().detect(cg.networks.task_cooccurrence(crowd.graph), seed=0)
-    affinity = availability(crowd.graph, communities=groups).affinity()
-    own = crowd.truth.item_community[:, None] == crowd.truth.community
+def test_detected_communities_tell_the_same(planted_tasks):
+    simulated, _ = planted_tasks
+    groups = cg.Leiden().detect(cg.networks.task_cooccurrence(simulated.graph), seed=0)
+    affinity = with_communities(simulated, groups).affinity()
+    own = is_own(simulated)
     assert affinity[own].mean() > 4 * affinity[~own].mean()
 
 
-def test_communities_that_do_not_matter_hardly_count():
-    crowd, _ = planted(8)
-    random = np.random.default_rng(0).permutation(crowd.truth.community)
-    likely = availability(crowd.graph, communities=communities_of(crowd.graph.volunteers.ids, np.eye(4)[random]))
-    own = availability(crowd.graph, communities=planted(8)[1])
+def test_communities_that_do_not_matter_hardly_count(planted_tasks):
+    simulated, groups = planted_tasks
+    shuffled = np.random.default_rng(0).permutation(simulated.truth.community)
+    likely = with_communities(simulated, communities_of(shuffled, ids=simulated.graph.volunteers.ids))
+    own = with_communities(simulated, groups)
     assert np.abs(likely.lift - 1).mean() < 0.25 * np.abs(own.lift - 1).mean()
 
 
 def test_what_nobody_knows_is_average():
     graph = graph_of("aabbc", item=list("xyxyz"), items={"item": ["w"]}, volunteers={"volunteer": ["n"]})
-    likely = availability(graph, communities=communities_of(["a", "b", "c"], [[1, 0], [0.5, 0.5], [0, 0]]))
+    groups = communities_of([[1, 0], [0.5, 0.5], [0, 0]], ids=["a", "b", "c"])
+    likely = availability(graph, communities=groups, half_life=2)
     assert_allclose(likely.affinity(items=["w"]), 1)
     assert_allclose(likely.affinity(volunteers=["n", "c"]), 1)
     # Those who answered z belong to nothing.
     assert_allclose(likely.affinity(items=["z"]), 1)
     assert (likely.affinity(volunteers=["a"], items=["x", "y"]) != 1).all()
-    assert_array_equal(availability(graph).affinity(), np.ones((4, 4)))
+    assert_array_equal(availability(graph, half_life=2).affinity(), np.ones((4, 4)))
 
 
 @given(st.integers(0, 10**6))
@@ -287,7 +296,7 @@ def test_chances_are_chances(seed):
     label = [["a", "b", None][code] for code in rng.integers(0, 3, size)]
     nodes = {"volunteers": {"volunteer": range(6)}, "items": {"item": range(5)}}
     graph = graph_of(names.tolist(), rng.gamma(1, 10, size).tolist(), items.tolist(), label, missing="keep", **nodes)
-    groups = communities_of(range(4), rng.dirichlet(np.ones(3), 4))
+    groups = communities_of(rng.dirichlet(np.ones(3), 4), ids=range(4))
     likely = availability(graph, communities=groups, half_life=5.0)
     chance = likely.chance()
     assert chance.shape == (5, 6)
@@ -305,12 +314,12 @@ def test_nearly_empty_graphs(view):
     assert likely.active[0] == likely.active[1]
     assert likely.chance().shape == (1, 2)
     nobody = graph_of([], volunteers={"volunteer": []}, items={"item": []})
-    none = availability(nobody, communities=communities_of([], np.zeros((0, 2))))
+    none = availability(nobody, communities=communities_of(np.zeros((0, 2)), ids=[]))
     assert none.chance().shape == (0, 0)
     assert "0 volunteers" in repr(none)
 
 
-def test_it_tells_its_story():
+def test_forecasts_as_text_and_frames():
     likely = Availability(
         volunteers=["a", "b"],
         items=["x"],
@@ -329,32 +338,3 @@ def test_it_tells_its_story():
     assert likely.to_frame().volunteer.tolist() == ["b", "a"]
     with pytest.raises(ValueError, match="read-only"):
         likely.active[0] = 1
-    same = {name: getattr(likely, name) for name in ("volunteers", "items", "participation", "lift", "horizon")}
-    with pytest.raises(ResultError, match="active must be chances"):
-        Availability(**same, active=[1, 1.5], finishes=[1, 1])
-    with pytest.raises(ResultError, match="finishes has shape"):
-        Availability(**same, active=[1, 1], finishes=[1])
-
-
-def test_bad_input_is_told():
-    numbers, dates = graph_of("ab", [1, 2]), graph_of("ab", ["2026-01-01", "2026-01-05"])
-    cases = [
-        (numbers, {"horizon": 0}, ParameterError, "horizon=0 must be longer"),
-        (numbers, {"half_life": -1}, ParameterError, "half_life=-1 must be longer"),
-        (numbers, {"half_life": float("nan")}, ParameterError, "half_life=nan"),
-        (numbers, {"horizon": dt.timedelta(1)}, TimeError, "must be a number, since the graph's times are numbers"),
-        (graph_of("ab"), {"horizon": "week"}, TimeError, "row numbers"),
-        (dates, {"horizon": 7}, TimeError, "horizon=7 has no unit"),
-        (dates, {"at": "soon"}, TimeError, "soon"),
-        (numbers, {"at": float("inf")}, TimeError, "finite moment"),
-        (numbers, {"communities": "leiden"}, ParameterError, "communities= takes Communities"),
-        (numbers, {"communities": communities_of(["z"], [[1.0]])}, AlignmentError, "another graph"),
-        ("graph", {}, ParameterError, "CrowdGraph; got a str"),
-    ]
-    for graph, options, error, message in cases:
-        with pytest.raises(error, match=message):
-            availability(graph, **options)
-    with pytest.raises(UnknownIdError, match="no volunteer 'z'"):
-        availability(numbers).chance(["z"])
-    with pytest.raises(IdError, match="several item ids"):
-        availability(numbers).chance(items="x")

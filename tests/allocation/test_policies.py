@@ -1,110 +1,32 @@
-"""Policies: nobody is asked too much or twice, greedy is as good as guaranteed, and bad input is told."""
+"""How each policy decides: greedy as well as guaranteed, matching as well as possible, the others in their order."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import linear_sum_assignment
 
-import crowdgraph as cg
 from crowdgraph.allocation import (
-    Assignment,
     CommunitiesFirst,
     GreedyValue,
     MostUncertain,
     Objective,
     OldestFirst,
     OptimalMatching,
-    Policy,
     RandomPolicy,
-    Retirement,
-    availability,
+    Training,
+    shared_errors,
+    simulate_campaign,
+    specialisation,
     value,
 )
-from crowdgraph.allocation._information_gain import MAX_STATES_WHILE_CHOOSING, coalition_gain, entropy, single_gains
+from crowdgraph.allocation._information_gain import coalition_gain, entropy, single_gains
 from crowdgraph.allocation.objective import QuestionValues
 from crowdgraph.allocation.policies import optimal_matching
 from crowdgraph.allocation.policy import Problem
-from crowdgraph.errors import InfeasibleError, NotAnnotatedError, ParameterError, ResultError, UnknownIdError
-
-POLICIES = [
-    RandomPolicy(),
-    OldestFirst(),
-    MostUncertain(),
-    GreedyValue(per_item=None),
-    CommunitiesFirst(),
-    OptimalMatching(),
-]
-
-
-@pytest.fixture(scope="module")
-def graph():
-    groups = [
-        cg.simulate.Group(name="good", confusion=[[0.95, 0.05], [0.05, 0.95]]),
-        cg.simulate.Group(name="poor", confusion=[[0.6, 0.4], [0.4, 0.6]]),
-    ]
-    crowd = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=500, groups=groups, gold=0.3, seed=0).graph
-    crowd = crowd.annotate(cg.IBCC().fit(crowd))
-    groups = cg.Communities(
-        ids=crowd.volunteers.ids,
-        participation=np.eye(2)[np.arange(20) % 2],
-        modularity=0.0,
-        method="every other one",
-    )
-    return crowd.annotate(groups)
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-@given(budget=st.integers(0, 150), capacity=st.integers(1, 6), seed=st.integers(0, 100), some=st.integers(1, 20))
-@settings(max_examples=8, deadline=None)
-def test_limits_are_kept(graph, policy, budget, capacity, seed, some):
-    volunteers, items = graph.volunteers.ids[:some].tolist(), graph.items.ids[::2].tolist()
-    assignment = policy.assign(graph, budget=budget, volunteers=volunteers, items=items, capacity=capacity, seed=seed)
-    answered = set(
-        zip(graph.volunteers.ids[graph.responses.volunteer], graph.items.ids[graph.responses.item], strict=True)
-    )
-    pairs = list(assignment)
-    assert len(pairs) == len(set(pairs)) <= budget
-    assert not set(pairs) & answered
-    assert {who for who, _ in pairs} <= set(volunteers)
-    assert {what for _, what in pairs} <= set(items)
-    loads = [sum(who == one for who, _ in pairs) for one in volunteers]
-    assert max(loads) <= capacity
-    # As many as can be: budget, or nobody with capacity has an item left.
-    if len(pairs) < budget and not isinstance(policy, OptimalMatching):
-        for one, load in zip(volunteers, loads, strict=True):
-            rest = {what for what in items if (one, what) not in answered} - {what for who, what in pairs if who == one}
-            assert load == capacity or not rest
-    again = policy.assign(graph, budget=budget, volunteers=volunteers, items=items, capacity=capacity, seed=seed)
-    assert list(again) == pairs
-
-
-def test_what_each_question_tells_adds_up(graph):
-    assignment = GreedyValue(per_item=None).assign(graph, budget=40, capacity=5)
-    for item in set(assignment.items.tolist()):
-        members = [who for who, what in assignment if what == item]
-        gain = assignment.gain[[what == item for _, what in assignment]].sum()
-        # Choosing keeps fewer posteriors apart, which loses no more than it says.
-        error = value.information_gain_bounds(graph, item, members, max_states=MAX_STATES_WHILE_CHOOSING).error
-        assert error < 1e-3
-        assert_allclose(gain, value.information_gain(graph, item, members), rtol=0, atol=error + 1e-10)
-    expected = [value.learning_gain(graph, who, what) for who, what in assignment]
-    assert_allclose(assignment.learning, expected)
-    frame = assignment.to_frame()
-    assert frame.columns.tolist() == [
-        *("volunteer", "item", "gain", "learning", "cost", "chance", "value", "already", "others", "policy")
-    ]
-    for row, who, what in zip(frame["others"], assignment.volunteers, assignment.items, strict=True):
-        assert row == ", ".join(other for other, same in assignment if same == what and other != who)
-    assert frame["already"].tolist() == [
-        sum(what == other for other in assignment.items[:index]) for index, what in enumerate(assignment.items)
-    ]
-    assert "40 questions" in repr(assignment)
+from crowdgraph.errors import InfeasibleError, ParameterError
 
 
 def test_greedy_asks_the_good_about_the_uncertain(graph):
@@ -296,34 +218,6 @@ def test_costs_end_what_is_not_worth_them(graph):
         GreedyValue(per_item=None).assign(graph, budget=5, objective=Objective(cost=100.0))
 
 
-def test_the_likely_are_asked(graph):
-    likely = availability(graph)
-    for policy in POLICIES:
-        assignment = policy.assign(graph, budget=5, available=likely, seed=0)
-        codes = graph.volunteers.table.codes(assignment.volunteers.tolist())
-        everyone = likely.chance(volunteers=graph.volunteers.ids, items=assignment.items)
-        assert_allclose(assignment.chance, everyone[np.arange(len(assignment)), codes])
-    assert_allclose(likely.chance(iter(graph.volunteers.ids[:3]), iter(graph.items.ids)), likely.chance()[:, :3])
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-def test_those_who_hardly_ever_come_are_asked_last(graph, policy):
-    """Good volunteers who come once in a thousand times, in a community of their own, and poor ones who always come."""
-    skill = graph.confusion().latest().accuracy()
-    rare = skill > np.median(skill)
-    active = np.where(rare, 0.001, 1.0)
-    likely = replace(availability(graph), active=active, finishes=np.ones(20))
-    groups = cg.Communities(
-        ids=graph.volunteers.ids, participation=np.eye(2)[rare.astype(int)], modularity=0.0, method="by skill"
-    )
-    assignment = policy.assign(graph.annotate(groups), budget=3, capacity=1, available=likely, seed=0)
-    assert_allclose(assignment.chance, 1.0)
-    # With room for more about each item, also after the first question.
-    shy = graph.items.ids[np.where(graph.gold.known, 99, graph.items.n_responses).argmin()]
-    again = policy.assign(graph.annotate(groups), budget=3, capacity=6, items=[shy], available=likely, seed=0)
-    assert_allclose(again.chance, 1.0)
-
-
 def test_a_limit_on_questions_is_one_more_constraint():
     """Two items of 16 classes and volunteers who tell some of four bits: greedy gets 3 of the 7 bits of the best."""
     bits = np.array(list(np.ndindex(2, 2, 2, 2)))
@@ -386,78 +280,6 @@ def test_efforts_count_where_questions_are_chosen(graph):
         assert all(effort[what] == 0 for what in assignment.items.tolist())
 
 
-def test_items_that_were_skipped_may_be_asked_again():
-    rows = {"volunteer": ["a", "b", "a"], "item": ["x", "x", "y"], "label": [None, "n", "y"]}
-    graph = cg.CrowdGraph.from_responses(rows, missing="keep", classes=["n", "y"])
-    graph = graph.annotate(cg.IBCC().fit(graph))
-    assignment = RandomPolicy().assign(graph, budget=10, capacity=2, seed=0)
-    assert set(assignment) == {("a", "x"), ("b", "y")}
-
-
-def test_loads_count_what_was_given(graph):
-    n_responses = np.bincount(graph.responses.volunteer, minlength=20)
-    assignment = GreedyValue(per_item=None).assign(graph, budget=200, capacity=50, load=int(np.median(n_responses)) + 2)
-    n_asked = np.bincount(graph.volunteers.table.codes(assignment.volunteers.tolist()), minlength=20)
-    assert ((n_asked == 0) | (n_responses + n_asked <= np.median(n_responses) + 2)).all()
-    assert n_asked.sum() > 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Greedy(Policy):
-    pairs: tuple[tuple[int, int], ...]
-    name: ClassVar[str] = "too much"
-
-    def _choose(self, problem, rng):
-        return list(self.pairs)
-
-
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        (((0, 0), (1, 0)), "asks 'volunteer-00' 2 questions, who may get 1"),
-        (((0, 0), (0, 1), (0, 2), (0, 3)), "4 questions with a budget of 3"),
-    ],
-)
-def test_policies_must_keep_to_their_limits(graph, pairs, message):
-    with pytest.raises(ResultError, match=message):
-        Greedy(pairs=pairs).assign(graph, budget=3)
-    pair = graph.items.ids[graph.responses.item[0]], graph.volunteers.ids[graph.responses.volunteer[0]]
-    codes = graph.items.table.code(pair[0]), graph.volunteers.table.code(pair[1])
-    with pytest.raises(ResultError, match="may not be asked about"):
-        Greedy(pairs=(codes,)).assign(graph, budget=3)
-
-
-def test_a_rule_says_what_is_retired(graph):
-    rule = Retirement(threshold=0.9)
-    gone = set(rule.retired_items(graph, graph.item_probs()).tolist())
-    sure = graph.item_probs().max(axis=1) >= 0.9
-    assert gone == set(graph.items.ids[sure & ~graph.gold.known & (graph.items.n_responses > 0)].tolist())
-    assignment = RandomPolicy().assign(graph, budget=60, capacity=60, retired=rule, seed=0)
-    assert gone
-    assert not gone & set(assignment.items.tolist())
-    assert len(RandomPolicy().assign(graph, budget=60, capacity=60, retired=None, seed=0)) == 60
-
-
-def test_why_nothing_can_be_asked(graph):
-    with pytest.raises(InfeasibleError, match="all are retired"):
-        GreedyValue(per_item=None).assign(graph, budget=5, retired=graph.items.ids)
-    with pytest.raises(InfeasibleError, match="capacity left"):
-        GreedyValue(per_item=None).assign(graph, budget=5, capacity=0)
-    with pytest.raises(InfeasibleError, match="no volunteers"):
-        GreedyValue(per_item=None).assign(graph, budget=5, volunteers=[])
-    with pytest.raises(InfeasibleError, match="or is not available"):
-        GreedyValue(per_item=None).assign(graph, budget=5, available=graph)
-    assert len(GreedyValue(per_item=None).assign(graph, budget=0, capacity=0)) == 0
-
-
-def test_why_nothing_can_be_asked_on_the_command_line(graph):
-    with pytest.raises(InfeasibleError) as caught:
-        GreedyValue().assign(graph, budget=5, capacity=0)
-    message = caught.value.message
-    assert message == "Nothing can be asked: nobody has capacity left. Raise capacity= or load=."
-    assert message.wording("cli") == "Nothing can be asked: nobody has capacity left. Raise --capacity."
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_the_queue_gives_the_best_question_each_time(seed):
     rng = np.random.default_rng(seed)
@@ -497,83 +319,44 @@ def test_orders_of_simple_policies(graph):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"budget": -1}, ParameterError, "budget"),
-        ({"budget": 2.5}, ParameterError, "budget"),
-        ({"capacity": -1}, ParameterError, "capacity"),
-        ({"capacity": {"volunteer-00": -2}}, ParameterError, "capacity"),
-        ({"capacity": {"nobody": 2}}, UnknownIdError, "nobody"),
-        ({"volunteers": ["nobody"]}, UnknownIdError, "nobody"),
-        ({"volunteers": "anna"}, ParameterError, "several volunteers"),
-        ({"items": ["item-00", "item-00"]}, ParameterError, "twice"),
-        ({"fit": "nothing"}, NotAnnotatedError, "Fit a model"),
-        ({"fit": 3}, ParameterError, "got a int"),
-        ({"seed": -1}, ParameterError, "seed"),
-        ({"load": -1}, ParameterError, "load"),
-        ({"volunteers": ["volunteer-00"], "capacity": 0}, ParameterError, "'volunteer-00', who may not be asked more"),
-        ({"volunteers": ["volunteer-00"], "load": 1}, ParameterError, "capacity or load leave nothing"),
-        ({"items": ["item-00"], "retired": ["item-00"]}, ParameterError, "1 that are retired, such as 'item-00'"),
-        ({"retired": ["nothing"]}, UnknownIdError, "nothing"),
-        ({"retired": "item-00"}, ParameterError, "retired='item-00' must be several items"),
-        ({"available": 3}, ParameterError, "takes an Availability or a CrowdGraph; got a int"),
-        ({"objective": 3}, ParameterError, "takes an Objective; got a int"),
-        ({"objective": Objective(payment={"volunteer-00": 1.0})}, ParameterError, "lacks 'volunteer-01'"),
-    ],
-)
-def test_bad_input_is_told(graph, options, error, message):
-    with pytest.raises(error, match=message):
-        GreedyValue(per_item=None).assign(graph, **{"budget": 5, **options})
+def test_policies_decide_by_all_parts_of_an_objective(erring_together):
+    simulated, groups = erring_together
+    graph = simulated.graph
+    objective = Objective(
+        shared_errors=shared_errors(graph, groups),
+        specialisation=specialisation(graph, groups),
+        learning=0.2,
+        training=Training(communities=groups, reach=0.1),
+        cost=0.001,
+    )
+    for policy in (GreedyValue(per_item=None), CommunitiesFirst(communities=groups)):
+        # Few enough that all posteriors are kept apart.
+        assignment = policy.assign(graph, budget=8, capacity=3, objective=objective)
+        total = value.total_value(graph, assignment, objective=objective)
+        assert assignment.value.sum() == pytest.approx(total.total, rel=1e-6)
+    # The first question is that of most value.
+    answered = set(
+        zip(
+            graph.volunteers.ids[graph.responses.volunteer].tolist(),
+            graph.items.ids[graph.responses.item].tolist(),
+            strict=True,
+        )
+    )
+    everything = [
+        (value.total_value(graph, [(who, what)], objective=objective).total, (who, what))
+        for who in graph.volunteers.ids[:10].tolist()
+        for what in graph.items.ids[:10].tolist()
+    ]
+    best = GreedyValue().assign(
+        graph,
+        budget=1,
+        volunteers=graph.volunteers.ids[:10],
+        items=graph.items.ids[:10],
+        objective=objective,
+    )
+    assert best.value[0] == pytest.approx(max(value for value, pair in everything if pair not in answered))
 
 
-def test_a_graph_without_a_fit_says_which_model_to_fit(graph):
-    bare = graph.first(100)
-    with pytest.raises(NotAnnotatedError, match=r"IBCC\(\).fit\(graph\)"):
-        RandomPolicy().assign(bare, budget=1)
-    votes = bare.annotate(cg.MajorityVote().fit(bare))
-    with pytest.raises(NotAnnotatedError, match="no confusion matrices"):
-        RandomPolicy().assign(votes, budget=1)
-    with pytest.raises(ParameterError, match="CrowdGraph"):
-        RandomPolicy().assign([1], budget=1)
-    with pytest.raises(ParameterError, match="twice"):
-        value.information_gain(graph, "item-00", ["volunteer-00", "volunteer-00"])
-    with pytest.raises(ParameterError, match="several volunteers"):
-        value.information_gain(graph, "item-00", "volunteer-00")
-
-
-def test_those_who_are_not_available_are_named(graph):
-    who = graph.volunteers.ids[graph.responses.volunteer[0]]
-    what = graph.items.ids[graph.responses.item[0]]
-    with pytest.raises(InfeasibleError, match="not available for any of the items"):
-        GreedyValue(per_item=None).assign(graph, budget=1, volunteers=[who], items=[what])
-    # Where others can be asked, naming those who cannot is a mistake, but there is something to ask.
-    with pytest.raises(ParameterError, match="not available for any of the items") as caught:
-        GreedyValue(per_item=None).assign(graph, budget=1, volunteers=graph.volunteers.ids, items=[what])
-    assert not isinstance(caught.value, InfeasibleError)
-
-
-def test_settings_are_checked():
-    with pytest.raises(ParameterError, match="per_item"):
-        GreedyValue(per_item=0)
-    with pytest.raises(ParameterError, match="answers_per_item"):
-        OldestFirst(answers_per_item=0)
-    with pytest.raises(ParameterError, match="communities= takes"):
-        CommunitiesFirst(communities=3)
-
-
-def test_assignments_are_checked():
-    good = {
-        "volunteers": ["a", "b"],
-        "items": [1, 1],
-        "gain": [0.1, 0.1],
-        "learning": [0.0, 0.0],
-        "cost": [0.0, 0.0],
-        "chance": [1.0, 1.0],
-        "rates": (1.0, 0.0),
-        "policy": "p",
-    }
-    assert Assignment(**good).already.tolist() == [0, 1]
-    for changes in ({"items": [1]}, {"volunteers": ["a", "a"]}, {"gain": [0.1]}, {"learning": [0.0, np.nan]}):
-        with pytest.raises(ResultError):
-            Assignment(**{**good, **changes})
+def test_campaigns_take_an_objective(three_skills):
+    campaign = simulate_campaign(three_skills, GreedyValue(), budget=200, objective=Objective(learning=0.1), seed=0)
+    assert campaign.spent[-1] == 200

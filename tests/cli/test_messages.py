@@ -78,7 +78,7 @@ def folder(tmp_path_factory):
         ("inspect r.csv --gold mixed_gold.csv", 0, ["Say --class NAME if items can be something else"]),
         # Labels that are not classes
         ("inspect r.csv --class a --class b", 0, ["say it with --vote LABEL=CLASS"]),
-        ("allocate r.csv --class a --class b", 1, ["which class a label speaks for: --vote LABEL=CLASS"]),
+        ("allocate r.csv --class a --class b", 1, ["which class a label votes for: --vote LABEL=CLASS"]),
         (
             "allocate r.csv --vote yes=maybe --vote no=no",
             1,

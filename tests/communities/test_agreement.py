@@ -76,29 +76,29 @@ def covers(draw):
 @given(assignments())
 def test_hard_measures_are_igraphs_and_those_of_pairs(case):
     left, right = case
-    found = agreement(left, right)
-    assert_allclose(found.ari, pairs_index(left, right), atol=1e-12)
-    assert found.n_volunteers == found.n_assigned == len(left)
+    result = agreement(left, right)
+    assert_allclose(result.ari, pairs_index(left, right), atol=1e-12)
+    assert result.n_volunteers == result.n_assigned == len(left)
     single = len(set(left.tolist())) == 1 and len(set(right.tolist())) == 1
     if not single:
         expected = igraph.compare_communities(left.tolist(), right.tolist(), method="nmi")
-        assert_allclose(found.nmi, expected, atol=1e-9)
+        assert_allclose(result.nmi, expected, atol=1e-9)
         one_each = len(set(left.tolist())) == len(set(right.tolist())) == len(left)
         if not one_each:
             expected = igraph.compare_communities(left.tolist(), right.tolist(), method="adjusted_rand")
-            assert_allclose(found.ari, expected, atol=1e-9)
+            assert_allclose(result.ari, expected, atol=1e-9)
     else:
-        assert found.nmi == 1
+        assert result.nmi == 1
 
 
 @given(covers())
 def test_the_overlapping_measure_is_its_definition(case):
     left, right = case
-    found = agreement(left, right).overlapping_nmi
-    assert 0 <= found <= 1
+    result = agreement(left, right).overlapping_nmi
+    assert 0 <= result <= 1
     if any(0 < len(group) < len(left) for group in sets(left) + sets(right)):
-        assert_allclose(found, overlapping_nmi(sets(left), sets(right), len(left)), atol=1e-9)
-    assert_allclose(agreement(right, left).overlapping_nmi, found, atol=1e-12)
+        assert_allclose(result, overlapping_nmi(sets(left), sets(right), len(left)), atol=1e-9)
+    assert_allclose(agreement(right, left).overlapping_nmi, result, atol=1e-12)
     assert_allclose(agreement(left, left).overlapping_nmi, 1)
 
 
@@ -107,19 +107,19 @@ def test_numbers_and_order_do_not_matter(case, random):
     left, right = case
     volunteers = random.sample(range(len(left)), len(left))
     columns = random.sample(range(right.shape[1]), right.shape[1])
-    found = agreement(left, right)
+    result = agreement(left, right)
     moved = agreement(left[volunteers], right[volunteers][:, columns])
-    assert_allclose(moved[:3], found[:3], atol=1e-12)
-    assert moved[3:] == found[3:]
+    assert_allclose(moved[:3], result[:3], atol=1e-12)
+    assert moved[3:] == result[3:]
 
 
 def test_blocks_of_communities_make_no_difference(monkeypatch):
     rng = np.random.default_rng(0)
     left, right = rng.random((50, 7)) < 0.3, rng.random((50, 9)) < 0.3
-    whole = agreement(left, right).overlapping_nmi
+    at_once = agreement(left, right).overlapping_nmi
     for n_pairs in (1, 20):
         monkeypatch.setitem(agreement.__globals__, "PAIRS_AT_A_TIME", n_pairs)
-        assert_allclose(agreement(left, right).overlapping_nmi, whole, rtol=1e-12)
+        assert_allclose(agreement(left, right).overlapping_nmi, at_once, rtol=1e-12)
 
 
 def test_a_community_does_not_match_its_complement():
@@ -141,17 +141,17 @@ def test_everybody_in_one_community():
 
 def test_those_of_no_community_are_left_out_of_assignments_and_outside_of_covers():
     left, right = np.array([0, 0, 1, 1, 2, -1]), np.array([1, 1, 0, -1, 0, 0])
-    found = agreement(left, right)
+    result = agreement(left, right)
     both = [0, 1, 2, 4]
-    assert found[:2] == agreement(left[both], right[both])[:2]
-    assert (found.n_volunteers, found.n_assigned) == (6, 4)
-    assert_allclose(found.overlapping_nmi, overlapping_nmi([{0, 1}, {2, 3}, {4}], [{2, 4, 5}, {0, 1}], 6))
+    assert result[:2] == agreement(left[both], right[both])[:2]
+    assert (result.n_volunteers, result.n_assigned) == (6, 4)
+    assert_allclose(result.overlapping_nmi, overlapping_nmi([{0, 1}, {2, 3}, {4}], [{2, 4, 5}, {0, 1}], 6))
 
 
 def test_members_of_several_have_no_assignment_by_booleans():
     member = np.array([[1, 0], [1, 1], [0, 1], [0, 1], [0, 0]], dtype=bool)
-    found = agreement(member, [0, 0, 1, 1, 1])
-    assert (found.ari, found.nmi, found.n_assigned) == (1, 1, 3)
+    result = agreement(member, [0, 0, 1, 1, 1])
+    assert (result.ari, result.nmi, result.n_assigned) == (1, 1, 3)
 
 
 def test_participations_become_covers_by_the_threshold():
@@ -167,9 +167,9 @@ def test_participations_become_covers_by_the_threshold():
 def test_communities_are_compared_over_the_volunteers_of_both():
     left = cg.Communities(ids="abcdef", participation=np.eye(2)[[0, 0, 0, 1, 1, 1]], modularity=0, method="m")
     right = cg.Communities(ids="fzdcba", participation=np.eye(3)[[0, 2, 0, 1, 1, 2]], modularity=0, method="n")
-    found = agreement(left, right)
-    assert found == agreement([0, 0, 0, 1, 1], [2, 1, 1, 0, 0])
-    assert found.n_volunteers == 5
+    result = agreement(left, right)
+    assert result == agreement([0, 0, 0, 1, 1], [2, 1, 1, 0, 0])
+    assert result.n_volunteers == 5
     assert agreement(left, left)[:3] == (1, 1, 1)
     few = cg.Communities(ids="ay", participation=np.eye(2), modularity=0, method="n")
     with pytest.raises(AlignmentError, match="Only 1 volunteers are in both divisions; agreement needs two"):
@@ -180,9 +180,9 @@ def test_many_volunteers_and_communities():
     rng = np.random.default_rng(0)
     left = rng.integers(0, 500, 100_000)
     right = np.where(rng.random(len(left)) < 0.1, rng.integers(0, 500, len(left)), left)
-    found = agreement(left, right)
-    assert 0.75 < found.ari < 0.85
-    assert 0.6 < found.overlapping_nmi < found.nmi < 1
+    result = agreement(left, right)
+    assert 0.75 < result.ari < 0.85
+    assert 0.6 < result.overlapping_nmi < result.nmi < 1
 
 
 @pytest.mark.parametrize(

@@ -28,24 +28,24 @@ def together():
 
 def test_groups_of_behaviour(alike):
     network, group = alike
-    found = cg.BayesianNMF().detect(network, seed=0)
-    assert len(found) == 5
-    assert adjusted_rand_score(group, found.assignment) > 0.95
-    assert found.evidence.structured
-    assert found.evidence.p_value < 0.01
-    assert found.evidence.agreement > 0.9
-    assert found.params["sharpness"] in (8, 12, 18, 27)
-    words = found.describe(kind="arrow").to_pydict()["behaviour"]
+    groups = cg.BayesianNMF().detect(network, seed=0)
+    assert len(groups) == 5
+    assert adjusted_rand_score(group, groups.assignment) > 0.95
+    assert groups.evidence.structured
+    assert groups.evidence.p_value < 0.01
+    assert groups.evidence.agreement > 0.9
+    assert groups.params["sharpness"] in (8, 12, 18, 27)
+    words = groups.describe(kind="arrow").to_pydict()["behaviour"]
     assert {"says -1 to nearly everything", "says 1 or 3 to nearly everything", "says 1 to most things"} < set(words)
     assert len(set(words)) == 5
 
 
 def test_one_group_of_behaviour():
     network, _ = behaving(ONE, n=150, concentration=5, seed=1)
-    found = cg.BayesianNMF().detect(network, seed=0)
-    assert found.sizes.tolist() == [150]
-    assert not found.evidence.structured
-    assert "evidence against communities" in repr(found)
+    groups = cg.BayesianNMF().detect(network, seed=0)
+    assert groups.sizes.tolist() == [150]
+    assert not groups.evidence.structured
+    assert "evidence against communities" in repr(groups)
     unexamined = cg.BayesianNMF(nulls=0).detect(network, seed=0)
     assert len(unexamined) > 1
     assert unexamined.evidence.null_modularity.size == 0
@@ -53,19 +53,19 @@ def test_one_group_of_behaviour():
 
 def test_communities_of_tasks(together):
     network, community = together
-    found = cg.BayesianNMF().detect(network, seed=0)
-    assert adjusted_rand_score(community, found.assignment) == 1
-    assert_allclose(found.modularity, cg.Leiden().detect(network, seed=0).modularity, atol=1e-9)
-    assert found.evidence.structured
-    assert found.soft_modularity <= found.modularity
+    groups = cg.BayesianNMF().detect(network, seed=0)
+    assert adjusted_rand_score(community, groups.assignment) == 1
+    assert_allclose(groups.modularity, cg.Leiden().detect(network, seed=0).modularity, atol=1e-9)
+    assert groups.evidence.structured
+    assert groups.soft_modularity <= groups.modularity
 
 
 def test_no_communities_of_tasks():
     graph = cg.simulate.crowd(n_volunteers=150, n_items=1_500, n_responses=9_000, seed=0).graph
-    found = cg.BayesianNMF().detect(cg.networks.task_cooccurrence(graph), seed=0)
-    assert len(found) == 1
-    assert not found.evidence.structured
-    assert len(found.evidence.null_modularity) == 9
+    groups = cg.BayesianNMF().detect(cg.networks.task_cooccurrence(graph), seed=0)
+    assert len(groups) == 1
+    assert not groups.evidence.structured
+    assert len(groups.evidence.null_modularity) == 9
 
 
 def test_members_of_two_communities():
@@ -75,29 +75,29 @@ def test_members_of_two_communities():
         weights[np.ix_(clique, clique)] = 1
     np.fill_diagonal(weights, 0)
     network = cg.VolunteerNetwork(ids=range(n), weights=csr_array(weights), method="cliques")
-    found = cg.BayesianNMF().detect(network, seed=0)
-    assert len(found) == 2
-    assert_allclose(found.participation[10:13], 0.5, atol=0.02)
-    assert found.participation[:10].max(axis=1).min() > 0.95
-    assert sorted(map(len, found.cover())) == [13, 13]
+    groups = cg.BayesianNMF().detect(network, seed=0)
+    assert len(groups) == 2
+    assert_allclose(groups.participation[10:13], 0.5, atol=0.02)
+    assert groups.participation[:10].max(axis=1).min() > 0.95
+    assert sorted(map(len, groups.cover())) == [13, 13]
 
 
 def test_relevance_tells_which_communities_survived(together):
     network, _ = together
-    found = cg.BayesianNMF(max_communities=30).detect(network, seed=0)
-    assert found.relevance.shape == (30,)
-    assert found.relevance[: len(found)].min() > 5 * found.relevance[len(found) :].max()
+    groups = cg.BayesianNMF(max_communities=30).detect(network, seed=0)
+    assert groups.relevance.shape == (30,)
+    assert groups.relevance[: len(groups)].min() > 5 * groups.relevance[len(groups) :].max()
     floor = 2 / (len(network) / 2 + 4)
-    assert_allclose(found.relevance[len(found) :], floor)
+    assert_allclose(groups.relevance[len(groups) :], floor)
 
 
 def test_storage_and_unit_do_not_matter(together):
     network, _ = together
     detector = cg.BayesianNMF(nulls=0)
-    found = detector.detect(network, seed=3)
+    groups = detector.detect(network, seed=3)
     for weights in (network.weights.toarray(), 4096 * network.weights):
         other = cg.VolunteerNetwork(ids=network.ids, weights=weights, method="other")
-        assert_allclose(detector.detect(other, seed=3).participation, found.participation, atol=1e-9)
+        assert_allclose(detector.detect(other, seed=3).participation, groups.participation, atol=1e-9)
 
 
 def test_tensors_find_what_compiled_code_finds(together, monkeypatch):
@@ -105,21 +105,21 @@ def test_tensors_find_what_compiled_code_finds(together, monkeypatch):
 
     network, _ = together
     detector = cg.BayesianNMF(nulls=0, restarts=1, strength=75.0)
-    found = detector.detect(network, seed=0)
-    made = factors.Factoriser.__init__
+    groups = detector.detect(network, seed=0)
+    original_init = factors.Factoriser.__init__
 
     def without(self, *args, **options):
-        made(self, *args, **options)
+        original_init(self, *args, **options)
         self._compiled = False
 
     monkeypatch.setattr(factors.Factoriser, "__init__", without)
-    assert_allclose(detector.detect(network, seed=0).participation, found.participation, atol=1e-6)
+    assert_allclose(detector.detect(network, seed=0).participation, groups.participation, atol=1e-6)
 
 
 def test_two_factors_find_the_same_groups(together):
     network, community = together
-    found = cg.BayesianNMF(symmetric=False, nulls=0).detect(network, seed=0)
-    assert adjusted_rand_score(community, found.assignment) > 0.95
+    groups = cg.BayesianNMF(symmetric=False, nulls=0).detect(network, seed=0)
+    assert adjusted_rand_score(community, groups.assignment) > 0.95
 
 
 def test_as_published(alike, together):
@@ -128,19 +128,19 @@ def test_as_published(alike, together):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for network, _ in (alike, together):
-            found = detector.detect(network.subnetwork(network.ids[:60]), seed=0)
-            assert 1 <= len(found) <= 20
-            assert_allclose(found.participation.sum(axis=1), 1)
+            groups = detector.detect(network.subnetwork(network.ids[:60]), seed=0)
+            assert 1 <= len(groups) <= 20
+            assert_allclose(groups.participation.sum(axis=1), 1)
 
 
 def test_networks_by_hand_are_examined_as_far_as_possible(alike):
     dense, group = alike
     by_hand = cg.VolunteerNetwork(ids=dense.ids, weights=dense.weights, method="by hand")
-    found = cg.BayesianNMF().detect(by_hand, seed=0)
-    assert found.params["sharpness"] == 12
-    assert adjusted_rand_score(group, found.assignment) > 0.95
-    assert found.evidence.null_modularity.size == 0
-    assert np.isnan(found.evidence.p_value)
+    groups = cg.BayesianNMF().detect(by_hand, seed=0)
+    assert groups.params["sharpness"] == 12
+    assert adjusted_rand_score(group, groups.assignment) > 0.95
+    assert groups.evidence.null_modularity.size == 0
+    assert np.isnan(groups.evidence.p_value)
     linked, _ = _planted_network(0)
     assert len(cg.BayesianNMF().detect(linked, seed=0).evidence.null_modularity) == 9
 
@@ -148,19 +148,19 @@ def test_networks_by_hand_are_examined_as_far_as_possible(alike):
 def test_settings_that_were_chosen_give_the_same_again(together):
     network, _ = together
     detector = cg.BayesianNMF()
-    found = detector.detect(network, seed=0)
-    quick = detector._with_settings_of(found)
-    assert (quick.sharpness, quick.strength) == (found.params["sharpness"], found.params["strength"])
+    groups = detector.detect(network, seed=0)
+    quick = detector._with_settings_of(groups)
+    assert (quick.sharpness, quick.strength) == (groups.params["sharpness"], groups.params["strength"])
     assert (quick.restarts, quick.nulls) == (1, 0)
-    assert_array_equal(quick.detect(network, seed=1).assignment, found.assignment)
+    assert_array_equal(quick.detect(network, seed=1).assignment, groups.assignment)
 
 
 def test_more_communities_than_volunteers_are_a_note():
     network = cg.VolunteerNetwork(ids="abc", weights=[[0, 1, 1], [1, 0, 1], [1, 1, 0]], method="by hand")
     with pytest.warns(CrowdGraphWarning, match="max_communities=9 exceeds the number of linked volunteers, 3"):
-        found = cg.BayesianNMF(max_communities=9).detect(network, seed=0)
-    assert found.params["max_communities"] == 3
-    assert found.relevance.shape == (3,)
+        groups = cg.BayesianNMF(max_communities=9).detect(network, seed=0)
+    assert groups.params["max_communities"] == 3
+    assert groups.relevance.shape == (3,)
 
 
 def test_too_few_steps_warn(together):

@@ -26,27 +26,27 @@ def known_by(n_answers, *, seed=0):
 
 def test_intervals_narrow_as_volunteers_answer_more():
     n_answers = np.repeat([4, 16, 64], 60)
-    found = cg.communities.consensus(
+    result = cg.communities.consensus(
         known_by(n_answers), detector=cg.BayesianNMF(sharpness=12.0, restarts=1, nulls=0), draws=12, seed=0
     )
-    low, high = found.interval(0.8)
+    low, high = result.interval(0.8)
     assert (low <= high).all()
     widths = [(high - low)[n_answers == n].mean() for n in (4, 16, 64)]
     assert widths[0] > 1.5 * widths[1] > 2.25 * widths[2]
-    steady = [found.stability[n_answers == n].mean() for n in (4, 16, 64)]
+    steady = [result.stability[n_answers == n].mean() for n in (4, 16, 64)]
     assert steady[0] < steady[1] < steady[2]
     assert steady[2] > 0.98
-    assert_allclose(found.communities.participation.sum(axis=1), 1)
-    assert_allclose(found.draws.mean(axis=0), found.communities.participation)
-    assert repr(found).startswith("Consensus(12 draws of Communities(bayesian_nmf: 3 of sizes")
+    assert_allclose(result.communities.participation.sum(axis=1), 1)
+    assert_allclose(result.draws.mean(axis=0), result.communities.participation)
+    assert repr(result).startswith("Consensus(12 draws of Communities(bayesian_nmf: 3 of sizes")
 
 
 def test_networks_by_hand_and_hard_communities():
     blocks = np.kron(np.eye(2), np.ones((4, 4))) - np.eye(8)
     network = cg.VolunteerNetwork(ids=range(8), weights=blocks, method="by hand")
-    found = cg.communities.consensus(network, detector=cg.Leiden(), draws=3, seed=0)
-    assert_array_equal(found.communities.assignment, np.repeat([0, 1], 4))
-    assert_array_equal(found.stability, np.ones(8))
+    result = cg.communities.consensus(network, detector=cg.Leiden(), draws=3, seed=0)
+    assert_array_equal(result.communities.assignment, np.repeat([0, 1], 4))
+    assert_array_equal(result.stability, np.ones(8))
 
 
 def test_more_communities_count_for_those_with_which_they_share_most():
@@ -62,8 +62,8 @@ def test_more_communities_count_for_those_with_which_they_share_most():
 
     blocks = np.kron(np.eye(2), np.ones((4, 4))) - np.eye(8)
     network = cg.VolunteerNetwork(ids=range(8), weights=blocks, method="by hand")
-    found = cg.communities.consensus(network, detector=Halving(), draws=2, seed=0)
-    assert_array_equal(found.communities.participation, np.eye(2)[np.repeat([0, 1], 4)])
+    result = cg.communities.consensus(network, detector=Halving(), draws=2, seed=0)
+    assert_array_equal(result.communities.participation, np.eye(2)[np.repeat([0, 1], 4)])
 
 
 def test_the_same_seed_gives_the_same_and_loners_stay_alone():
@@ -82,6 +82,6 @@ def test_bad_input():
         cg.communities.consensus(network, draws=0)
     with pytest.raises(ParameterError, match="detected in a VolunteerNetwork; got a list"):
         cg.communities.consensus([])
-    found = cg.communities.consensus(network, draws=1, seed=0)
+    result = cg.communities.consensus(network, draws=1, seed=0)
     with pytest.raises(ParameterError, match=r"level=1\.5 must lie between 0 and 1"):
-        found.interval(1.5)
+        result.interval(1.5)

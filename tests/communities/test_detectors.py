@@ -41,10 +41,10 @@ def test_shape_of_detectors(kind):
 def test_nobody_linked_and_one_volunteer(kind):
     for n in (1, 4):
         network = cg.VolunteerNetwork(ids=range(n), weights=np.zeros((n, n)), method="by hand")
-        found = kind().detect(network, seed=0)
-        assert len(found) == 0
-        assert_array_equal(found.assignment, np.full(n, -1))
-        assert found.modularity == 0
+        groups = kind().detect(network, seed=0)
+        assert len(groups) == 0
+        assert_array_equal(groups.assignment, np.full(n, -1))
+        assert groups.modularity == 0
 
 
 @pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.__name__)
@@ -72,21 +72,21 @@ def test_dense_and_sparse_networks_are_the_same_to_leiden():
     graph = cg.simulate.crowd(n_volunteers=60, n_responses=4_000, n_communities=3, mixing=0.05, seed=0)
     sparse = cg.networks.task_cooccurrence(graph.graph)
     dense = cg.VolunteerNetwork(ids=sparse.ids, weights=sparse.weights.toarray(), method="dense")
-    found = [cg.Leiden().detect(network, seed=3) for network in (sparse, dense)]
-    assert_array_equal(found[0].assignment, found[1].assignment)
+    groups = [cg.Leiden().detect(network, seed=3) for network in (sparse, dense)]
+    assert_array_equal(groups[0].assignment, groups[1].assignment)
     planted = graph.truth.community[[int(name.split("-")[1]) for name in sparse.ids]]
-    assert len({*zip(planted.tolist(), found[0].assignment.tolist(), strict=True)}) == 3
-    graph.graph.annotate(found[0])
+    assert len({*zip(planted.tolist(), groups[0].assignment.tolist(), strict=True)}) == 3
+    graph.graph.annotate(groups[0])
 
 
 def test_modularity_is_igraphs_and_more_starts_are_no_worse():
     graph = cg.simulate.crowd(n_volunteers=80, n_responses=4_000, n_communities=4, mixing=0.6, seed=1).graph
     network = cg.networks.task_cooccurrence(graph)
-    found = cg.Leiden().detect(network, seed=0)
+    groups = cg.Leiden().detect(network, seed=0)
     peer = network.to_igraph()
-    assert abs(found.modularity - peer.modularity(found.assignment.tolist(), weights="weight")) < 1e-12
-    assert cg.Leiden(restarts=10).detect(network, seed=0).modularity >= found.modularity - 1e-12
-    assert len(cg.Leiden(resolution=3).detect(network, seed=0)) > len(found)
+    assert abs(groups.modularity - peer.modularity(groups.assignment.tolist(), weights="weight")) < 1e-12
+    assert cg.Leiden(restarts=10).detect(network, seed=0).modularity >= groups.modularity - 1e-12
+    assert len(cg.Leiden(resolution=3).detect(network, seed=0)) > len(groups)
 
 
 def test_drawing_leaves_igraphs_random_numbers_alone():

@@ -36,20 +36,20 @@ def network(weights, ids=None):
 def test_measures_are_scikit_learns(seed, n, n_left, n_right):
     rng = np.random.default_rng(seed)
     left, right = rng.integers(n_left, size=n), rng.integers(n_right, size=n)
-    found = compare_networks(divided(left), divided(right), n_permutations=5, seed=0)
-    assert_allclose(found.ari, adjusted_rand_score(left, right), atol=1e-10)
-    assert_allclose(found.nmi, normalized_mutual_info_score(left, right), atol=1e-10)
+    comparison = compare_networks(divided(left), divided(right), n_permutations=5, seed=0)
+    assert_allclose(comparison.ari, adjusted_rand_score(left, right), atol=1e-10)
+    assert_allclose(comparison.nmi, normalized_mutual_info_score(left, right), atol=1e-10)
     if len(set(left)) > 1:
-        assert_allclose(found.explained, homogeneity_score(left, right), atol=1e-10)
+        assert_allclose(comparison.explained, homogeneity_score(left, right), atol=1e-10)
     else:
-        assert np.isnan(found.explained)
+        assert np.isnan(comparison.explained)
     # The null is that of the same measure, of the volunteers in the orders that the seed gives.
     orders = np.random.default_rng(0)
     orders.integers(2**31)
     orders.integers(2**31)
     expected = [normalized_mutual_info_score(left[orders.permutation(n)], right) for _ in range(5)]
-    assert_allclose(found.null, expected, atol=1e-10)
-    assert found.p_value == (1 + np.count_nonzero(found.null >= found.nmi - 1e-10)) / 6
+    assert_allclose(comparison.null, expected, atol=1e-10)
+    assert comparison.p_value == (1 + np.count_nonzero(comparison.null >= comparison.nmi - 1e-10)) / 6
 
 
 def test_independent_divisions_have_any_p_value():
@@ -69,22 +69,22 @@ def test_independent_divisions_have_any_p_value():
 
 def test_equal_divisions_have_the_smallest_p_value():
     assignment = np.arange(40) % 4
-    found = compare_networks(divided(assignment), divided((assignment + 1) % 4), n_permutations=199, seed=0)
-    assert (found.ari, found.n_volunteers) == (1.0, 40)
-    assert_allclose([found.nmi, found.explained], 1)
-    assert found.p_value == 1 / 200
-    assert found.null.max() < 0.6
-    assert found.verdict.startswith("shared items explain 100% of behaviour, 1")
-    assert repr(found) == f"NetworkComparison(40 volunteers: {found.verdict})"
+    comparison = compare_networks(divided(assignment), divided((assignment + 1) % 4), n_permutations=199, seed=0)
+    assert (comparison.ari, comparison.n_volunteers) == (1.0, 40)
+    assert_allclose([comparison.nmi, comparison.explained], 1)
+    assert comparison.p_value == 1 / 200
+    assert comparison.null.max() < 0.6
+    assert comparison.verdict.startswith("shared items explain 100% of behaviour, 1")
+    assert repr(comparison) == f"NetworkComparison(40 volunteers: {comparison.verdict})"
 
 
 def test_only_volunteers_with_both_communities_count():
     left = divided([0, 0, 1, 1, -1, 0], ids="abcdeg")
     right = divided([1, 0, 0, 1, -1, 0], ids="fdcbae")
-    found = compare_networks(left, right, n_permutations=3, seed=0)
-    assert found.n_volunteers == 3
+    comparison = compare_networks(left, right, n_permutations=3, seed=0)
+    assert comparison.n_volunteers == 3
     # b, c and d: behaviour 0, 1, 1 and exposure 1, 0, 0; a and e lack a community, f and g are known to one.
-    assert_allclose(found.nmi, 1)
+    assert_allclose(comparison.nmi, 1)
 
 
 def test_one_community_explains_nothing():
@@ -113,22 +113,22 @@ def test_the_correlation_of_weights_is_pearsons(seed, n):
         dense.subnetwork(common).weights[pairs],
         thin.subnetwork(common).weights.toarray()[pairs],
     ]
-    found = network_comparison._weight_correlation(dense, thin, 19, np.random.default_rng(0), progress=False)
+    comparison = network_comparison._weight_correlation(dense, thin, 19, np.random.default_rng(0), progress=False)
     swapped = network_comparison._weight_correlation(thin, dense, 19, np.random.default_rng(0), progress=False)
     if len(common) < 3 or any(np.ptp(values) == 0 for values in weights):
-        assert np.isnan(found).all()
+        assert np.isnan(comparison).all()
     else:
-        assert_allclose([found[0], swapped[0]], pearsonr(*weights).statistic, atol=1e-9)
-        assert found[1] in np.arange(1, 21) / 20
+        assert_allclose([comparison[0], swapped[0]], pearsonr(*weights).statistic, atol=1e-9)
+        assert comparison[1] in np.arange(1, 21) / 20
 
 
 def test_weights_that_go_together_and_weights_that_do_not(monkeypatch):
     rng = np.random.default_rng(0)
     weights = rng.random((30, 30))
     one, noisy = network(weights), network(weights + 0.5 * rng.random((30, 30)))
-    found = compare_networks(one, noisy, n_permutations=99, seed=0)
-    assert found.weight_correlation > 0.8
-    assert found.weight_p_value == 0.01
+    comparison = compare_networks(one, noisy, n_permutations=99, seed=0)
+    assert comparison.weight_correlation > 0.8
+    assert comparison.weight_p_value == 0.01
     p_values = [
         network_comparison._weight_correlation(one, network(rng.random((30, 30))), 19, rng, progress=False)[1]
         for _ in range(100)
@@ -148,21 +148,21 @@ GROUPS = [
 
 def crowd(same):
     """Two crowds of one behaviour each with items of their own, or both behaviours in both."""
-    made = {"volunteer": [], "item": [], "label": []}
+    columns = {"volunteer": [], "item": [], "label": []}
     rng = np.random.default_rng(5)
     for part in range(2):
         groups = GROUPS[part : part + 1] if same else GROUPS
         sizes = {"n_volunteers": 40, "n_items": 150, "n_responses": 2_000}
         table = cg.simulate.crowd(**sizes, groups=groups, gold=1.0, seed=part).graph
         for column, codes in (("volunteer", table.responses.volunteer), ("item", table.responses.item)):
-            made[column] += [f"{part}-{code}" for code in codes]
-        made["label"] += table.responses.label.tolist()
-        made.setdefault("gold", {}).update(
+            columns[column] += [f"{part}-{code}" for code in codes]
+        columns["label"] += table.responses.label.tolist()
+        columns.setdefault("gold", {}).update(
             {f"{part}-{code}": table.gold[name] for code, name in enumerate(table.items)}
         )
-    order = rng.permutation(len(made["label"]))
-    gold = {item: ("no", "yes").index(value) for item, value in made.pop("gold").items()}
-    table = {name: [values[place] for place in order] for name, values in made.items()}
+    order = rng.permutation(len(columns["label"]))
+    gold = {item: ("no", "yes").index(value) for item, value in columns.pop("gold").items()}
+    table = {name: [values[row] for row in order] for name, values in columns.items()}
     graph = cg.CrowdGraph.from_responses(table, gold=gold, labels=(0, 1))
     return graph.annotate(cg.IBCC().fit(graph))
 
@@ -171,17 +171,17 @@ def crowd(same):
 def test_behaviour_and_tasks_of_simulated_crowds(same):
     graph = crowd(same)
     alike, together = cg.networks.pi_similarity(graph), cg.networks.task_cooccurrence(graph)
-    found = compare_networks(alike, together, n_permutations=199, seed=0)
-    assert len(found.exposure) == 2
+    comparison = compare_networks(alike, together, n_permutations=199, seed=0)
+    assert len(comparison.exposure) == 2
     if same:
-        assert found.p_value == found.weight_p_value == 1 / 200
-        assert found.explained > 0.8
-        assert ": more than chance (p = 0.005)" in found.verdict
+        assert comparison.p_value == comparison.weight_p_value == 1 / 200
+        assert comparison.explained > 0.8
+        assert ": more than chance (p = 0.005)" in comparison.verdict
     else:
-        assert min(found.p_value, found.weight_p_value) > 0.05
-        assert ": no more than chance" in found.verdict
+        assert min(comparison.p_value, comparison.weight_p_value) > 0.05
+        assert ": no more than chance" in comparison.verdict
     again = compare_networks(alike, together, n_permutations=199, seed=0)
-    assert_array_equal(found.null, again.null)
+    assert_array_equal(comparison.null, again.null)
 
 
 class Halves(cg.Leiden):
@@ -194,9 +194,9 @@ class Halves(cg.Leiden):
 def test_the_detector_finds_the_communities():
     rng = np.random.default_rng(0)
     one = network(0.1 + rng.random((8, 8)))
-    found = compare_networks(one, divided(np.arange(8) // 4), detector=Halves(), n_permutations=9, seed=0)
-    assert found.ari == 1.0
-    assert_array_equal(found.behaviour.assignment, np.arange(8) // 4)
+    comparison = compare_networks(one, divided(np.arange(8) // 4), detector=Halves(), n_permutations=9, seed=0)
+    assert comparison.ari == 1.0
+    assert_array_equal(comparison.behaviour.assignment, np.arange(8) // 4)
 
 
 def test_progress_is_shown_on_request(capsys):

@@ -72,15 +72,17 @@ seeds = st.integers(0, 10**6)
 @settings(max_examples=30)
 def test_similarities_are_sharpened_and_normalised(seed, n, sharpness, strength, exponent, sparse):
     similarities = mirrored(0.2 + np.random.default_rng(seed).random((n, n)))
-    found = prepare_weights(network(similarities * 10**exponent, sparse=sparse), sharpness=sharpness, strength=strength)
-    assert found.search is found.score
-    assert isinstance(found.search, np.ndarray)
+    result = prepare_weights(
+        network(similarities * 10**exponent, sparse=sparse), sharpness=sharpness, strength=strength
+    )
+    assert result.search is result.score
+    assert isinstance(result.search, np.ndarray)
     powers = [[similarities[i, j] ** sharpness if i != j else 0.0 for j in range(n)] for i in range(n)]
     sums = [sum(row) for row in powers]
     expected = np.array([[powers[i][j] / math.sqrt(sums[i] * sums[j]) for j in range(n)] for i in range(n)])
     expected *= n * strength / expected.sum()
-    assert_allclose(found.search, expected, rtol=1e-9)
-    assert_allclose(found.search.sum(axis=1).mean(), strength)
+    assert_allclose(result.search, expected, rtol=1e-9)
+    assert_allclose(result.search.sum(axis=1).mean(), strength)
 
 
 @given(seeds, st.integers(3, 10), st.sampled_from([1.0, 0.5, 3.0]), st.floats(1, 500), st.floats(-100, 100))
@@ -91,13 +93,13 @@ def test_what_chance_gives_is_subtracted_where_there_are_links(seed, n, sharpnes
     weights[0, 1] = weights[1, 0] = 1.0
     weights[0, 2] = weights[2, 0] = 0.0
     forms = [network(weights * 10**exponent, sparse=sparse) for sparse in (False, True)]
-    found = [prepare_weights(form, sharpness=sharpness, strength=strength) for form in forms]
+    result = [prepare_weights(form, sharpness=sharpness, strength=strength) for form in forms]
     assert not is_similarity(forms[0])
-    for part, form in zip(found, forms, strict=True):
+    for part, form in zip(result, forms, strict=True):
         assert issparse(part.search)
         assert (part.search.data > 0).all()
         assert part.score is form.weights
-    assert_array_equal(found[0].search.toarray(), found[1].search.toarray())
+    assert_array_equal(result[0].search.toarray(), result[1].search.toarray())
     powers = [[weights[i, j] ** sharpness if weights[i, j] else 0.0 for j in range(n)] for i in range(n)]
     sums = [sum(row) for row in powers]
     expected = np.zeros((n, n))
@@ -106,8 +108,8 @@ def test_what_chance_gives_is_subtracted_where_there_are_links(seed, n, sharpnes
             if powers[i][j] > 0:
                 expected[i, j] = max(0.0, powers[i][j] - sums[i] * sums[j] / sum(sums))
     expected *= n * strength / expected.sum()
-    assert_allclose(found[0].search.toarray(), expected, rtol=1e-8, atol=1e-10 * strength)
-    assert_allclose(found[0].search.sum(), n * strength)
+    assert_allclose(result[0].search.toarray(), expected, rtol=1e-8, atol=1e-10 * strength)
+    assert_allclose(result[0].search.sum(), n * strength)
 
 
 @given(seeds, st.integers(2, 12))
@@ -116,9 +118,9 @@ def test_every_volunteer_has_a_link_that_chance_does_not_explain(seed, n):
     """Weights beyond chance sum to more than nothing for everybody, since nobody is linked with themselves."""
     rng = np.random.default_rng(seed)
     weights = mirrored(rng.lognormal(0, 2, (n, n)) * (rng.random((n, n)) < rng.random())) + 0.1 * star(n)
-    whole = network(weights, model=SharedItems())
-    assert not is_similarity(whole)
-    assert (prepare_weights(whole, sharpness=1.0, strength=1.0).search.sum(axis=1) > 0).all()
+    complete = network(weights, model=SharedItems())
+    assert not is_similarity(complete)
+    assert (prepare_weights(complete, sharpness=1.0, strength=1.0).search.sum(axis=1) > 0).all()
 
 
 class SharedItems:
@@ -154,15 +156,15 @@ def test_who_has_links_by_chance_alone_belongs_where_most_do(symmetric):
     assert weights.sum(axis=1)[4] == 0
     factoriser = Factoriser(weights, PRIOR, device="cpu", symmetric=symmetric)
     for seed in range(5):
-        found = factoriser.search(5, torch.Generator().manual_seed(seed), tol=1e-3, max_iter=500)
-        assert found.converged
-        before, relevance = found.factors.clone(), factoriser.relevance(found.factors)
-        shares = factoriser.participation(found.factors)
+        result = factoriser.search(5, torch.Generator().manual_seed(seed), tol=1e-3, max_iter=500)
+        assert result.converged
+        before, relevance = result.factors.clone(), factoriser.relevance(result.factors)
+        shares = factoriser.participation(result.factors)
         assert_allclose(shares.sum(axis=1), 1)
         assert_allclose(shares[0], shares[1], atol=1e-3)
         assert_allclose(shares[4], shares[:4].mean(axis=0), atol=0.02)
-        assert_array_equal(found.factors, before)
-        assert_array_equal(factoriser.relevance(found.factors), relevance)
+        assert_array_equal(result.factors, before)
+        assert_array_equal(factoriser.relevance(result.factors), relevance)
     detector = cg.BayesianNMF(nulls=0, symmetric=symmetric)
     assert_allclose(detector.detect(network(PAIRS_AND_ONE), seed=0).participation.sum(axis=1), 1)
 
@@ -174,33 +176,35 @@ def test_somebody_like_nobody_else_has_no_weights_once_sharpened(symmetric):
     similarities[:, 5] = similarities[5]
     weights = prepare_weights(network(similarities), sharpness=12.0, strength=100.0).search
     assert (np.flatnonzero(weights.sum(axis=1) == 0) == [5]).all()
-    found = cg.BayesianNMF(symmetric=symmetric, sharpness=12.0, nulls=0, restarts=1).detect(
+    result = cg.BayesianNMF(symmetric=symmetric, sharpness=12.0, nulls=0, restarts=1).detect(
         network(similarities), seed=0
     )
     others = np.arange(30) != 5
-    assert adjusted_rand_score(found.assignment[others], GROUPS[others]) == 1
-    assert found.assignment[5] == found.assignment[0]
-    assert_allclose(found.participation.sum(axis=1), 1)
+    assert adjusted_rand_score(result.assignment[others], GROUPS[others]) == 1
+    assert result.assignment[5] == result.assignment[0]
+    assert_allclose(result.participation.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("whole", [True, False])
-def test_tensors_and_compiled_code_dense_and_sparse_find_the_same(whole, symmetric):
-    made = similar(1) if whole else planted(1)
-    weights = prepare_weights(network(made), sharpness=12.0 if whole else 1.0, strength=100.0 if whole else 30.0).search
-    dense = weights if whole else weights.toarray()
-    found = []
+@pytest.mark.parametrize("complete", [True, False])
+def test_tensors_and_compiled_code_dense_and_sparse_find_the_same(complete, symmetric):
+    build = similar(1) if complete else planted(1)
+    weights = prepare_weights(
+        network(build), sharpness=12.0 if complete else 1.0, strength=100.0 if complete else 30.0
+    ).search
+    dense = weights if complete else weights.toarray()
+    result = []
     for form in (dense, csr_array(dense)):
         for compiled in {symmetric, False}:
             factoriser = Factoriser(form, PRIOR, device="cpu", symmetric=symmetric)
             factoriser._compiled = compiled
-            result = factoriser.search(6, torch.Generator().manual_seed(0), tol=1e-3, max_iter=500)
-            assert result.converged
-            found.append(factoriser.participation(result.factors))
-    assert len(found) == (4 if symmetric else 2)
-    assert found[0].shape == (30, 3)
-    for other in found[1:]:
-        assert_allclose(other, found[0], atol=1e-6)
+            search_result = factoriser.search(6, torch.Generator().manual_seed(0), tol=1e-3, max_iter=500)
+            assert search_result.converged
+            result.append(factoriser.participation(search_result.factors))
+    assert len(result) == (4 if symmetric else 2)
+    assert result[0].shape == (30, 3)
+    for other in result[1:]:
+        assert_allclose(other, result[0], atol=1e-6)
 
 
 def test_settings_of_the_prior_reach_the_factors():
@@ -218,23 +222,23 @@ def test_settings_of_the_prior_reach_the_factors():
 QUICK = {"restarts": 2, "nulls": 0}
 
 
-@pytest.mark.parametrize("made", [planted, similar])
+@pytest.mark.parametrize("build", [planted, similar])
 @pytest.mark.parametrize("seed", range(2))
-def test_holding_naming_and_scaling_make_no_difference(made, seed):
-    weights, detector = made(seed), cg.BayesianNMF(**QUICK)
-    found = detector.detect(network(weights), seed=seed)
-    assert adjusted_rand_score(found.assignment, GROUPS) == 1
+def test_holding_naming_and_scaling_make_no_difference(build, seed):
+    weights, detector = build(seed), cg.BayesianNMF(**QUICK)
+    result = detector.detect(network(weights), seed=seed)
+    assert adjusted_rand_score(result.assignment, GROUPS) == 1
     others = {
         "sparse": network(weights, sparse=True),
-        "named": network(weights, ids=[f"v{place}" for place in range(30)]),
+        "named": network(weights, ids=[f"v{k}" for k in range(30)]),
         "larger": network(weights * 1000),
         "much smaller": network(weights * 2.0**-400, sparse=True),
     }
     for what, other in others.items():
         again = detector.detect(other, seed=seed)
-        assert_allclose(again.participation, found.participation, atol=1e-6, err_msg=what)
-        assert again.evidence.modularity == pytest.approx(found.evidence.modularity, abs=1e-9)
-        assert again.params["strength"] == found.params["strength"]
+        assert_allclose(again.participation, result.participation, atol=1e-6, err_msg=what)
+        assert again.evidence.modularity == pytest.approx(result.evidence.modularity, abs=1e-9)
+        assert again.params["strength"] == result.params["strength"]
 
 
 def test_strengths_that_are_equally_good_are_not_chosen_by_rounding():
@@ -244,23 +248,23 @@ def test_strengths_that_are_equally_good_are_not_chosen_by_rounding():
     linked = rng.random((40, 40)) < np.where(group[:, None] == group, 0.9, 0.03)
     weights = mirrored(linked * rng.uniform(0.5, 1, (40, 40)))
     detector = cg.BayesianNMF(restarts=1, nulls=0)
-    found = [detector.detect(network(weights * unit), seed=11) for unit in (1, 3, 1000)]
-    assert [other.params["strength"] for other in found] == [found[0].params["strength"]] * 3
-    for other in found[1:]:
-        assert_allclose(other.participation, found[0].participation, atol=1e-6)
+    result = [detector.detect(network(weights * unit), seed=11) for unit in (1, 3, 1000)]
+    assert [other.params["strength"] for other in result] == [result[0].params["strength"]] * 3
+    for other in result[1:]:
+        assert_allclose(other.participation, result[0].participation, atol=1e-6)
 
 
-@pytest.mark.parametrize("made", [planted, similar])
-def test_two_factors_find_planted_groups_too(made):
-    found = cg.BayesianNMF(symmetric=False, strength=50.0, **QUICK).detect(network(made(0)), seed=0)
-    assert adjusted_rand_score(found.assignment, GROUPS) == 1
+@pytest.mark.parametrize("build", [planted, similar])
+def test_two_factors_find_planted_groups_too(build):
+    result = cg.BayesianNMF(symmetric=False, strength=50.0, **QUICK).detect(network(build(0)), seed=0)
+    assert adjusted_rand_score(result.assignment, GROUPS) == 1
 
 
 @pytest.mark.parametrize("sparse", [True, False])
 def test_the_published_algorithm_runs(sparse):
     weights = 20 * cliques(8, 8)
-    found = cg.BayesianNMF.as_published(max_communities=2).detect(network(weights, sparse=sparse), seed=0)
-    assert adjusted_rand_score(found.assignment, np.repeat([0, 1], 8)) == 1
+    result = cg.BayesianNMF.as_published(max_communities=2).detect(network(weights, sparse=sparse), seed=0)
+    assert adjusted_rand_score(result.assignment, np.repeat([0, 1], 8)) == 1
 
 
 def extreme(density):
@@ -295,14 +299,14 @@ ODD = {
 def test_odd_networks(shape, detector):
     """No warnings, which are errors here, and finite shares of everybody, the same however the network is held."""
     quick = {"restarts": 1, "nulls": 0, "strength": 50.0, "max_communities": min(4, len(ODD[shape]))}
-    found = [
+    result = [
         cg.BayesianNMF(**quick, **detector).detect(network(ODD[shape], sparse=sparse), seed=0)
         for sparse in (False, True)
     ]
-    assert_allclose(found[0].participation.sum(axis=1), 1)
-    assert (found[0].participation >= 0).all()
-    assert np.isfinite(found[0].relevance).all()
-    assert_allclose(found[1].participation, found[0].participation, atol=1e-6)
+    assert_allclose(result[0].participation.sum(axis=1), 1)
+    assert (result[0].participation >= 0).all()
+    assert np.isfinite(result[0].relevance).all()
+    assert_allclose(result[1].participation, result[0].participation, atol=1e-6)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])

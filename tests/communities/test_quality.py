@@ -31,28 +31,28 @@ def cases(draw):
 def test_modularity_and_coverage_are_those_of_networkx_and_igraph(case):
     network, assignment, _ = case
     graph, groups = network.to_networkx(), [set(np.flatnonzero(assignment == k)) for k in np.unique(assignment)]
-    found = quality.modularity(network, assignment)
+    result = quality.modularity(network, assignment)
     if network.n_edges:
-        assert abs(found - nx.community.modularity(graph, groups)) < 1e-12
-        assert abs(found - network.to_igraph().modularity(assignment.tolist(), weights="weight")) < 1e-12
+        assert abs(result - nx.community.modularity(graph, groups)) < 1e-12
+        assert abs(result - network.to_igraph().modularity(assignment.tolist(), weights="weight")) < 1e-12
         inside = sum(graph.subgraph(group).size(weight="weight") for group in groups)
         assert_allclose(quality.coverage(network, assignment), inside / graph.size(weight="weight"))
     else:
-        assert found == 0
+        assert result == 0
         assert quality.coverage(network, assignment) == 1
 
 
 @given(cases())
 def test_conductance_is_networkxs(case):
     network, assignment, _ = case
-    graph, found = network.to_networkx(), quality.conductance(network, assignment)
-    for k in range(len(found)):
+    graph, result = network.to_networkx(), quality.conductance(network, assignment)
+    for k in range(len(result)):
         group = set(np.flatnonzero(assignment == k))
         strength = [sum(network.strength[list(part)]) for part in (group, set(graph) - group)]
         if min(strength) > 0:
-            assert_allclose(found[k], nx.conductance(graph, group, weight="weight"))
+            assert_allclose(result[k], nx.conductance(graph, group, weight="weight"))
         else:
-            assert np.isnan(found[k])
+            assert np.isnan(result[k])
 
 
 @given(cases())
@@ -75,14 +75,14 @@ def test_those_of_no_community_are_communities_of_one(case):
     network, assignment, rng = case
     nobody = rng.random(len(assignment)) < 0.4
     alone = np.where(nobody, assignment.max() + 1 + np.arange(len(assignment)), assignment)
-    found = quality.modularity(network, np.where(nobody, -1, assignment))
-    assert abs(found - quality.modularity(network, alone)) < 1e-12
+    result = quality.modularity(network, np.where(nobody, -1, assignment))
+    assert abs(result - quality.modularity(network, alone)) < 1e-12
 
 
 def test_communities_of_a_larger_network_and_of_another():
     network = cg.VolunteerNetwork(ids="ab", weights=[[0, 1], [1, 0]], method="by hand")
-    found = cg.Communities(ids="cba", participation=np.eye(3)[[0, 1, 1]], modularity=0, method="by hand")
-    assert quality.modularity(network, found) == 0
+    result = cg.Communities(ids="cba", participation=np.eye(3)[[0, 1, 1]], modularity=0, method="by hand")
+    assert quality.modularity(network, result) == 0
     with pytest.raises(AlignmentError, match=r"lack 1 of the network's volunteers \('b'\)"):
         quality.modularity(network, cg.Communities(ids="a", participation=[[1.0]], modularity=0, method="by hand"))
 

@@ -91,8 +91,8 @@ def test_the_order_does_not_depend_on_how_communities_are_numbered(groups, rando
 
 def test_detectors_number_the_largest_first():
     graph = cg.simulate.crowd(n_volunteers=60, n_responses=4_000, n_communities=4, mixing=0.1, seed=0).graph
-    found = cg.Leiden().detect(cg.networks.task_cooccurrence(graph), seed=0)
-    assert found.order.tolist() == list(range(len(found)))
+    detected = cg.Leiden().detect(cg.networks.task_cooccurrence(graph), seed=0)
+    assert detected.order.tolist() == list(range(len(detected)))
 
 
 def test_members():
@@ -205,9 +205,9 @@ def test_the_description():
 def test_the_description_leaves_out_what_is_unknown():
     plain = GROUPS.describe()
     assert plain.columns.tolist()[-1] == "centroid"
-    told = GROUPS.describe(SNAPSHOT)
-    assert told.columns.tolist()[-2:] == ["centroid", "behaviour"]
-    assert told["behaviour"][1] == 'says "yes" to nearly everything'
+    described = GROUPS.describe(SNAPSHOT)
+    assert described.columns.tolist()[-2:] == ["centroid", "behaviour"]
+    assert described["behaviour"][1] == 'says "yes" to nearly everything'
     assert replace(GROUPS, support=[1, 2, 3, 4]).describe().columns.tolist()[-1] == "few_responses"
     everybody = cg.Communities(ids=[7, 8], participation=[[1.0], [1.0]], modularity=0, method="m")
     assert everybody.describe().to_dict("records") == [

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from crowdgraph.core.community_track import GROWTH_FACTOR, find_events, find_moves, stable_participation
 
 
-def told(*snapshots):
+def events_of(*snapshots):
     """The events of assignments, one string for each snapshot with a digit for each volunteer, "." for none."""
     assignment = np.array([[-1 if one == "." else int(one) for one in row] for row in snapshots])
     return [
@@ -19,7 +19,7 @@ def told(*snapshots):
 
 
 def test_nothing_happens_to_those_who_stay():
-    assert told("000111", "000111") == [(0, "born", 0, -1, 3), (0, "born", 1, -1, 3)]
+    assert events_of("000111", "000111") == [(0, "born", 0, -1, 3), (0, "born", 1, -1, 3)]
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,17 @@ def test_nothing_happens_to_those_who_stay():
     ],
 )
 def test_what_happens_has_a_name(before, after, expected):
-    found = [event for event in told(before, after) if event[0] == 1]
-    assert found == expected
+    result = [event for event in events_of(before, after) if event[0] == 1]
+    assert result == expected
 
 
 def test_a_community_that_was_lost_returns():
-    events = told("000111", "000...", "000111")
+    events = events_of("000111", "000...", "000111")
     assert events[2:] == [(1, "ended", 1, -1, 3), (2, "returned", 1, -1, 3)]
 
 
 def test_empty_snapshots_are_passed_over():
-    assert told("......", "000111", "......", "000111") == [(1, "born", 0, -1, 3), (1, "born", 1, -1, 3)]
+    assert events_of("......", "000111", "......", "000111") == [(1, "born", 0, -1, 3), (1, "born", 1, -1, 3)]
 
 
 assignments = st.integers(1, 4).flatmap(
@@ -104,8 +104,8 @@ def test_a_move_that_takes_its_time_is_told_by_its_ends():
 
 def test_who_passes_through_a_community_of_those_on_the_way_moved_from_end_to_end():
     main = np.array([[0, 0, 1, 1], [0, 2, 2, 1], [0, 1, 0, 1]])
-    found = find_moves(np.eye(3)[main], main)
-    assert [move[:4] for move in found] == [(2, 1, 0, 1), (2, 2, 1, 0)]
+    result = find_moves(np.eye(3)[main], main)
+    assert [move[:4] for move in result] == [(2, 1, 0, 1), (2, 2, 1, 0)]
 
 
 def test_it_does_not_matter_who_leaves_a_passing_community_first():
@@ -114,7 +114,7 @@ def test_it_does_not_matter_who_leaves_a_passing_community_first():
 
 
 def test_who_joins_a_new_community_is_not_merged_into_it():
-    events = told("0000001111111111", "2222222222211111")
+    events = events_of("0000001111111111", "2222222222211111")
     assert (1, "ended", 0, -1, 6) in events
     assert (1, "split", 2, 0, 6) in events
 
@@ -131,13 +131,13 @@ def test_stability_is_the_share_that_stays(seed):
     shares[1] = 0
     shares[rng.random((4, 6)) < 0.2] = 0
     main = np.where(shares.any(axis=2), shares.argmax(axis=2), -1)
-    found = stable_participation(shares, main)
-    assert np.isnan(found[:2]).all()
+    result = stable_participation(shares, main)
+    assert np.isnan(result[:2]).all()
     for last, following in ((0, 2), (2, 3)):
-        kept = [
+        common = [
             sum(min(shares[last, v, k], shares[following, v, k]) for k in range(3))
             for v in range(6)
             if main[last, v] >= 0 <= main[following, v]
         ]
-        if kept:
-            assert_allclose(found[following], np.mean(kept))
+        if common:
+            assert_allclose(result[following], np.mean(common))

@@ -296,11 +296,11 @@ def test_changes_of_all_volunteers():
     crowd = cg.simulate.crowd(n_volunteers=20, n_items=300, n_responses=[200] * 20, drift="step", gold=0.5, seed=0)
     track = cg.DynIBCC(noise_scale="auto").fit(crowd.graph).confusion
     frame = track.changes_to_frame()
-    told = {name: track.of(name).changes() for name in track.ids}
-    assert len(frame) == sum(map(len, told.values())) > 0
+    by_volunteer = {name: track.of(name).changes() for name in track.ids}
+    assert len(frame) == sum(map(len, by_volunteer.values())) > 0
     assert frame["size"].abs().is_monotonic_decreasing
     first = frame.iloc[0]
-    change = max(told[first["volunteer"]], key=lambda one: abs(one.size))
+    change = max(by_volunteer[first["volunteer"]], key=lambda one: abs(one.size))
     assert (first["class"], first["label"], first["size"]) == (change.true_class, change.label, change.size)
     assert (first["start"], first["time"]) == (change.start, change.time)
     assert len(track.changes_to_frame(min_size=0.99, kind="polars")) == 0

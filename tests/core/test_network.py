@@ -19,9 +19,9 @@ def test_components_are_networkxs(seed, n, sparse):
     upper = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.12), 1)
     weights = upper + upper.T
     network = cg.VolunteerNetwork(ids=range(n), weights=csr_array(weights) if sparse else weights, method="drawn")
-    found = [set(np.flatnonzero(network.components == part)) for part in range(network.components.max() + 1)]
-    assert sorted(map(sorted, found)) == sorted(map(sorted, connected_components(network.to_networkx())))
-    assert [len(part) for part in found] == sorted(map(len, found), reverse=True)
+    result = [set(np.flatnonzero(network.components == part)) for part in range(network.components.max() + 1)]
+    assert sorted(map(sorted, result)) == sorted(map(sorted, connected_components(network.to_networkx())))
+    assert [len(part) for part in result] == sorted(map(len, result), reverse=True)
 
 
 @pytest.mark.parametrize("kind", [np.array, csr_array])
@@ -47,19 +47,19 @@ def drawn(rng, n, share):
 def test_rewired_links_keep_both_numbers_and_stay_apart(seed, n_left, n_right, share):
     rng = np.random.default_rng(seed)
     left, right = np.nonzero(rng.random((n_left, n_right)) < share)
-    found = rewire_bipartite(left, right, n_right, rng)
-    assert_array_equal(np.bincount(found, minlength=n_right), np.bincount(right, minlength=n_right))
-    assert len(set(zip(left.tolist(), found.tolist(), strict=True))) == len(left)
+    result = rewire_bipartite(left, right, n_right, rng)
+    assert_array_equal(np.bincount(result, minlength=n_right), np.bincount(right, minlength=n_right))
+    assert len(set(zip(left.tolist(), result.tolist(), strict=True))) == len(left)
 
 
 @given(st.integers(0, 2**32), st.integers(2, 14), st.floats(0, 1))
 def test_rewired_pairs_keep_everybodys_number(seed, n, share):
     rng = np.random.default_rng(seed)
     left, right = np.nonzero(np.triu(rng.random((n, n)) < share, 1))
-    found = rewire_pairs(left, right, n, rng)
-    assert_array_equal(np.bincount(np.concatenate(found), minlength=n), np.bincount([*left, *right], minlength=n))
-    assert len({frozenset(pair) for pair in zip(*map(np.ndarray.tolist, found), strict=True)} - {()}) == len(left)
-    assert (found[0] != found[1]).all()
+    result = rewire_pairs(left, right, n, rng)
+    assert_array_equal(np.bincount(np.concatenate(result), minlength=n), np.bincount([*left, *right], minlength=n))
+    assert len({frozenset(pair) for pair in zip(*map(np.ndarray.tolist, result), strict=True)} - {()}) == len(left)
+    assert (result[0] != result[1]).all()
 
 
 def test_all_rewirings_are_drawn_alike():
@@ -88,8 +88,8 @@ def test_a_network_made_by_hand_is_rewired(kind):
     )
     null = network.null(seed=3)
     assert_array_equal(null.degree, network.degree)
-    kept = (null.weights > 0).multiply(network.weights > 0) if kind is csr_array else null.weights * weights
-    assert np.count_nonzero(kept.data if kind is csr_array else kept) < 0.5 * 2 * network.n_edges
+    shared = (null.weights > 0).multiply(network.weights > 0) if kind is csr_array else null.weights * weights
+    assert np.count_nonzero(shared.data if kind is csr_array else shared) < 0.5 * 2 * network.n_edges
     assert type(null.weights) is type(network.weights)
     assert (null.method, null.ids is network.ids, dict(null.params)) == ("by hand without communities", True, {"k": 1})
     assert_array_equal(null.support, network.support)

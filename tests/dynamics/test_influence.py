@@ -32,34 +32,34 @@ def bridged():
 
 def test_items_that_bridge_groups_move_volunteers(bridged):
     extra = [name for name in bridged.items.ids if "extra" in name]
-    found = influence(bridged, extra, controls=9, **OPTIONS)
-    assert found.track.counts.tolist() == [len(bridged.responses) - found.n_responses, len(bridged.responses)]
-    moved = set(found.track.moves_to_frame().volunteer)
+    result = influence(bridged, extra, controls=9, **OPTIONS)
+    assert result.track.counts.tolist() == [len(bridged.responses) - result.n_responses, len(bridged.responses)]
+    moved = set(result.track.moves_to_frame().volunteer)
     assert moved == {0, 2, 4, 6, 8}
-    assert found.change == pytest.approx(5 / 30)
-    assert len(found.controls) == 9
-    assert found.controls.max() < found.change
-    assert found.p_value == 0.1
-    assert "16.7% of participation moved (p = 0.1 among other items)" in repr(found)
+    assert result.change == pytest.approx(5 / 30)
+    assert len(result.controls) == 9
+    assert result.controls.max() < result.change
+    assert result.p_value == 0.1
+    assert "16.7% of participation moved (p = 0.1 among other items)" in repr(result)
 
 
 def test_the_graph_stays_and_without_controls_nothing_is_compared(bridged):
     before = len(bridged.responses)
-    found = influence(bridged, bridged.items.ids[:3], **OPTIONS)
-    assert np.isnan(found.p_value)
+    result = influence(bridged, bridged.items.ids[:3], **OPTIONS)
+    assert np.isnan(result.p_value)
     assert len(bridged.responses) == before
-    assert "among other items" not in repr(found)
+    assert "among other items" not in repr(result)
 
 
 def test_the_model_does_not_see_the_items():
     crowd = cg.simulate.crowd(n_volunteers=30, n_items=60, n_responses=900, seed=0).graph
-    chosen = crowd.items.ids[:20]
-    found = influence(
-        crowd, chosen, model=cg.IBCC(), detector=cg.BayesianNMF(restarts=1, nulls=0, sharpness=12.0), seed=0
+    batch = crowd.items.ids[:20]
+    result = influence(
+        crowd, batch, model=cg.IBCC(), detector=cg.BayesianNMF(restarts=1, nulls=0, sharpness=12.0), seed=0
     )
     rest = crowd.subgraph(items=crowd.items.ids[20:])
     expected = cg.IBCC().fit(rest).confusion.latest()
-    seen = found.track[0].confusion
+    seen = result.track[0].confusion
     np.testing.assert_allclose(seen.mean, expected.mean[expected.table.codes(seen.ids)], atol=1e-4)
 
 
@@ -75,7 +75,7 @@ def test_the_model_does_not_see_the_items():
         (None, {}, ParameterError, "no communities to compare"),
     ],
 )
-def test_bad_input_is_told(bridged, items, options, error, message):
+def test_bad_input(bridged, items, options, error, message):
     with pytest.raises(error, match=message):
         influence(bridged, bridged.items.ids if items is None else items, **{**OPTIONS, **options})
 

@@ -48,17 +48,17 @@ def similarity(old, new):
 @given(sightings())
 def test_no_other_matching_is_better(case):
     before, after = case
-    found = match(before, after)
+    matching = match(before, after)
     table = np.array([[similarity(old, new) for new in after] for old in before]).reshape(len(before), len(after))
-    assert_allclose(found.similarity, table, atol=1e-12)
-    matched = [(old, new) for new, old in enumerate(found.previous) if old >= 0]
+    assert_allclose(matching.similarity, table, atol=1e-12)
+    matched = [(old, new) for new, old in enumerate(matching.previous) if old >= 0]
     assert all(table[pair] > MIN_SIMILARITY for pair in matched)
     own = sum(table[pair] - MIN_SIMILARITY for pair in matched)
     # Every way to give the later ones earlier places, or none (the places beyond).
-    places = range(len(before) + len(after))
+    candidates = range(len(before) + len(after))
     best = max(
         sum(max(table[old, new] - MIN_SIMILARITY, 0.0) for new, old in enumerate(way) if old < len(before))
-        for way in permutations(places, len(after))
+        for way in permutations(candidates, len(after))
     )
     assert_allclose(own, best, atol=1e-9)
 
@@ -69,8 +69,8 @@ def test_the_order_of_communities_does_not_matter(case, random):
     before, after = case
     order = list(range(len(after)))
     random.shuffle(order)
-    found, moved = match(before, after), match(before, [after[k] for k in order])
-    assert_array_equal(moved.previous, found.previous[order])
+    matching, moved = match(before, after), match(before, [after[k] for k in order])
+    assert_array_equal(moved.previous, matching.previous[order])
 
 
 def test_those_who_were_not_there_both_times_do_not_count():

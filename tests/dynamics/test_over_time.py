@@ -51,8 +51,8 @@ def test_nothing_changes_when_the_future_does(graph, network, model):
     other = graph.replace(responses=replace(table, volunteer=volunteer, label=label))
     options = {**QUICK, "network": network, "model": model, "detector": cg.BayesianNMF(restarts=1, nulls=0)}
     known, changed = (over_time(one, counts=[400, count, 1_600], **options) for one in (graph, other))
-    for place in (0, 1):
-        same(known[place], changed[place])
+    for index in (0, 1):
+        same(known[index], changed[index])
     with pytest.raises(AssertionError):
         same(known[2], changed[2])
 
@@ -108,9 +108,9 @@ def test_means_are_those_of_the_snapshots(graph):
     for k in range(track.n_communities_ever):
         means = track.mean_confusion(k)
         assert means.shape == (2, 2, 2)
-        for place, snapshot in enumerate(track):
-            assert_allclose(means[place], snapshot.mean_confusion(by_responses=True)[k])
-            assert_allclose(means[place].sum(axis=1), 1)
+        for index, snapshot in enumerate(track):
+            assert_allclose(means[index], snapshot.mean_confusion(by_responses=True)[k])
+            assert_allclose(means[index].sum(axis=1), 1)
     with pytest.raises(ParameterError, match="numbered 0 to"):
         track.mean_confusion(track.n_communities_ever)
 
@@ -202,7 +202,7 @@ def test_snapshots_with_too_few_volunteers_say_why(graph):
         ({"counts": [10], "times": [1]}, ParameterError, "either times="),
         ({"counts": []}, ParameterError, "no snapshot to take"),
         ({"counts": [10, 9_999]}, ParameterError, r"first\(9999\)"),
-        ({"counts": [20, 10]}, ParameterError, "must rise"),
+        ({"counts": [20, 10]}, ParameterError, "must increase"),
         ({"counts": [20, 20]}, ParameterError, "the same number of responses twice"),
         ({"counts": 20}, ParameterError, "several values"),
         ({"times": ["soon"]}, TimeError, "soon"),
@@ -215,7 +215,7 @@ def test_snapshots_with_too_few_volunteers_say_why(graph):
         ({"counts": [800], "detector": None}, ParameterError, "detector= takes"),
     ],
 )
-def test_bad_input_is_told(graph, options, error, message):
+def test_bad_input(graph, options, error, message):
     with pytest.raises(error, match=message):
         over_time(graph, **{**QUICK, **options})
 
@@ -295,14 +295,14 @@ class Modes:
 
 
 @pytest.mark.parametrize(
-    ("cold", "warm", "compare", "kept"), [(1, 2, True, "warm"), (2, 1, True, "cold"), (2, 1, False, "warm")]
+    ("cold", "warm", "compare", "better"), [(1, 2, True, "warm"), (2, 1, True, "cold"), (2, 1, False, "warm")]
 )
-def test_the_better_fit_is_kept(graph, cold, warm, compare, kept):
+def test_the_better_fit_is_kept(graph, cold, warm, compare, better):
     model = Modes(cg.IBCC().fit(graph), cold, warm)
     fits = SnapshotFits(graph, model, hindsight=False, compare_starts=compare)
     rng = np.random.default_rng(0)
     assert fits.fit(graph, rng) is model.cold
-    assert fits.fit(graph, rng) is getattr(model, kept)
+    assert fits.fit(graph, rng) is getattr(model, better)
     assert fits.n_sweeps == [model.cold.n_iter, model.cold.n_iter * (1 + compare)]
 
 

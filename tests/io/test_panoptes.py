@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 from crowdgraph.errors import (
-    ColumnError,
     CrowdGraphError,
     DroppedRowsWarning,
     InputError,
-    MissingValueError,
-    ParameterError,
 )
 
 COLUMNS = (
@@ -126,18 +123,6 @@ def test_any_annotation_either_reads_or_is_named(tmp_path_factory, text):
         cg.read_panoptes(path, task="T0")
     except CrowdGraphError as error:
         assert "row 1" in str(error)  # noqa: PT017
-
-
-def test_bad_exports(export):
-    with pytest.raises(ColumnError, match=r"not a Zooniverse classification export: it lacks 'user_name'"):
-        cg.read_panoptes(export([("a", "b")], columns=("x", "y")), task="T0")
-    with pytest.raises(cg.errors.TimeError, match="'soon' in row 1"):
-        cg.read_panoptes(export([row(1), row(2, time="soon")]), task="T0")
-    with pytest.raises(MissingValueError, match="Null item in rows 1"):
-        cg.read_panoptes(export([row(1), row(2, subject="")]), task="T0")
-    for options in ({"anonymous": "hide"}, {"malformed": "drop"}):
-        with pytest.raises(ParameterError, match="not a choice"):
-            cg.read_panoptes(export([row(1)]), task="T0", **options)
 
 
 def test_errors_name_rows_of_the_file(export):

@@ -2,12 +2,10 @@
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given
 from strategies import graphs
 
 import crowdgraph as cg
-from crowdgraph.errors import ColumnError, InputError
 
 
 @given(graphs(id_kinds=("int", "str", "date")))
@@ -50,23 +48,3 @@ def test_chosen_columns(tmp_path, columns):
     graph = cg.read_parquet(tmp_path / "r.parquet", columns=["volunteer", "item", "label"])
     assert not graph.responses.attributes
     assert graph.responses.clock.kind == "order"
-    with pytest.raises(ColumnError, match="no column 'colour'"):
-        cg.read_parquet(tmp_path / "r.parquet", columns=["colour"])
-
-
-def test_bad_files(tmp_path, columns):
-    path = tmp_path / "r.parquet"
-    pq.write_table(pa.table(columns), path)
-    (tmp_path / "cut.parquet").write_bytes(path.read_bytes()[:-9])
-    for bad in (tmp_path / "cut.parquet", tmp_path / "none.parquet", 5, [], [tmp_path / "none"]):
-        with pytest.raises(InputError):
-            cg.read_parquet(bad)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no Parquet files"):
-        cg.read_parquet(tmp_path / "empty")
-    pq.write_table(pa.table({"other": [1]}), tmp_path / "other.parquet")
-    with pytest.raises(ColumnError, match="all files need the same"):
-        cg.read_parquet([path, tmp_path / "other.parquet"])
-    pq.write_table(pa.table([[1], [2]], names=["item", "item"]), tmp_path / "doubled.parquet")
-    with pytest.raises(ColumnError, match="same name"):
-        cg.read_parquet(tmp_path / "doubled.parquet")

@@ -160,7 +160,7 @@ PRIOR_OF_OTHER_CLASSES = cg.CrowdPrior(
 )
 # Both ways out of labels that are no classes, and the only way of models without a prior.
 VOTES_OR_PRIOR = r"votes=\{.*Or give confusion_prior= as a matrix of shape \(2, 3\)"
-VOTES = r"which class a label speaks for: votes=\{"
+VOTES = r"which class a label votes for: votes=\{"
 NO_GOLD = "the graph has no such gold"
 
 

@@ -54,10 +54,10 @@ def test_weights_are_those_of_plain_loops(seed, min_common):
 def test_those_who_err_together_are_found_where_behaviour_is_the_same():
     crowd, graph = planted(0, shared_errors=0.4)
     network = cg.networks.error_correlation(graph)
-    found = cg.Leiden().detect(network, seed=0)
-    assert len(found) == 3
+    result = cg.Leiden().detect(network, seed=0)
+    assert len(result) == 3
     for group in range(3):
-        assert len(np.unique(found.assignment[crowd.truth.group == group])) == 1
+        assert len(np.unique(result.assignment[crowd.truth.group == group])) == 1
 
 
 def test_bayesian_nmf_tells_whether_there_are_any():
@@ -73,12 +73,12 @@ def test_null_and_redrawn_keep_who_met_what():
     null, again = network.null(seed=0), network.resampled(seed=0)
     assert null.strength.sum() < 0.6 * network.strength.sum()
     assert_allclose(again.strength.sum(), network.strength.sum(), rtol=0.2)
-    drawn = network.model.null(network.ids, np.random.default_rng(0))
-    assert_array_equal(drawn.volunteer, network.model.volunteer)
-    assert_array_equal(drawn.item, network.model.item)
+    sample = network.model.null(network.ids, np.random.default_rng(0))
+    assert_array_equal(sample.volunteer, network.model.volunteer)
+    assert_array_equal(sample.item, network.model.item)
     for volunteer in range(3):
         own = network.model.volunteer == volunteer
-        assert_allclose(np.sort(drawn.residual[own], axis=0), np.sort(network.model.residual[own], axis=0))
+        assert_allclose(np.sort(sample.residual[own], axis=0), np.sort(network.model.residual[own], axis=0))
     some = network.ids[5:20]
     assert network.model.resampled(some, np.random.default_rng(0)).weights().shape == (15, 15)
 

@@ -23,13 +23,13 @@ def height(counts, alpha):
     return (people + (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=1)).sum()
 
 
-def drawn(rng, alpha, n_people, n_answers):
+def sample(rng, alpha, n_people, n_answers):
     rows = rng.dirichlet(alpha, n_people)
     return rng.multinomial(np.broadcast_to(n_answers, n_people), rows / rows.sum(axis=1, keepdims=True))
 
 
 def test_the_oracle_is_scipys_likelihood():
-    counts = drawn(np.random.default_rng(0), [2.0, 1.0, 0.5], 20, 7)
+    counts = sample(np.random.default_rng(0), [2.0, 1.0, 0.5], 20, 7)
     gaps = [
         sum(dirichlet_multinomial.logpmf(row, np.array(alpha), 7) for row in counts) - height(counts, alpha)
         for alpha in ([1.0, 1.0, 1.0], [3.0, 0.2, 9.0])
@@ -42,41 +42,41 @@ def test_the_oracle_is_scipys_likelihood():
 def test_known_parameters_are_found(spread, n_answers):
     rng = np.random.default_rng(3)
     alpha = spread * np.array([[0.7, 0.2, 0.1], [0.15, 0.35, 0.5]])
-    counts = np.stack([drawn(rng, row, 4_000, n_answers) for row in alpha], axis=1)
-    found = fitted(counts)
+    counts = np.stack([sample(rng, row, 4_000, n_answers) for row in alpha], axis=1)
+    result = fitted(counts)
     shares = alpha / spread
-    assert_allclose(found / found.sum(axis=1, keepdims=True), shares, rtol=0.1)
+    assert_allclose(result / result.sum(axis=1, keepdims=True), shares, rtol=0.1)
     # Ten answers tell little about how alike people are who are very much so.
-    assert_allclose(found.sum(axis=1), spread, rtol=0.35 if spread > 10 * n_answers / 2 else 0.12)
+    assert_allclose(result.sum(axis=1), spread, rtol=0.35 if spread > 10 * n_answers / 2 else 0.12)
 
 
 @given(st.integers(0, 2**32), st.integers(2, 40), st.integers(2, 5), st.sampled_from([0.3, 2.0, 15.0]))
 def test_the_likelihood_is_flat_at_the_optimum_and_lower_around_it(seed, n_people, n_labels, spread):
     rng = np.random.default_rng(seed)
     alpha = spread * rng.dirichlet(np.ones(n_labels))
-    counts = drawn(rng, np.maximum(alpha, 1e-3), n_people, rng.choice([1, 4, 30, 2_000], n_people))
-    found = fitted(counts[:, None])[0]
+    counts = sample(rng, np.maximum(alpha, 1e-3), n_people, rng.choice([1, 4, 30, 2_000], n_people))
+    result = fitted(counts[:, None])[0]
     used = counts.any(axis=0)
-    assert_array_equal(found > 0, used)
-    counts, found = counts[:, used], found[used]
-    best = height(counts, found)
+    assert_array_equal(result > 0, used)
+    counts, result = counts[:, used], result[used]
+    best = height(counts, result)
     step = 1e-4
     # Rows of people who differ no more than chance makes them grow large, and so does the rounding of the heights.
-    rounding = 1e-14 * n_people * abs(gammaln(found.sum() + counts.sum()))
-    for label in range(len(found)):
-        nudge = np.zeros(len(found))
+    rounding = 1e-14 * n_people * abs(gammaln(result.sum() + counts.sum()))
+    for label in range(len(result)):
+        nudge = np.zeros(len(result))
         nudge[label] = step
-        above, below = height(counts, found * np.exp(nudge)), height(counts, found * np.exp(-nudge))
+        above, below = height(counts, result * np.exp(nudge)), height(counts, result * np.exp(-nudge))
         assert abs(above - below) < 2 * step * 1e-4 * n_people + rounding
-    for nudge in rng.normal(0, 0.3, (10, len(found))):
-        assert height(counts, found * np.exp(nudge)) < best + 1e-3 + rounding
+    for nudge in rng.normal(0, 0.3, (10, len(result))):
+        assert height(counts, result * np.exp(nudge)) < best + 1e-3 + rounding
 
 
 def test_labels_that_nobody_used_and_classes_that_nobody_met():
-    found = fitted([[[3, 0], [0, 0]], [[5, 0], [0, 0]]])
-    assert found[0, 0] > 0
-    assert found[0, 1] == 0
-    assert_array_equal(found[1], 1)
+    result = fitted([[[3, 0], [0, 0]], [[5, 0], [0, 0]]])
+    assert result[0, 0] > 0
+    assert result[0, 1] == 0
+    assert_array_equal(result[1], 1)
     assert_array_equal(fitted([[[3]], [[0]]]), [[1]])
     assert_array_equal(fitted(np.zeros((4, 1, 3))), np.ones((1, 3)))
 
@@ -92,5 +92,5 @@ def test_people_who_are_all_alike_and_people_who_are_as_different_as_can_be():
 
 
 def test_one_answer_each_tells_the_shares_only():
-    found = fitted(np.eye(2)[[0, 0, 0, 1]][:, None])[0]
-    assert_allclose(found, [1.5, 0.5])
+    result = fitted(np.eye(2)[[0, 0, 0, 1]][:, None])[0]
+    assert_allclose(result, [1.5, 0.5])

@@ -42,16 +42,16 @@ def test_similarities_are_as_defined(seed, n_volunteers, n_classes, n_labels, di
     confusion = rng.dirichlet(np.full(n_labels, 0.3), (n_volunteers, n_classes))
     expected = written_out(confusion, distance)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(similarity, "BLOCK", int(rng.integers(1, 60)))
-        patch.setattr(similarity, "FEW", int(rng.choice([0, 100])))
-        found = similarity.similarities(torch.tensor(confusion), distance=distance).numpy()
+        patch.setattr(similarity, "MAX_BLOCK_ENTRIES", int(rng.integers(1, 60)))
+        patch.setattr(similarity, "MAX_TREE_DIMENSIONS", int(rng.choice([0, 100])))
+        result = similarity.similarities(torch.tensor(confusion), distance=distance).numpy()
         # The square root makes 1e-8 of the rounding of two rows that are the same.
-        assert_allclose(found, expected, rtol=0, atol=1e-12 if distance == "bhattacharyya" else 1e-7)
-        assert_array_equal(found, found.T)
+        assert_allclose(result, expected, rtol=0, atol=1e-12 if distance == "bhattacharyya" else 1e-7)
+        assert_array_equal(result, result.T)
         k = int(rng.integers(1, max(n_volunteers, 2)))
         if n_volunteers > 1:
-            places, values = similarity.nearest_neighbours(torch.tensor(confusion), n_neighbours=k, distance=distance)
-            assert (places != torch.arange(n_volunteers)[:, None]).all()
+            columns, values = similarity.nearest_neighbours(torch.tensor(confusion), n_neighbours=k, distance=distance)
+            assert (columns != torch.arange(n_volunteers)[:, None]).all()
             others = -np.sort(-(expected + np.where(np.eye(n_volunteers), -1, 0)), axis=1)[:, :k]
             assert_allclose(values.numpy(), others, rtol=0, atol=1e-12 if distance == "bhattacharyya" else 1e-7)
 
@@ -78,31 +78,31 @@ def test_at_a_moment_confusion_and_counts_are_those_of_then(graph):
     network = cg.networks.pi_similarity(graph, at=moment, min_responses=5)
     until = graph.responses.time <= moment
     counts = np.bincount(graph.responses.volunteer[until], minlength=25)
-    chosen = np.flatnonzero(counts >= 5)
-    assert_array_equal(network.ids, graph.volunteers.ids[chosen])
+    experienced = np.flatnonzero(counts >= 5)
+    assert_array_equal(network.ids, graph.volunteers.ids[experienced])
     assert_allclose(
-        network.weights, written_out(graph.confusion().at(moment).mean[chosen], "bhattacharyya"), atol=1e-12
+        network.weights, written_out(graph.confusion().at(moment).mean[experienced], "bhattacharyya"), atol=1e-12
     )
 
 
 @pytest.mark.parametrize("neighbours", [1, 4, 24, 100])
 def test_nearest_neighbours_are_the_heaviest_links(graph, neighbours):
-    whole = cg.networks.pi_similarity(graph).weights
+    dense = cg.networks.pi_similarity(graph).weights
     network = cg.networks.pi_similarity(graph, neighbours=neighbours)
     assert issparse(network.weights)
     k = min(neighbours, 24)
-    wanted = whole >= -np.sort(-whole, axis=1)[:, k - 1 : k]
-    expected = np.where(wanted | wanted.T, whole, 0)
+    wanted = dense >= -np.sort(-dense, axis=1)[:, k - 1 : k]
+    expected = np.where(wanted | wanted.T, dense, 0)
     assert_allclose(network.weights.toarray(), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("few", [0, 100])
 def test_many_who_are_the_same_are_not_their_own_neighbours(monkeypatch, few):
-    monkeypatch.setattr(similarity, "FEW", few)
+    monkeypatch.setattr(similarity, "MAX_TREE_DIMENSIONS", few)
     confusion = torch.tensor([[[0.8, 0.2]]] * 7 + [[[0.1, 0.9]]], dtype=torch.float64)
-    places, values = similarity.nearest_neighbours(confusion, n_neighbours=3, distance="bhattacharyya")
-    assert (places != torch.arange(8)[:, None]).all()
-    assert all(len(set(row)) == 3 for row in places.tolist())
+    columns, values = similarity.nearest_neighbours(confusion, n_neighbours=3, distance="bhattacharyya")
+    assert (columns != torch.arange(8)[:, None]).all()
+    assert all(len(set(row)) == 3 for row in columns.tolist())
     assert_allclose(values[:7], 1, atol=1e-12)
 
 
@@ -208,18 +208,18 @@ def test_the_network_knows_its_confusion_its_prior_and_its_answers(graph):
 @pytest.mark.parametrize("neighbours", [None, 7])
 def test_networks_drawn_are_made_the_same_way(graph, distance, neighbours):
     network = cg.networks.pi_similarity(graph, distance=distance, neighbours=neighbours)
-    for drawn in (network.null(seed=1), network.resampled(seed=1)):
-        means = drawn.model.confusion.mean
-        whole = written_out(means, distance)
+    for sample in (network.null(seed=1), network.resampled(seed=1)):
+        means = sample.model.confusion.mean
+        dense = written_out(means, distance)
         if neighbours is not None:
-            wanted = whole >= -np.sort(-whole, axis=1)[:, 6:7] - 1e-9
-            assert issparse(drawn.weights)
-            assert_allclose(drawn.weights.toarray(), np.where(wanted | wanted.T, whole, 0), atol=1e-7)
+            wanted = dense >= -np.sort(-dense, axis=1)[:, 6:7] - 1e-9
+            assert issparse(sample.weights)
+            assert_allclose(sample.weights.toarray(), np.where(wanted | wanted.T, dense, 0), atol=1e-7)
         else:
-            assert_allclose(drawn.weights, whole, atol=1e-7)
-        assert abs(drawn.weights - network.weights).max() > 1e-3
-        assert_array_equal(drawn.ids, network.ids)
-        assert_array_equal(drawn.support, network.support)
+            assert_allclose(sample.weights, dense, atol=1e-7)
+        assert abs(sample.weights - network.weights).max() > 1e-3
+        assert_array_equal(sample.ids, network.ids)
+        assert_array_equal(sample.support, network.support)
     assert network.null(seed=1).method == "pi_similarity without communities"
     assert network.resampled(seed=1).method == "pi_similarity"
     assert abs(network.null(seed=1).weights - network.null(seed=1).weights).max() == 0
@@ -236,24 +236,24 @@ def test_everybody_keeps_the_number_of_answers(seed, n_volunteers, n_labels, for
     confusion = cg.ConfusionSnapshot(
         ids=range(n_volunteers), concentration=concentration, classes=(0, 1), labels=range(n_labels)
     )
-    made = module.ConfusionModel(confusion=confusion, prior=prior, distance="bhattacharyya", neighbours=None)
-    null = made.null(confusion.ids, rng).confusion.concentration
+    model = module.ConfusionModel(confusion=confusion, prior=prior, distance="bhattacharyya", neighbours=None)
+    null = model.null(confusion.ids, rng).confusion.concentration
     assert np.isfinite(null).all()
     assert_allclose(null.sum(axis=2), concentration.sum(axis=2), rtol=1e-12)
     if not forgetful:
         assert (null >= prior * (1 - 1e-3)).all()
-    resampled = made.resampled(confusion.ids, rng).confusion.concentration
+    resampled = model.resampled(confusion.ids, rng).confusion.concentration
     assert_allclose(resampled.sum(axis=2), concentration.sum(axis=2), rtol=1e-12)
 
 
 def test_answers_drawn_are_whole_but_for_one():
     rng = np.random.default_rng(0)
     rows = np.broadcast_to(rng.dirichlet([2, 2, 2]), (20_000, 1, 3))
-    drawn = module._sample_answers(np.full((20_000, 1), 4.25), rows, rng)
-    assert_allclose(drawn.sum(axis=2), 4.25)
-    assert set(np.unique(drawn % 1)) == {0.0, 0.25}
+    sample = module._sample_answers(np.full((20_000, 1), 4.25), rows, rng)
+    assert_allclose(sample.sum(axis=2), 4.25)
+    assert set(np.unique(sample % 1)) == {0.0, 0.25}
     error = np.sqrt((4 + 0.25**2) * rows[0, 0] * (1 - rows[0, 0]) / 20_000)
-    assert (np.abs(drawn.mean(axis=0)[0] - 4.25 * rows[0, 0]) < 5 * error).all()
+    assert (np.abs(sample.mean(axis=0)[0] - 4.25 * rows[0, 0]) < 5 * error).all()
     many = module._sample_answers(np.full((20_000, 1), 1e12), rows, rng)
     assert_allclose(many, 1e12 * rows)
 
@@ -261,11 +261,11 @@ def test_answers_drawn_are_whole_but_for_one():
 def test_rows_drawn_are_dirichlet():
     rng = np.random.default_rng(0)
     alpha = np.array([0.5, 2.0, 4.0])
-    drawn = module._sample_rows(np.broadcast_to(alpha, (40_000, 3)), rng)
+    sample = module._sample_rows(np.broadcast_to(alpha, (40_000, 3)), rng)
     mean = alpha / alpha.sum()
     variance = mean * (1 - mean) / (alpha.sum() + 1)
-    assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / 40_000)).all()
-    assert_allclose(drawn.var(axis=0), variance, rtol=0.05)
+    assert (np.abs(sample.mean(axis=0) - mean) < 5 * np.sqrt(variance / 40_000)).all()
+    assert_allclose(sample.var(axis=0), variance, rtol=0.05)
     # Where a row is all but certain of one label, or a label impossible, there is still a row.
     sure = module._sample_rows(np.broadcast_to([1e-9, 2e-9, 0.0], (3_000, 3)), rng)
     assert_allclose(sure.sum(axis=1), 1)
@@ -304,11 +304,11 @@ def test_redrawn_confusion_is_that_of_the_posterior():
     rng = np.random.default_rng(3)
     network = judged(one_kind(rng, 5), 12, rng, prior=np.full((2, 3), 0.5))
     known = network.model.confusion
-    drawn = np.array([network.resampled(seed=seed).model.confusion.mean for seed in range(800)])
+    sample = np.array([network.resampled(seed=seed).model.confusion.mean for seed in range(800)])
     totals = known.concentration.sum(axis=2, keepdims=True)
     variance = known.mean * (1 - known.mean) / (totals + 1)
-    assert (np.abs(drawn.mean(axis=0) - known.mean) < 5 * np.sqrt(variance / 800)).all()
-    assert_allclose(drawn.var(axis=0), variance, rtol=0.35)
+    assert (np.abs(sample.mean(axis=0) - known.mean) < 5 * np.sqrt(variance / 800)).all()
+    assert_allclose(sample.var(axis=0), variance, rtol=0.35)
     part = network.subnetwork([3, 1]).resampled(seed=0)
     assert part.model.confusion.ids.tolist() == [3, 1]
     assert part.weights.shape == (2, 2)
@@ -318,5 +318,5 @@ def test_redrawn_confusion_is_that_of_the_posterior():
 def test_hardly_anybody(n):
     rng = np.random.default_rng(0)
     network = judged(one_kind(rng, n), 5, rng)
-    for drawn in (network.null(seed=0), network.resampled(seed=0)):
-        assert drawn.weights.shape == (n, n)
+    for sample in (network.null(seed=0), network.resampled(seed=0)):
+        assert sample.weights.shape == (n, n)

@@ -12,8 +12,8 @@ import crowdgraph as cg
 from crowdgraph.errors import ParameterError, TimeError
 
 
-def made(rows, **options):
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(("volunteer", "item", "label", "time"))}
+def build_graph(rows, **options):
+    columns = {name: [row[index] for row in rows] for index, name in enumerate(("volunteer", "item", "label", "time"))}
     return cg.CrowdGraph.from_responses(columns, labels=[0, 1], missing="keep", **options)
 
 
@@ -25,7 +25,7 @@ def written_out(graph, ids, *, half_life=None, prior=(0, 0)):
         name = graph.volunteers.ids[graph.responses.volunteer[row]]
         if name in met:
             met[name][graph.responses.item[row]] = times[row]
-    kept = {
+    weight_of = {
         name: {item: 1 if half_life is None else 0.5 ** ((times[-1] - then) / half_life) for item, then in own.items()}
         for name, own in met.items()
     }
@@ -33,10 +33,12 @@ def written_out(graph, ids, *, half_life=None, prior=(0, 0)):
     for m, first in enumerate(ids):
         for n, second in enumerate(ids):
             common = sum(
-                np.sqrt(kept[first][item] * kept[second][item]) for item in kept[first] if item in kept[second]
+                np.sqrt(weight_of[first][item] * weight_of[second][item])
+                for item in weight_of[first]
+                if item in weight_of[second]
             )
             if m != n and common > 0:
-                total = (sum(kept[first].values()) + sum(kept[second].values())) / 2
+                total = (sum(weight_of[first].values()) + sum(weight_of[second].values())) / 2
                 weights[m, n] = (common + prior[0]) / (total + sum(prior))
     return weights
 
@@ -50,7 +52,7 @@ rows = st.lists(
 
 @given(rows, st.sampled_from([None, 3.0, 40.0]), st.sampled_from([None, (1.0, 9.0), (0.5, 0.5)]))
 def test_weights_are_as_defined(rows, half_life, prior):
-    graph = made(rows)
+    graph = build_graph(rows)
     network = cg.networks.task_cooccurrence(graph, min_responses=1, half_life=half_life, prior=prior)
     expected = written_out(graph, network.ids.tolist(), half_life=half_life, prior=prior or (0, 0))
     assert_allclose(network.weights.toarray(), expected, rtol=1e-10, atol=1e-300)
@@ -59,7 +61,7 @@ def test_weights_are_as_defined(rows, half_life, prior):
 
 def test_the_same_items_weigh_one_and_others_nothing():
     table = [(name, item, 0, 0) for name, items in {"a": "xyz", "b": "xyz", "c": "uv"}.items() for item in items]
-    network = cg.networks.task_cooccurrence(made(table), min_responses=1)
+    network = cg.networks.task_cooccurrence(build_graph(table), min_responses=1)
     assert_array_equal(network.weights.toarray(), [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
     assert network.isolated.tolist() == ["c"]
     assert_array_equal(network.components, [0, 0, 1])
@@ -76,7 +78,7 @@ def test_older_items_count_less_in_units_of_datetimes():
     days = [dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 31), dt.datetime(2026, 3, 31)]
     table = [("a", "x", 0, days[0]), ("b", "x", 0, days[1]), ("a", "y", 0, days[2]), ("b", "z", 0, days[3])]
     for half_life in (dt.timedelta(days=30), np.timedelta64(30, "D")):
-        weight = cg.networks.task_cooccurrence(made(table), min_responses=1, half_life=half_life).weights[0, 1]
+        weight = cg.networks.task_cooccurrence(build_graph(table), min_responses=1, half_life=half_life).weights[0, 1]
         assert_allclose(weight, 0.5 / 1.5)
 
 
@@ -103,7 +105,7 @@ def test_what_could_be_known_before_a_moment():
 def test_bad_input(options, error, message):
     table = [("a", "x", 0, 1), ("a", "y", 0, 2), ("b", "x", 0, 3)]
     with pytest.raises(error, match=message):
-        cg.networks.task_cooccurrence(made(table), **{"min_responses": 1, **options})
+        cg.networks.task_cooccurrence(build_graph(table), **{"min_responses": 1, **options})
 
 
 def test_a_half_life_without_a_unit():
@@ -114,15 +116,15 @@ def test_a_half_life_without_a_unit():
 
 @given(rows, st.integers(0, 2**32), st.sampled_from([None, 3.0]), st.sampled_from([None, (1.0, 9.0)]))
 def test_rewired_meetings_keep_what_everybody_and_every_item_has(rows, seed, half_life, prior):
-    network = cg.networks.task_cooccurrence(made(rows), min_responses=1, half_life=half_life, prior=prior)
+    network = cg.networks.task_cooccurrence(build_graph(rows), min_responses=1, half_life=half_life, prior=prior)
     null = network.null(seed=seed)
-    met, drawn = network.model.incidence, null.model.incidence
+    met, sample = network.model.incidence, null.model.incidence
     for axis in (0, 1):
-        assert_array_equal((drawn > 0).sum(axis=axis), (met > 0).sum(axis=axis))
-    assert_array_equal(drawn.sum(axis=1).round(12), met.sum(axis=1).round(12))
-    assert drawn.nnz == met.nnz
+        assert_array_equal((sample > 0).sum(axis=axis), (met > 0).sum(axis=axis))
+    assert_array_equal(sample.sum(axis=1).round(12), met.sum(axis=1).round(12))
+    assert sample.nnz == met.nnz
     # The weights are those of the meetings: common items over the mean number of items.
-    entries = drawn.toarray()
+    entries = sample.toarray()
     common = entries @ entries.T
     above, below = prior or (0, 0)
     mean = (common.diagonal()[:, None] + common.diagonal()) / 2
@@ -133,12 +135,12 @@ def test_rewired_meetings_keep_what_everybody_and_every_item_has(rows, seed, hal
 
 @given(rows, st.integers(0, 2**32))
 def test_redrawn_items_count_as_often_as_they_are_drawn(rows, seed):
-    graph = made(rows)
+    graph = build_graph(rows)
     network = cg.networks.task_cooccurrence(graph, min_responses=1)
     resampled = network.resampled(seed=seed)
-    met, drawn = network.model.incidence.toarray(), resampled.model.incidence.toarray() ** 2
-    times = drawn.max(axis=0)
-    assert_allclose(drawn, met * times, atol=1e-12)
+    met, sample = network.model.incidence.toarray(), resampled.model.incidence.toarray() ** 2
+    times = sample.max(axis=0)
+    assert_allclose(sample, met * times, atol=1e-12)
     assert_allclose(times, times.round(), atol=1e-9)
     known = met.any(axis=0)
     assert_allclose(times.sum(), known.sum())
@@ -156,17 +158,17 @@ def test_drawn_networks_have_the_same_volunteers_and_support():
     codes = graph.volunteers.codes(network.ids)
     assert_array_equal(network.support, graph.volunteers.n_responses[codes])
     part = network.subnetwork(network.ids[5:30])
-    for whole in (network, part):
-        null, resampled = whole.null(seed=0), whole.resampled(seed=0)
+    for original in (network, part):
+        null, resampled = original.null(seed=0), original.resampled(seed=0)
         assert (null.method, resampled.method) == ("task_cooccurrence without communities", "task_cooccurrence")
-        for drawn in (null, resampled):
-            assert_array_equal(drawn.ids, whole.ids)
-            assert_array_equal(drawn.support, whole.support)
-            assert_array_equal(drawn.model.ids, whole.ids)
-            assert drawn.params == whole.params
-        assert abs(null.weights - whole.null(seed=0).weights).max() == 0
-        assert abs(null.weights - whole.null(seed=1).weights).max() > 0
-        assert abs(resampled.weights - whole.resampled(seed=1).weights).max() > 0
+        for sample in (null, resampled):
+            assert_array_equal(sample.ids, original.ids)
+            assert_array_equal(sample.support, original.support)
+            assert_array_equal(sample.model.ids, original.ids)
+            assert sample.params == original.params
+        assert abs(null.weights - original.null(seed=0).weights).max() == 0
+        assert abs(null.weights - original.null(seed=1).weights).max() > 0
+        assert abs(resampled.weights - original.resampled(seed=1).weights).max() > 0
 
 
 def test_communities_are_more_than_the_null_and_chance_is_not():

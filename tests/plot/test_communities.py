@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from plot.reading import heights, hexes, legend, shares
 from scipy.sparse import csr_array
 
 import crowdgraph as cg
@@ -68,24 +69,6 @@ def planted(n_groups, size):
     return network_of(csr_array(weights)), hard(group)
 
 
-def hexes(values):
-    return [to_hex(value).upper() for value in values]
-
-
-def legend(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def shares(ax, drawn):
-    """What points in a triangle show, of shape (points, 3)."""
-    corners = np.stack([ax.transProjection.transform(corner) for corner in np.eye(3)])
-    return np.linalg.solve(np.vstack([corners.T, np.ones(3)]), np.column_stack([drawn, np.ones(len(drawn))]).T).T
-
-
-def bars(ax):
-    return np.array([patch.get_height() for patch in ax.patches])
-
-
 # Colours.
 
 
@@ -135,12 +118,12 @@ def test_prototypes_are_the_most_central_volunteers(classes, labels, tmp_path):
     for k, ax in enumerate(axes):
         central = f"v{groups.participation[:, k].argmax()}"
         matrix = snapshot.of(central)
-        np.testing.assert_array_equal(bars(ax), matrix.mean.ravel())
+        np.testing.assert_array_equal(heights(ax), matrix.mean.ravel())
         low, high = matrix.interval(0.5)
         ends = np.array([segment[:, 1] for segment in ax.collections[0].get_segments()])
         np.testing.assert_allclose(ends, np.column_stack([low.ravel(), high.ravel()]))
-        places = [patch.get_x() + patch.get_width() / 2 for patch in ax.patches]
-        np.testing.assert_allclose([segment[0, 0] for segment in ax.collections[0].get_segments()], places)
+        positions = [patch.get_x() + patch.get_width() / 2 for patch in ax.patches]
+        np.testing.assert_allclose([segment[0, 0] for segment in ax.collections[0].get_segments()], positions)
         assert set(hexes(patch.get_facecolor() for patch in ax.patches)) == {HUES[k]}
         assert [text.get_text() for text in ax.get_xticklabels()] == [str(label) for label in labels] * len(classes)
         assert [text.get_text() for text in ax.texts] == [str(name) for name in classes]
@@ -156,7 +139,7 @@ def test_prototypes_can_be_means():
     for k, ax in enumerate(axes):
         weights = groups.participation[:, k]
         expected = sum(weight * matrix for weight, matrix in zip(weights, snapshot.mean, strict=True)) / weights.sum()
-        np.testing.assert_allclose(bars(ax), expected.ravel())
+        np.testing.assert_allclose(heights(ax), expected.ravel())
         assert not ax.collections
     assert axes[0].figure.get_suptitle() == "Means of the communities"
 
@@ -182,11 +165,11 @@ def test_prototypes_take_every_kind_of_confusion():
         class_probs=[0.5, 0.5],
         confusion=track,
     )
-    expected = bars(cg.plot.prototypes(groups, snapshot)[1])
-    for given_to_it in (track, fit):
-        np.testing.assert_array_equal(bars(cg.plot.prototypes(groups, given_to_it)[1]), expected)
+    expected = heights(cg.plot.prototypes(groups, snapshot)[1])
+    for confusion in (track, fit):
+        np.testing.assert_array_equal(heights(cg.plot.prototypes(groups, confusion)[1]), expected)
     own = replace(groups, confusion=snapshot)
-    np.testing.assert_array_equal(bars(cg.plot.prototypes(own)[1]), expected)
+    np.testing.assert_array_equal(heights(cg.plot.prototypes(own)[1]), expected)
     np.testing.assert_allclose(
         cg.plot.community_ternary(own)[0].collections[0].get_offsets(),
         cg.plot.community_ternary(groups, fit)[0].collections[0].get_offsets(),
@@ -203,9 +186,9 @@ def test_prototypes_of_many_communities_say_how_many_are_left_out(tmp_path):
     assert figure.get_suptitle() == "Most central volunteers of the communities, 12 of 20 communities drawn"
     assert len(figure.axes) == 12
     figure.savefig(tmp_path / "prototypes.png")
-    chosen = cg.plot.prototypes(groups, snapshot, numbers=[17, 2])
-    assert [ax.get_title(loc="left").split(":")[0] for ax in chosen] == ["17", "2"]
-    assert hexes([ax.patches[0].get_facecolor() for ax in chosen]) == [colours(range(20))[17], HUES[2]]
+    axes_of_two = cg.plot.prototypes(groups, snapshot, numbers=[17, 2])
+    assert [ax.get_title(loc="left").split(":")[0] for ax in axes_of_two] == ["17", "2"]
+    assert hexes([ax.patches[0].get_facecolor() for ax in axes_of_two]) == [colours(range(20))[17], HUES[2]]
 
 
 def test_prototypes_on_given_axes():
@@ -229,7 +212,7 @@ def test_a_community_of_nobody_has_no_bars(tmp_path):
     groups = cg.Communities(ids=["v0", "v1"], participation=[[1, 0], [1, 0]], modularity=0, method="by hand")
     for mean in (True, False):
         axes = cg.plot.prototypes(groups, snapshot_of(2), mean=mean)
-        assert np.isnan(bars(axes[1])).all()
+        assert np.isnan(heights(axes[1])).all()
         assert axes[1].get_title(loc="left") == "1: 0 volunteers"
         axes[0].figure.savefig(tmp_path / "prototypes.png")
     axes = cg.plot.community_ternary(groups, snapshot_of(2))
@@ -305,24 +288,24 @@ def test_many_communities_have_smaller_dots_and_a_scale():
 def test_a_part_of_a_triangle_holds_the_same_dots():
     snapshot = replace(snapshot_of(4), concentration=20 + np.random.default_rng(0).uniform(size=(4, 2, 3)))
     groups = hard([0, 1, 2, 3])
-    whole, part = (cg.plot.community_ternary(groups, snapshot, zoom=zoom)[0] for zoom in (False, True))
-    np.testing.assert_allclose(whole.collections[0].get_offsets(), part.collections[0].get_offsets())
+    full, part = (cg.plot.community_ternary(groups, snapshot, zoom=zoom)[0] for zoom in (False, True))
+    np.testing.assert_allclose(full.collections[0].get_offsets(), part.collections[0].get_offsets())
     lows = np.array([part.get_tlim()[0], part.get_llim()[0], part.get_rlim()[0]])
     means = snapshot.mean[:, 0]
     assert (lows > 0.25).all()
     assert (lows < means.min(axis=0)).all()
     assert part.get_title(loc="left") == "when it is not supernova, magnified"
-    assert len(part.texts) > len(whole.texts)
+    assert len(part.texts) > len(full.texts)
     with pytest.raises(ParameterError, match="zoom=2 must be True or False"):
         cg.plot.community_ternary(groups, snapshot, zoom=2)
 
 
 def test_triangles_on_given_axes():
     groups, snapshot = soft(9, 2), snapshot_of(9)
-    given_to_it = Figure().subplots(1, 2, subplot_kw={"projection": "ternary"})
-    assert cg.plot.community_ternary(groups, snapshot, axes=given_to_it) == tuple(given_to_it)
+    given_axes = Figure().subplots(1, 2, subplot_kw={"projection": "ternary"})
+    assert cg.plot.community_ternary(groups, snapshot, axes=given_axes) == tuple(given_axes)
     with pytest.raises(ParameterError, match="axes= has 1 axes; 2 are needed, one for each class"):
-        cg.plot.community_ternary(groups, snapshot, axes=given_to_it[:1])
+        cg.plot.community_ternary(groups, snapshot, axes=given_axes[:1])
     with pytest.raises(ParameterError, match=r"drawn in triangles; got Axes\. Make axes with"):
         cg.plot.community_ternary(groups, snapshot, axes=Figure().subplots(1, 2))
 
@@ -379,8 +362,8 @@ def test_links_join_the_dots_of_their_volunteers(tmp_path):
     groups = hard(np.arange(40) % 3 - (np.arange(40) == 0))
     ax = cg.plot.network(network, groups, neighbours=2)
     lines, dots = ax.collections
-    places = np.asarray(dots.get_offsets())
-    code = {tuple(place): k for k, place in enumerate(places.round(9))}
+    positions = np.asarray(dots.get_offsets())
+    code = {tuple(position): k for k, position in enumerate(positions.round(9))}
     assert len(code) == 40
     pairs = [sorted(code[tuple(end)] for end in line.round(9)) for line in lines.get_segments()]
     assert {tuple(pair) for pair in pairs} == strongest_by_hand(weights, 2)
@@ -420,9 +403,9 @@ def test_few_volunteers_are_pies():
     groups = cg.Communities(ids=network.ids, participation=shares, modularity=0, method="by hand")
     ax = cg.plot.network(network, groups)
     _, dots, pies = ax.collections
-    places, areas = np.asarray(dots.get_offsets()), dots.get_sizes()
+    positions, areas = np.asarray(dots.get_offsets()), dots.get_sizes()
     assert hexes(pies.get_facecolors()) == [HUES[0], HUES[1], HUES[0], HUES[1], HUES[2]]
-    np.testing.assert_array_equal(pies.get_offsets(), places[[0, 0, 2, 2, 2]])
+    np.testing.assert_array_equal(pies.get_offsets(), positions[[0, 0, 2, 2, 2]])
     np.testing.assert_array_equal(pies.get_sizes(), areas[[0, 0, 2, 2, 2]])
     pieces = [path.to_polygons()[0] for path in pies.get_paths()]
 
@@ -451,11 +434,11 @@ def test_many_communities_are_numbered_in_their_middle():
     network, groups = planted(20, 10)
     ax = cg.plot.network(network, groups)
     assert ax.get_legend() is None
-    places = np.asarray(ax.collections[1].get_offsets())
+    positions = np.asarray(ax.collections[1].get_offsets())
     assert len(ax.texts) >= 15
     for text in ax.texts:
         members = groups.assignment == int(text.get_text())
-        np.testing.assert_allclose(text.get_position(), np.median(places[members], axis=0))
+        np.testing.assert_allclose(text.get_position(), np.median(positions[members], axis=0))
     heap = np.zeros((200, 2)) + np.arange(200)[:, None] * [1e-3, 0]
     heap[-1] = 100
     assert [text.get_text() for text in cg.plot.network(network, groups, layout=heap).texts] == ["0"]
@@ -464,8 +447,8 @@ def test_many_communities_are_numbered_in_their_middle():
 @pytest.mark.parametrize("layout", ["force", "spectral"])
 def test_members_stand_together(layout):
     network, groups = planted(3, 20)
-    places = np.asarray(cg.plot.network(network, groups, layout=layout).collections[1].get_offsets())
-    apart = np.linalg.norm(places[:, None] - places, axis=2)
+    positions = np.asarray(cg.plot.network(network, groups, layout=layout).collections[1].get_offsets())
+    apart = np.linalg.norm(positions[:, None] - positions, axis=2)
     nearest = np.argsort(apart, axis=1)[:, 1:6]
     same = groups.assignment[nearest] == groups.assignment[:, None]
     assert same.mean() > 0.9
@@ -479,8 +462,8 @@ def test_a_dense_network_keeps_its_shape():
     assert network.density == 1
 
     def likeness(layout):
-        places = np.asarray(cg.plot.network(network, layout=layout).collections[1].get_offsets())
-        drawn = np.linalg.norm(places[:, None] - places, axis=2)
+        positions = np.asarray(cg.plot.network(network, layout=layout).collections[1].get_offsets())
+        drawn = np.linalg.norm(positions[:, None] - positions, axis=2)
         return np.corrcoef(drawn.ravel(), apart.ravel())[0, 1]
 
     assert likeness("auto") > 0.7
@@ -499,11 +482,11 @@ def test_a_seed_gives_the_same_places():
 
 def test_places_can_be_given():
     network = network_of(random_weights(30))
-    places = np.random.default_rng(0).normal(size=(30, 2))
+    positions = np.random.default_rng(0).normal(size=(30, 2))
     ax = Figure().subplots()
-    assert cg.plot.network(network, layout=places.tolist(), ax=ax) is ax
-    np.testing.assert_array_equal(ax.collections[1].get_offsets(), places)
-    for wrong in (places[:-1], places[:, :1], places * np.nan, places.astype(str)):
+    assert cg.plot.network(network, layout=positions.tolist(), ax=ax) is ax
+    np.testing.assert_array_equal(ax.collections[1].get_offsets(), positions)
+    for wrong in (positions[:-1], positions[:, :1], positions * np.nan, positions.astype(str)):
         with pytest.raises(ParameterError, match=r"The positions of 30 volunteers .* of shape \(30, 2\); got an array"):
             cg.plot.network(network, layout=wrong)
 
@@ -512,9 +495,9 @@ def test_volunteers_without_links_stand_below(tmp_path):
     weights = np.zeros((60, 60))
     weights[:10, :10] = random_weights(10, density=1.0)
     ax = cg.plot.network(network_of(weights))
-    places = np.asarray(ax.collections[1].get_offsets())
-    assert places[10:, 1].max() < places[:10, 1].min()
-    assert len(np.unique(places.round(6), axis=0)) == 60
+    positions = np.asarray(ax.collections[1].get_offsets())
+    assert positions[10:, 1].max() < positions[:10, 1].min()
+    assert len(np.unique(positions.round(6), axis=0)) == 60
     assert ax.get_xlabel() == "45 links"
     for n_volunteers in (1, 2, 7):
         lonely = network_of(np.zeros((n_volunteers, n_volunteers)))
@@ -529,9 +512,9 @@ def test_volunteers_without_links_stand_below(tmp_path):
 def test_unconnected_parts_do_not_fly_apart():
     group = np.repeat(np.arange(6), 10)
     network = network_of(random_weights(60, density=0.8) * (group[:, None] == group))
-    places = np.asarray(cg.plot.network(network).collections[1].get_offsets())
-    middles = np.array([places[group == k].mean(axis=0) for k in range(6)])
-    reach = np.array([np.linalg.norm(places[group == k] - middles[k], axis=1).max() for k in range(6)])
+    positions = np.asarray(cg.plot.network(network).collections[1].get_offsets())
+    middles = np.array([positions[group == k].mean(axis=0) for k in range(6)])
+    reach = np.array([np.linalg.norm(positions[group == k] - middles[k], axis=1).max() for k in range(6)])
     gaps = np.linalg.norm(middles[:, None] - middles, axis=2) / (reach[:, None] + reach)
     gaps[np.eye(6, dtype=bool)] = np.inf
     # The closest two nearly touch, and none overlap.
@@ -545,8 +528,8 @@ def test_not_too_many_links_are_drawn(monkeypatch):
     network = network_of(weights)
     ax = cg.plot.network(network)
     assert ax.get_xlabel() == f"the strongest links: 25 of {network.n_edges}"
-    places = [tuple(place) for place in np.asarray(ax.collections[1].get_offsets())]
-    drawn = [weights[tuple(places.index(tuple(end)) for end in line)] for line in ax.collections[0].get_segments()]
+    positions = [tuple(position) for position in np.asarray(ax.collections[1].get_offsets())]
+    drawn = [weights[tuple(positions.index(tuple(end)) for end in line)] for line in ax.collections[0].get_segments()]
     assert sorted(drawn) == sorted(weights[np.triu_indices(30)])[-25:]
 
 
@@ -565,10 +548,10 @@ def test_every_network_can_be_drawn(n_volunteers, density, seed, layout, kind):
     if kind == "both":
         weights = np.where(weights > weights.max() / 2, 1e300, weights)
     ax = cg.plot.network(network_of(weights), soft(n_volunteers, 3, seed=seed), layout=layout)
-    places = np.asarray(ax.collections[1].get_offsets())
-    assert places.shape == (n_volunteers, 2)
-    assert np.isfinite(places).all()
-    assert len(np.unique(places.round(9), axis=0)) == n_volunteers
+    positions = np.asarray(ax.collections[1].get_offsets())
+    assert positions.shape == (n_volunteers, 2)
+    assert np.isfinite(positions).all()
+    assert len(np.unique(positions.round(9), axis=0)) == n_volunteers
 
 
 def test_networks_and_communities_must_fit():
@@ -668,7 +651,7 @@ def test_many_rows_can_be_drawn(tmp_path):
 def test_relevance_of_kept_and_other_communities(tmp_path):
     groups = soft(9, 3, relevance=[3.0, 2.0, 1.0, 0.2, 0.1])
     ax = cg.plot.relevance(groups)
-    assert bars(ax).tolist() == [3.0, 2.0, 1.0, 0.2, 0.1]
+    assert heights(ax).tolist() == [3.0, 2.0, 1.0, 0.2, 0.1]
     assert hexes(patch.get_facecolor() for patch in ax.patches) == [*HUES[:3], PALE, PALE]
     assert [patch.get_x() + patch.get_width() / 2 for patch in ax.patches] == pytest.approx(range(5))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("community", "relevance")

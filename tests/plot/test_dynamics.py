@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from plot.reading import centres, heights, hexes, shares, texts, titles
 
 import crowdgraph as cg
 from crowdgraph.errors import NotAnnotatedError, ParameterError, UnknownIdError
@@ -92,32 +93,6 @@ TRACKS = {
 tracks = pytest.mark.parametrize("track", TRACKS.values(), ids=TRACKS)
 
 
-def hexes(values):
-    return [to_hex(value).upper() for value in values]
-
-
-def titles(axes):
-    return [" ".join(ax.get_title(loc="left").split()) for ax in axes]
-
-
-def heights(ax):
-    return np.array([patch.get_height() for patch in ax.patches])
-
-
-def middles(ax):
-    return np.array([patch.get_x() + patch.get_width() / 2 for patch in ax.patches])
-
-
-def texts(ax):
-    return [text.get_text() for text in ax.texts]
-
-
-def shares(ax, drawn):
-    """What points in a triangle show, of shape (points, 3)."""
-    corners = np.stack([ax.transProjection.transform(corner) for corner in np.eye(3)])
-    return np.linalg.solve(np.vstack([corners.T, np.ones(3)]), np.column_stack([drawn, np.ones(len(drawn))]).T).T
-
-
 def mean_by_hand(track, snapshot, k):
     """The mean confusion of a community, each volunteer by participation."""
     groups = track[snapshot]
@@ -126,14 +101,16 @@ def mean_by_hand(track, snapshot, k):
     return sum(weight * matrix for weight, matrix in zip(weights, matrices, strict=True)) / weights.sum()
 
 
-def overlapping(figure, found):
+def overlapping(figure, candidates):
     """The texts that cover others, once they are drawn."""
     figure.draw_without_rendering()
-    boxes = [(text.get_text(), text.get_window_extent()) for text in found if text.get_text() and text.get_visible()]
+    boxes = [
+        (text.get_text(), text.get_window_extent()) for text in candidates if text.get_text() and text.get_visible()
+    ]
     return [
         (one, other)
-        for place, (one, box) in enumerate(boxes)
-        for other, second in boxes[place + 1 :]
+        for index, (one, box) in enumerate(boxes)
+        for other, second in boxes[index + 1 :]
         if box.shrunk(0.9, 0.7).overlaps(second.shrunk(0.9, 0.7))
     ]
 
@@ -240,11 +217,11 @@ def test_means_of_any_classes_and_labels_do_not_cover_each_other(classes, labels
     track = moving(3, 30, 4, classes=classes, labels=labels)
     axes = cg.plot.community_means_over_time(track)
     figure = axes[0].figure
-    found = [text for ax in axes for text in (*ax.texts, ax.xaxis.label, ax._left_title)]
-    found += [text for ax in axes if ax.axison for text in ax.get_xticklabels()]
-    assert not overlapping(figure, [*found, figure._suptitle])
+    drawn_texts = [text for ax in axes for text in (*ax.texts, ax.xaxis.label, ax._left_title)]
+    drawn_texts += [text for ax in axes if ax.axison for text in ax.get_xticklabels()]
+    assert not overlapping(figure, [*drawn_texts, figure._suptitle])
     assert all(
-        figure.bbox.padded(1).contains(*corner) for text in found for corner in text.get_window_extent().corners()
+        figure.bbox.padded(1).contains(*corner) for text in drawn_texts for corner in text.get_window_extent().corners()
     )
 
 
@@ -268,24 +245,24 @@ def test_means_of_unknown_communities(numbers, message):
 
 @tracks
 def test_bars_are_participations(track, tmp_path):
-    chosen = track.ids[[0, -1]] if len(track.ids) > 1 else track.ids
-    chosen = [one for one in chosen if track.of(one).any()]
-    axes = cg.plot.participation(track, chosen)
-    assert titles(axes) == chosen
-    for ax, volunteer in zip(axes, chosen, strict=True):
+    volunteers = track.ids[[0, -1]] if len(track.ids) > 1 else track.ids
+    volunteers = [one for one in volunteers if track.of(one).any()]
+    axes = cg.plot.participation(track, volunteers)
+    assert titles(axes) == volunteers
+    for ax, volunteer in zip(axes, volunteers, strict=True):
         expected = track.of(volunteer)
-        known = expected.any(axis=1)
+        inhabited = expected.any(axis=1)
         assert ax.get_ylim() == (0, 1)
         # Community by community; the bars of a snapshot stand around it in order.
-        drawn = heights(ax).reshape(track.n_communities_ever, known.sum()).T
-        np.testing.assert_array_equal(drawn, expected[known])
-        places = middles(ax).reshape(track.n_communities_ever, known.sum()).T
-        np.testing.assert_allclose(places.mean(axis=1), np.flatnonzero(known), atol=1e-9)
-        assert (np.diff(places.ravel()) > 0).all()
+        drawn = heights(ax).reshape(track.n_communities_ever, inhabited.sum()).T
+        np.testing.assert_array_equal(drawn, expected[inhabited])
+        positions = centres(ax).reshape(track.n_communities_ever, inhabited.sum()).T
+        np.testing.assert_allclose(positions.mean(axis=1), np.flatnonzero(inhabited), atol=1e-9)
+        assert (np.diff(positions.ravel()) > 0).all()
         hues = hexes(patch.get_facecolor() for patch in ax.patches)
-        assert hues == [hue for hue in colours(range(track.n_communities_ever)) for _ in range(known.sum())]
+        assert hues == [hue for hue in colours(range(track.n_communities_ever)) for _ in range(inhabited.sum())]
         missing = [text for text in ax.texts if text.get_text() in ("not yet", "none")]
-        assert [text.get_position()[0] for text in missing] == np.flatnonzero(~known).tolist()
+        assert [text.get_position()[0] for text in missing] == np.flatnonzero(~inhabited).tolist()
         assert all(text.get_color() == GREY for text in missing)
     legends = axes[0].figure.legends
     if track.n_communities_ever <= 12:
@@ -439,8 +416,8 @@ def test_a_part_of_a_triangle_over_time():
         for one in track
     ]
     track = replace(track, snapshots=near)
-    whole, part = (cg.plot.community_ternary_over_time(track, zoom=zoom)[0] for zoom in (False, True))
-    np.testing.assert_allclose(whole.collections[0].get_offsets(), part.collections[0].get_offsets())
+    full, part = (cg.plot.community_ternary_over_time(track, zoom=zoom)[0] for zoom in (False, True))
+    np.testing.assert_allclose(full.collections[0].get_offsets(), part.collections[0].get_offsets())
     assert part.get_tlim()[0] > 0.25
     assert titles([part]) == ["when it is not supernova, magnified"]
     with pytest.raises(ParameterError, match="zoom=1 must be True or False"):
@@ -449,10 +426,10 @@ def test_a_part_of_a_triangle_over_time():
 
 def test_triangles_over_time_on_given_axes():
     track = TRACKS["usual"]
-    given_to_it = Figure().subplots(1, 2, subplot_kw={"projection": "ternary"})
-    assert cg.plot.community_ternary_over_time(track, axes=given_to_it) == tuple(given_to_it)
+    given_axes = Figure().subplots(1, 2, subplot_kw={"projection": "ternary"})
+    assert cg.plot.community_ternary_over_time(track, axes=given_axes) == tuple(given_axes)
     with pytest.raises(ParameterError, match="axes= has 1 axes; 2 are needed, one for each class"):
-        cg.plot.community_ternary_over_time(track, axes=given_to_it[:1])
+        cg.plot.community_ternary_over_time(track, axes=given_axes[:1])
     with pytest.raises(ParameterError, match=r"drawn in triangles; got Axes\. Make axes with"):
         cg.plot.community_ternary_over_time(track, axes=Figure().subplots(1, 2))
 
@@ -467,7 +444,7 @@ def test_triangles_over_time_are_for_three_labels(labels):
 
 
 def columns(ax):
-    """The boxes of the communities and those of newcomers: place, bottom, height and colour."""
+    """The boxes of the communities and those of newcomers: position, bottom, height and patch."""
     boxes = [
         (round(patch.get_x() + patch.get_width() / 2, 6), patch.get_y(), patch.get_height(), patch)
         for patch in ax.patches
@@ -491,7 +468,7 @@ def ribbons(ax):
 def check_flow(track, ax):
     own, new = columns(ax)
     hues = colours(range(track.n_communities_ever))
-    known = [snapshot for snapshot, row in enumerate(track.assignment) if (row >= 0).any()]
+    inhabited = [snapshot for snapshot, row in enumerate(track.assignment) if (row >= 0).any()]
     stretch = {}
     for snapshot, bottom, height, patch in own:
         k = hues.index(to_hex(patch.get_facecolor()).upper())
@@ -502,8 +479,8 @@ def check_flow(track, ax):
     assert len(stretch) == len(own) == np.count_nonzero(track.sizes)
     fresh = {(snapshot, bottom): height for snapshot, bottom, height, _ in new}
     drawn = ribbons(ax)
-    assert len(drawn) == len(known) - 1
-    for bands, (before, after) in zip(drawn, pairwise(known), strict=True):
+    assert len(drawn) == len(inhabited) - 1
+    for bands, (before, after) in zip(drawn, pairwise(inhabited), strict=True):
         went = {}
         pairs = list(zip(track.assignment[before], track.assignment[after], strict=True))
         for source, target in pairs:
@@ -523,8 +500,8 @@ def check_flow(track, ax):
         assert not went
         # Ribbons of a community stand upon each other in the order of the other side, up to the community's top.
         for snapshot, side in zip((before, after), ends.values(), strict=True):
-            for k, found in side.items():
-                ordered = sorted(found)
+            for k, ribbon_ends in side.items():
+                ordered = sorted(ribbon_ends)
                 assert ordered[-1][2] == stretch[snapshot, k][1]
                 assert all(one[2] == other[1] for one, other in pairwise(ordered))
         # What no ribbon reaches are newcomers.
@@ -535,8 +512,8 @@ def check_flow(track, ax):
     assert not fresh
 
 
-def inside(part, whole):
-    return whole[0] <= part[0] < part[1] <= whole[1]
+def inside(part, full):
+    return full[0] <= part[0] < part[1] <= full[1]
 
 
 @tracks
@@ -614,8 +591,8 @@ def test_modularity_is_a_line(track, against, tmp_path):
     expected = [one.modularity if any_ else np.nan for one, any_ in zip(track, lived, strict=True)]
     np.testing.assert_array_equal(line.get_ydata(), expected)
     numbers = [str(len(set(row[row >= 0]))) for row in track.assignment]
-    known = [number for number, any_ in zip(numbers, lived, strict=True) if any_]
-    assert texts(ax) == [*known, *["none"] * (~lived).sum()]
+    inhabited = [number for number, any_ in zip(numbers, lived, strict=True) if any_]
+    assert texts(ax) == [*inhabited, *["none"] * (~lived).sum()]
     for text, snapshot in zip(ax.texts, [*np.flatnonzero(lived), *np.flatnonzero(~lived)], strict=True):
         assert text.xy[0] == pytest.approx(ax.convert_xunits(line.get_xdata())[snapshot])
     assert ax.get_ylabel() == "modularity"
@@ -655,13 +632,13 @@ def test_crowded_numbers_are_left_out():
 def test_a_community_has_one_colour_in_all_pictures():
     track = TRACKS["usual"]
     k = 3
-    found = {
+    hues = {
         to_hex(cg.plot.community_means_over_time(track, numbers=[k])[0].patches[0].get_facecolor()),
         to_hex(cg.plot.participation(track, ["v0"])[0].patches[len(track) * k].get_facecolor()),
         to_hex(cg.plot.community_ternary_over_time(track)[0].lines[k].get_color()),
         to_hex(columns(cg.plot.flow(track))[0][k][3].get_facecolor()),
     }
-    assert found == {to_hex(to_rgb(HUES[k]))}
+    assert hues == {to_hex(to_rgb(HUES[k]))}
 
 
 @pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
@@ -686,9 +663,9 @@ def test_tracks_without_communities_cannot_be_drawn(draw):
     reasons = ["there are no answers yet", "nobody has a neighbour", "nobody has a neighbour"]
     with pytest.raises(ParameterError, match=r"3 snapshots \(there are no answers yet; nobody has a neighbour\)\."):
         draw(replace(none, reasons=reasons))
-    nothing = replace(none, times=none.times[:0], counts=[], snapshots=[])
+    no_snapshots = replace(none, times=none.times[:0], counts=[], snapshots=[])
     with pytest.raises(ParameterError, match="found none at any of 0 snapshots"):
-        draw(nothing)
+        draw(no_snapshots)
 
 
 @pytest.mark.parametrize("name", ["community_means_over_time", "community_ternary_over_time"])

@@ -3,7 +3,6 @@
 import json
 import re
 from importlib import import_module
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from crowdgraph import report
 from crowdgraph.analysis import analyse
 from crowdgraph.core.community_track import CommunityEvent
 from crowdgraph.errors import ParameterError, StoreError
-from crowdgraph.evaluation.model_checks import predictive_check, probs_without_own_gold
 from crowdgraph.plot._style import HUES, colours
 from crowdgraph.report import communities as pictures
 from crowdgraph.report import nodes
@@ -166,60 +164,7 @@ def test_overview_tells_the_sizes(graph, told):
     assert cards["gold"] == str(len(graph.gold))
 
 
-# Checks of the model, against slow oracles
-
-
-def brute_alone(graph, concentration, class_probs):
-    """As `probs_without_own_gold` for static matrices, response by response."""
-    probs = np.tile(np.log(class_probs), (len(graph.items), 1))
-    for response in graph.responses:
-        k, i = graph.volunteers.table.code(response.volunteer), graph.items.table.code(response.item)
-        label = graph.labels.index(response.label)
-        for j, name in enumerate(graph.classes):
-            row = concentration[k, j].copy()
-            if graph.items[response.item].gold == name:
-                row[label] -= 1
-            probs[i, j] += np.log(row[label] / row.sum())
-    odds = np.exp(probs)
-    return odds / odds.sum(axis=1, keepdims=True)
-
-
-def test_answers_alone_leave_out_the_gold(columns):
-    graph = cg.CrowdGraph.from_responses(columns, gold={"x": "yes"}, duplicates="first")
-    fit = cg.IBCC().fit(graph)
-    alone = probs_without_own_gold(graph, fit.confusion, class_probs=fit.class_probs)
-    np.testing.assert_allclose(alone, brute_alone(graph, fit.confusion.initial, fit.class_probs), rtol=1e-9)
-    assert fit.item_probs[graph.items.table.code("x")].max() == 1
-    assert alone.max() < 1
-
-
-def test_predictive_check_is_what_draws_give():
-    graph = cg.simulate.crowd(n_volunteers=8, n_items=12, n_responses=60, gold=1.0, seed=3).graph
-    fit = cg.IBCC().fit(graph)
-    found = predictive_check(graph, fit.confusion, item_probs=fit.item_probs)
-    mean, responses = fit.confusion.latest().mean, graph.responses
-    expected, agree, seen = np.zeros(2), [], []
-    for i in range(len(graph.items)):
-        rows = np.flatnonzero(responses.item == i)
-        chance = mean[responses.volunteer[rows]]
-        expected += np.einsum("j,rjl->l", fit.item_probs[i], chance)
-        pairs = list(combinations(range(len(rows)), 2))
-        if pairs:
-            agree.append(np.mean([fit.item_probs[i] @ (chance[a] * chance[b]).sum(axis=1) for a, b in pairs]))
-            seen.append(np.mean([responses.label[rows[a]] == responses.label[rows[b]] for a, b in pairs]))
-    np.testing.assert_allclose(found.expected, expected / len(responses), atol=5e-5)
-    assert found.expected_agreement == pytest.approx(np.mean(agree), abs=5e-5)
-    assert found.agreement == pytest.approx(np.mean(seen), abs=5e-5)
-
-
-def test_one_item_does_not_decide_how_volunteers_agree():
-    # About one item 40 volunteers disagree, about nine others two agree: nearly all pairs are about the first.
-    rows = [(who, 0, who % 2) for who in range(40)] + [(who, item, 1) for item in range(1, 10) for who in (0, 1)]
-    who, what, said = zip(*rows, strict=True)
-    graph = cg.CrowdGraph.from_responses({"volunteer": who, "item": what, "label": said}, classes=[0, 1])
-    fit = cg.IBCC().fit(graph)
-    found = predictive_check(graph, fit.confusion, item_probs=fit.item_probs)
-    assert found.agreement == pytest.approx((9 + 380 / 780) / 10, abs=5e-5)
+# Checks of the model
 
 
 def test_calibration_says_when_the_model_was_given_the_gold(graph, told):

@@ -105,7 +105,7 @@ def test_tracking(drift):
         assert 0.85 <= np.mean(covered["auto"]) <= 0.97
 
 
-# The class that each label speaks for, where it is not the label itself.
+# The class that each label votes for, where it is not the label itself.
 REAL = {
     "medrel_treat": None,
     "predictionbook": {"likely": "yes", "unlikely": "no", "unsure": None},

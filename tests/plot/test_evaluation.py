@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from plot.reading import legend
 
 import crowdgraph as cg
 from crowdgraph.evaluation import cross_validate
@@ -23,10 +24,6 @@ def three_classes():
     return cross_validate(graph, cg.MajorityVote(), folds=3)
 
 
-def legend(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
 def test_roc_draws_every_model(result, tmp_path):
     ax = cg.plot.roc(result)
     diagonal, *lines = ax.lines
@@ -38,8 +35,8 @@ def test_roc_draws_every_model(result, tmp_path):
         np.testing.assert_array_equal(line.get_ydata(), curve.true_positive_rate)
         corners = band.get_paths()[0].vertices
         at_half = np.sort(corners[np.isclose(corners[:, 0], 0.5), 1])
-        place = np.flatnonzero(np.isclose(curve.false_positive_rate, 0.5))[0]
-        mean, spread = curve.true_positive_rate[place], curve.spread[place]
+        index = np.flatnonzero(np.isclose(curve.false_positive_rate, 0.5))[0]
+        mean, spread = curve.true_positive_rate[index], curve.spread[index]
         np.testing.assert_allclose(at_half, [mean - spread, min(mean + spread, 1)])
         assert spread > 0
     aucs = result.mean("auc(yes)")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from plot.reading import legend, line_shares
 
 import crowdgraph as cg
 from crowdgraph.errors import CrowdGraphError, ParameterError, UnknownIdError
@@ -51,20 +52,8 @@ def track_of(counts, *, clock=NUMBER, classes=("no", "yes"), labels=("no", "yes"
     )
 
 
-def legend(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def shares(line):
-    """What a line in a triangle shows, of shape (points, 3)."""
-    ax = line.axes
-    corners = np.stack([ax.transProjection.transform(corner) for corner in np.eye(3)])
-    drawn = np.column_stack([line.get_xydata(), np.ones(len(line.get_xydata()))])
-    return np.linalg.solve(np.vstack([corners.T, np.ones(3)]), drawn.T).T
-
-
 def band_at(collection, x):
-    """The ends of a band at a place."""
+    """Return the ends of a band at x."""
     corners = collection.get_paths()[0].vertices
     heights = corners[np.isclose(corners[:, 0], x), 1]
     return heights.min(), heights.max()
@@ -75,18 +64,18 @@ def test_a_triangle_has_a_line_for_each_class(tmp_path):
     ax = cg.plot.confusion_history(history)
     lines = {line.get_label(): line for line in ax.lines}
     for row, name in enumerate(("when it is no", "when it is yes")):
-        np.testing.assert_allclose(shares(lines[name]), history.mean[:, row], atol=1e-9)
+        np.testing.assert_allclose(line_shares(lines[name]), history.mean[:, row], atol=1e-9)
         assert to_hex(lines[name].get_color()).upper() == HUES[row]
     stars = [line for line in ax.lines if line.get_marker() == "*"]
     for row, line in enumerate(stars):
-        np.testing.assert_allclose(shares(line), history.mean[[2, 4, 6, 8, 10], row], atol=1e-9)
+        np.testing.assert_allclose(line_shares(line), history.mean[[2, 4, 6, 8, 10], row], atol=1e-9)
     rings = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata())]
     assert [line.get_markerfacecolor() == "white" for line in rings] == [True, False, True, False]
-    for place, line in enumerate(rings):
-        np.testing.assert_allclose(shares(line)[0], history.mean[-(place % 2), place // 2], atol=1e-9)
+    for index, line in enumerate(rings):
+        np.testing.assert_allclose(line_shares(line)[0], history.mean[-(index % 2), index // 2], atol=1e-9)
     assert [text.get_text() for text in ax.texts] == ["1.00", "2.00", "3.00", "4.00", "5.00"]
     joins = [line for line in ax.lines if to_hex(line.get_color()) == "#888888"]
-    np.testing.assert_allclose(shares(joins[0]), history.mean[2], atol=1e-9)
+    np.testing.assert_allclose(line_shares(joins[0]), history.mean[2], atol=1e-9)
     assert [ax.get_tlabel(), ax.get_llabel(), ax.get_rlabel()] == ["says -1", "says 1", "says 3"]
     assert legend(ax) == ["when it is no", "when it is yes", "first response, 0.00", "last response, 6.00"]
     assert ax.get_title(loc="left") == "Volunteer anna, 13 responses"
@@ -128,7 +117,7 @@ def test_long_lines_are_thinned_and_keep_their_ends():
     ax = cg.plot.confusion_history(history)
     line = ax.lines[5]
     assert line.get_label() == "when it is no"
-    drawn = shares(line)
+    drawn = line_shares(line)
     assert len(drawn) == MAX_POINTS
     np.testing.assert_allclose(drawn[[0, -1]], history.mean[[0, -1], 0], atol=1e-9)
     steps = thin_steps(30_000)
@@ -166,7 +155,7 @@ def test_lines_over_own_responses():
 
 
 @pytest.mark.parametrize(
-    ("classes", "labels", "chosen", "expected"),
+    ("classes", "labels", "selection", "expected"),
     [
         ("abcd", "abcd", None, ["a|a", "b|b", "c|c", "d|d"]),
         ("ab", "dcba", None, ["a|a", "b|b"]),
@@ -176,9 +165,9 @@ def test_lines_over_own_responses():
         ("xy", "abc", ["b"], ["b|x", "b|y"]),
     ],
 )
-def test_which_labels_are_drawn(classes, labels, chosen, expected):
+def test_which_labels_are_drawn(classes, labels, selection, expected):
     history = history_of(6, classes, labels)
-    ax = cg.plot.confusion_history(history, labels=chosen)
+    ax = cg.plot.confusion_history(history, labels=selection)
     assert legend(ax) == [f"says {pair[0]} when it is {pair[2]}" for pair in expected]
     assert len({(line.get_color(), line.get_linestyle()) for line in ax.lines}) == len(expected)
     for line, pair in zip(ax.lines, expected, strict=True):
