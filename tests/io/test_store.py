@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
+from builders import communities_of, network_of
 from hypothesis import given
 from scipy.sparse import csr_array
 from strategies import graphs
@@ -48,31 +49,23 @@ def same(left, right):
 
 @pytest.fixture
 def annotated(graph, fit):
-    groups = cg.Communities(
-        ids=["bert", "anna"],
-        participation=[[1.0, 0.0], [0.5, 0.5]],
-        modularity=0.25,
-        method="nmf",
-        params={"seed": 1},
-    )
-    dense = np.array([[0, 0.5, 0], [0.5, 0, 1], [0, 1, 0]])
+    """A graph with results of all stored types."""
+    groups = communities_of([[1.0, 0.0], [0.5, 0.5]], ids=["bert", "anna"], modularity=0.25, params={"seed": 1})
+    ids, weights = graph.volunteers.ids, [[0, 0.5, 0], [0.5, 0, 1], [0, 1, 0]]
     track = cg.CommunityTrack(
-        ids=graph.volunteers.ids,
-        times=[1, 9],
-        counts=[1, 6],
-        snapshots=(groups, groups),
-        clock=cg.Clock("number"),
-        method="t",
+        ids=ids, times=[1, 9], counts=[1, 6], snapshots=(groups, groups), clock=cg.Clock("number"), method="t"
     )
     params = {"a": None, "b": (1, 2.5), "c": [True, "x"], "d": {"e": np.float32(0.5)}, "f": dt.date(2026, 1, 1)}
-    return (
-        graph.annotate(fit)
-        .annotate(groups)
-        .annotate(track)
-        .annotate(fit.confusion)
-        .annotate(cg.VolunteerNetwork(ids=graph.volunteers.ids, weights=dense, method="dense", params=params))
-        .annotate(cg.VolunteerNetwork(ids=graph.volunteers.ids, weights=csr_array(dense), method="sparse"))
-    )
+    for result in (
+        fit,
+        groups,
+        track,
+        fit.confusion,
+        network_of(weights, ids=ids, method="dense", params=params),
+        network_of(weights, ids=ids, method="sparse", sparse=True),
+    ):
+        graph = graph.annotate(result)
+    return graph
 
 
 def test_annotations_survive(annotated, tmp_path):
@@ -129,15 +122,12 @@ def test_odd_ids_and_attributes_survive(tmp_path):
     assert loaded.volunteers.ids[4].fold == 1
 
 
-def test_ns_and_zones_survive(tmp_path):
-    for times in (np.array([5, 1], dtype="datetime64[ns]"), [zone_time(1), zone_time(2)], [1.5, 2.5]):
+def test_nanoseconds_and_zones_survive(tmp_path):
+    zoned = [dt.datetime(2026, 1, 1, hour, tzinfo=ZoneInfo("Europe/Amsterdam")) for hour in (1, 2)]
+    for times in (np.array([5, 1], dtype="datetime64[ns]"), zoned, [1.5, 2.5]):
         graph = cg.CrowdGraph.from_responses({"volunteer": [1, 2], "item": [1, 1], "label": [0, 1], "time": times})
         graph.save(tmp_path / "g")
         assert cg.load(tmp_path / "g").equals(graph)
-
-
-def zone_time(hour):
-    return dt.datetime(2026, 1, 1, hour, tzinfo=ZoneInfo("Europe/Amsterdam"))
 
 
 @pytest.mark.parametrize("value", [object(), pd.Timestamp("2026-01-01T00:00:00.000000001"), 1j])
