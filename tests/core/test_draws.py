@@ -5,7 +5,7 @@ import random
 import igraph
 import pytest
 
-from crowdgraph.core._parameters import igraph_seed
+from crowdgraph.core._random import igraph_seed
 
 
 def some_edges():

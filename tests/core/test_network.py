@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import crowdgraph as cg
-from crowdgraph.core.network import rewire_bipartite, rewire_pairs
+from crowdgraph.core._rewiring import rewire_bipartite, rewire_pairs
 from crowdgraph.errors import IdError, ParameterError, ResultError, UnknownIdError
 
 
