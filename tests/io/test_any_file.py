@@ -37,7 +37,7 @@ def expected():
         ("agent", "object", "vote", "submitted_at"),
     ],
 )
-def test_columns_are_guessed_and_said(write, expected, header):
+def test_columns_are_guessed_and_named(write, expected, header):
     reading = read(write(lines(header)))
     assert reading.graph.equals(expected)
     assert tuple(reading.columns.values()) == header
@@ -47,7 +47,7 @@ def test_columns_are_guessed_and_said(write, expected, header):
 
 
 @given(st.sampled_from(",;\t|"), st.booleans(), st.booleans())
-def test_delimiters_and_compression(tmp_path_factory, mark, packed, marked):
+def test_delimiters_and_compression_are_recognised(tmp_path_factory, mark, packed, marked):
     folder = tmp_path_factory.mktemp("files")
     content = ("\ufeff" if marked else "") + lines(("volunteer", "item", "label", "time"), mark)
     path = folder / ("r.csv.gz" if packed else "r.csv")
@@ -55,7 +55,7 @@ def test_delimiters_and_compression(tmp_path_factory, mark, packed, marked):
     assert len(read(path).graph.responses) == 3
 
 
-def test_named_columns_win(write, expected):
+def test_named_columns_come_before_guesses(write, expected):
     path = write(lines(("label", "volunteer", "item", "time")))
     columns = {"volunteer": "label", "item": "volunteer", "label": "item"}
     assert read(path, columns=columns).graph.equals(expected)
@@ -76,7 +76,7 @@ def test_gold_has_names_of_its_own(write, header):
     assert dict(reading.graph.gold) == {"x": "yes"}
 
 
-def test_soft_gold(write):
+def test_gold_may_be_probabilities(write):
     gold = write("item,no,yes\nx,0.25,0.75\n", "gold.csv")
     reading = read(write(lines(("volunteer", "item", "label"))), gold=gold)
     assert reading.graph.gold.probs[0].tolist() == [0.25, 0.75]
@@ -113,7 +113,7 @@ def test_an_export_is_known_by_its_columns(write):
     assert "T0" in reading.notes[0]
 
 
-def test_rows_with_gaps(write):
+def test_rows_with_gaps_are_left_out_and_counted(write):
     path = write("volunteer,item,label\na,x,yes\nb,x,\n")
     reading = read(path, missing="drop")
     assert len(reading.graph.responses) == 1
@@ -175,7 +175,7 @@ def test_directories_of_results_and_reports(write, tmp_path, expected):
     assert "graph.crowd' is read" in reading.notes[0]
 
 
-def test_classes_that_differ_in_case_are_said(write):
+def test_classes_that_differ_only_in_case_are_noted(write):
     path = write(lines(("volunteer", "item", "label")))
     reading = read(path, gold=write("item,label\nx,Yes\ny,NO\n", "gold.csv"))
     assert "differ only in case; a typo? " in reading.notes[-1]

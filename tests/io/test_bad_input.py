@@ -63,6 +63,7 @@ COLUMNS = [
     ({"item": np.zeros(3, dtype=complex)}, ColumnError, "complex"),
     ({"position": [1, 2, 3]}, ColumnError, "cannot be called 'position'"),
     ({"time": [1, 2, None]}, MissingValueError, "time in rows 2"),
+    ({"time": [pd.Timestamp("2026-01-01"), pd.NaT, pd.NaT]}, MissingValueError, "time in rows 1, 2"),
     ({"time": [1.0, float("inf"), 2.0]}, TimeError, "infinite.*rows 1"),
     ({"time": ["2026-01-01", "soon", "2026-01-03"]}, TimeError, "'soon' in row 1"),
     ({"time": ["1", "foo", "3"]}, TimeError, "'foo' in row 1"),

@@ -13,7 +13,7 @@ from crowdgraph.errors import TimeError
 HEADER = "volunteer,item,label,time\n"
 
 
-def test_a_csv_file_with_gold(write):
+def test_a_csv_file_is_read_with_its_gold(write):
     path = write(HEADER + "007,x,10,2026-03-01T10:00:00\n7,x,9,2026-03-01T09:00:00\n")
     graph = cg.read_csv(path, gold=write("item,label\nx,9\n", "gold.csv"))
     assert list(graph.volunteers) == ["7", "007"]
@@ -22,7 +22,7 @@ def test_a_csv_file_with_gold(write):
     assert graph.responses.clock == cg.Clock("datetime")
 
 
-def test_compressed_files_and_other_delimiters(write):
+def test_compressed_files_and_other_delimiters_are_read(write):
     content = HEADER + "a,x,yes,1\nb,x,no,2\n"
     plain = cg.read_csv(write(content))
     assert cg.read_csv(write(gzip.compress(content.encode()), "responses.csv.gz")).equals(plain)
@@ -30,12 +30,12 @@ def test_compressed_files_and_other_delimiters(write):
     assert cg.read_csv(write("\ufeff" + content.replace("\n", "\r\n"))).equals(plain)
 
 
-def test_other_encodings(write):
+def test_other_encodings_are_read(write):
     path = write("volunteer,item,label\nZoë,x,oui\n".encode("latin-1"))
     assert list(cg.read_csv(path, encoding="latin-1").volunteers) == ["Zoë"]
 
 
-def test_quoted_fields_and_odd_names(write):
+def test_quoted_fields_and_odd_names_are_read(write):
     graph = cg.read_csv(write('volunteer,item,label\n"a, b","line\nbreak",NA\nnull,"say ""x""",yes\n'))
     assert list(graph.volunteers) == ["a, b", "null"]
     assert list(graph.items) == ["line\nbreak", 'say "x"']
@@ -43,7 +43,7 @@ def test_quoted_fields_and_odd_names(write):
 
 
 @given(rows=st.lists(st.tuples(text.filter(bool), text.filter(bool), text.filter(bool)), min_size=1))
-def test_text_survives(rows, tmp_path_factory):
+def test_any_text_survives(rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("csv") / "responses.csv"
     quoted = ["volunteer,item,label", *(",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)]
     path.write_text("\n".join(quoted) + "\n", encoding="utf-8", newline="")

@@ -33,17 +33,17 @@ def through_frames(graph, kind):
 
 
 @given(graphs())
-def test_pandas_round_trip(graph):
+def test_nothing_is_lost_through_pandas(graph):
     assert through_frames(graph, "pandas").equals(graph)
 
 
 @given(graphs(id_kinds=PLAIN_IDS))
-def test_arrow_round_trip(graph):
+def test_nothing_is_lost_through_arrow(graph):
     assert through_frames(graph, "arrow").equals(graph)
 
 
 @given(graphs(id_kinds=PLAIN_IDS))
-def test_polars_round_trip(graph):
+def test_nothing_is_lost_through_polars(graph):
     restored = through_frames(graph, "polars")
     if graph.responses.clock.zone == "-03:30":
         # polars has no fixed offsets: the instants survive, in UTC.
@@ -139,7 +139,7 @@ def test_without_times_the_order_of_rows_is_the_time(columns):
     assert graph.window(2, 4).to_pandas()["time"].tolist() == [2, 3]
 
 
-def test_columns_by_other_names(columns):
+def test_columns_may_have_other_names(columns):
     renamed = {"who": columns["volunteer"], "what": columns["item"], "said": columns["label"], "when": columns["time"]}
     graph = from_responses(renamed, volunteer="who", item="what", label="said", time="when")
     assert graph.equals(from_responses(columns))
@@ -189,7 +189,7 @@ def test_of_duplicates_all_the_first_or_the_last_count(policy, labels):
     assert [r.label for r in graph.responses] == labels
 
 
-def test_null_labels_can_be_kept_or_dropped(columns):
+def test_null_labels_stay_or_are_dropped(columns):
     columns["label"][2] = None
     with_null = from_responses(columns, missing="keep")
     assert [r.label for r in with_null.responses] == ["yes", None, "no", "yes", "no", "yes"]

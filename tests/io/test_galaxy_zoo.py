@@ -29,7 +29,7 @@ def response_tuples(graph):
     return [(r.time, r.volunteer, r.item, r.label) for r in graph.responses]
 
 
-def test_a_table(write):
+def test_a_table_is_read_with_its_gold(write):
     graph = cg.read_galaxy_zoo_supernovae(write(lines(ROWS)))
     assert response_tuples(graph) == [(9, "7", "x", -1), (11, "007", "x", 3), (12, "anna", "z", 1), (100, "7", "y", 1)]
     assert graph.labels == (-1, 1, 3)
@@ -49,7 +49,7 @@ def test_delimiters_are_guessed(write, mark, header):
     assert cg.read_galaxy_zoo_supernovae(path, delimiter=mark).equals(plain)
 
 
-def test_other_files(write):
+def test_marks_blank_lines_and_compression_change_nothing(write):
     plain = cg.read_galaxy_zoo_supernovae(write(lines(ROWS)))
     for content in (
         "\ufeff" + lines(ROWS).replace("\n", "\r\n"),
@@ -79,7 +79,7 @@ def test_headers_match_loosely(write, header):
     assert cg.read_galaxy_zoo_supernovae(write(lines(ROWS, header=header), "loose.csv")).equals(plain)
 
 
-def test_columns_in_any_order_and_further_ones(write):
+def test_columns_come_in_any_order_among_others(write):
     plain = cg.read_galaxy_zoo_supernovae(write(lines(ROWS)))
     order = [5, 2, 4, 0, 1, 3]
     rows = [("note", *(row[index] for index in order), "") for row in ROWS]
@@ -87,7 +87,7 @@ def test_columns_in_any_order_and_further_ones(write):
     assert cg.read_galaxy_zoo_supernovae(write(lines(rows, header=header), "mixed.csv")).equals(plain)
 
 
-def test_quotes(write):
+def test_quoted_cells_hold_delimiters_and_line_breaks(write):
     content = '5,"Smith, ""Jo""","line\nbreak","SN Ia; bright","a, b",3\n'
     graph = cg.read_galaxy_zoo_supernovae(write(content))
     assert response_tuples(graph) == [(5, 'Smith, "Jo"', "line\nbreak", 3)]
@@ -139,7 +139,7 @@ def test_gold_follows_the_rule(write):
     assert dict(graph.gold) == {str(row): gold for row, (_, _, gold) in enumerate(RULE) if gold is not None}
 
 
-def test_gold_said_in_some_rows_only(write):
+def test_gold_may_be_in_some_rows_only(write):
     rows = [(1, "a", "x", "", "", 3), (2, "b", "x", "SN II", "", 3), (3, "c", "x", "", "supernova", 1)]
     assert dict(cg.read_galaxy_zoo_supernovae(write(lines(rows))).gold) == {"x": "supernova"}
 
@@ -169,7 +169,7 @@ def simulated_rows():
 
 
 @pytest.mark.parametrize(("mark", "headed"), [(",", True), (",", False), ("\t", True), (";", False)])
-def test_a_simulated_crowd_there_and_back(tmp_path, simulated_rows, mark, headed):
+def test_a_simulated_crowd_survives(tmp_path, simulated_rows, mark, headed):
     graph, rows = simulated_rows
     # Files need not be sorted: the numbers tell the order.
     shuffled = [rows[index] for index in np.random.default_rng(0).permutation(len(rows))]

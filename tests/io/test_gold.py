@@ -30,7 +30,7 @@ def gold_of(gold):
         cg.CrowdGraph.from_responses(RESPONSES, gold={"x": "y"}).gold,
     ],
 )
-def test_hard_gold(gold):
+def test_every_form_of_certain_gold_is_the_same(gold):
     known_gold = gold_of(gold)
     assert dict(known_gold) == {"x": "y"}
     assert known_gold.codes.tolist() == [1, -1]
@@ -47,7 +47,7 @@ def test_hard_gold(gold):
         pd.DataFrame({"item": ["x", "y"], "y": [0.75, 0.0], "n": [0.25, 1.0]}),
     ],
 )
-def test_soft_gold(gold):
+def test_every_form_of_probable_gold_is_the_same(gold):
     known_gold = gold_of(gold)
     assert dict(known_gold) == {"x": {"n": 0.25, "y": 0.75}, "y": "n"}
     assert known_gold.codes.tolist() == [-1, 0]
@@ -69,7 +69,7 @@ def test_gold_for_items_that_nobody_answered_is_counted():
         assert gold_of({17: "y"}).n_unmatched == 1
 
 
-def test_unknown_gold_is_said():
+def test_items_without_gold_are_named():
     with pytest.raises(UnknownIdError, match="no gold for item 'y'; gold covers 1 items"):
         gold_of({"x": "y"})["y"]
     assert gold_of({"x": "y"}).get("y") is None
@@ -125,7 +125,7 @@ def test_warnings_point_at_the_line_that_asked():
     assert caught[0].filename == __file__
 
 
-def test_gold_where():
+def test_gold_may_be_limited_to_some_items():
     graph = cg.CrowdGraph.from_responses(
         {"volunteer": ["anna"] * 3, "item": [*"xyz"], "label": ["no", "yes", "no"]},
         gold={"x": "no", "y": {"no": 0.2, "yes": 0.8}},

@@ -23,17 +23,17 @@ HOSTILE = ['<anna> & "co"', "b'e\nr\tt\r", "]]> \U0001f52d ü", " dé "]
 
 
 @given(graphs())
-def test_networkx_round_trip(graph):
+def test_nothing_is_lost_through_networkx(graph):
     assert cg.CrowdGraph.from_networkx(graph.to_networkx()).equals(graph)
 
 
 @given(graphs())
-def test_networkx_round_trip_of_views(graph):
+def test_nothing_of_a_view_is_lost_through_networkx(graph):
     for view in (graph.first(0), graph.first(len(graph.responses) // 2)):
         assert cg.CrowdGraph.from_networkx(view.to_networkx()).equals(view)
 
 
-def test_shape_of_the_networkx_graph(graph, fit):
+def test_networkx_graphs_are_bipartite_and_hold_annotations(graph, fit):
     network = graph.annotate(fit).to_networkx()
     assert isinstance(network, nx.MultiGraph)
     assert nx.bipartite.sets(network, {n for n, side in network.nodes(data="bipartite") if side == 0})
@@ -88,7 +88,7 @@ def test_igraph_holds_everything(graph):
 
 @pytest.mark.parametrize("kind", ["graphml", "gexf"])
 @given(graph=graphs(id_kinds=("int", "str")))
-def test_files_for_gephi(kind, tmp_path_factory, graph):
+def test_files_for_gephi_hold_all_volunteers_and_responses(kind, tmp_path_factory, graph):
     path = tmp_path_factory.mktemp("gephi") / f"crowd.{kind}"
     getattr(graph, f"to_{kind}")(path)
     back = getattr(nx, f"read_{kind}")(path)
@@ -224,7 +224,7 @@ def test_the_same_attributes_in_networkx_and_igraph(network, communities):
     assert set(network.to_igraph().vs.attributes()) == {"id", "strength", "support"}
 
 
-def test_a_real_network_with_its_communities(tmp_path):
+def test_a_detected_network_is_written_with_its_communities(tmp_path):
     graph = crowd(n_volunteers=60, n_items=500, n_responses=4_000, n_communities=3, mixing=0.05).graph
     network = cg.networks.task_cooccurrence(graph)
     detected = cg.Leiden().detect(network, seed=0)

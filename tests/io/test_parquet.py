@@ -9,7 +9,7 @@ import crowdgraph as cg
 
 
 @given(graphs(id_kinds=("int", "str", "date")))
-def test_round_trip(tmp_path_factory, graph):
+def test_nothing_is_lost_through_parquet(tmp_path_factory, graph):
     folder = tmp_path_factory.mktemp("parquet")
     for name in ("responses", "gold", "volunteers"):
         pq.write_table(graph.to_arrow(table=name), folder / f"{name}.parquet", row_group_size=3)
@@ -32,7 +32,7 @@ def test_columns_stored_as_codes_are_read_as_codes(tmp_path):
     assert cg.read_parquet(tmp_path / "r.parquet").equals(cg.CrowdGraph.from_responses(table))
 
 
-def test_several_files_and_directories(tmp_path, columns):
+def test_several_files_and_directories_are_one_table(tmp_path, columns):
     table = pa.table(columns)
     paths = [tmp_path / "b.parquet", tmp_path / "a.parquet"]
     pq.write_table(table.slice(3), paths[0])
@@ -42,7 +42,7 @@ def test_several_files_and_directories(tmp_path, columns):
     assert cg.read_parquet(str(tmp_path)).equals(expected)
 
 
-def test_chosen_columns(tmp_path, columns):
+def test_only_chosen_columns_are_read(tmp_path, columns):
     pq.write_table(pa.table({**columns, "extra": range(6)}), tmp_path / "r.parquet")
     assert "extra" in cg.read_parquet(tmp_path / "r.parquet").responses.attributes
     graph = cg.read_parquet(tmp_path / "r.parquet", columns=["volunteer", "item", "label"])

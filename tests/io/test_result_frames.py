@@ -188,7 +188,7 @@ def test_text_is_for_reading(graph):
     assert not lines[2].endswith("None")
 
 
-def test_confusion_matrices_as_rows(fit, moving):
+def test_confusion_matrices_become_rows(fit, moving):
     matrix = cg.ConfusionMatrix(concentration=[[3.0, 1.0], [2.0, 2.0]], classes=["a", "b"], labels=["x", "y"])
     rows = matrix.to_frame(kind="arrow").to_pylist()
     assert rows[0] == {"class": "a", "label": "x", "mean": 0.75, "concentration": 3.0}
@@ -208,7 +208,7 @@ def test_confusion_matrices_as_rows(fit, moving):
     ("value", "text"),
     [(1_234_567, "1,234,567"), (0.0004, "0"), (1234.5, "1,234.5"), (float("nan"), ""), (True, "True"), ("<x>", "<x>")],
 )
-def test_cells_of_text(value, text):
+def test_cells_of_text_are_readable(value, text):
     columns = {"volunteer": ["anna"], "item": ["x"], "label": ["yes"], "note": [value]}
     _, line = cg.CrowdGraph.from_responses(columns).responses.to_frame(kind="text").splitlines()
     assert line.split() == ["anna", "x", "yes", *text.split()]

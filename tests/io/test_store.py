@@ -25,7 +25,7 @@ SAVED_BY_0_1_0 = Path(__file__).parent / "data" / "saved_by_0.1.0.crowd"
 
 
 @given(graphs())
-def test_round_trip(tmp_path_factory, graph):
+def test_nothing_is_lost_in_a_file(tmp_path_factory, graph):
     path = tmp_path_factory.mktemp("store") / "graph.crowd"
     for view in (graph, graph.first(0)):
         view.save(path)
@@ -131,7 +131,7 @@ def test_nanoseconds_and_zones_survive(tmp_path):
 
 
 @pytest.mark.parametrize("value", [object(), pd.Timestamp("2026-01-01T00:00:00.000000001"), 1j])
-def test_what_cannot_be_carried_is_said_and_nothing_is_written(tmp_path, graph, value):
+def test_what_cannot_be_carried_is_named_and_nothing_is_written(tmp_path, graph, value):
     path = tmp_path / "g"
     graph.save(path)
     before = path.read_bytes()
@@ -156,7 +156,7 @@ def test_a_crash_leaves_the_old_file(tmp_path, graph, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_where_a_graph_can_be_saved(tmp_path, graph):
+def test_graphs_are_saved_through_links_but_not_over_directories(tmp_path, graph):
     with pytest.raises(StoreError, match="is a directory"):
         graph.save(tmp_path)
     with pytest.raises(StoreError, match="Cannot write to"):
@@ -171,7 +171,7 @@ def test_where_a_graph_can_be_saved(tmp_path, graph):
     assert cg.load(tmp_path / "target").equals(graph)
 
 
-def test_damaged_and_foreign_files(tmp_path, graph):
+def test_damaged_and_foreign_files_are_refused(tmp_path, graph):
     path = tmp_path / "g"
     graph.save(path)
     saved = path.read_bytes()
@@ -218,7 +218,7 @@ def rewrite(path, change):
         (lambda manifest: manifest["gold"].update(items={"objects": [-1, 0]}), "damaged"),
     ],
 )
-def test_manifests_of_other_kinds(tmp_path, graph, change, message):
+def test_manifests_of_other_kinds_are_refused(tmp_path, graph, change, message):
     graph.save(tmp_path / "g")
 
     def changed(manifest):

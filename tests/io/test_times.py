@@ -54,7 +54,7 @@ def test_zoned_datetimes_are_sorted_as_instants(moments):
         ([np.datetime64("2026-07-01T00:00")], None),
     ],
 )
-def test_zones(times, zone):
+def test_zones_are_known_in_every_form(times, zone):
     assert graph_of(times).responses.clock == cg.Clock("datetime", zone)
 
 
@@ -72,7 +72,7 @@ def test_daylight_saving_is_ordered_by_instant():
         (" 2026-03-01T00:00:00.5 ", "2026-03-01T00:00:00.5"),
     ],
 )
-def test_fractions_of_seconds(text, expected):
+def test_fractions_of_seconds_survive(text, expected):
     assert graph_of([text]).responses.time[0] == np.datetime64(expected)
 
 
