@@ -17,12 +17,7 @@ from crowdgraph.allocation import (
     replay_campaign,
     simulate_campaign,
 )
-from crowdgraph.allocation.campaign import (
-    CAMPAIGN_COLUMNS,
-    GroundTruth,
-    RetiredItems,
-    SimulatedAnswers,
-)
+from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS, GroundTruth, RetiredItems, SimulatedAnswers
 
 
 def test_greedy_needs_far_fewer_responses_than_chance(three_skills):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import crowdgraph as cg
 from crowdgraph.cli import app
-from crowdgraph.errors import wording
+from crowdgraph.messages import wording
 
 PLAIN = "volunteer,item,label\n" + "".join(f"v{n % 7},i{n * 31 % 50},{'yes' if n % 3 else 'no'}\n" for n in range(90))
 TIMED = "volunteer,item,label,time\n" + "".join(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import crowdgraph as cg
-from crowdgraph.core.community_track import GROWTH_FACTOR, find_events, find_moves, stable_participation
+from crowdgraph.core.community_events import GROWTH_FACTOR, find_events, find_moves, stable_participation
 
 
 def events_of(*snapshots):

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
-from crowdgraph.core.network import rewire_bipartite, rewire_pairs
+from crowdgraph.core._rewiring import rewire_bipartite, rewire_pairs
 
 
 def random_weights(rng, n, share):

@@ -13,13 +13,13 @@ from crowdgraph.core._parameters import (
     choice,
     converted,
     fraction,
-    igraph_seed,
     instance,
     integer,
     non_negative,
     number,
     positive,
 )
+from crowdgraph.core._random import igraph_seed
 from crowdgraph.errors import ParameterError
 
 

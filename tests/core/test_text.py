@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.core._text import facts_table, html_card, html_table
+from crowdgraph.core._html import facts_table, html_card, html_table
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</table>&amp;"]
 

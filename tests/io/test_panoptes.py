@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.errors import (
-    CrowdGraphError,
-    DroppedRowsWarning,
-    InputError,
-)
+from crowdgraph.errors import CrowdGraphError, DroppedRowsWarning, InputError
 
 COLUMNS = (
     "classification_id",

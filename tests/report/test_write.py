@@ -13,7 +13,7 @@ from report.pages import GOOD, HOSTILE, VOTES, annotated, calibrated, hostile
 import crowdgraph as cg
 from crowdgraph import report
 from crowdgraph.analysis import analyse
-from crowdgraph.core.community_track import CommunityEvent
+from crowdgraph.core.community_events import CommunityEvent
 from crowdgraph.errors import ParameterError, StoreError
 from crowdgraph.plot._style import HUES, colours
 from crowdgraph.report import communities as pictures
