@@ -1,5 +1,6 @@
 """The command as a whole: help, version, colours, and how it ends when it is interrupted or lacks memory or disk."""
 
+import errno
 import resource
 import subprocess
 import sys
@@ -66,6 +67,15 @@ def test_interrupts_and_too_little_memory_are_one_sentence(error, code, sentence
 
     monkeypatch.setattr("crowdgraph.io.any_file.read", read)
     assert_one_sentence(run("inspect", tmp_path / "r.csv"), sentence, code=code)
+
+
+def test_a_pipe_that_closes_early_is_no_error(monkeypatch, tmp_path):
+    def read(*args, **options):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("crowdgraph.io.any_file.read", read)
+    result = run("inspect", tmp_path / "r.csv")
+    assert (result.exit_code, result.output) == (1, "")
 
 
 def test_a_disk_that_fills_up_leaves_nothing(tmp_path):
