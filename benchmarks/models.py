@@ -41,9 +41,7 @@ def main() -> None:
 
 def sweeps() -> None:
     """Print the seconds of one sweep or iteration; the contenders take turns in one process."""
-    print(
-        "Seconds of one sweep (crowd-kit: one Dawid-Skene iteration), medians of turns taken in one process.\n"
-    )
+    print("Seconds of one sweep (crowd-kit: one Dawid-Skene iteration), medians of turns taken in one process.\n")
     print("| size | ours | scipy CSR | torch CSR | crowd-kit | scipy / ours | crowd-kit / ours | ours / memory floor |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for name, size in SIZES.items():

@@ -6,6 +6,7 @@ from crowdgraph import communities as communities
 from crowdgraph import dynamics as dynamics
 from crowdgraph import errors as errors
 from crowdgraph import evaluation as evaluation
+from crowdgraph import messages as messages
 from crowdgraph import models as models
 from crowdgraph import networks as networks
 from crowdgraph import plot as plot

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from crowdgraph.communities.base import Detector
 from crowdgraph.core._arrays import Array, object_array
-from crowdgraph.core._parameters import child_seed
+from crowdgraph.core._random import child_seed
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork

@@ -11,15 +11,12 @@ from crowdgraph.errors import (
     CrowdGraphError,
     CrowdGraphWarning,
     GoldWarning,
-    Hint,
-    Message,
     ParameterError,
-    argument,
     check_choice,
     collect_warnings,
     warn,
-    wording,
 )
+from crowdgraph.messages import Hint, Message, argument, wording
 
 KINDS = [
     kind

@@ -2,7 +2,7 @@
 
 from crowdgraph.allocation import value
 from crowdgraph.allocation.availability import Availability, availability
-from crowdgraph.allocation.campaign import Campaign, replay_campaign, simulate_campaign
+from crowdgraph.allocation.campaign import Campaign, simulate_campaign
 from crowdgraph.allocation.counterfactual import Counterfactual, counterfactual
 from crowdgraph.allocation.objective import Objective
 from crowdgraph.allocation.policies import (
@@ -14,6 +14,7 @@ from crowdgraph.allocation.policies import (
     RandomPolicy,
 )
 from crowdgraph.allocation.policy import Assignment, Policy
+from crowdgraph.allocation.replay import replay_campaign
 from crowdgraph.allocation.retirement import ErrorGuarantee, Retirement, calibrated_retirement
 from crowdgraph.allocation.shared_errors import SharedErrors, shared_errors
 from crowdgraph.allocation.specialisation import Specialisation, specialisation

@@ -10,7 +10,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_integer
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import Hint, InfeasibleError, ParameterError, quote
+from crowdgraph.errors import InfeasibleError, ParameterError, quote
+from crowdgraph.messages import Hint
 
 Count = int | Mapping[Hashable, int]
 

@@ -17,7 +17,9 @@ from crowdgraph.allocation.policies.communities_first import CommunitiesFirst
 from crowdgraph.allocation.policy import Policy
 from crowdgraph.allocation.retirement import Retirement
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, object_array, read_only
-from crowdgraph.core._parameters import check_instance, check_integer, check_seed, child_seed, progress_bar
+from crowdgraph.core._parameters import check_instance, check_integer, check_seed
+from crowdgraph.core._progress import progress_bar
+from crowdgraph.core._random import child_seed
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.gold import Gold
@@ -32,7 +34,7 @@ from crowdgraph.models.ibcc import IBCC
 if TYPE_CHECKING:
     from crowdgraph.simulate.crowd import SimulatedCrowd
 
-__all__ = ["CAMPAIGN_COLUMNS", "Campaign", "replay_campaign", "simulate_campaign"]
+__all__ = ["CAMPAIGN_COLUMNS", "Campaign", "simulate_campaign"]
 
 # The columns of a campaign: one number for each update.
 CAMPAIGN_COLUMNS = ("spent", "accuracy", "log_loss", "calibration", "cost", "n_retired", "retired_error", "seconds")
@@ -186,48 +188,7 @@ def simulate_campaign(
     # Answers and decisions draw from separate streams.
     answers, decisions = np.random.default_rng(seed).spawn(2)
     truth = GroundTruth(crowd.graph, crowd.truth.classes, known_items)
-    return _run_campaign(truth, SimulatedAnswers(crowd, answers), setup, decisions, progress=progress)
-
-
-def replay_campaign(
-    graph: CrowdGraph,
-    policy: Policy,
-    *,
-    budget: int | None = None,
-    update_every: int = 100,
-    capacity: int | None = None,
-    model: Model = IBCC(),  # noqa: B008 - models cannot be changed
-    known_items: Iterable[Hashable] = (),
-    retirement: Retirement | None = None,
-    objective: Objective = Objective(),  # noqa: B008 - it cannot be changed
-    seed: int | None = None,
-    progress: bool = False,
-) -> Campaign:
-    """Try a policy on recorded responses: it may ask anybody about an item who really answered it.
-
-    Otherwise as `simulate_campaign`. Accuracy is measured on items with gold, which the model does not see except for
-    `known_items`. If a volunteer answered an item several times, the first answer counts.
-
-    Parameters
-    ----------
-    graph
-        The recorded responses, with gold.
-    policy, update_every, capacity, model, known_items, retirement, objective, seed, progress
-        As for `simulate_campaign`.
-    budget
-        How many responses may be revealed; all if left out.
-    """
-    check_instance("graph", graph, CrowdGraph)
-    if not (graph.gold.codes >= 0).any():
-        raise GoldError(
-            "The graph has no gold that is certain, so the accuracy of a policy cannot be measured.",
-            hint="Add some with graph.with_gold({item: class, ...}).",
-        )
-    check_seed(seed)
-    budget = len(graph.responses) if budget is None else budget
-    setup = CampaignSetup(policy, model, retirement, objective, budget, update_every, capacity)
-    truth = GroundTruth(graph, graph.gold.codes, known_items)
-    return _run_campaign(truth, RecordedAnswers(graph), setup, np.random.default_rng(seed), progress=progress)
+    return run_campaign(truth, SimulatedAnswers(crowd, answers), setup, decisions, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -409,27 +370,7 @@ class SimulatedAnswers(AnswerSource):
         return int((draw * row.sum() >= row.cumsum()[:-1]).sum())
 
 
-class RecordedAnswers(AnswerSource):
-    """Answers that were recorded."""
-
-    def __init__(self, graph: CrowdGraph) -> None:
-        answers = graph.answers.first
-        pairs = zip(answers.volunteer.tolist(), answers.item.tolist(), strict=True)
-        self.available = graph
-        self._labels: dict[tuple[int, int], int] = dict(zip(pairs, answers.label.tolist(), strict=True))
-
-    def first_questions(self, rng: np.random.Generator) -> list[tuple[int, int]]:
-        """Return one recorded question about each item that has any."""
-        pairs = list(self._labels)
-        pair_of_item = {pairs[index][1]: pairs[index] for index in rng.permutation(len(pairs))}
-        return [pair_of_item[item] for item in rng.permutation(sorted(pair_of_item)).tolist()]
-
-    def answer(self, volunteer: int, item: int) -> int:
-        """Return the label that was recorded."""
-        return self._labels[volunteer, item]
-
-
-def _run_campaign(
+def run_campaign(
     truth: GroundTruth, source: AnswerSource, setup: CampaignSetup, rng: np.random.Generator, *, progress: bool
 ) -> Campaign:
     """Ask, fit, decide and ask again until the budget is spent or there is nothing left to ask."""

@@ -11,7 +11,9 @@ import numpy as np
 
 from crowdgraph.allocation.retirement import Retirement, update_ends
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, read_only
-from crowdgraph.core._parameters import check_bool, check_instance, check_seed, child_seed, progress_bar
+from crowdgraph.core._parameters import check_bool, check_instance, check_seed
+from crowdgraph.core._progress import progress_bar
+from crowdgraph.core._random import child_seed
 from crowdgraph.core.fit import ModelFit, compared_columns, drop_responses
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph

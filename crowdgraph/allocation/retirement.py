@@ -11,19 +11,13 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import (
-    Configured,
-    check_instance,
-    check_integer,
-    check_number,
-    check_seed,
-    child_seed,
-    instance,
-    progress_bar,
-)
+from crowdgraph.core._parameters import Configured, check_instance, check_integer, check_number, check_seed, instance
+from crowdgraph.core._progress import progress_bar
+from crowdgraph.core._random import child_seed
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
-from crowdgraph.errors import GoldError, Hint, ParameterError
+from crowdgraph.errors import GoldError, ParameterError
+from crowdgraph.messages import Hint
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
 

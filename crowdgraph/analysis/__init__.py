@@ -1,8 +1,9 @@
 """A complete analysis in one call: from a file to classes, skill, communities, pictures and a report."""
 
 from crowdgraph.analysis.analyse import Analysis, analyse
-from crowdgraph.analysis.defaults import MODELS, guess_votes, named_model
+from crowdgraph.analysis.defaults import MODELS, named_model
 from crowdgraph.analysis.output import write_results
 from crowdgraph.io.any_file import Reading, read
+from crowdgraph.models.label_votes import guess_votes
 
 __all__ = ["MODELS", "Analysis", "Reading", "analyse", "guess_votes", "named_model", "read", "write_results"]

@@ -14,7 +14,8 @@ from crowdgraph.analysis.defaults import MODELS, activity_threshold, named_model
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import FrozenMapping, ReadOnlyArrays, object_array
-from crowdgraph.core._parameters import check_bool, check_integer, check_seed, child_seed
+from crowdgraph.core._parameters import check_bool, check_integer, check_seed
+from crowdgraph.core._random import child_seed
 from crowdgraph.core.communities import Communities, largest_first
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.fit import ModelFit
@@ -23,11 +24,12 @@ from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import Columns, Result, Tabular
 from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.dynamics.over_time import MakeNetwork, over_time
-from crowdgraph.errors import CrowdGraphError, Hint, ParameterError, collect_warnings
+from crowdgraph.errors import CrowdGraphError, ParameterError, collect_warnings
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
+from crowdgraph.messages import Hint
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
-from crowdgraph.models.voting import vote_codes
+from crowdgraph.models.label_votes import vote_codes
 from crowdgraph.networks.pi_similarity import pi_similarity
 from crowdgraph.networks.task_cooccurrence import task_cooccurrence
 

@@ -7,9 +7,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, FrozenMapping
+from crowdgraph.core._arrays import FrozenMapping
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import Message, check_choice, quote
+from crowdgraph.errors import check_choice, quote
+from crowdgraph.messages import Message
 from crowdgraph.models import (
     IBCC,
     Cautious,
@@ -22,9 +23,9 @@ from crowdgraph.models import (
     WeightedMajority,
     WeightedSum,
 )
-from crowdgraph.models._priors import gold_counts
+from crowdgraph.models.label_votes import guess_votes
 
-__all__ = ["MODELS", "activity_threshold", "guess_votes", "named_model", "votes_note"]
+__all__ = ["MODELS", "activity_threshold", "named_model", "votes_note"]
 
 # The models by name, with settings that suit a crowd about which nothing is known.
 MODELS: Mapping[str, Model] = FrozenMapping(
@@ -43,8 +44,6 @@ MODELS: Mapping[str, Model] = FrozenMapping(
         )
     }
 )
-# A label votes for a class if it is given to items of that class this many times as often as to those of any other.
-MIN_VOTE_RATIO = 1.2
 
 
 def named_model(
@@ -81,36 +80,6 @@ def _with_votes(model: Model, graph: CrowdGraph | None, votes: Mapping[Hashable,
         if votes is None and "confusion_prior" in model.settings() and len(graph.gold):
             return replace(model, confusion_prior="gold")  # type: ignore[call-arg]
     return model if votes is None else replace(model, votes=votes)  # type: ignore[call-arg]
-
-
-def guess_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:
-    """Guess from gold which class each label votes for; None if some class would have no label.
-
-    A label that names a class votes for it. Any other votes for the class to whose gold items it is given clearly more
-    often (1.2 times) than to those of every other class, and for none if there is no such class.
-
-    Examples
-    --------
-    >>> import crowdgraph as cg
-    >>> table = {"volunteer": list("abcdef"), "item": list("xxxyyy"), "label": ["likely"] * 3 + ["unlikely"] * 3}
-    >>> graph = cg.CrowdGraph.from_responses(table, gold={"x": "yes", "y": "no"})
-    >>> guess_votes(graph)
-    {'likely': 'yes', 'unlikely': 'no'}
-    """
-    counts = gold_counts(graph)[0].sum(axis=0)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    votes = {
-        label: label if label in graph.classes else _likely_class(graph.classes, shares[:, code])
-        for code, label in enumerate(graph.labels)
-    }
-    return votes if set(graph.classes) <= set(votes.values()) else None
-
-
-def _likely_class(classes: tuple[Hashable, ...], shares: Array) -> Hashable | None:
-    """Return the class to whose items a label is given most often, if that is clear."""
-    first, *rest = np.argsort(-shares, kind="stable")
-    runner_up = max((float(shares[code]) for code in rest), default=0.0)
-    return classes[first] if shares[first] > 0 and shares[first] >= MIN_VOTE_RATIO * runner_up else None
 
 
 def votes_note(graph: CrowdGraph, votes: Mapping[Hashable, Hashable | None] | None) -> str:

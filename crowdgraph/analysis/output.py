@@ -19,8 +19,9 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import to_frame
-from crowdgraph.errors import Hint, Interface, ParameterError, StoreError, quote
+from crowdgraph.errors import ParameterError, StoreError, quote
 from crowdgraph.io._files import write_failure
+from crowdgraph.messages import Hint, Interface
 from crowdgraph.report._results import GraphResults
 from crowdgraph.report.provenance import versions
 from crowdgraph.report.tables import community_table, item_columns, volunteer_columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature
@@ -13,6 +12,7 @@ import typer
 
 from crowdgraph.cli._output import note
 from crowdgraph.errors import ParameterError
+from crowdgraph.io._files import file_digest
 
 if TYPE_CHECKING:
     from crowdgraph.io.any_file import Reading
@@ -108,7 +108,7 @@ class ResponseOptions:
         files = {"responses": saved_graph_path(self.responses), "gold": self.gold}
         return {
             "files": {
-                name: {"name": path.name, "sha256": _digest(path)}
+                name: {"name": path.name, "sha256": file_digest(path)}
                 for name, path in files.items()
                 if path is not None and path.is_file()
             },
@@ -158,8 +158,3 @@ def parse_votes(pairs: list[str] | None, labels: tuple[Any, ...], classes: tuple
 
 def _by_text(text: str, values: tuple[Any, ...]) -> Any:
     return next((value for value in values if str(value) == text), text)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

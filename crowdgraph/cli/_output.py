@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from crowdgraph.errors import ParameterError, StoreError, wording
+from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.messages import wording
 
 if TYPE_CHECKING:
     from crowdgraph.analysis import Analysis

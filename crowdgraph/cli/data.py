@@ -45,7 +45,8 @@ def inspect(
     [bold]crowdgraph inspect responses.csv[/bold]
     [bold]crowdgraph inspect responses.csv --gold gold.csv --json[/bold]
     """
-    from crowdgraph.analysis.defaults import guess_votes, votes_note
+    from crowdgraph.analysis.defaults import votes_note
+    from crowdgraph.models.label_votes import guess_votes
 
     graph = source.read().graph
     if not set(graph.labels) <= set(graph.classes):

@@ -13,17 +13,13 @@ import numpy as np
 from crowdgraph.communities._nmf_weights import PreparedWeights, is_similarity, prepare_weights
 from crowdgraph.communities.base import Detection, Detector
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import (
-    boolean,
-    child_seed,
-    converted,
-    integer,
-    positive,
-    progress_bar,
-)
+from crowdgraph.core._parameters import boolean, converted, integer, positive
+from crowdgraph.core._progress import progress_bar
+from crowdgraph.core._random import child_seed
 from crowdgraph.core.communities import Communities, Evidence
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, Hint, ParameterError
+from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError
+from crowdgraph.messages import Hint
 
 __all__ = ["BayesianNMF"]
 

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from crowdgraph.communities.base import Detection, Detector
-from crowdgraph.core._parameters import igraph_seed, integer, positive
+from crowdgraph.core._parameters import integer, positive
+from crowdgraph.core._random import igraph_seed
 from crowdgraph.core.network import VolunteerNetwork
 
 __all__ = ["Leiden"]

@@ -11,7 +11,8 @@ from crowdgraph.communities.agreement import agreement
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock
-from crowdgraph.core._parameters import check_integer, check_seed, child_seed
+from crowdgraph.core._parameters import check_integer, check_seed
+from crowdgraph.core._random import child_seed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import AlignmentError, ParameterError

@@ -5,16 +5,14 @@ Each check raises an error that names the parameter, the value it got and what i
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import field, fields
-from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdgraph.errors import ParameterError, argument, check_choice
+from crowdgraph.errors import ParameterError, check_choice
+from crowdgraph.messages import argument
 
 Value = TypeVar("Value")
 # A check of a setting, called with its name and its value; it raises, or returns None.
@@ -178,42 +176,3 @@ class Configured:
 def _is_special(value: object, default: object) -> bool:
     """Return whether a value is None or a word that a field has as its default."""
     return (value is None and default is None) or (isinstance(value, str) and value == default)
-
-
-# igraph has one random generator for all threads.
-_IGRAPH_LOCK = Lock()
-
-
-def child_seed(rng: np.random.Generator) -> int:
-    """Draw a seed for another random generator."""
-    return int(rng.integers(2**31))
-
-
-@contextmanager
-def igraph_seed(seed: int | None) -> Iterator[None]:
-    """Let igraph draw from a random generator of its own, seeded with `seed`; afterwards from Python's again.
-
-    Examples
-    --------
-    >>> import igraph
-    >>> with igraph_seed(0):
-    ...     first = igraph.Graph.Erdos_Renyi(n=9, m=9).get_edgelist()
-    >>> with igraph_seed(0):
-    ...     print(igraph.Graph.Erdos_Renyi(n=9, m=9).get_edgelist() == first)
-    True
-    """
-    import igraph
-
-    with _IGRAPH_LOCK:
-        igraph.set_random_number_generator(random.Random(seed))  # noqa: S311 - not for secrets
-        try:
-            yield
-        finally:
-            igraph.set_random_number_generator(random)
-
-
-def progress_bar(name: str, *, visible: bool, total: int | None = None, unit: str = "sweeps") -> Any:
-    """Return a tqdm progress bar, which is visible only if asked for."""
-    from tqdm.auto import tqdm
-
-    return tqdm(desc=name, total=total, unit=f" {unit}", disable=not visible, leave=False)

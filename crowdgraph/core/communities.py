@@ -373,7 +373,7 @@ class Communities(VolunteerIndexed, Result):
         return f"Communities({self.method}: {communities}{unassigned}; modularity {self.modularity:.3f}{doubt})"
 
     def _repr_html_(self) -> str:
-        from crowdgraph.core._text import communities_html
+        from crowdgraph.core._html import communities_html
 
         return communities_html(self)
 

@@ -373,7 +373,7 @@ class ModelFit(Result):
         return f"ModelFit({self.model}: {len(self.items):,} items, {state} after {self.n_iter:,} iterations{last})"
 
     def _repr_html_(self) -> str:
-        from crowdgraph.core._text import fit_html
+        from crowdgraph.core._html import fit_html
 
         return fit_html(self)
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args
 import numpy as np
 
 from crowdgraph.core._arrays import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
+from crowdgraph.core._html import graph_html
 from crowdgraph.core._parameters import check_instance, check_integer
-from crowdgraph.core._text import class_sentence, graph_html, graph_text
+from crowdgraph.core._text import class_sentence, graph_text
 from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.communities import Communities
@@ -23,16 +24,8 @@ from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result, Tabular
 from crowdgraph.core.tables import NodeTable, ResponseTable
-from crowdgraph.errors import (
-    ColumnError,
-    GoldError,
-    Hint,
-    NotAnnotatedError,
-    ParameterError,
-    check_choice,
-    quote,
-    suggestion,
-)
+from crowdgraph.errors import ColumnError, GoldError, NotAnnotatedError, ParameterError, check_choice, quote, suggestion
+from crowdgraph.messages import Hint
 
 if TYPE_CHECKING:
     from crowdgraph.diagnosis.findings import Findings

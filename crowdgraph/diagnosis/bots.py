@@ -20,7 +20,7 @@ from crowdgraph.diagnosis._statistics import (
     upper_tail,
 )
 from crowdgraph.diagnosis.findings import Finding, FindingType, reports
-from crowdgraph.errors import Hint
+from crowdgraph.messages import Hint
 
 __all__ = ["check_constant_answers", "check_copied_answers", "check_fast_answers"]
 

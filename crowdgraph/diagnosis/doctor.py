@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from crowdgraph.core._parameters import check_bool, progress_bar
+from crowdgraph.core._parameters import check_bool
+from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.bots import check_constant_answers, check_copied_answers, check_fast_answers
 from crowdgraph.diagnosis.findings import Check, Finding, Findings

@@ -24,7 +24,8 @@ from crowdgraph.core._arrays import (
     to_list,
 )
 from crowdgraph.core.result import Columns, Tabular
-from crowdgraph.errors import Interface, ParameterError, ResultError, check_choice, quote, suggestion, wording
+from crowdgraph.errors import ParameterError, ResultError, check_choice, quote, suggestion
+from crowdgraph.messages import Interface, wording
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph

@@ -13,7 +13,7 @@ from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis._statistics import AnswerCodes, first_answers, rater_agreement, upper_tail
 from crowdgraph.diagnosis.findings import Finding, FindingType, reports
-from crowdgraph.errors import Hint
+from crowdgraph.messages import Hint
 
 __all__ = ["check_gold", "check_labels", "check_switching"]
 

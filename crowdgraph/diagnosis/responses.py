@@ -13,7 +13,7 @@ from crowdgraph.core.clock import ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis._statistics import upper_tail
 from crowdgraph.diagnosis.findings import Finding, FindingType, Severity, reports
-from crowdgraph.errors import Hint
+from crowdgraph.messages import Hint
 
 __all__ = ["check_counts", "check_coverage", "check_duplicates", "check_times"]
 

@@ -11,7 +11,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding, FindingType, reports
-from crowdgraph.errors import Hint
+from crowdgraph.messages import Hint
 from crowdgraph.models._priors import DEFAULT_PSEUDO_COUNTS
 
 __all__ = ["check_activity", "check_anonymous", "check_parts", "check_prior"]

@@ -1,6 +1,6 @@
 """Communities over time: tracked from snapshot to snapshot, and the influence of items on them."""
 
-from crowdgraph.core.community_track import CommunityEvent
+from crowdgraph.core.community_events import CommunityEvent
 from crowdgraph.dynamics.influence import StructureInfluence, influence
 from crowdgraph.dynamics.matching import CommunityProfile, Matching, community_profiles, match
 from crowdgraph.dynamics.over_time import over_time

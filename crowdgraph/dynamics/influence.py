@@ -10,7 +10,9 @@ import numpy as np
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock
-from crowdgraph.core._parameters import check_integer, check_seed, child_seed, progress_bar
+from crowdgraph.core._parameters import check_integer, check_seed
+from crowdgraph.core._progress import progress_bar
+from crowdgraph.core._random import child_seed
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.fit import drop_responses
 from crowdgraph.core.graph import CrowdGraph

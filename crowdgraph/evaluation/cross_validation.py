@@ -14,20 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, FrozenMapping, ReadOnlyArrays, object_array, read_only, value_tuple
-from crowdgraph.core._parameters import check_integer, progress_bar
+from crowdgraph.core._parameters import check_integer
+from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, probability_array, real_array, to_frame, unique_ids
-from crowdgraph.errors import (
-    CrowdGraphWarning,
-    GoldError,
-    Hint,
-    ParameterError,
-    ResultError,
-    argument,
-    check_choice,
-    quote,
-    suggestion,
-)
+from crowdgraph.errors import CrowdGraphWarning, GoldError, ParameterError, ResultError, check_choice, quote, suggestion
 from crowdgraph.evaluation.scores import (
     FALSE_POSITIVE_RATE,
     accuracy,
@@ -40,6 +31,7 @@ from crowdgraph.evaluation.scores import (
     reliability_bins,
     roc_curves_by_class,
 )
+from crowdgraph.messages import Hint, argument
 from crowdgraph.models.base import Model
 
 __all__ = ["SCORES", "CrossValidation", "ReliabilityCurve", "RocCurve", "cross_validate"]

@@ -11,9 +11,10 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning, Message
+from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning
 from crowdgraph.evaluation.cross_validation import cross_validate
 from crowdgraph.evaluation.scores import calibration_error, reliability_bins
+from crowdgraph.messages import Message
 
 if TYPE_CHECKING:
     from crowdgraph.models.base import Model

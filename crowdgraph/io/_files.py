@@ -1,8 +1,9 @@
-"""Check that a path is a file, and write files completely or not at all."""
+"""Check that a path is a file, take its checksum, and write files completely or not at all."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -24,6 +25,12 @@ def is_file(path: Any) -> bool:
         return Path(path).is_file()
     except (OSError, TypeError, ValueError):
         return False
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 checksum of a file, so that a run can be repeated on exactly the same data."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_failure(error: OSError) -> tuple[str, str]:

@@ -16,15 +16,12 @@ from crowdgraph.errors import (
     ColumnError,
     GoldError,
     InputError,
-    Message,
     MissingValueError,
     ParameterError,
     TimeError,
-    argument,
     check_choice,
     collect_warnings,
     quote,
-    wording,
 )
 from crowdgraph.io._columns import SYNONYMS
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
@@ -32,6 +29,7 @@ from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
 from crowdgraph.io.parquet import parquet_columns
 from crowdgraph.io.store import load
+from crowdgraph.messages import Message, argument, wording
 
 __all__ = ["FILE_KINDS", "Reading", "read", "saved_graph_path"]
 

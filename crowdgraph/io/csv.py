@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ColumnError, InputError, ParameterError, argument
+from crowdgraph.errors import ColumnError, InputError, ParameterError
 from crowdgraph.io._columns import check_column_names, id_columns
 from crowdgraph.io._files import is_file
 from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.messages import argument
 
 __all__ = ["check_delimiter", "csv_rows", "csv_table", "read_csv", "read_start", "row_lines", "sniff_csv"]
 

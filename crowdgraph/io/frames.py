@@ -18,12 +18,10 @@ from crowdgraph.errors import (
     ColumnError,
     DroppedRowsWarning,
     DuplicateError,
-    Hint,
     IdError,
     InputError,
     MissingValueError,
     ParameterError,
-    argument,
     check_choice,
     quote,
     suggestion,
@@ -39,6 +37,7 @@ from crowdgraph.io._columns import (
 from crowdgraph.io._gold import read_gold
 from crowdgraph.io._ids import encode, encode_labels, first_appearance
 from crowdgraph.io._times import read_times
+from crowdgraph.messages import Hint, argument
 
 __all__ = ["graph_from_frame", "stable_order"]
 

@@ -18,14 +18,7 @@ from crowdgraph.core.clock import Clock, Moment
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import (
-    ColumnError,
-    IdError,
-    InputError,
-    NotAnnotatedError,
-    ParameterError,
-    quote,
-)
+from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, ParameterError, quote
 from crowdgraph.io._columns import Column
 from crowdgraph.io._files import atomic_file
 from crowdgraph.io.frames import graph_from_frame

@@ -13,8 +13,9 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import missing_ids
-from crowdgraph.errors import AlignmentError, GoldError, Hint, ParameterError, quote, suggestion
-from crowdgraph.models.voting import Votes, vote_codes
+from crowdgraph.errors import AlignmentError, GoldError, ParameterError, quote, suggestion
+from crowdgraph.messages import Hint
+from crowdgraph.models.label_votes import Votes, gold_counts, vote_codes
 
 ConfusionPrior: TypeAlias = (
     "tuple[float, float] | ArrayLike | Mapping[Hashable, ArrayLike] | CrowdPrior | ModelFit | str | None"
@@ -79,21 +80,6 @@ def crowd_prior(graph: CrowdGraph, spec: Any, class_spec: ClassPrior, votes: Vot
 def volunteer_priors(prior: CrowdPrior, graph: CrowdGraph) -> Array:
     """Return the prior concentration of each volunteer's confusion, (K, J, L), or (1, J, L) if all share it."""
     return prior.of_all(graph.volunteers.ids.tolist()) if len(prior.ids) else prior.shared[None]
-
-
-def gold_counts(graph: CrowdGraph) -> tuple[Array, Array]:
-    """Count how often volunteers gave labels to gold items of each class, (K, J, L), and the gold items, (J,).
-
-    Soft gold counts by its probabilities.
-    """
-    answers, gold = graph.answers, graph.gold
-    shape = (len(graph.volunteers), len(graph.classes), len(graph.labels))
-    rows = np.flatnonzero(gold.known[answers.item])
-    cells = answers.volunteer[rows].astype(np.int64) * shape[2] + answers.label[rows]
-    truth = gold.probs[answers.item[rows]]
-    by_class = [np.bincount(cells, truth[:, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
-    counts = np.stack([column.reshape(shape[0], shape[2]) for column in by_class], axis=1)
-    return counts, gold.probs[gold.known].sum(axis=0)
 
 
 def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[Any, Array, Array]:

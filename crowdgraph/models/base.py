@@ -15,13 +15,12 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import (
     CollapsedFitWarning,
     ConvergenceWarning,
-    Hint,
     InputError,
-    Message,
     ParameterError,
     RepeatedAnswersWarning,
     warn,
 )
+from crowdgraph.messages import Hint, Message
 
 __all__ = ["Model"]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import boolean, instance, integer, positive, progress_bar, setting
+from crowdgraph.core._parameters import boolean, instance, integer, positive, setting
+from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit

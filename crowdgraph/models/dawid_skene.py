@@ -7,12 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.core._parameters import boolean, integer, number, positive, progress_bar, setting
+from crowdgraph.core._parameters import boolean, integer, number, positive, setting
+from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.models.base import Model
-from crowdgraph.models.voting import Votes, check_mapping, vote_codes, vote_shares
+from crowdgraph.models.label_votes import Votes, check_mapping, vote_codes
+from crowdgraph.models.voting import vote_shares
 
 __all__ = ["DawidSkene"]
 

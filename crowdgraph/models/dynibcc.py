@@ -8,29 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from crowdgraph.core._arrays import lock
-from crowdgraph.core._parameters import (
-    boolean,
-    check_number,
-    choice,
-    converted,
-    integer,
-    positive,
-    progress_bar,
-    setting,
-)
+from crowdgraph.core._parameters import boolean, check_number, choice, converted, integer, positive, setting
+from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.clock import UNITS
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import (
-    ForgettingWarning,
-    Hint,
-    InputError,
-    NoTimesWarning,
-    ParameterError,
-    TimeError,
-    warn,
-)
+from crowdgraph.errors import ForgettingWarning, InputError, NoTimesWarning, ParameterError, TimeError, warn
+from crowdgraph.messages import Hint
 from crowdgraph.models._priors import (
     ClassPrior,
     ConfusionPrior,
@@ -41,7 +26,7 @@ from crowdgraph.models._priors import (
 )
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
-from crowdgraph.models.voting import Votes, check_mapping
+from crowdgraph.models.label_votes import Votes, check_mapping
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from crowdgraph.core._arrays import Array, lock
-from crowdgraph.core._parameters import converted, integer, positive, progress_bar, setting
+from crowdgraph.core._parameters import converted, integer, positive, setting
+from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit, PosteriorDraws
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.errors import Hint, Message, ParameterError
+from crowdgraph.errors import ParameterError
+from crowdgraph.messages import Hint, Message
 from crowdgraph.models._priors import (
     ClassPrior,
     ConfusionPrior,
@@ -24,7 +26,7 @@ from crowdgraph.models._priors import (
     volunteer_priors,
 )
 from crowdgraph.models.base import Model
-from crowdgraph.models.voting import Votes, check_mapping
+from crowdgraph.models.label_votes import Votes, check_mapping
 
 if TYPE_CHECKING:
     from crowdgraph.kernels.gibbs import Chain, Draws

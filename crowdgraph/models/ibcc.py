@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import boolean, choice, converted, integer, positive, progress_bar, setting
+from crowdgraph.core._parameters import boolean, choice, converted, integer, positive, setting
+from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -19,13 +20,12 @@ from crowdgraph.models._priors import (
     ClassPrior,
     ConfusionPrior,
     crowd_prior,
-    gold_counts,
     normalise_class_prior,
     normalise_confusion_prior,
     volunteer_priors,
 )
 from crowdgraph.models.base import Model
-from crowdgraph.models.voting import Votes, check_mapping
+from crowdgraph.models.label_votes import Votes, check_mapping, gold_counts
 
 if TYPE_CHECKING:
     from torch import Tensor

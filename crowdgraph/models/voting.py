@@ -5,40 +5,22 @@ The module also says which class a label votes for and which number it stands fo
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import choice, is_number, number, setting
+from crowdgraph.core._parameters import choice, number, setting
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import GoldError, Hint, Message, ParameterError, quote, suggestion
+from crowdgraph.errors import GoldError, ParameterError, quote, suggestion
+from crowdgraph.messages import Hint
 from crowdgraph.models.base import Model
+from crowdgraph.models.label_votes import Scores, Votes, check_mapping, label_scores, vote_codes
 
-__all__ = [
-    "MajorityVote",
-    "MeanScore",
-    "Scores",
-    "Votes",
-    "WeightedMajority",
-    "WeightedSum",
-    "check_mapping",
-    "label_scores",
-    "vote_codes",
-    "vote_shares",
-]
-
-Votes: TypeAlias = "Mapping[Hashable, Hashable | None]"
-Scores: TypeAlias = "Mapping[Hashable, float]"
-
-
-def check_mapping(name: str, value: object) -> None:
-    """Raise unless a setting is a mapping from labels."""
-    if not isinstance(value, Mapping):
-        raise ParameterError(f"{name}={value!r} must be a mapping from labels, such as {name}={{'yes': ...}}.")
+__all__ = ["MajorityVote", "MeanScore", "WeightedMajority", "WeightedSum", "vote_shares"]
 
 
 def _factor() -> float:
@@ -209,83 +191,6 @@ class WeightedSum(Model):
 
 
 # What labels stand for
-
-
-def vote_codes(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "") -> Array:
-    """Return for each label the code of the class it votes for, of shape (L,); -1 where it votes for none.
-
-    Without `votes`, every label must be the name of a class. `alternative` is a sentence for the error that describes
-    another solution.
-    """
-    if votes is None:
-        if any(label not in graph.classes for label in graph.labels):
-            example = ", ".join(f"{label!r}: {graph.classes[0]!r}" for label in graph.labels[:2])
-            raise ParameterError(
-                f"The labels {quote(graph.labels)} are not the classes {quote(graph.classes)}.",
-                hint=Hint(
-                    f"Say which class a label votes for: votes={{{example}, ...}}, with None for a label that votes "
-                    "for none.",
-                    cli="Say which class a label votes for: --vote LABEL=CLASS for each label, LABEL= for one that "
-                    "votes for none.",
-                )
-                + alternative,
-            )
-        votes = {label: label for label in graph.labels}
-    _check_labels("votes", votes, graph)
-    wrong = [target for target in votes.values() if target is not None and target not in graph.classes]
-    if wrong:
-        raise ParameterError(
-            Message("votes=", cli="--vote")
-            + f" names {quote(dict.fromkeys(wrong))}, which is not a class; the classes are {quote(graph.classes)}.",
-            hint=Hint(
-                "Name other classes with classes=[...] when building the graph.", cli="Name others with --class NAME."
-            )
-            + suggestion(wrong[0], graph.classes),
-        )
-    targets = [votes[label] for label in graph.labels]
-    return np.array([-1 if target is None else graph.classes.index(target) for target in targets])
-
-
-def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
-    """Return for each label the number it stands for, of shape (L,); numbers, or their text, stand for themselves."""
-    if scores is None:
-        values = np.array([_as_number(label) for label in graph.labels])
-        words = [label for label, value in zip(graph.labels, values, strict=True) if not np.isfinite(value)]
-        if words:
-            raise ParameterError(
-                f"The labels {quote(words)} are not numbers.",
-                hint=f"Say what each label stands for: scores={{{graph.labels[0]!r}: 0.0, ...}}.",
-            )
-        return values
-    _check_labels("scores", scores, graph)
-    values = np.array([scores[label] if is_number(scores[label]) else np.nan for label in graph.labels], dtype=float)
-    if not np.isfinite(values).all():
-        raise ParameterError(f"scores= must give a finite number for each label; got {dict(scores)!r}.")
-    return values
-
-
-def _as_number(label: Hashable) -> float:
-    """Return the number that a label is or spells, as in a CSV file; NaN for others."""
-    try:
-        return float(label) if is_number(label) or isinstance(label, str) else np.nan  # type: ignore[arg-type]
-    except ValueError:
-        return np.nan
-
-
-def _check_labels(name: str, mapping: Mapping[Hashable, object], graph: CrowdGraph) -> None:
-    """Raise unless a mapping has exactly the labels of a graph."""
-    setting_name = Message(f"{name}=", cli="--vote" if name == "votes" else f"{name}=")
-    missing = [label for label in graph.labels if label not in mapping]
-    if missing:
-        raise ParameterError(
-            setting_name + f" misses {quote(missing)}; it must name every label: {quote(graph.labels, most=20)}."
-        )
-    unknown = [label for label in mapping if label not in graph.labels]
-    if unknown:
-        raise ParameterError(
-            setting_name + f" names {quote(unknown)}, which is not a label; the labels are "
-            f"{quote(graph.labels, most=20)}.{suggestion(unknown[0], graph.labels)}"
-        )
 
 
 # Counting votes and adding scores

@@ -10,7 +10,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_integer
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import Hint, ParameterError, TooFewError
+from crowdgraph.errors import ParameterError, TooFewError
+from crowdgraph.messages import Hint
 
 
 def experienced_volunteers(graph: CrowdGraph, min_responses: int, at: Moment | None = None) -> tuple[Array, Array]:

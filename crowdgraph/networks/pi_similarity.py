@@ -15,7 +15,8 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.errors import Hint, NotAnnotatedError, ParameterError, check_choice
+from crowdgraph.errors import NotAnnotatedError, ParameterError, check_choice
+from crowdgraph.messages import Hint
 from crowdgraph.networks._volunteers import experienced_volunteers
 
 __all__ = ["pi_similarity"]

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core._rewiring import rewire_bipartite
 from crowdgraph.core.clock import length_in_ticks, ticks
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.network import NetworkModel, VolunteerNetwork, rewire_bipartite
+from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.result import VolunteerIndexed
 from crowdgraph.errors import ParameterError
 from crowdgraph.networks._volunteers import bootstrap_counts, experienced_volunteers, last_answers

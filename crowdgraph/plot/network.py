@@ -15,7 +15,8 @@ from matplotlib.transforms import Affine2D, IdentityTransform
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_integer, check_seed, igraph_seed
+from crowdgraph.core._parameters import check_integer, check_seed
+from crowdgraph.core._random import igraph_seed
 from crowdgraph.core._text import quantity
 from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.plot._panels import (

@@ -19,8 +19,8 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import Result
 from crowdgraph.diagnosis.findings import Findings
-from crowdgraph.errors import Interface, wording
 from crowdgraph.evaluation.model_checks import SURE_PROBABILITY, Calibration, Unmeasured, calibration
+from crowdgraph.messages import Interface, wording
 
 # A table holds at most this many rows, and a section of the page about this many numbers: some megabytes in all.
 MAX_ROWS = 20_000

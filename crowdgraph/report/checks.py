@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core.fit import ModelFit
-from crowdgraph.errors import Interface, Message, wording
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, predictive_check
+from crowdgraph.messages import Interface, Message, wording
 from crowdgraph.report._results import GraphResults, to_numbers, to_texts
 from crowdgraph.report.communities import community_evidence
 

@@ -10,10 +10,11 @@ import numpy as np
 from crowdgraph.core._arrays import Array, is_null
 from crowdgraph.core._text import quantity
 from crowdgraph.core.communities import Communities
-from crowdgraph.core.community_track import CommunityEvent, CommunityTrack
+from crowdgraph.core.community_events import CommunityEvent
+from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import Message
+from crowdgraph.messages import Message
 from crowdgraph.plot._style import short_times
 from crowdgraph.plot.network import strongest_links, volunteer_positions
 from crowdgraph.report._results import TASK_METHOD, GraphResults, most_active, to_numbers, to_texts

@@ -10,7 +10,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import Message
+from crowdgraph.messages import Message
 from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import MAX_NUMBERS, MAX_ROWS, GraphResults, most_active, to_numbers, to_texts
 from crowdgraph.report.tables import INTERVAL_LEVEL, item_columns, skill, volunteer_columns

@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.result import Result
-from crowdgraph.errors import Interface, wording
+from crowdgraph.messages import Interface, wording
 from crowdgraph.report._results import GraphResults
 
 __all__ = ["provenance", "versions", "without_directories"]

@@ -12,12 +12,14 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
-from crowdgraph.core._parameters import check_bool, progress_bar
+from crowdgraph.core._parameters import check_bool
+from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Findings
-from crowdgraph.errors import Interface, ParameterError, check_choice, wording
+from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured
 from crowdgraph.io._files import atomic_file
+from crowdgraph.messages import Interface, wording
 from crowdgraph.plot._style import GREY, HUES, INK, colours
 from crowdgraph.report._results import AnalysisLike, GraphResults, to_texts
 from crowdgraph.report.checks import check_section

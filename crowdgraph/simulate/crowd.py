@@ -15,7 +15,8 @@ from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
 from crowdgraph.core.tables import NodeTable, ResponseTable
-from crowdgraph.errors import ParameterError, argument, check_choice
+from crowdgraph.errors import ParameterError, check_choice
+from crowdgraph.messages import argument
 from crowdgraph.simulate.groups import Drift, Group, check_drift, check_groups, draw_course
 
 __all__ = ["Drift", "Group", "SimulatedCrowd", "Stays", "Truth", "crowd"]

@@ -32,7 +32,6 @@ from crowdgraph.allocation import (
     value,
 )
 from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS
-from crowdgraph.allocation.retirement import update_ends
 from crowdgraph.errors import (
     AlignmentError,
     GoldError,
@@ -216,7 +215,6 @@ CALLS = [
     (calibrated_retirement, "with little gold", {"updates": 2, "folds": 2, "seed": 0}, ParameterError,
      r"of the 100 gold items .* 0 were wrong, so up to 2.95% .*at least 149 items"),
     (calibrated_retirement, "with three gold items", {}, ParameterError, "only 3 items have gold"),
-    (update_ends, "at numbers", {"updates": 7}, ParameterError, "there are 2 answers"),
     # Counterfactuals
     (counterfactual, "annotated", {}, ParameterError, "either without="),
     (counterfactual, "annotated", {"without": ["volunteer-01"], "retirement": RULE}, ParameterError,

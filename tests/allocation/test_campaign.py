@@ -17,12 +17,7 @@ from crowdgraph.allocation import (
     replay_campaign,
     simulate_campaign,
 )
-from crowdgraph.allocation.campaign import (
-    CAMPAIGN_COLUMNS,
-    GroundTruth,
-    RetiredItems,
-    SimulatedAnswers,
-)
+from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS, GroundTruth, RetiredItems, SimulatedAnswers
 
 
 def test_greedy_needs_far_fewer_responses_than_chance(three_skills):
@@ -190,7 +185,7 @@ def test_retired_items_are_asked_about_no_more(three_skills):
     assert campaign.n_retired[-1] >= len(three_skills.graph.items) - len(policy.notes[-1])
 
 
-def test_figures_of_a_campaign():
+def test_campaigns_work_out_when_an_accuracy_is_reached():
     campaign = campaign_of(spent=[10, 20, 30, 40], accuracy=[0.9, 0.7, 0.9, 0.95], loads=[0, 0, 0, 40])
     assert campaign.spent_until(0.9) == 30
     assert campaign.spent_until(0.5) == 10

@@ -31,7 +31,7 @@ def rebuilt(graph, selected):
     )
 
 
-def test_without_volunteers_is_the_fit_of_what_the_others_said(graph):
+def test_without_volunteers_is_the_fit_of_the_other_answers(graph):
     graph = graph.first(400)
     absent = graph.volunteers.ids[[3, 7, 11]].tolist()
     result = counterfactual(graph, without=absent, seed=0)
@@ -141,7 +141,7 @@ def test_items_are_not_retired_before_they_are_answered():
     assert result.retired_at[10:].max() > 0
 
 
-def test_other_models_and_seeds(graph):
+def test_other_models_and_seeds_are_used(graph):
     someone = graph.volunteers.ids[:2]
     votes = counterfactual(graph, without=someone, model=cg.MajorityVote())
     assert votes.fit.model == votes.other.model == "majority_vote"

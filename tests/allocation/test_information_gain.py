@@ -121,14 +121,14 @@ def test_many_classes_are_merged_with_care(n_classes, max_states):
 def test_those_who_err_together_tell_less():
     probs, confusion = np.array([0.5, 0.5]), np.tile([[0.8, 0.2], [0.2, 0.8]], (3, 1, 1))
     community = np.array([0, 0, 1])
-    alone, some, all_of_it = (
+    never, sometimes, always = (
         coalition_gain(probs, confusion, sharing=Sharing(community, np.array([chance, 0.0]))).nats
         for chance in (0.0, 0.5, 1.0)
     )
-    assert alone == pytest.approx(coalition_gain(probs, confusion).nats)
-    assert alone > some > all_of_it
+    assert never == pytest.approx(coalition_gain(probs, confusion).nats)
+    assert never > sometimes > always
     # Two who always say the same tell what one of them does.
-    assert all_of_it == pytest.approx(coalition_gain(probs, confusion[1:]).nats)
+    assert always == pytest.approx(coalition_gain(probs, confusion[1:]).nats)
 
 
 @given(cases(most=6), st.sampled_from([2, 3, 8, 30]))
@@ -150,7 +150,7 @@ def test_many_volunteers_are_within_a_small_error():
 
 
 @given(cases(most=5))
-def test_one_volunteer_more(case):
+def test_the_gain_of_one_more_volunteer_is_the_difference(case):
     probs, confusion = case
     if not len(confusion):
         return
@@ -174,15 +174,15 @@ def test_gains_rise_and_are_submodular(case):
     probs, confusion = case
     n = len(confusion)
     gain = {
-        some: coalition_gain(probs, confusion[list(some)]).nats
+        members: coalition_gain(probs, confusion[list(members)]).nats
         for size in range(n + 1)
-        for some in combinations(range(n), size)
+        for members in combinations(range(n), size)
     }
     for small in gain:
         for large in gain:
             for one in set(range(n)) - set(large):
                 if set(small) <= set(large):
-                    more = [gain[tuple(sorted((*some, one)))] - gain[some] for some in (small, large)]
+                    more = [gain[tuple(sorted((*members, one)))] - gain[members] for members in (small, large)]
                     assert more[0] >= more[1] - 1e-10
                     assert more[1] >= -1e-10
 

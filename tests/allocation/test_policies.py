@@ -72,14 +72,14 @@ def total_gain(problem, pairs):
 def best(problem, *, budget, per_item=99):
     """The most that any feasible set of questions tells, by trying all."""
     everything = [tuple(map(int, pair)) for pair in np.argwhere(problem.allowed)]
-    ways = (some for size in range(budget + 1) for some in combinations(everything, size))
-    fine = (
-        some
-        for some in ways
-        if all(sum(v == one for _, v in some) <= problem.capacity[one] for one in problem.volunteers)
-        and all(sum(i == one for i, _ in some) <= per_item for one in problem.items)
+    candidates = (pairs for size in range(budget + 1) for pairs in combinations(everything, size))
+    feasible = (
+        pairs
+        for pairs in candidates
+        if all(sum(v == volunteer for _, v in pairs) <= problem.capacity[volunteer] for volunteer in problem.volunteers)
+        and all(sum(i == item for i, _ in pairs) <= per_item for item in problem.items)
     )
-    return max(total_gain(problem, some) for some in fine)
+    return max(total_gain(problem, pairs) for pairs in feasible)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -124,7 +124,7 @@ def test_greedy_may_take_a_dear_question_first():
 
     net_value = less_cost([who for _, who in pairs])
     assert pairs[0] == (0, 0)
-    assert net_value < max(less_cost(some) for size in range(6) for some in combinations(range(5), size)) - 1e-3
+    assert net_value < max(less_cost(members) for size in range(6) for members in combinations(range(5), size)) - 1e-3
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -298,7 +298,7 @@ def test_the_queue_gives_the_best_question_each_time(seed):
     assert_allclose(total_gain(problem, pairs), total_gain(problem, expected), atol=1e-10)
 
 
-def test_orders_of_simple_policies(graph):
+def test_simple_policies_follow_their_order(graph):
     uncertain = MostUncertain().assign(graph, budget=60, capacity=60, seed=0)
     doubt = entropy(graph.item_probs())[graph.items.table.codes(uncertain.items.tolist())]
     assert np.diff(doubt.round(9)).max() <= 0

@@ -39,10 +39,10 @@ POLICIES = [
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-@given(budget=st.integers(0, 150), capacity=st.integers(1, 6), seed=st.integers(0, 100), some=st.integers(1, 20))
+@given(budget=st.integers(0, 150), capacity=st.integers(1, 6), seed=st.integers(0, 100), n_named=st.integers(1, 20))
 @settings(max_examples=8, deadline=None)
-def test_limits_are_respected(graph, policy, budget, capacity, seed, some):
-    volunteers, items = graph.volunteers.ids[:some].tolist(), graph.items.ids[::2].tolist()
+def test_limits_are_respected(graph, policy, budget, capacity, seed, n_named):
+    volunteers, items = graph.volunteers.ids[:n_named].tolist(), graph.items.ids[::2].tolist()
     assignment = policy.assign(graph, budget=budget, volunteers=volunteers, items=items, capacity=capacity, seed=seed)
     answered = set(
         zip(graph.volunteers.ids[graph.responses.volunteer], graph.items.ids[graph.responses.item], strict=True)
@@ -159,12 +159,12 @@ def test_policies_must_respect_their_limits(graph, pairs, message):
 
 def test_a_rule_says_what_is_retired(graph):
     rule = Retirement(threshold=0.9)
-    gone = set(rule.retired_items(graph, graph.item_probs()).tolist())
+    retired = set(rule.retired_items(graph, graph.item_probs()).tolist())
     sure = graph.item_probs().max(axis=1) >= 0.9
-    assert gone == set(graph.items.ids[sure & ~graph.gold.known & (graph.items.n_responses > 0)].tolist())
+    assert retired == set(graph.items.ids[sure & ~graph.gold.known & (graph.items.n_responses > 0)].tolist())
     assignment = RandomPolicy().assign(graph, budget=60, capacity=60, retired=rule, seed=0)
-    assert gone
-    assert not gone & set(assignment.items.tolist())
+    assert retired
+    assert not retired & set(assignment.items.tolist())
     assert len(RandomPolicy().assign(graph, budget=60, capacity=60, retired=None, seed=0)) == 60
 
 

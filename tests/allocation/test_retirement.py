@@ -148,6 +148,8 @@ def test_updates_share_the_answers_equally():
     assert update_ends(graph, 2) == [5, 8]
     assert update_ends(graph, 3) == [4, 6, 8]
     assert update_ends(graph, 6) == [2, 4, 5, 6, 7, 8]
+    with pytest.raises(ParameterError, match="there are 6 answers"):
+        update_ends(graph, 7)
 
 
 def test_good_crowds_get_a_guarantee_that_holds():

@@ -153,7 +153,7 @@ def test_communities_without_members_teach_nobody(taught):
     assert first.teachers == second.teachers
 
 
-def test_plans_as_frames():
+def test_plans_become_frames():
     plan = TrainingPlan(
         volunteers=["a", "b"],
         community=[1, -1],

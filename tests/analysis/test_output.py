@@ -16,7 +16,8 @@ import pytest
 import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
 from crowdgraph.analysis.output import all_communities, atomic_directory, check_directory, confusion_table
-from crowdgraph.errors import ParameterError, StoreError, wording
+from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.messages import wording
 from crowdgraph.report._results import GraphResults
 
 OUTPUT = "crowdgraph.analysis.output"

@@ -8,7 +8,7 @@ from builders import crowd, fitted
 from cli.commands import assert_one_sentence, run
 
 import crowdgraph as cg
-from crowdgraph.errors import wording
+from crowdgraph.messages import wording
 
 PLAIN = "volunteer,item,label\n" + "".join(f"v{n % 7},i{n * 31 % 50},{'yes' if n % 3 else 'no'}\n" for n in range(90))
 TIMED = "volunteer,item,label,time\n" + "".join(

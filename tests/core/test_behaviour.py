@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdgraph.core.behaviour import behaviour
-from crowdgraph.errors import ParameterError, ResultError
 from crowdgraph.simulate.galaxy_zoo import CLASSES, GROUPS, LABELS
 
 PETS = {"classes": ["cat", "dog"], "labels": ["cat", "dog"]}
@@ -27,9 +26,9 @@ def matrices(draw):
     return rows, [f"c{code}" for code in range(n_classes)], labels
 
 
-def test_the_groups_of_the_paper():
-    told = {group.name: behaviour(group.confusion, classes=CLASSES, labels=LABELS) for group in GROUPS}
-    assert told == {
+def test_the_groups_of_the_paper_have_the_words_of_the_paper():
+    sentences = {group.name: behaviour(group.confusion, classes=CLASSES, labels=LABELS) for group in GROUPS}
+    assert sentences == {
         "reasonable": "nearly always says -1 to not supernova, 1 or 3 to supernova",
         "extremists": "nearly always says -1 to not supernova, 3 to supernova",
         "pessimists": "says -1 to nearly everything",
@@ -57,7 +56,7 @@ def test_the_groups_of_the_paper():
         ([[0.1, 0.9], [0.4, 0.6]], 'nearly always says "dog" to cat, undecided about dog'),
     ],
 )
-def test_two_classes(rows, sentence):
+def test_there_is_a_sentence_for_two_classes(rows, sentence):
     assert behaviour(rows, **PETS) == sentence
 
 
@@ -86,19 +85,19 @@ def test_two_classes(rows, sentence):
         ),
     ],
 )
-def test_three_classes_and_a_label_more(rows, sentence):
+def test_there_is_a_sentence_for_three_classes_and_a_further_label(rows, sentence):
     assert behaviour(rows, **ZOO) == sentence
 
 
-def test_many_classes_are_told_briefly():
+def test_many_classes_are_described_briefly():
     names = list("abcdefgh")
     assert behaviour(np.roll(np.eye(8), 1, axis=1), classes=names, labels=range(8)).endswith(
         ", something else to 4 more"
     )
     rows = np.eye(8)
     rows[0] = rows[7]
-    told = behaviour(rows, classes=names, labels=names)
-    assert told == 'nearly always right about b, c, d and 4 more, nearly always says "h" to a'
+    sentence = 'nearly always right about b, c, d and 4 more, nearly always says "h" to a'
+    assert behaviour(rows, classes=names, labels=names) == sentence
 
 
 def test_neither_right_nor_wrong_where_classes_are_not_labels():
@@ -109,22 +108,22 @@ def test_neither_right_nor_wrong_where_classes_are_not_labels():
 @given(matrices())
 def test_there_are_words_for_everybody(case):
     rows, classes, labels = case
-    told = behaviour(rows, classes=classes, labels=labels)
-    assert re.fullmatch(r"[a-z].*[a-z0-9]", told)
-    assert not re.search(r"None|nan|  |,,|\[|\]", told)
+    sentence = behaviour(rows, classes=classes, labels=labels)
+    assert re.fullmatch(r"[a-z].*[a-z0-9]", sentence)
+    assert not re.search(r"None|nan|  |,,|\[|\]", sentence)
     if len(labels) == 1:
-        assert told == f'says "{labels[0]}" to nearly everything'
+        assert sentence == f'says "{labels[0]}" to nearly everything'
 
 
 @given(matrices(), st.randoms(use_true_random=False))
 def test_permuting_labels_changes_at_most_the_order_of_words(case, random):
     rows, classes, labels = case
     order = random.sample(range(len(labels)), len(labels))
-    told = [
+    sentences = [
         behaviour(rows, classes=classes, labels=labels),
         behaviour(rows[:, order], classes=classes, labels=[labels[code] for code in order]),
     ]
-    assert sorted(re.findall(r"[\w:]+", told[0])) == sorted(re.findall(r"[\w:]+", told[1]))
+    assert sorted(re.findall(r"[\w:]+", sentences[0])) == sorted(re.findall(r"[\w:]+", sentences[1]))
 
 
 @given(matrices())
@@ -141,25 +140,9 @@ def test_renaming_changes_the_names_only(case):
 @given(matrices())
 def test_what_is_said_to_everything_is_said_often(case):
     rows, classes, labels = case
-    told = behaviour(rows, classes=classes, labels=labels)
-    found = re.fullmatch(r"says (.*) to (nearly everything|most things)", told)
-    if found:
-        codes = [labels.index(name) for name in re.findall(r'"(\w+)"', found[1])]
+    sentence = behaviour(rows, classes=classes, labels=labels)
+    match = re.fullmatch(r"says (.*) to (nearly everything|most things)", sentence)
+    if match:
+        codes = [labels.index(name) for name in re.findall(r'"(\w+)"', match[1])]
         # Rows that are alike are judged by their mean, from which each is off by at most 0.15.
-        assert rows[:, codes].sum(axis=1).min() >= (0.8 if found[2] == "nearly everything" else 0.5) - 0.15 - 1e-6
-
-
-@pytest.mark.parametrize(
-    ("rows", "error", "message"),
-    [
-        ([[0.5, 0.4], [0.5, 0.5]], ResultError, "confusion must sum to one"),
-        ([[0.5, 0.5]], ResultError, r"confusion has shape \(1, 2\); expected \(2, 2\)"),
-        ([[np.nan, 0.5], [0.5, 0.5]], ResultError, "not finite"),
-        ([[1.5, -0.5], [0.5, 0.5]], ResultError, "must not be negative"),
-    ],
-)
-def test_what_is_no_confusion_matrix(rows, error, message):
-    with pytest.raises(error, match=message):
-        behaviour(rows, **PETS)
-    with pytest.raises(ParameterError, match="must be several values"):
-        behaviour(rows, classes="cat", labels=["cat", "dog"])
+        assert rows[:, codes].sum(axis=1).min() >= (0.8 if match[2] == "nearly everything" else 0.5) - 0.15 - 1e-6

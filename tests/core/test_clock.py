@@ -44,9 +44,9 @@ def test_datetimes_of_any_unit_count_exactly(ticks, nanoseconds, unit, inclusive
 )
 def test_far_datetimes_do_not_wrap(time, moment):
     times = np.array([time], dtype="datetime64[us]")
-    for given_as in (moment, moment.isoformat(), np.datetime64(moment)):
-        assert Clock("datetime").count_until(times, given_as) == (time < moment)
-        assert Clock("datetime").reached(times, given_as)[0] == (time <= moment)
+    for form in (moment, moment.isoformat(), np.datetime64(moment)):
+        assert Clock("datetime").count_until(times, form) == (time < moment)
+        assert Clock("datetime").reached(times, form)[0] == (time <= moment)
 
 
 def test_naive_moments_are_read_in_the_graphs_zone():
@@ -112,25 +112,5 @@ def test_wrong_moments_are_named(kind, moment, message):
         Clock(kind).count_until(times, moment)
 
 
-def test_zones_are_checked():
+def test_zones_may_be_offsets():
     assert zone_info("+02:00").utcoffset(None) == dt.timedelta(hours=2)
-    for zone in ("Mars/Olympus", "Europe", "+99:00"):
-        with pytest.raises(TimeError, match="not a known time zone"):
-            Clock("datetime", zone)
-    with pytest.raises(TimeError, match="belongs to datetimes"):
-        Clock("number", "UTC")
-
-
-@pytest.mark.parametrize(
-    "times",
-    [
-        np.array([2, 1]),
-        np.array([1.0, np.nan]),
-        np.array([1.0, np.inf]),
-        np.array(["NaT"], dtype="M8[s]"),
-        np.zeros((1, 1)),
-    ],
-)
-def test_columns_are_checked(times):
-    with pytest.raises(TimeError):
-        Clock("datetime" if times.dtype.kind == "M" else "number").check(times)

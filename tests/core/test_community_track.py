@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from builders import communities_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from crowdgraph.core.community_track import GROWTH_FACTOR, find_events, find_moves, stable_participation
+import crowdgraph as cg
+from crowdgraph.core.community_events import GROWTH_FACTOR, find_events, find_moves, stable_participation
 
 
 def events_of(*snapshots):
@@ -61,8 +63,8 @@ assignments = st.integers(1, 4).flatmap(
 
 
 @given(assignments)
-def test_events_agree_with_sizes(given_):
-    assignment, k = given_
+def test_events_agree_with_sizes(case):
+    assignment, k = case
     for event in find_events(assignment, k):
         now = assignment[event.snapshot]
         assert event.after == np.count_nonzero(now == event.community)
@@ -82,8 +84,8 @@ def test_events_agree_with_sizes(given_):
 
 
 @given(assignments)
-def test_sure_moves_are_those_of_assignments(given_):
-    assignment, k = given_
+def test_sure_moves_are_those_of_assignments(case):
+    assignment, k = case
     participation = np.eye(k + 1)[assignment][:, :, :k]
     for move in find_moves(participation, assignment):
         assert assignment[move.snapshot, move.volunteer] == move.target != move.source
@@ -93,7 +95,7 @@ def test_sure_moves_are_those_of_assignments(given_):
         assert (assignment[move.snapshot] == move.source).any()
 
 
-def test_a_move_that_takes_its_time_is_told_by_its_ends():
+def test_a_move_that_takes_its_time_goes_from_end_to_end():
     main = np.array([[0, 0, 1], [0, 0, 1], [0, 1, 1], [0, 1, 1]])
     bert = [[1.0, 0.0], [0.6, 0.4], [0.4, 0.6], [0.1, 0.9]]
     participation = np.array([[[1, 0], share, [0, 1]] for share in bert])
@@ -141,3 +143,22 @@ def test_stability_is_the_share_that_stays(seed):
         ]
         if common:
             assert_allclose(result[following], np.mean(common))
+
+
+def test_a_track_reads_its_snapshots():
+    early = communities_of([[1, 0], [1, 0]], ids=["a", "b"], modularity=0.1)
+    late = communities_of([[1, 0], [0.3, 0.7], [0, 0]], ids=["a", "b", "c"], modularity=0.2)
+    track = cg.CommunityTrack(
+        ids=["a", "b", "c"],
+        times=[1, 2],
+        counts=[10, 20],
+        snapshots=(early, late),
+        clock=cg.Clock("number"),
+        method="by hand",
+    )
+    assert track.n_communities.tolist() == [1, 2]
+    assert track.modularity.tolist() == [0.1, 0.2]
+    assert track.of("b").tolist() == [[1, 0], [0.3, 0.7]]
+    assert track.of("c").tolist() == [[0, 0], [0, 0]]
+    assert track[0] is early
+    assert len(track) == 2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 import crowdgraph as cg
-from crowdgraph.errors import ParameterError, ResultError, UnknownIdError
+from crowdgraph.errors import UnknownIdError
 
 NAMES = {"classes": ("no", "yes"), "labels": ("no", "yes", "skip")}
 
@@ -56,14 +56,6 @@ def test_accuracy_weighs_classes_and_knows_what_is_correct():
     assert matrix.accuracy() == pytest.approx((0.6 + 0.4) / 2)
     assert matrix.accuracy([0.9, 0.1]) == pytest.approx(0.58)
     assert matrix.accuracy(correct={"no": "no", "yes": ["yes", "skip"]}) == pytest.approx((0.6 + 0.8) / 2)
-    with pytest.raises(ParameterError, match="does not name the class 'yes'"):
-        matrix.accuracy(correct={"no": "no"})
-    with pytest.raises(ParameterError, match="'perhaps' is not a label"):
-        matrix.accuracy(correct={"no": "no", "yes": "perhaps"})
-    with pytest.raises(ResultError, match="sum to one"):
-        matrix.accuracy([0.9, 0.9])
-    with pytest.raises(ParameterError, match="between 0 and 1"):
-        matrix.interval(1.0)
     assert "no: 0.60" in repr(matrix)
 
 
@@ -90,50 +82,12 @@ def test_a_track_as_a_frame(fit):
     assert fit.confusion.to_frame(kind="arrow").num_rows == len(frame)
 
 
-def test_reprs(fit):
+def test_the_repr_tells_what_a_track_holds(fit):
     assert repr(fit.confusion) == "ConfusionTrack(3 volunteers, 6 steps, smoothed, 2 classes x 2 labels)"
     assert repr(fit.confusion.latest()) == "ConfusionSnapshot(3 volunteers, 2 classes x 2 labels)"
     assert repr(fit.confusion.of("anna")).startswith("ConfusionHistory of 'anna': 3 steps")
     with pytest.raises(UnknownIdError, match="Did you mean 'anna'"):
         fit.confusion.of("ana")
-
-
-GOOD = {
-    "ids": ["a", "b"],
-    "starts": [0, 1, 2],
-    "times": np.array([5, 3]),
-    "concentration": np.ones((2, 2, 3)),
-    "initial": np.ones((2, 3)),
-    "clock": cg.Clock("number"),
-    **NAMES,
-}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"starts": [0, 1]}, "starts has shape"),
-        ({"starts": [0.0, 1.7, 2.0]}, "integers"),
-        ({"starts": [0, 2, 1]}, "must rise"),
-        ({"starts": [0, 0, 2]}, "must not fall"),
-        ({"times": np.array([5.0, np.nan]), "starts": [0, 0, 2]}, "must be finite"),
-        ({"times": np.array(["a", "b"])}, "read them with CrowdGraph.from_responses"),
-        ({"concentration": np.ones((2, 3, 2))}, r"concentration has shape \(2, 3, 2\); expected \(2, 2, 3\)"),
-        ({"concentration": np.zeros((2, 2, 3))}, "must be positive"),
-        ({"concentration": np.full((2, 2, 3), np.nan)}, "12 values that are not finite"),
-        ({"concentration": "abc"}, "array of numbers"),
-        ({"initial": np.ones((3, 2))}, "initial has shape"),
-        ({"initial": np.ones((1, 2, 3))}, "initial has shape"),
-        ({"inference": "guessed"}, "not a choice"),
-        ({"inference": "static"}, "static track has no steps"),
-        ({"ids": ["a", "a"]}, "repeat"),
-        ({"labels": ("no", "no", "yes")}, "repeat"),
-    ],
-)
-def test_tracks_that_do_not_fit_together_are_refused(changes, message):
-    cg.ConfusionTrack(**GOOD)
-    with pytest.raises(cg.errors.CrowdGraphError, match=message):
-        cg.ConfusionTrack(**{**GOOD, **changes})
 
 
 def test_accuracy_interval_holds_draws_of_the_accuracy():
@@ -148,5 +102,3 @@ def test_accuracy_interval_holds_draws_of_the_accuracy():
     assert np.allclose([low[0], high[0]], np.quantile(draws, [0.05, 0.95]), atol=0.01)
     mean = snapshot.accuracy([0.7, 0.3], correct=correct)
     assert low[0] < mean[0] < high[0]
-    with pytest.raises(cg.errors.ParameterError, match="level=2 must lie between 0 and 1"):
-        snapshot.accuracy_interval(2)

@@ -16,7 +16,7 @@ from crowdgraph import diagnosis
 from crowdgraph.diagnosis import CHECKS, diagnose
 from crowdgraph.diagnosis.doctor import finding_names
 from crowdgraph.diagnosis.findings import SEVERITIES, Finding, Findings
-from crowdgraph.errors import wording
+from crowdgraph.messages import wording
 
 EVIL = "<script>alert(1)</script>"
 

@@ -12,13 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.errors import (
-    CollapsedFitWarning,
-    GoldError,
-    ParameterError,
-    RepeatedAnswersWarning,
-    ResultError,
-)
+from crowdgraph.errors import CollapsedFitWarning, GoldError, ParameterError, RepeatedAnswersWarning, ResultError
 from crowdgraph.evaluation import cross_validate
 from crowdgraph.evaluation.cross_validation import CrossValidation
 from crowdgraph.evaluation.scores import nan_mean, nan_std

@@ -1,4 +1,4 @@
-"""AnswerTensors in and out: every frame library gives the same graph, and nothing is lost on the way back."""
+"""Tables in and out: every frame library gives the same graph, and nothing is lost on the way back."""
 
 import datetime as dt
 
@@ -33,17 +33,17 @@ def through_frames(graph, kind):
 
 
 @given(graphs())
-def test_pandas_round_trip(graph):
+def test_nothing_is_lost_through_pandas(graph):
     assert through_frames(graph, "pandas").equals(graph)
 
 
 @given(graphs(id_kinds=PLAIN_IDS))
-def test_arrow_round_trip(graph):
+def test_nothing_is_lost_through_arrow(graph):
     assert through_frames(graph, "arrow").equals(graph)
 
 
 @given(graphs(id_kinds=PLAIN_IDS))
-def test_polars_round_trip(graph):
+def test_nothing_is_lost_through_polars(graph):
     restored = through_frames(graph, "polars")
     if graph.responses.clock.zone == "-03:30":
         # polars has no fixed offsets: the instants survive, in UTC.
@@ -102,17 +102,26 @@ def test_the_fast_sort_is_the_stable_sort(values):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 62))
-def test_the_fast_sort_at_every_width(seed, bits):
+def test_the_fast_sort_is_stable_at_every_width(seed, bits):
     """Wide ranges do not fit beside the row number and need the second pass."""
     times = np.random.default_rng(seed).integers(-(2**bits), 2**bits, 300)
     times[::7] = times[0]
     assert stable_order(times).tolist() == np.argsort(times, kind="stable").tolist()
 
 
-def test_integers_with_gaps_and_far_apart():
+def test_integers_with_gaps_and_far_apart_are_ids():
     for items in ([5, 9, 5, 7], [0, 2**40, 7, 0], [-3, 10**6, 4, 4]):
         graph = from_responses({"volunteer": ["a"] * 4, "item": np.array(items), "label": [0] * 4})
         assert [r.item for r in graph.responses] == items
+
+
+@pytest.mark.parametrize(
+    ("kind", "items"),
+    [("int8", [-128, 127, 0]), ("int16", [-20_000, 20_000, 0]), ("uint64", [2**64 - 1, 0, 5])],
+)
+def test_small_integers_do_not_wrap(kind, items):
+    graph = from_responses({"volunteer": ["a"] * 3, "item": np.array(items, dtype=kind), "label": [0] * 3})
+    assert list(graph.items) == items
 
 
 def test_nodes_come_by_first_response_in_time(columns):
@@ -130,7 +139,7 @@ def test_without_times_the_order_of_rows_is_the_time(columns):
     assert graph.window(2, 4).to_pandas()["time"].tolist() == [2, 3]
 
 
-def test_columns_by_other_names(columns):
+def test_columns_may_have_other_names(columns):
     renamed = {"who": columns["volunteer"], "what": columns["item"], "said": columns["label"], "when": columns["time"]}
     graph = from_responses(renamed, volunteer="who", item="what", label="said", time="when")
     assert graph.equals(from_responses(columns))
@@ -146,8 +155,6 @@ def test_further_columns_become_attributes(columns):
     assert graph.items["x"].attributes == {"size": 4}
     assert graph.items["w"].n_responses == 0
     assert "also have seconds" in repr(graph)
-    with pytest.raises(cg.errors.IdError, match="no row in the table of items, such as 'z'"):
-        from_responses(columns, items={"item": ["x", "y"], "size": [1, 2]})
     assert list(from_responses(columns, items={"item": ["y"]}).items) == ["y", "x", "z"]
 
 
@@ -176,15 +183,13 @@ def test_changing_a_frame_leaves_the_graph(kind, graph):
 
 
 @pytest.mark.parametrize(("policy", "labels"), [("all", [0, 1, 2, 3]), ("first", [0, 2]), ("last", [1, 3])])
-def test_duplicates(policy, labels):
-    columns = {"volunteer": ["a"] * 4, "item": ["x", "x", "y", "y"], "label": [3, 2, 1, 0], "time": [3, 2, 1, 0]}
-    graph = from_responses({**columns, "item": ["y", "y", "x", "x"]}, duplicates=policy)
+def test_of_duplicates_all_the_first_or_the_last_count(policy, labels):
+    columns = {"volunteer": ["a"] * 4, "item": ["y", "y", "x", "x"], "label": [3, 2, 1, 0], "time": [3, 2, 1, 0]}
+    graph = from_responses(columns, duplicates=policy)
     assert [r.label for r in graph.responses] == labels
-    with pytest.raises(cg.errors.DuplicateError, match=r"2 responses repeat.*volunteer 'a' and item 'x'"):
-        from_responses({**columns, "item": ["y", "y", "x", "x"]}, duplicates="error")
 
 
-def test_null_labels_can_be_kept_or_dropped(columns):
+def test_null_labels_stay_or_are_dropped(columns):
     columns["label"][2] = None
     with_null = from_responses(columns, missing="keep")
     assert [r.label for r in with_null.responses] == ["yes", None, "no", "yes", "no", "yes"]
@@ -229,20 +234,3 @@ def test_missing_packages_are_named(graph, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(cg.errors.MissingPackageError, match="pip install polars"):
         graph.to_polars()
-
-
-def test_tables_are_named(graph):
-    with pytest.raises(cg.errors.ParameterError, match=r"'responces'.*Did you mean 'responses'"):
-        graph.to_pandas(table="responces")
-
-
-def test_what_arrow_cannot_carry_is_said():
-    graph = from_responses({"volunteer": [("a", 1)], "item": [1], "label": [1]})
-    assert graph.to_pandas()["volunteer"].tolist() == [("a", 1)]
-    with pytest.raises(
-        cg.errors.IdError, match="'volunteer' cannot become an Arrow column: it holds values of type tuple"
-    ):
-        graph.to_arrow()
-    soft = from_responses({"volunteer": [1], "item": [1], "label": [1]}, gold={1: {"item": 0.5, "label": 0.5}})
-    with pytest.raises(cg.errors.ColumnError, match=r"read it from graph.gold"):
-        soft.to_pandas(table="gold")

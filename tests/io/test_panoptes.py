@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.errors import (
-    ColumnError,
-    CrowdGraphError,
-    DroppedRowsWarning,
-    InputError,
-    MissingValueError,
-    ParameterError,
-)
+from crowdgraph.errors import CrowdGraphError, DroppedRowsWarning, InputError
 
 COLUMNS = (
     "classification_id",
@@ -49,7 +42,7 @@ def export(tmp_path):
     return export
 
 
-def test_an_export(export):
+def test_an_export_is_read_with_gold(export):
     path = export([row(3, annotations=task("No")), row(1, user="bert"), row(2, annotations=task("Yes", "T1"))])
     graph = cg.read_panoptes(path, task="T0", gold={"1001": "Yes"})
     assert [(r.volunteer, r.item, r.label) for r in graph.responses] == [
@@ -63,7 +56,7 @@ def test_an_export(export):
     assert dict(graph.gold) == {"1001": "Yes"}
 
 
-def test_combo_tasks_lists_and_callables(export):
+def test_combo_tasks_lists_and_callables_give_labels(export):
     combo = json.dumps(
         [{"task": "T9", "value": [{"task": "T0", "value": ["fin", "blow"]}, {"task": "T1", "value": 3}]}]
     )
@@ -87,12 +80,12 @@ def test_combo_tasks_lists_and_callables(export):
         ("pool", ["anna", "not-logged-in"]),
     ],
 )
-def test_anonymous_volunteers(export, anonymous, volunteers):
+def test_anonymous_volunteers_stay_go_or_become_one(export, anonymous, volunteers):
     path = export([row(1), row(2, user="not-logged-in-1f"), row(3, user="not-logged-in-2e")])
     assert list(cg.read_panoptes(path, task="T0", anonymous=anonymous).volunteers) == volunteers
 
 
-def test_workflows(export):
+def test_one_workflow_is_read(export):
     path = export([row(1), row(2, workflow="500", user="bert")])
     assert list(cg.read_panoptes(path, task="T0", workflow=500).volunteers) == ["bert"]
     with pytest.raises(InputError, match="No row belongs to workflow '501'; the export has '427', '500'"):
@@ -126,18 +119,6 @@ def test_any_annotation_either_reads_or_is_named(tmp_path_factory, text):
         cg.read_panoptes(path, task="T0")
     except CrowdGraphError as error:
         assert "row 1" in str(error)  # noqa: PT017
-
-
-def test_bad_exports(export):
-    with pytest.raises(ColumnError, match=r"not a Zooniverse classification export: it lacks 'user_name'"):
-        cg.read_panoptes(export([("a", "b")], columns=("x", "y")), task="T0")
-    with pytest.raises(cg.errors.TimeError, match="'soon' in row 1"):
-        cg.read_panoptes(export([row(1), row(2, time="soon")]), task="T0")
-    with pytest.raises(MissingValueError, match="Null item in rows 1"):
-        cg.read_panoptes(export([row(1), row(2, subject="")]), task="T0")
-    for options in ({"anonymous": "hide"}, {"malformed": "drop"}):
-        with pytest.raises(ParameterError, match="not a choice"):
-            cg.read_panoptes(export([row(1)]), task="T0", **options)
 
 
 def test_errors_name_rows_of_the_file(export):

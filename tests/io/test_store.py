@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
+from builders import communities_of, network_of
 from hypothesis import given
 from scipy.sparse import csr_array
 from strategies import graphs
@@ -24,7 +25,7 @@ SAVED_BY_0_1_0 = Path(__file__).parent / "data" / "saved_by_0.1.0.crowd"
 
 
 @given(graphs())
-def test_round_trip(tmp_path_factory, graph):
+def test_nothing_is_lost_in_a_file(tmp_path_factory, graph):
     path = tmp_path_factory.mktemp("store") / "graph.crowd"
     for view in (graph, graph.first(0)):
         view.save(path)
@@ -48,31 +49,23 @@ def same(left, right):
 
 @pytest.fixture
 def annotated(graph, fit):
-    groups = cg.Communities(
-        ids=["bert", "anna"],
-        participation=[[1.0, 0.0], [0.5, 0.5]],
-        modularity=0.25,
-        method="nmf",
-        params={"seed": 1},
-    )
-    dense = np.array([[0, 0.5, 0], [0.5, 0, 1], [0, 1, 0]])
+    """A graph with results of all stored types."""
+    groups = communities_of([[1.0, 0.0], [0.5, 0.5]], ids=["bert", "anna"], modularity=0.25, params={"seed": 1})
+    ids, weights = graph.volunteers.ids, [[0, 0.5, 0], [0.5, 0, 1], [0, 1, 0]]
     track = cg.CommunityTrack(
-        ids=graph.volunteers.ids,
-        times=[1, 9],
-        counts=[1, 6],
-        snapshots=(groups, groups),
-        clock=cg.Clock("number"),
-        method="t",
+        ids=ids, times=[1, 9], counts=[1, 6], snapshots=(groups, groups), clock=cg.Clock("number"), method="t"
     )
     params = {"a": None, "b": (1, 2.5), "c": [True, "x"], "d": {"e": np.float32(0.5)}, "f": dt.date(2026, 1, 1)}
-    return (
-        graph.annotate(fit)
-        .annotate(groups)
-        .annotate(track)
-        .annotate(fit.confusion)
-        .annotate(cg.VolunteerNetwork(ids=graph.volunteers.ids, weights=dense, method="dense", params=params))
-        .annotate(cg.VolunteerNetwork(ids=graph.volunteers.ids, weights=csr_array(dense), method="sparse"))
-    )
+    for result in (
+        fit,
+        groups,
+        track,
+        fit.confusion,
+        network_of(weights, ids=ids, method="dense", params=params),
+        network_of(weights, ids=ids, method="sparse", sparse=True),
+    ):
+        graph = graph.annotate(result)
+    return graph
 
 
 def test_annotations_survive(annotated, tmp_path):
@@ -129,19 +122,16 @@ def test_odd_ids_and_attributes_survive(tmp_path):
     assert loaded.volunteers.ids[4].fold == 1
 
 
-def test_ns_and_zones_survive(tmp_path):
-    for times in (np.array([5, 1], dtype="datetime64[ns]"), [zone_time(1), zone_time(2)], [1.5, 2.5]):
+def test_nanoseconds_and_zones_survive(tmp_path):
+    zoned = [dt.datetime(2026, 1, 1, hour, tzinfo=ZoneInfo("Europe/Amsterdam")) for hour in (1, 2)]
+    for times in (np.array([5, 1], dtype="datetime64[ns]"), zoned, [1.5, 2.5]):
         graph = cg.CrowdGraph.from_responses({"volunteer": [1, 2], "item": [1, 1], "label": [0, 1], "time": times})
         graph.save(tmp_path / "g")
         assert cg.load(tmp_path / "g").equals(graph)
 
 
-def zone_time(hour):
-    return dt.datetime(2026, 1, 1, hour, tzinfo=ZoneInfo("Europe/Amsterdam"))
-
-
 @pytest.mark.parametrize("value", [object(), pd.Timestamp("2026-01-01T00:00:00.000000001"), 1j])
-def test_what_cannot_be_carried_is_said_and_nothing_is_written(tmp_path, graph, value):
+def test_what_cannot_be_carried_is_named_and_nothing_is_written(tmp_path, graph, value):
     path = tmp_path / "g"
     graph.save(path)
     before = path.read_bytes()
@@ -166,7 +156,7 @@ def test_a_crash_leaves_the_old_file(tmp_path, graph, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_where_a_graph_can_be_saved(tmp_path, graph):
+def test_graphs_are_saved_through_links_but_not_over_directories(tmp_path, graph):
     with pytest.raises(StoreError, match="is a directory"):
         graph.save(tmp_path)
     with pytest.raises(StoreError, match="Cannot write to"):
@@ -181,7 +171,7 @@ def test_where_a_graph_can_be_saved(tmp_path, graph):
     assert cg.load(tmp_path / "target").equals(graph)
 
 
-def test_damaged_and_foreign_files(tmp_path, graph):
+def test_damaged_and_foreign_files_are_refused(tmp_path, graph):
     path = tmp_path / "g"
     graph.save(path)
     saved = path.read_bytes()
@@ -228,7 +218,7 @@ def rewrite(path, change):
         (lambda manifest: manifest["gold"].update(items={"objects": [-1, 0]}), "damaged"),
     ],
 )
-def test_manifests_of_other_kinds(tmp_path, graph, change, message):
+def test_manifests_of_other_kinds_are_refused(tmp_path, graph, change, message):
     graph.save(tmp_path / "g")
 
     def changed(manifest):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from arviz_stats.base import array_stats
+from builders import crowd
 from hypothesis import given
 from strategies import graphs
 
@@ -15,22 +16,29 @@ from crowdgraph.core.fit import PosteriorDraws
 from crowdgraph.errors import MissingPackageError, NotAnnotatedError, ParameterError, ResultError
 from crowdgraph.models.gibbs_ibcc import check_draws_memory
 
-GRAPH = cg.simulate.crowd(n_volunteers=6, n_items=15, n_responses=60, gold=0.2, seed=0).graph
-# One volunteer and one item without answers, which are not drawn from, or from the prior.
-WIDER = cg.CrowdGraph.from_responses(
-    GRAPH.to_arrow(),
-    gold=dict(GRAPH.gold),
-    volunteers={"volunteer": ["nobody", *GRAPH.volunteers.ids.tolist()]},
-    items={"item": ["nothing", *GRAPH.items.ids.tolist()]},
-)
+
+@pytest.fixture(scope="module")
+def answered():
+    return crowd(n_volunteers=6, n_items=15, n_responses=60, gold=0.2).graph
 
 
 @pytest.fixture(scope="module")
-def fit():
-    return cg.GibbsIBCC(stop_change=0.05, keep_draws=100_000).fit(WIDER, seed=0)
+def wider(answered):
+    """With one volunteer and one item without answers, which are not drawn from, or from the prior."""
+    return cg.CrowdGraph.from_responses(
+        answered.to_arrow(),
+        gold=dict(answered.gold),
+        volunteers={"volunteer": ["nobody", *answered.volunteers.ids.tolist()]},
+        items={"item": ["nothing", *answered.items.ids.tolist()]},
+    )
 
 
-def test_dimensions_and_coordinates(fit):
+@pytest.fixture(scope="module")
+def fit(wider):
+    return cg.GibbsIBCC(stop_change=0.05, keep_draws=100_000).fit(wider, seed=0)
+
+
+def test_draws_have_named_dimensions_and_ids_as_coordinates(answered, wider, fit):
     posterior = fit.to_arviz()["posterior"]
     n_drawn = fit.n_iter
     assert posterior["class_probs"].dims == ("chain", "draw", "class")
@@ -44,10 +52,10 @@ def test_dimensions_and_coordinates(fit):
         "volunteer": 6,
         "response_label": 2,
     }
-    assert posterior["volunteer"].values.tolist() == GRAPH.volunteers.ids.tolist()
-    assert posterior["item"].values.tolist() == WIDER.items.ids.tolist()
-    assert tuple(posterior["class"].values) == GRAPH.classes
-    assert tuple(posterior["response_label"].values) == GRAPH.labels
+    assert posterior["volunteer"].values.tolist() == answered.volunteers.ids.tolist()
+    assert posterior["item"].values.tolist() == wider.items.ids.tolist()
+    assert tuple(posterior["class"].values) == answered.classes
+    assert tuple(posterior["response_label"].values) == answered.labels
     assert fit.to_arviz()["sample_stats"]["lp"].dims == ("chain", "draw")
 
 
@@ -68,10 +76,10 @@ def test_means_are_those_of_the_fit(fit):
         assert np.allclose(mean[~moving], expected[~moving])
 
 
-def test_confusion_stays_with_its_volunteer():
+def test_confusion_stays_with_its_volunteer(answered):
     """With gold for everything each volunteer's Dirichlet is known exactly: their draws have its mean and spread."""
-    gold = dict(zip(GRAPH.items.ids.tolist(), np.resize(np.array(GRAPH.classes), 15).tolist(), strict=True))
-    graph = GRAPH.with_gold(gold)
+    gold = dict(zip(answered.items.ids.tolist(), np.resize(np.array(answered.classes), 15).tolist(), strict=True))
+    graph = answered.with_gold(gold)
     fit = cg.GibbsIBCC(keep_draws=500, stop_change=1.0, max_draws=500, r_hat=2.0).fit(graph, seed=1)
     exact = cg.IBCC().fit(graph).confusion.latest()
     draws = fit.to_arviz()["posterior"]["confusion"].stack(sample=("chain", "draw"))
@@ -93,15 +101,15 @@ def test_arviz_works_out_what_the_fit_tells(fit):
     assert r_hat["confusion"].max() < 1.05
 
 
-def test_arviz_makes_tables_of_it(fit):
+def test_arviz_makes_tables_of_draws(fit):
     """Its tables have a dimension of their own, whose name ours must not have."""
     table = arviz_base.dataset_to_dataframe(fit.to_arviz()["posterior"].dataset)
     assert table.shape == (4 * fit.n_iter, 2 + 16 + 6 * 2 * 2)
     assert "confusion[volunteer-0, no, yes]" in table.columns
 
 
-def test_the_last_draws_are_kept(fit):
-    few = cg.GibbsIBCC(stop_change=0.05, keep_draws=130).fit(WIDER, seed=0)
+def test_the_last_draws_are_stored(wider, fit):
+    few = cg.GibbsIBCC(stop_change=0.05, keep_draws=130).fit(wider, seed=0)
     assert few.n_iter == fit.n_iter
     assert few.n_iter > 130
     for name in ("class_probs", "log_joint", "item_classes", "confusion"):
@@ -110,8 +118,8 @@ def test_the_last_draws_are_kept(fit):
     assert repr(few.draws) == "PosteriorDraws(4 chains of 130 draws: classes of 16 items, confusion of 6 volunteers)"
 
 
-def test_keeping_changes_nothing_else(fit):
-    plain = cg.GibbsIBCC(stop_change=0.05).fit(WIDER, seed=0)
+def test_storing_draws_changes_nothing_else(wider, fit):
+    plain = cg.GibbsIBCC(stop_change=0.05).fit(wider, seed=0)
     assert np.array_equal(plain.item_probs, fit.item_probs)
     posterior = plain.to_arviz()["posterior"]
     assert set(posterior.data_vars) == {"class_probs", "item_class"}
@@ -120,13 +128,13 @@ def test_keeping_changes_nothing_else(fit):
     assert np.array_equal(posterior["item_class"], plain.diagnostics["draws"]["item_classes"])
 
 
-def test_draws_are_saved(tmp_path, fit):
-    WIDER.annotate(fit).save(tmp_path / "x.crowd")
+def test_draws_are_saved(tmp_path, wider, fit):
+    wider.annotate(fit).save(tmp_path / "x.crowd")
     loaded = cg.load(tmp_path / "x.crowd").fit()
     assert loaded.to_arviz()["posterior"].equals(fit.to_arviz()["posterior"])
 
 
-def test_ids_of_any_kind():
+def test_ids_of_any_kind_become_coordinates():
     graph = cg.CrowdGraph.from_responses(
         {
             "volunteer": [("a", 1), ("a", 2)] * 3,
@@ -142,19 +150,19 @@ def test_ids_of_any_kind():
     assert posterior["class"].values.tolist() == [False, True]
 
 
-def test_models_without_draws_and_missing_packages(fit, monkeypatch):
+def test_models_without_draws_and_missing_packages_are_named(answered, fit, monkeypatch):
     with pytest.raises(NotAnnotatedError, match=r"'majority_vote' draws nothing.*GibbsIBCC"):
-        cg.MajorityVote().fit(GRAPH).to_arviz()
+        cg.MajorityVote().fit(answered).to_arviz()
     monkeypatch.setitem(sys.modules, "arviz_base", None)
     with pytest.raises(MissingPackageError, match="pip install arviz-base"):
         fit.to_arviz()
 
 
-def test_memory_is_bounded():
+def test_the_memory_of_draws_is_bounded(answered):
     with pytest.raises(ParameterError, match="keep_draws=-1"):
         cg.GibbsIBCC(keep_draws=-1)
     with pytest.raises(ParameterError, match=r"keep_draws=100000000 of 4 chains would take .* Use keep_draws=\d+ or"):
-        cg.GibbsIBCC(keep_draws=10**8).fit(GRAPH, seed=0)
+        cg.GibbsIBCC(keep_draws=10**8).fit(answered, seed=0)
     # Four chains of two bytes for each of a thousand items and four for each of 10 x 2 x 3 entries.
     most = 10**9 // (4 * (2 * 1000 + 4 * 60))
     check_draws_memory(most, 4, 1000, (10, 2, 3))

@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.core.clock import Clock
-from crowdgraph.io._times import read_times
 
 AMSTERDAM = ZoneInfo("Europe/Amsterdam")
 
 
-def graph_of(times):
+def graph_of(times, **options):
     n = len(times)
-    return cg.CrowdGraph.from_responses({"volunteer": list(range(n)), "item": [0] * n, "label": [0] * n, "time": times})
+    columns = {"volunteer": list(range(n)), "item": [0] * n, "label": [0] * n, "time": times}
+    return cg.CrowdGraph.from_responses(columns, **options)
 
 
 @given(st.lists(st.datetimes(timezones=st.sampled_from([AMSTERDAM, dt.UTC])), min_size=1))
@@ -55,8 +54,8 @@ def test_zoned_datetimes_are_sorted_as_instants(moments):
         ([np.datetime64("2026-07-01T00:00")], None),
     ],
 )
-def test_zones(times, zone):
-    assert graph_of(times).responses.clock == Clock("datetime", zone)
+def test_zones_are_known_in_every_form(times, zone):
+    assert graph_of(times).responses.clock == cg.Clock("datetime", zone)
 
 
 def test_daylight_saving_is_ordered_by_instant():
@@ -73,21 +72,18 @@ def test_daylight_saving_is_ordered_by_instant():
         (" 2026-03-01T00:00:00.5 ", "2026-03-01T00:00:00.5"),
     ],
 )
-def test_fractions_of_seconds(text, expected):
-    timed, _ = read_times([text])
-    assert timed.times[0] == np.datetime64(expected)
+def test_fractions_of_seconds_survive(text, expected):
+    assert graph_of([text]).responses.time[0] == np.datetime64(expected)
 
 
 def test_timestamps_of_pandas_keep_their_nanoseconds():
-    timed, null = read_times([pd.Timestamp("2026-01-01T00:00:00.000000005"), pd.NaT])
-    assert timed.times[0] == np.datetime64("2026-01-01T00:00:00.000000005")
-    assert null.tolist() == [False, True]
-    with pytest.raises(cg.errors.TimeError, match="1678 and 2262"):
-        read_times(["0500-01-01T00:00:00.000000005Z", "2026-01-01T00:00:00Z"])
+    graph = graph_of([pd.Timestamp("2026-01-01T00:00:00.000000005")])
+    assert graph.responses.time[0] == np.datetime64("2026-01-01T00:00:00.000000005")
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint32(), pa.float32(), pa.date64(), pa.timestamp("s"), pa.int64()])
-def test_arrow_types(kind):
-    timed, null = read_times(pa.chunked_array([pa.array([3, None, 1], pa.int64()).cast(kind)]))
-    assert null.tolist() == [False, True, False]
-    assert timed.times[0] > timed.times[2]
+def test_times_of_arrow_are_ordered_and_may_be_null(kind):
+    with pytest.warns(cg.errors.DroppedRowsWarning, match="null time in rows 1"):
+        graph = graph_of(pa.chunked_array([pa.array([3, None, 1], pa.int64()).cast(kind)]), missing="drop")
+    assert list(graph.volunteers) == [2, 0]
+    assert graph.responses.time[0] < graph.responses.time[1]

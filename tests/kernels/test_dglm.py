@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels.random_steps import EITHER, HARD, SOFT, random_crowd, random_truth
 from oracles.dglm import Sequence, joint_published, joint_weighted, recursion
 from scipy.special import digamma
 
@@ -23,36 +24,9 @@ from crowdgraph.kernels.dglm_published import filter_published, smooth_published
 from crowdgraph.kernels.dynibcc import CompiledLikelihood, ItemSteps, TensorLikelihood
 
 STAGES = ("predicted", "filtered", "smoothed")
-HARD, SOFT, EITHER = "hard", "soft", "either"
 seeds = st.integers(0, 10**6)
 truths = st.sampled_from([HARD, SOFT, EITHER])
 sizes = st.sampled_from([2, 2, 3, 3, 4])
-
-
-def random_truth(rng, n_items, n_classes, kind):
-    """Class probabilities of items: known, uncertain, or some of each."""
-    soft = rng.dirichlet(np.ones(n_classes), n_items)
-    known = np.full(n_items, kind == HARD) if kind != EITHER else rng.random(n_items) < 0.5
-    return np.where(known[:, None], np.eye(n_classes)[rng.integers(0, n_classes, n_items)], soft)
-
-
-def random_crowd(
-    rng, counts, n_classes, n_labels, *, kind=EITHER, shared=False, n_items=None, drift=0.3, unanswered=0.2
-):
-    """Steps of volunteers, their priors, and the truth of the items they met."""
-    n_steps = sum(counts)
-    n_items = n_items or n_steps + 1
-    steps = Steps(
-        starts=torch.tensor([0, *np.cumsum(counts)]),
-        item=torch.from_numpy(rng.integers(0, n_items, n_steps).astype(np.int32)),
-        label=torch.from_numpy(
-            np.where(rng.random(n_steps) < unanswered, -1, rng.integers(0, n_labels, n_steps)).astype(np.int16)
-        ),
-        weight=torch.from_numpy(rng.uniform(0.05, 1, n_steps) if rng.random() < 0.5 else np.ones(n_steps)),
-        drift=torch.from_numpy(rng.uniform(0, drift, n_steps) * (rng.random(n_steps) < 0.7)),
-    )
-    prior = np.exp(rng.uniform(math.log(0.3), math.log(20), (1 if shared else len(counts), n_classes, n_labels)))
-    return steps, torch.from_numpy(prior), torch.from_numpy(random_truth(rng, n_items, n_classes, kind))
 
 
 @st.composite
@@ -190,15 +164,14 @@ def test_without_noise_every_step_has_the_static_counts(seed, n_classes, n_label
     rng = np.random.default_rng(seed)
     kind = HARD if published else kind
     steps, prior, probs = random_crowd(rng, [9, 0, 1, 14], n_classes, n_labels, kind=kind, drift=0)
+    volunteer = np.repeat(np.arange(4), [9, 0, 1, 14])
+    counts, answered = prior.numpy().copy(), steps.label.numpy() >= 0
+    shares = (steps.weight[:, None] * probs[steps.item.long()]).numpy()[answered]
+    np.add.at(counts, (volunteer[answered], slice(None), steps.label.numpy()[answered]), shares)
+    expected = counts[volunteer]
     for scan in (CompiledScan(steps, prior, published=published), TensorScan(steps, prior, published=published)):
         actual = scan(probs, noise_scale=0, stage="smoothed").numpy()
-        for k in range(4):
-            counts = prior.numpy()[k].copy()
-            own = range(steps.starts[k], steps.starts[k + 1])
-            for step in own:
-                if steps.label[step] >= 0:
-                    counts[:, steps.label[step]] += float(steps.weight[step]) * probs.numpy()[steps.item[step]]
-            assert np.allclose(actual[own], counts, rtol=1e-10, atol=1e-10)
+        assert np.allclose(actual, expected, rtol=1e-10, atol=1e-10)
 
 
 # The two scans.
@@ -237,9 +210,9 @@ def test_both_scans_agree(seed, counts, n_classes, n_labels, kind, shared, publi
 def test_a_busy_volunteer_is_split_by_label(monkeypatch, published):
     """The same bits for any number of threads, and for scans of other stages between."""
     rng = np.random.default_rng(0)
-    counts = [3, 300, 0, 9, 250, *[10] * 30]
+    counts = [3, 60, 0, 2, 50, *[2] * 35]
     steps, prior, probs = random_crowd(rng, counts, 3, 3)
-    monkeypatch.setattr(dglm_compiled, "MIN_STEPS_PER_THREAD", 50)
+    monkeypatch.setattr(dglm_compiled, "MIN_STEPS_PER_THREAD", 10)
     actual = {}
     for n_threads in (1, 2, 3, 7):
         monkeypatch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)

@@ -57,15 +57,19 @@ def test_shared_concentration_is_of_greatest_likelihood():
     """Of the counts of many people drawn from one Dirichlet; no nearby concentration makes them more probable."""
     rng = np.random.default_rng(2)
     rows = rng.dirichlet([3.0, 1.0, 0.5], 400)
-    counts = np.array([[rng.multinomial(10, row)] for row in rows], dtype=float)
-    given_rows = torch.ones(1, 3, dtype=torch.float64)
-    estimate = empirical_bayes_concentration(torch.from_numpy(counts), given_rows)[0].numpy()
+    counts = np.array([rng.multinomial(10, row) for row in rows])
+    prior = torch.ones(1, 3, dtype=torch.float64)
+    estimate = empirical_bayes_concentration(torch.from_numpy(counts[:, None].astype(float)), prior)[0].numpy()
     assert np.allclose(estimate, [3, 1, 0.5], rtol=0.25)
 
     def height(alpha):
-        people = [dirichlet_multinomial.logpmf(row[0].astype(int), alpha, 10) for row in counts]
         logs = digamma(np.ones(3)) - digamma(3.0)
-        return sum(people) + ((alpha - 1) * logs).sum() - gammaln(alpha).sum() + gammaln(alpha.sum())
+        return (
+            dirichlet_multinomial.logpmf(counts, alpha, 10).sum()
+            + ((alpha - 1) * logs).sum()
+            - gammaln(alpha).sum()
+            + gammaln(alpha.sum())
+        )
 
     for nudge in rng.normal(0, 0.03, (30, 3)):
         assert height(estimate * np.exp(nudge)) < height(estimate)

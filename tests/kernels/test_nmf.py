@@ -41,13 +41,6 @@ PAIRS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Tensors this small are done before other threads have woken up."""
-    with _runtime.single_threaded_torch():
-        yield
-
-
 class Case(NamedTuple):
     """Weights, of shape (N, N), a prior, and how many factors there are and how large."""
 
@@ -88,8 +81,8 @@ def sparse_tensor(weights):
 def compiled(weights, *, sparse, precision=np.float64):
     if not sparse:
         return CompiledWeights(np.arange(len(weights) + 1) * len(weights), None, weights.ravel(), precision=precision)
-    held = csr_array(weights)
-    return CompiledWeights(held.indptr.astype(np.int64), held.indices, held.data, precision=precision)
+    rows = csr_array(weights)
+    return CompiledWeights(rows.indptr.astype(np.int64), rows.indices, rows.data, precision=precision)
 
 
 def stepping(weights, prior=USUAL):
@@ -356,7 +349,7 @@ def test_rows_are_in_single_precision_where_numbers_are_within_it(scale, precisi
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "compiled", "paired", "published"])
-def test_volunteers_with_next_to_no_weights_do_not_keep_a_climb_going(kind):
+def test_volunteers_with_next_to_no_weights_do_not_keep_the_iteration_going(kind):
     """Their factors are below what steps reckon with, or nothing at all, but their shares settle."""
     rng = np.random.default_rng(0)
     weights = np.kron(np.eye(2), np.ones((4, 4))) * 20
@@ -410,7 +403,7 @@ def start_from(weights, k, seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_planted_blocks_are_found_and_no_worse_than_by_climbing(seed):
+def test_planted_blocks_are_found_and_no_worse_than_by_plain_iteration(seed):
     weights = blocks(seed)
     step, start = stepping(weights), start_from(weights, 10, seed)
     seen = []
@@ -437,7 +430,7 @@ def test_paired_factors_find_blocks_too():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_columns_that_climbing_leaves_apart_are_merged(seed):
+def test_columns_that_plain_iteration_leaves_apart_are_merged(seed):
     upper = np.triu(0.5 + 0.1 * np.random.default_rng(seed).random((60, 60)), 1)
     weights = upper + upper.T
     step, start = stepping(weights), start_from(weights, 6, seed)
@@ -470,14 +463,14 @@ def test_merging_is_given_up_where_its_goal_is_out_of_reach(objectives, given_up
     assert nmf_search._is_out_of_reach(0.0, objectives) is given_up
 
 
-def test_one_column_is_kept_if_none_is_needed():
+def test_one_column_stays_even_if_none_is_needed():
     weights = blocks(0)
     actual = search(stepping(weights, Prior(1e7, 2.0)), start_from(weights, 5, 0), tol=1e-4, max_iter=300)
     assert actual.factors.shape == (60, 1)
     assert (actual.factors**2).sum() < nmf_search.MIN_COLUMN_SQUARES
 
 
-def test_too_few_steps_are_told():
+def test_a_search_of_too_few_steps_says_so():
     weights = blocks(0, between=0.2)
     actual = search(stepping(weights), start_from(weights, 10, 0), tol=1e-9, max_iter=20)
     assert not actual.converged
@@ -521,7 +514,7 @@ def test_seeds_are_spread_over_blocks_that_nothing_links(seed):
 
 
 def test_constants_keep_products_within_the_numbers():
-    """The least factors, the largest weights and the most extreme leaps: nothing overflows or vanishes."""
+    """The least factors, the largest weights and the most extreme extrapolations: nothing overflows or vanishes."""
     for scale in (1e-20, 1e200):
         weights = torch.tensor([[0, scale, 0], [scale, 0, scale], [0, scale, 0]], dtype=torch.float64)
         for entry in (1e-300, 1e300):

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from builders import communities_of, crowd, planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.errors import AlignmentError, ParameterError
 from crowdgraph.kernels.cautious import CautiousEM, cell_likelihoods
 from crowdgraph.models.cautious import DIFFICULTIES, PRIOR_STRENGTH
-from crowdgraph.testing import check_model
 
 
 def tiny(seed, *, n_volunteers=5, n_items=6, n_classes=2, n_labels=3):
@@ -34,17 +33,6 @@ def tiny(seed, *, n_volunteers=5, n_items=6, n_classes=2, n_labels=3):
     )
 
 
-def together(graph, groups):
-    """Communities by the number of each volunteer's; -1 for none."""
-    groups = np.asarray(groups)
-    return cg.Communities(
-        ids=graph.volunteers.ids,
-        participation=np.eye(max(groups.max() + 1, 1))[groups] * (groups >= 0)[:, None],
-        modularity=0.0,
-        method="told",
-    )
-
-
 def same_draw(rows, labels):
     """The length of the stretch of draws for which everybody, of these rows, says these labels."""
     edges = np.unique(np.concatenate([[0.0, 1.0], *(row.cumsum()[:-1] for row in rows)]))
@@ -53,7 +41,7 @@ def same_draw(rows, labels):
     return np.diff(edges)[np.all([said == label for said, label in zip(says, labels, strict=True)], axis=0)].sum()
 
 
-def summed_out(graph, fit, groups, shares, chances):
+def probabilities_by_sums(graph, fit, groups, shares, chances):
     """The class probabilities, by sums over difficulties and draws, answer by answer."""
     probs = np.array(graph.gold.probs)
     mean, classes = fit.confusion.latest().mean, fit.class_probs
@@ -82,11 +70,15 @@ def test_class_probabilities_are_sums_over_difficulties_and_draws(seed, n_classe
     graph = tiny(seed, n_classes=n_classes, n_labels=n_labels)
     groups = np.random.default_rng(seed).integers(-1, 2, 5)
     prior = np.random.default_rng(seed).uniform(0.5, 5, (n_classes, n_labels))
-    model = cg.Cautious(model=cg.IBCC(confusion_prior=prior), communities=together(graph, groups), tol=1e-9)
-    fit = model.fit(graph)
+    communities = communities_of(groups, ids=graph.volunteers.ids)
+    fit = cg.Cautious(model=cg.IBCC(confusion_prior=prior), communities=communities, tol=1e-9).fit(graph)
     shares, chances = list(fit.diagnostics["difficulties"].values()), fit.diagnostics["chances"]
     # The class probabilities are those of the step before the last, which tol keeps near.
-    assert_allclose(fit.item_probs, summed_out(graph, fit, groups, shares, chances), atol=1e-6)
+    assert_allclose(fit.item_probs, probabilities_by_sums(graph, fit, groups, shares, chances), atol=1e-6)
+
+
+def codes(values):
+    return torch.from_numpy(np.asarray(values, dtype=np.int64))
 
 
 @settings(max_examples=10, deadline=None)
@@ -97,12 +89,12 @@ def test_nothing_more_probable_lies_near_what_is_learned(seed):
     start = torch.from_numpy(rng.uniform(0, 0.4, (40, 2)))
     cell = rng.integers(15, size=40)
     likelihoods = cell_likelihoods(
-        row, start, torch.tensor([0.3, 0.7]).double(), torch.tensor([0, 0.5]).double(), _t(cell), 15
+        row, start, torch.tensor([0.3, 0.7]).double(), torch.tensor([0, 0.5]).double(), codes(cell), 15
     )
-    community = _t(np.where(np.bincount(cell, minlength=15) > 1, rng.integers(-1, 2, 15), -1))
+    community = codes(np.where(np.bincount(cell, minlength=15) > 1, rng.integers(-1, 2, 15), -1))
     step = CautiousEM(
         likelihoods,
-        item=_t(rng.integers(6, size=15)),
+        item=codes(rng.integers(6, size=15)),
         community=community,
         log_prior=torch.from_numpy(rng.dirichlet([1.0, 1.0], 6)).log(),
         n_communities=2,
@@ -119,10 +111,6 @@ def test_nothing_more_probable_lies_near_what_is_learned(seed):
         assert step(state * torch.from_numpy(np.exp(nudge))).objective <= best + 1e-9
 
 
-def _t(values):
-    return torch.from_numpy(np.asarray(values, dtype=np.int64))
-
-
 def test_one_difficulty_and_no_communities_is_a_product():
     graph = tiny(3)
     fit = cg.Cautious(model=cg.IBCC(confusion_prior=[[3, 1, 1], [1, 2, 3]]), difficulty=False).fit(graph)
@@ -137,40 +125,38 @@ def test_one_difficulty_and_no_communities_is_a_product():
     assert_allclose(fit.item_probs[-1], fit.class_probs, atol=1e-12)
 
 
-def planted(seed, **options):
-    groups = [
-        cg.simulate.Group(name=str(right), confusion=[[right, 1 - right], [1 - right, right]])
-        for right in (0.9, 0.75, 0.6)
-    ]
+def three_skills(seed=0, **options):
+    """A crowd of three groups, of which each is more often right than the next."""
     sizes = {"n_volunteers": 60, "n_items": 800, "n_responses": 16_000, "gold": 0.2}
-    return cg.simulate.crowd(groups=groups, seed=seed, **{**sizes, **options})
+    return crowd(0.9, 0.75, 0.6, seed=seed, **{**sizes, **options})
 
 
-def log_loss(crowd, fit):
-    hidden = ~crowd.graph.gold.known
-    right = fit.item_probs[hidden, crowd.truth.classes[hidden]]
+def log_loss(simulated, fit):
+    hidden = ~simulated.graph.gold.known
+    right = fit.item_probs[hidden, simulated.truth.classes[hidden]]
     return -np.log(right.clip(1e-12)).mean()
 
 
 @pytest.mark.parametrize(("knob", "share", "at_most"), [("difficulty", 0.3, 0.95), ("shared_errors", 0.4, 0.8)])
 def test_it_is_less_surely_wrong_where_others_are(knob, share, at_most):
-    crowd = planted(0, **{knob: share})
-    model = cg.Cautious(communities=together(crowd.graph, crowd.truth.group))
-    fit, plain = model.fit(crowd.graph), cg.IBCC().fit(crowd.graph)
-    assert log_loss(crowd, fit) < at_most * log_loss(crowd, plain)
+    simulated = three_skills(**{knob: share})
+    graph = simulated.graph
+    fit, plain = cg.Cautious(communities=planted(simulated)).fit(graph), cg.IBCC().fit(graph)
+    assert log_loss(simulated, fit) < at_most * log_loss(simulated, plain)
     assert_allclose(fit.diagnostics["chances"], share if knob == "shared_errors" else 0.0, atol=0.1)
 
 
-def test_nothing_is_found_where_there_is_nothing():
-    crowd = planted(1)
-    fit = cg.Cautious(communities=together(crowd.graph, crowd.truth.group)).fit(crowd.graph)
+def test_neither_difficulty_nor_shared_errors_are_seen_where_there_are_none():
+    simulated = three_skills(1)
+    graph = simulated.graph
+    fit = cg.Cautious(communities=planted(simulated)).fit(graph)
     assert (fit.diagnostics["chances"] < 0.05).all()
     assert fit.diagnostics["difficulties"][0.0] > 0.95
-    assert log_loss(crowd, fit) < log_loss(crowd, cg.IBCC().fit(crowd.graph)) + 0.005
+    assert log_loss(simulated, fit) < log_loss(simulated, cg.IBCC().fit(graph)) + 0.005
 
 
 def test_confusion_that_changes_counts_as_it_was_then():
-    graph = planted(2, n_responses=3_000, drift="step").graph
+    graph = three_skills(2, n_responses=3_000, drift="step").graph
     changing = cg.DynIBCC(noise_scale=1.0)
     base, fit = changing.fit(graph), cg.Cautious(model=changing, difficulty=False).fit(graph)
     rows = np.empty((len(graph.responses), 2))
@@ -185,28 +171,11 @@ def test_confusion_that_changes_counts_as_it_was_then():
     assert_allclose(fit.item_probs[free, 0], first[free], atol=1e-9)
 
 
-def test_contract_with_difficulty_off():
-    check_model(cg.Cautious(difficulty=False))
-
-
 def test_it_can_be_saved_and_started_from(tmp_path):
-    graph = planted(0, n_responses=2_000).graph
-    fit = cg.Cautious(communities=together(graph, np.arange(60) % 3)).fit(graph)
+    graph = three_skills(n_responses=2_000).graph
+    model = cg.Cautious(communities=communities_of(np.arange(60) % 3, ids=graph.volunteers.ids))
+    fit = model.fit(graph)
     graph.annotate(fit).save(tmp_path / "graph.crowd")
     assert_allclose(cg.load(tmp_path / "graph.crowd").fit().item_probs, fit.item_probs)
-    again = cg.Cautious(communities=together(graph, np.arange(60) % 3)).fit(graph, start=fit)
+    again = model.fit(graph, start=fit)
     assert_allclose(again.item_probs, fit.item_probs, atol=1e-3)
-
-
-def test_bad_input():
-    graph = tiny(0)
-    for wrong in (3, cg.Cautious()):
-        with pytest.raises(ParameterError, match="model= takes a model with confusion matrices"):
-            cg.Cautious(model=wrong)
-    with pytest.raises(ParameterError, match=r"communities= takes the Communities .* got a list"):
-        cg.Cautious(communities=[1])
-    with pytest.raises(ParameterError, match="has no confusion matrices"):
-        cg.Cautious(model=cg.MajorityVote(votes={0: 0, 1: 1, 2: None})).fit(graph)
-    strangers = cg.Communities(ids=["x"], participation=[[1.0]], modularity=0.0, method="told")
-    with pytest.raises(AlignmentError, match="not in this one"):
-        cg.Cautious(model=cg.IBCC(votes={0: 0, 1: 1, 2: None}), communities=strangers).fit(graph)

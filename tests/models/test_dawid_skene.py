@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from builders import crowd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import answered_graphs
@@ -13,7 +14,8 @@ import crowdgraph as cg
 
 def plain_em(graph, n_steps):
     """Dawid and Skene's EM with dense arrays, from shares of votes; returns probabilities and log likelihoods."""
-    n_items, n_classes, n_labels = len(graph.items), len(graph.classes), len(graph.labels)
+    n_items, n_labels = len(graph.items), len(graph.labels)
+    assert len(graph.classes) == n_labels
     said = np.zeros((n_items, len(graph.volunteers), n_labels))
     np.add.at(said, (graph.responses.item, graph.responses.volunteer, graph.responses.label), 1)
     votes = said.sum(axis=1)
@@ -29,14 +31,13 @@ def plain_em(graph, n_steps):
         joint = np.exp(class_logs + np.einsum("ikl,kjl->ij", said, np.maximum(logs, -1e4)))
         likelihoods.append(np.log(joint.sum(axis=1)).sum())
         probs = joint / joint.sum(axis=1, keepdims=True)
-    assert n_classes == n_labels
     return probs, np.array(likelihoods)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_agrees_with_plain_em(seed):
-    crowd = cg.simulate.crowd(n_volunteers=12, n_items=60, n_responses=400, gold=0, seed=seed)
-    graph = crowd.graph.subgraph(items=crowd.graph.items.ids[crowd.graph.items.n_responses > 0])
+def test_probabilities_and_likelihoods_are_those_of_plain_em(seed):
+    graph = crowd(n_volunteers=12, n_items=60, n_responses=400, gold=0, seed=seed).graph
+    graph = graph.subgraph(items=graph.items.ids[graph.items.n_responses > 0])
     fit = cg.DawidSkene(smoothing=0, accelerate=False, tol=1e-10).fit(graph)
     probs, likelihoods = plain_em(graph, fit.n_iter)
     assert np.allclose(fit.item_probs, probs, atol=1e-8)
@@ -75,8 +76,8 @@ def test_what_was_never_seen_has_an_interval_all_the_same():
     assert np.isfinite(high).all()
 
 
-def test_starts_from_another_fit():
-    graph = cg.simulate.crowd(gold=0.2, seed=1).graph
+def test_a_start_from_another_fit_is_quick_and_ends_in_the_same_place():
+    graph = crowd(gold=0.2, seed=1).graph
     fit = cg.DawidSkene().fit(graph)
     again = cg.DawidSkene().fit(graph, start=fit)
     assert again.n_iter <= fit.n_iter

@@ -2,18 +2,20 @@
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
+from builders import crowd
 from scipy.stats import dirichlet, kstest
 
 import crowdgraph as cg
-from crowdgraph.kernels.gibbs import _sample_log_dirichlet
+from crowdgraph.kernels.gibbs import Draws, _sample_log_dirichlet
 from crowdgraph.models.gibbs_ibcc import match_moments, worst_diagnostics
 from crowdgraph.testing import exact_posterior
 
 
-def tiny(seed, *, gold):
-    """Six items of two classes, three labels, three volunteers, nobody twice."""
+def tiny(seed, *, classes=("a", "b"), n_items=6, answered=0.8, gold=None):
+    """Three labels, three volunteers, nobody twice."""
     rng = np.random.default_rng(seed)
-    pairs = [(k, i) for k in range(3) for i in range(6) if rng.random() < 0.8]
+    pairs = [(k, i) for k in range(3) for i in range(n_items) if answered == 1 or rng.random() < answered]
     return cg.CrowdGraph.from_responses(
         {
             "volunteer": [k for k, _ in pairs],
@@ -21,10 +23,21 @@ def tiny(seed, *, gold):
             "label": rng.integers(0, 3, len(pairs)).tolist(),
         },
         labels=[0, 1, 2],
-        classes=["a", "b"],
+        classes=classes,
         gold=gold,
-        items={"item": list(range(6))},
+        items={"item": list(range(n_items))},
     )
+
+
+def assert_means_are_exact(fit, exact):
+    """Means of conditional probabilities vary less than means of draws, whose error this is."""
+    error = np.sqrt(exact.item_probs * (1 - exact.item_probs) / fit.diagnostics["ess"]["item_classes"])
+    assert (np.abs(fit.item_probs - exact.item_probs) <= 5 * error + 1e-12).all()
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return crowd(n_volunteers=20, n_items=60, n_responses=600, gold=0.2).graph
 
 
 PRIOR = np.array([[2.0, 1.0, 0.5], [0.3, 1.0, 2.0]])
@@ -37,9 +50,7 @@ def test_means_are_the_exact_posterior(seed):
     model = cg.GibbsIBCC(confusion_prior=PRIOR, class_prior=[2, 1], max_draws=4_000, stop_change=1e-9)
     with pytest.warns(cg.errors.ConvergenceWarning):
         fit = model.fit(graph, seed=seed)
-    # Means of conditional probabilities vary less than means of draws, whose error this is.
-    error = np.sqrt(exact.item_probs * (1 - exact.item_probs) / fit.diagnostics["ess"]["item_classes"])
-    assert (np.abs(fit.item_probs - exact.item_probs) <= 5 * error + 1e-12).all()
+    assert_means_are_exact(fit, exact)
 
 
 def test_confusion_is_the_exact_posterior_when_all_is_known():
@@ -58,8 +69,8 @@ def test_soft_gold_is_drawn_from():
     assert np.allclose(fit.item_probs[0], [0.3, 0.7])
 
 
-def test_draws_of_a_dirichlet():
-    """Logarithms of draws, small concentrations included, are distributed as scipy's."""
+def test_draws_of_a_dirichlet_are_distributed_as_scipys():
+    """As logarithms, small concentrations included."""
     rng = np.random.default_rng(0)
     alpha, out = np.array([0.05, 0.7, 3.0]), np.empty(3)
     draws = np.empty((4_000, 3))
@@ -72,8 +83,7 @@ def test_draws_of_a_dirichlet():
         assert kstest(np.exp(draws[:, index]), other[:, index]).pvalue > 1e-3
 
 
-def test_settles_and_tells_how_sure_it_is():
-    graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=600, gold=0.2, seed=0).graph
+def test_it_settles_and_says_how_sure_it_is(graph):
     fit = cg.GibbsIBCC(stop_change=0.05).fit(graph, seed=0)
     assert fit.converged
     assert max(fit.diagnostics["r_hat"].values()) < 1.01
@@ -85,8 +95,7 @@ def test_settles_and_tells_how_sure_it_is():
     assert np.allclose(draws["class_probs"].mean(axis=(0, 1)), fit.class_probs)
 
 
-def test_one_chain_and_warm_start():
-    graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=600, gold=0.2, seed=0).graph
+def test_one_chain_can_start_from_another_fit(graph):
     start = cg.IBCC().fit(graph)
     fit = cg.GibbsIBCC(chains=1, burn_in=1, stop_change=0.1).fit(graph, seed=0, start=start)
     assert (fit.item_probs.argmax(axis=1) == start.item_probs.argmax(axis=1)).mean() > 0.9
@@ -94,7 +103,6 @@ def test_one_chain_and_warm_start():
 
 def test_stuck_chains_are_not_called_settled():
     """Chains that sit in different places have no spread within, and an infinite R-hat."""
-    from crowdgraph.kernels.gibbs import Draws
 
     def block(value):
         return Draws(
@@ -128,30 +136,17 @@ def test_matched_dirichlets_have_the_moments():
     assert np.allclose(match_moments(mean, square, axis=0), alpha)
 
 
-def test_three_classes():
+def test_means_of_three_classes_are_the_exact_posterior():
     """Classes are compared one by one: 0 and 2 are not twice as far apart as 0 and 1."""
-    rng = np.random.default_rng(4)
-    pairs = [(k, i) for k in range(3) for i in range(5)]
-    graph = cg.CrowdGraph.from_responses(
-        {
-            "volunteer": [k for k, _ in pairs],
-            "item": [i for _, i in pairs],
-            "label": rng.integers(0, 3, len(pairs)).tolist(),
-        },
-        labels=[0, 1, 2],
-        classes=[0, 1, 2],
-    )
+    graph = tiny(4, classes=[0, 1, 2], n_items=5, answered=1)
     exact = exact_posterior(graph, confusion_prior=np.eye(3) * 2 + 1, class_prior=[1, 1, 1])
     fit = cg.GibbsIBCC(confusion_prior=(3, 1), stop_change=0.002).fit(graph, seed=1)
     assert fit.diagnostics["draws"]["item_classes"].shape == (4, fit.n_iter, 5)
     assert fit.diagnostics["watched_items"].tolist() == [0, 1, 2, 3, 4]
-    error = np.sqrt(exact.item_probs * (1 - exact.item_probs) / fit.diagnostics["ess"]["item_classes"])
-    assert (np.abs(fit.item_probs - exact.item_probs) <= 5 * error).all()
+    assert_means_are_exact(fit, exact)
 
 
-def test_arviz_takes_the_draws():
-    from arviz_stats.base import array_stats
-
+def test_arviz_computes_the_same_r_hat_from_the_draws():
     graph = tiny(2, gold={0: "a"})
     fit = cg.GibbsIBCC(confusion_prior=PRIOR, stop_change=0.1).fit(graph, seed=0)
     draws = fit.diagnostics["draws"]["class_probs"]

@@ -119,10 +119,10 @@ def joint_weighted(sequence):
     means = {stage: np.zeros((n_steps, n_classes)) for stage in stages}
     covariances = {stage: np.zeros((n_steps, n_classes, n_classes)) for stage in stages}
 
-    def record(stage, t, j):
+    def record(stage, steps, j):
         path = condition_on(start[j : j + 1], variance[j : j + 1], noise, observations[j])
-        means[stage][t, j], covariances[stage][t, j, j] = path[0][t, 0], path[1][t, 0, 0]
-        return path[0][t, 0], path[1][t, 0, 0]
+        means[stage][steps, j], covariances[stage][steps, j, j] = path[0][steps, 0], path[1][steps, 0, 0]
+        return path[0][steps, 0], path[1][steps, 0, 0]
 
     for t, h in enumerate(truth):
         noise.append(next_noise + drift[t])
@@ -137,9 +137,8 @@ def joint_weighted(sequence):
                 observations[j].append(observation)
                 next_noise += noise_scale * max(bernoulli_variance(new_eta) - bernoulli_variance(eta), 0)
             record("filtered", t, j)
-    for t in range(n_steps):
-        for j in range(n_classes):
-            record("smoothed", t, j)
+    for j in range(n_classes):
+        record("smoothed", slice(None), j)
     return {stage: (means[stage], covariances[stage]) for stage in stages}
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from report.pages import by_id
 
 import crowdgraph as cg
-from crowdgraph.core.community_track import CommunityEvent
+from crowdgraph.core.community_events import CommunityEvent
 from crowdgraph.plot._style import colours
 from crowdgraph.report import communities as pictures
 from crowdgraph.report.communities import describe_event, ribbons

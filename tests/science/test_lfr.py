@@ -11,7 +11,7 @@ from sklearn.decomposition import NMF
 
 import crowdgraph as cg
 from crowdgraph.communities import agreement
-from crowdgraph.core._parameters import igraph_seed
+from crowdgraph.core._random import igraph_seed
 from crowdgraph.errors import ConvergenceWarning
 
 SEEDS = range(5)

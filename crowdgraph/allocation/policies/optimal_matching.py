@@ -10,7 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 from crowdgraph.allocation.policy import Pair, Policy, Problem
 from crowdgraph.core._arrays import Array
-from crowdgraph.errors import Hint, ParameterError
+from crowdgraph.errors import ParameterError
+from crowdgraph.messages import Hint
 
 __all__ = ["OptimalMatching"]
 

@@ -1,7 +1,9 @@
-"""Settings that are checked where they are declared."""
+"""Settings that are checked where they are declared, and seeds of igraph."""
 
+import random
 from dataclasses import dataclass, replace
 
+import igraph
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from crowdgraph.core._parameters import (
     number,
     positive,
 )
+from crowdgraph.core._random import igraph_seed
 from crowdgraph.errors import ParameterError
 
 
@@ -85,3 +88,36 @@ def test_settings_are_options_on_the_command_line():
     with pytest.raises(ParameterError) as raised:
         Settings(max_iter=1)
     assert raised.value.message.wording("cli") == "--max-iter 1 must be a whole number from 2 up."
+
+
+# Seeds of igraph, which draws from Python's source of random numbers.
+
+
+def some_edges():
+    return igraph.Graph.Erdos_Renyi(n=40, m=60).get_edgelist()
+
+
+def test_a_seed_gives_the_same_draws():
+    drawn = []
+    for seed in (0, 0, 1):
+        with igraph_seed(seed):
+            drawn.append(some_edges())
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_pythons_source_is_neither_used_nor_lost():
+    state = random.getstate()
+    with igraph_seed(0):
+        some_edges()
+    assert random.getstate() == state
+    with pytest.raises(ZeroDivisionError), igraph_seed(0):
+        1 / 0  # noqa: B018
+    random.seed(5)
+    expected = some_edges()
+    random.seed(5)
+    assert some_edges() == expected
+    assert random.getstate() != state
+    random.setstate(state)
+    # The lock was given back, too.
+    with igraph_seed(None):
+        assert some_edges() != expected

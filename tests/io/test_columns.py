@@ -1,4 +1,4 @@
-"""Tables with crowd-kit's names, `worker` and `task`, are read as they are."""
+"""Names of columns: tables with those of crowd-kit, `worker` and `task`, are read as they are."""
 
 import pandas as pd
 import polars as pl
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 from crowdgraph.errors import ColumnError
-from crowdgraph.io._columns import id_columns
 
 OURS = {"volunteer": ["007", "7", "007"], "item": ["1", "1", "2"], "label": ["yes", "no", "no"], "score": [1, 2, 3]}
 THEIRS = {{"volunteer": "worker", "item": "task"}.get(name, name): column for name, column in OURS.items()}
@@ -18,11 +17,11 @@ GRAPH = cg.CrowdGraph.from_responses(OURS)
 
 
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame, pl.DataFrame, pa.table])
-def test_frames(kind):
+def test_frames_with_their_names(kind):
     assert cg.CrowdGraph.from_responses(kind(THEIRS)).equals(GRAPH)
 
 
-def test_files(tmp_path):
+def test_files_with_their_names(tmp_path):
     pd.DataFrame(THEIRS).to_csv(tmp_path / "x.csv", index=False)
     pq.write_table(pa.table(THEIRS), tmp_path / "x.parquet")
     # Ids stay text: worker 007 is not worker 7.
@@ -54,24 +53,14 @@ def test_a_further_column_of_a_csv_file_is_read_as_what_it_looks_like(tmp_path):
     assert cg.read_csv(tmp_path / "x.csv").responses.attributes["task"].tolist() == [3]
 
 
-@pytest.mark.parametrize(
-    ("columns", "options", "message"),
-    [
-        (("worker", "item", "label"), {}, "no column 'volunteer' .*'worker', 'item', 'label'.* volunteer='worker'"),
-        (("volunteer", "task", "label"), {}, "no column 'item' .*'volunteer', 'task', 'label'.* item='task'"),
-        (("worker", "task", "answer"), {}, "no column 'label' .*'worker', 'task', 'answer'.* label='answer'"),
-        (("worker", "task", "label"), {"volunteer": "user"}, "no column 'user' .*'worker', 'task', 'label'"),
-        (("worker", "user", "task", "label"), {"volunteer": "user"}, "no column 'item' .*item='task'"),
-    ],
-)
-def test_half_of_the_names_is_not_enough(columns, options, message):
-    with pytest.raises(ColumnError, match=message):
-        cg.CrowdGraph.from_responses({name: ["a"] for name in columns}, **options)
-
-
-@given(st.sets(st.sampled_from(["volunteer", "item", "worker", "task", "label"])))
+@given(st.sets(st.sampled_from(["volunteer", "item", "worker", "task"])))
 def test_theirs_only_if_both_are_there_and_none_of_ours(names):
-    columns = id_columns(names, volunteer="volunteer", item="item")
+    table = {name: [f"a {name}"] for name in (*names, "label")}
     theirs = {"worker", "task"} <= names and not {"volunteer", "item"} & names
-    assert columns == (("worker", "task") if theirs else ("volunteer", "item"))
-    assert id_columns(names, volunteer="user", item="item") == ("user", "item")
+    if not theirs and not {"volunteer", "item"} <= names:
+        with pytest.raises(ColumnError, match="no column"):
+            cg.CrowdGraph.from_responses(table)
+    else:
+        graph = cg.CrowdGraph.from_responses(table)
+        volunteer, item = ("worker", "task") if theirs else ("volunteer", "item")
+        assert [*graph.volunteers, *graph.items] == [f"a {volunteer}", f"a {item}"]

@@ -5,11 +5,12 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from builders import communities_of, crowd, track_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.core._text import facts_table, html_card, html_table
+from crowdgraph.core._html import facts_table, html_card, html_table
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</table>&amp;"]
 
@@ -44,54 +45,51 @@ class Page(HTMLParser):
 
 def checked(page):
     """The page, in which there is nothing but text, tables and how they are laid out."""
-    read = Page(page)
-    assert read.tags <= {"div", "strong", "table", "caption", "thead", "tbody", "tr", "th", "td"}
-    assert read.attributes <= {"style"}
+    parsed = Page(page)
+    assert parsed.tags <= {"div", "strong", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert parsed.attributes <= {"style"}
     assert "color" not in page
     assert "background" not in page
     assert len(page) < 20_000
-    return read
+    return parsed
 
 
 def evil_graph():
-    names = EVIL
-    rows = [(who, item) for who in names for item in names]
+    rows = [(who, item) for who in EVIL for item in EVIL]
     return cg.CrowdGraph.from_responses(
         {
             "volunteer": [who for who, _ in rows],
             "item": [item for _, item in rows],
-            "label": [names[k % 2] for k in range(len(rows))],
+            "label": [EVIL[k % 2] for k in range(len(rows))],
         },
-        gold={names[0]: names[0]},
+        gold={EVIL[0]: EVIL[0]},
     )
 
 
-def groups(participation, **more):
-    return cg.Communities(
-        ids=EVIL[: len(participation)], participation=participation, modularity=0.1, method=EVIL[0], **more
-    )
+def groups(participation, **options):
+    return communities_of(participation, ids=EVIL[: len(participation)], method=EVIL[0], **options)
 
 
 def test_hostile_names_are_text_everywhere():
     graph = evil_graph()
     fit = cg.IBCC().fit(graph)
-    found = groups([[1, 0], [0.2, 0.8], [0, 1]], confusion=fit.confusion.latest(), support=[3, 3, 3])
+    communities = groups([[1, 0], [0.2, 0.8], [0, 1]], confusion=fit.confusion.latest(), support=[3, 3, 3])
     track = cg.CommunityTrack(
-        ids=EVIL, times=[1], counts=[9], snapshots=[found], clock=cg.Clock("number"), method=EVIL[1]
+        ids=EVIL, times=[1], counts=[9], snapshots=[communities], clock=cg.Clock("number"), method=EVIL[1]
     )
-    for result in (graph, fit, found, track):
+    for result in (graph, fit, communities, track):
         assert any(name in checked(result._repr_html_()).text for name in EVIL)
 
 
-def test_a_fit():
-    graph = cg.simulate.crowd(n_volunteers=8, n_items=30, n_responses=150, seed=0).graph
+def test_a_fit_shows_its_first_volunteers_and_items():
+    graph = crowd(n_volunteers=8, n_items=30, n_responses=150).graph
     fit = cg.IBCC().fit(graph)
     page = checked(fit._repr_html_())
     assert repr(fit)[len("ModelFit(") : -1] in page.text
     best = fit.volunteers_to_frame().head(5)
-    told = [row for row in page.rows if row and row[0] in set(best["volunteer"])]
-    assert [row[0] for row in told] == best["volunteer"].tolist()
-    for row, (_, expected) in zip(told, best.iterrows(), strict=True):
+    shown = [row for row in page.rows if row and row[0] in set(best["volunteer"])]
+    assert [row[0] for row in shown] == best["volunteer"].tolist()
+    for row, (_, expected) in zip(shown, best.iterrows(), strict=True):
         assert [float(cell) for cell in row[1:]] == pytest.approx(list(expected[["accuracy", "low", "high"]]), abs=6e-4)
     items = fit.to_frame().head(5)
     assert [row[:2] for row in page.rows if row[0] in set(items["item"])] == items[["item", "class"]].values.tolist()
@@ -100,7 +98,7 @@ def test_a_fit():
 
 
 def test_a_fit_without_volunteers_or_without_right_labels():
-    graph = cg.simulate.crowd(n_volunteers=4, n_items=10, n_responses=20, seed=0).graph
+    graph = crowd(n_volunteers=4, n_items=10, n_responses=20).graph
     assert "volunteers" not in checked(cg.MajorityVote().fit(graph)._repr_html_()).text
     fit = cg.IBCC().fit(graph)
     confusion = replace(fit.confusion, labels=("sure", "unsure"))
@@ -109,7 +107,7 @@ def test_a_fit_without_volunteers_or_without_right_labels():
     assert "4 volunteers" in checked(replace(fit, confusion=confusion, params={"votes": votes})._repr_html_()).text
 
 
-def test_communities():
+def test_communities_show_sizes_centres_and_behaviour():
     snapshot = cg.ConfusionSnapshot(
         ids=EVIL, classes=["cat", "dog"], labels=["cat", "dog"], concentration=[[[9, 1], [1, 9]]] * 2 + [[[9, 1]] * 2]
     )
@@ -119,7 +117,7 @@ def test_communities():
         ["0", "2", "0.667", "4,001", EVIL[0], "nearly always right"],
         ["1", "1", "0.333", "2", EVIL[2], 'says "cat" to nearly everything'],
     ]
-    # Confusion of some members only cannot be told in words; nobody's volunteers have a row of their own.
+    # Confusion of some members only cannot be put into words; those of no community have a row of their own.
     partly = replace(snapshot, ids=EVIL[:2], concentration=snapshot.concentration[:2])
     page = checked(groups([[1.0], [1.0], [1.0]], confusion=partly)._repr_html_())
     assert page.rows == [["community", "volunteers", "share", "most central"], ["0", "3", "1", EVIL[0]]]
@@ -127,27 +125,14 @@ def test_communities():
     assert checked(groups(np.zeros((2, 0)))._repr_html_()).rows[-1][:2] == ["-1", "2"]
 
 
-def track_of(assignment):
-    assignment = np.asarray(assignment)
-    names = [f"v{k}" for k in range(assignment.shape[1])]
-    snapshots = [
-        cg.Communities(ids=names, participation=np.eye(assignment.max() + 2)[row][:, :-1], modularity=0, method="m")
-        for row in assignment
-    ]
-    counts = 1_000 * np.arange(1, len(assignment) + 1)
-    return cg.CommunityTrack(
-        ids=names, times=counts, counts=counts, snapshots=snapshots, clock=cg.Clock("number"), method="m"
-    )
-
-
-def test_a_track():
+def test_a_track_shows_sizes_and_events():
     page = checked(track_of([[0, 0, 0, 0, -1], [0, 0, 0, 1, 1], [0, 0, 0, 0, 0]])._repr_html_())
     _, first, second = page.rows
     assert first == ["0", "4 → 3 → 5", "born (1,000), shrank (2,000), grew (3,000)"]
     assert second == ["1", "0 → 2 → 0", "split from 0 (2,000), merged into 0 (3,000)"]
 
 
-def test_long_lives_are_told_in_short():
+def test_long_lives_are_shortened():
     page = checked(track_of([[0, 0], [-1, 0]] * 10)._repr_html_())
     assert len(page.rows[1][1].split(" → ")) == 8
     assert page.rows[1][2].startswith("14 more, ")
