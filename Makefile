@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo pictures paper test lint unit docs bench check-science clean
+.PHONY: help demo pictures paper test test-fast lint unit docs bench check-science clean
 
 help:
 	@echo "make demo           install into .venv, analyse the embedded crowd, write a report and figures to demo/results"
 	@echo "make pictures       the pictures of README and documentation"
 	@echo "make paper          the paper's tables and figures beside ours, into docs/_build/paper"
 	@echo "make test           install and run everything CI runs: lint, types, tests, examples, documentation"
+	@echo "make test-fast      the tests of the inner loop: without browser, documentation, examples and slow property tests"
 	@echo "make lint           ruff and mypy"
 	@echo "make docs           the documentation, into docs/_build/html"
 	@echo "make bench          figures of speed and memory, side by side with what they are compared to"
@@ -43,10 +44,13 @@ pictures: demo $(VENV)/installed-dev
 paper: $(VENV)/installed
 	$(BIN)/python examples/paper/make_page.py
 
-# Checking and documentation need one processor each, the tests all of them.
+# Side by side, so that no processor waits.
 test: $(VENV)/installed-dev
-	$(MAKE) --jobs=2 --output-sync=target lint docs
-	$(MAKE) unit
+	$(MAKE) --jobs=3 lint docs unit
+
+test-fast: $(VENV)/installed-dev
+	$(BIN)/pytest -n auto --dist worksteal -m "not science and not browser and not slow" --ignore=tests/docs \
+		--ignore=tests/test_examples.py tests
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
