@@ -211,8 +211,8 @@ def total_value(
 
     .. math:: V(C_1, \dots, C_N) = \sum_i V_\text{object}(C_i) + V_\text{dm}(C_i) + V_\text{cost}(C_i)
 
-    What several labels reveal about one volunteer is added up, as in the paper; together they reveal a little less. With
-    shared errors, only the first twelve questions about an item (where there are two labels) are counted.
+    What several labels reveal about one volunteer is added up, as in the paper; together they reveal a little less.
+    With shared errors, only the first twelve questions about an item (where there are two labels) are counted.
 
     Parameters
     ----------
