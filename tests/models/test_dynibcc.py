@@ -235,7 +235,7 @@ def test_a_saved_fit_is_the_same_when_loaded(graph, tmp_path):
 
 
 def test_it_follows_volunteers_who_change():
-    simulated = cg.simulate.crowd(n_volunteers=30, n_items=400, n_responses=[200] * 30, drift="step", gold=0, seed=1)
+    simulated = crowd(n_volunteers=30, n_items=400, n_responses=[200] * 30, drift="step", gold=0, seed=1)
     graph = simulated.graph
     order = np.argsort(graph.responses.volunteer, kind="stable")
     truth = simulated.truth.confusion[order][:, [0, 1], [0, 1]]
@@ -249,7 +249,7 @@ def test_it_follows_volunteers_who_change():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crowd_that_stays_is_treated_as_one(seed):
-    graph = cg.simulate.crowd(n_volunteers=30, n_items=300, n_responses=[100] * 30, gold=0.2, seed=seed).graph
+    graph = crowd(n_volunteers=30, n_items=300, n_responses=[100] * 30, gold=0.2, seed=seed).graph
     fit = cg.DynIBCC(noise_scale="auto").fit(graph)
     assert fit.diagnostics["noise_scale"] == 0
     assert_allclose(fit.item_probs, cg.IBCC().fit(graph).item_probs, atol=1e-4)
@@ -271,7 +271,7 @@ def test_a_crowd_of_two_kinds_is_no_change(seed):
 
 
 def test_a_prior_of_ones_own_does_not_keep_others_from_being_learned():
-    graph = cg.simulate.crowd(n_volunteers=60, n_items=300, n_responses=[200] * 60, gold=0.5, seed=0).graph
+    graph = crowd(n_volunteers=60, n_items=300, n_responses=[200] * 60, gold=0.5).graph
     prior = {None: (20, 1), "volunteer-00": (4, 1)}
     assert cg.DynIBCC(noise_scale="auto", confusion_prior=prior).fit(graph).diagnostics["noise_scale"] == 0
 

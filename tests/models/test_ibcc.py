@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from builders import crowd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln
@@ -42,7 +43,7 @@ def test_bound_stays_below_the_evidence_and_never_falls(graph, seed, accelerate)
 
 def test_the_bound_is_the_seven_terms_of_the_paper():
     """E[ln p(t, c, pi, kappa)] - E[ln q], each term written out, at the end of a fit."""
-    graph = cg.simulate.crowd(n_volunteers=5, n_items=12, n_responses=40, gold=0.3, seed=3).graph
+    graph = crowd(n_volunteers=5, n_items=12, n_responses=40, gold=0.3, seed=3).graph
     prior, class_prior = np.array([[3.0, 1.0], [0.5, 2.0]]), np.array([2.0, 1.0])
     fit = cg.IBCC(confusion_prior=prior, class_prior=class_prior, tol=1e-13).fit(graph)
     q, alpha, nu = fit.item_probs, fit.confusion.latest().concentration, fit.class_concentration
@@ -104,12 +105,8 @@ def test_items_without_answers_stay_at_the_prior():
     assert np.allclose(fit.item_probs[1], expected / expected.sum())
 
 
-def crowd_without_gold(seed=0, **options):
-    return cg.simulate.crowd(gold=0, seed=seed, **options)
-
-
 def test_a_fit_is_a_fixed_point():
-    graph = crowd_without_gold().graph
+    graph = crowd(gold=0).graph
     fit = cg.IBCC(tol=1e-10).fit(graph)
     further = cg.IBCC(tol=1e-10, max_iter=3, compare_starts=False).fit(graph, start=fit)
     assert np.abs(further.item_probs - fit.item_probs).max() < 1e-8
@@ -117,7 +114,7 @@ def test_a_fit_is_a_fixed_point():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_acceleration_finds_the_same_fixed_point(seed):
-    graph = crowd_without_gold(seed, n_volunteers=60, n_items=300, n_responses=2_000).graph
+    graph = crowd(gold=0, seed=seed, n_volunteers=60, n_items=300, n_responses=2_000).graph
     fast, plain = (cg.IBCC(accelerate=accelerate, tol=1e-9, max_iter=20_000).fit(graph) for accelerate in (True, False))
     assert fast.n_iter < plain.n_iter
     assert np.allclose(fast.item_probs, plain.item_probs, atol=1e-6)
@@ -125,7 +122,7 @@ def test_acceleration_finds_the_same_fixed_point(seed):
 
 
 def test_both_kernels_give_one_fit(monkeypatch):
-    graph = cg.simulate.crowd(gold=0.1, seed=2).graph
+    graph = crowd(gold=0.1, seed=2).graph
     compiled = cg.IBCC(tol=1e-9).fit(graph)
 
     def tensors(self):
@@ -151,9 +148,9 @@ def test_a_pair_is_a_matrix_by_name():
 
 
 def test_votes_make_a_prior():
-    graph = cg.simulate.galaxy_zoo_supernovae(seed=0).graph
-    no, yes = graph.classes
-    fit = cg.IBCC(votes={-1: no, 1: None, 3: yes}).fit(graph)
+    table = {"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": [-1, 3]}
+    graph = cg.CrowdGraph.from_responses(table, labels=[-1, 1, 3], classes=["no", "yes"])
+    fit = cg.IBCC(votes={-1: "no", 1: None, 3: "yes"}).fit(graph)
     assert np.array_equal(fit.prior.shared, [[4, 1, 1], [1, 1, 4]])
 
 
@@ -169,7 +166,7 @@ def test_priors_of_single_volunteers():
 
 def test_yesterdays_posterior_is_todays_prior():
     """With gold for every item, two halves in turn give what all responses give at once."""
-    graph = cg.simulate.crowd(gold=1.0, seed=4).graph
+    graph = crowd(gold=1.0, seed=4).graph
     half = len(graph.responses) // 2
     first, second = graph.first(half), graph.replace(responses=graph.responses.table.slice(half, len(graph.responses)))
     combined = cg.IBCC().fit(graph)
@@ -188,7 +185,7 @@ def test_yesterdays_posterior_is_todays_prior():
 
 def test_prior_from_gold_is_of_greatest_likelihood():
     """Rows of the learned prior make the labels given to gold items more probable than nearby rows do."""
-    graph = cg.simulate.crowd(gold=0.5, n_volunteers=200, n_responses=6_000, seed=5).graph
+    graph = crowd(gold=0.5, n_volunteers=200, n_items=400, n_responses=6_000, seed=5).graph
     estimate = cg.IBCC(confusion_prior="gold").fit(graph).prior.shared
     known = graph.gold.known[graph.responses.item]
     counts = np.zeros((len(graph.volunteers), 2, 2))
@@ -207,33 +204,34 @@ def test_prior_from_gold_is_of_greatest_likelihood():
 
 
 def test_learned_prior_raises_the_bound_and_is_shared_by_strangers():
-    crowd = cg.simulate.crowd(gold=0.1, n_volunteers=150, n_items=300, n_responses=6_000, seed=6)
-    given_prior, learned = (cg.IBCC(learn_prior=learn, tol=1e-9).fit(crowd.graph) for learn in (False, True))
-    assert learned.bound[-1] > given_prior.bound[-1]
+    simulated = crowd(gold=0.1, n_volunteers=150, n_items=300, n_responses=6_000, seed=6)
+    graph = simulated.graph
+    usual, learned = (cg.IBCC(learn_prior=learn, tol=1e-9).fit(graph) for learn in (False, True))
+    assert learned.bound[-1] > usual.bound[-1]
     assert (np.diff(learned.bound) >= -1e-9 * np.abs(learned.bound[1:])).all()
     shared = learned.prior.shared / learned.prior.shared.sum(axis=1, keepdims=True)
-    rows = crowd.truth.confusion[np.unique(crowd.graph.responses.volunteer, return_index=True)[1]]
+    rows = simulated.truth.confusion[np.unique(graph.responses.volunteer, return_index=True)[1]]
     assert np.abs(shared - rows.mean(axis=0)).max() < 0.05
-    stranger = learned.predict_response("a newcomer", crowd.graph.items.ids[0])
+    stranger = learned.predict_response("a newcomer", graph.items.ids[0])
     assert np.allclose(list(stranger.values()), learned.item_probs[0] @ shared)
 
 
 def test_a_learned_prior_is_a_fixed_point_of_its_own_equation():
     """At the end the prior's expected logarithms are the mean of the volunteers' and of the imagined one's."""
-    graph = cg.simulate.crowd(gold=0.3, seed=7).graph
+    graph = crowd(gold=0.3, seed=7).graph
     fit = cg.IBCC(learn_prior=True, confusion_prior=(3, 1), tol=1e-12, max_iter=10_000).fit(graph)
 
     def logs(alpha):
         return digamma(alpha) - digamma(alpha.sum(-1, keepdims=True))
 
     active = graph.volunteers.n_responses > 0
-    people = logs(fit.confusion.latest().concentration[active]).sum(axis=0) + logs(np.array([[3.0, 1], [1, 3]]))
-    assert np.allclose(logs(fit.prior.shared), people / (active.sum() + 1), atol=1e-6)
+    total = logs(fit.confusion.latest().concentration[active]).sum(axis=0) + logs(np.array([[3.0, 1], [1, 3]]))
+    assert np.allclose(logs(fit.prior.shared), total / (active.sum() + 1), atol=1e-6)
 
 
 def test_the_prior_is_learned_where_all_classes_are_known():
     """With gold for everything the classes never change, and the learned prior is the one that gold gives."""
-    graph = cg.simulate.crowd(gold=1.0, n_volunteers=100, n_items=300, n_responses=5_000, seed=0).graph
+    graph = crowd(gold=1.0, n_volunteers=100, n_items=300, n_responses=5_000).graph
     learned = cg.IBCC(learn_prior=True, tol=1e-8).fit(graph)
     assert np.allclose(learned.prior.shared, cg.IBCC(confusion_prior="gold").fit(graph).prior.shared, rtol=1e-4)
 
@@ -263,12 +261,12 @@ def test_models_are_equal_by_their_settings():
 def test_volunteers_who_stay_away_are_not_forgotten():
     """A prior handed from batch to batch keeps what was learned of those who were absent from one."""
 
-    def batch(people, first):
-        n = 20 * len(people)
+    def batch(volunteers, first):
+        n = 20 * len(volunteers)
         return cg.CrowdGraph.from_responses(
             {
-                "volunteer": people * 20,
-                "item": [first + row // len(people) for row in range(n)],
+                "volunteer": volunteers * 20,
+                "item": [first + row // len(volunteers) for row in range(n)],
                 "label": ["yes"] * n,
             },
             labels=["no", "yes"],
@@ -288,9 +286,9 @@ def test_volunteers_who_stay_away_are_not_forgotten():
 
 
 def test_a_warm_start_never_loses_against_a_cold_one():
-    """From a fit with the classes turned round, the warm climb stays in a low mode; the cold one is returned."""
-    crowd = crowd_without_gold(1)
-    cold = cg.IBCC().fit(crowd.graph)
+    """From a fit with the classes turned round, the warm one ends in a low mode; the cold one is returned."""
+    graph = crowd(gold=0, seed=2).graph
+    cold = cg.IBCC().fit(graph)
     turned = cg.ModelFit(
         model="turned",
         items=cold.items,
@@ -298,17 +296,17 @@ def test_a_warm_start_never_loses_against_a_cold_one():
         item_probs=cold.item_probs[:, ::-1],
         class_probs=cold.class_probs[::-1],
     )
-    warm = cg.IBCC(compare_starts=False).fit(crowd.graph, start=turned)
+    warm = cg.IBCC(compare_starts=False).fit(graph, start=turned)
     assert warm.diagnostics["start"] == "warm"
     assert warm.bound[-1] < cold.bound[-1]
-    best = cg.IBCC().fit(crowd.graph, start=turned)
+    best = cg.IBCC().fit(graph, start=turned)
     assert best.diagnostics["start"] == "prior"
     assert best.bound[-1] == cold.bound[-1]
     assert set(best.diagnostics["bounds"]) == {"warm", "prior"}
 
 
 def test_a_warm_start_is_quick():
-    graph = crowd_without_gold(8, n_volunteers=200, n_responses=3_000).graph
+    graph = crowd(gold=0, seed=8, n_volunteers=200, n_items=400, n_responses=3_000).graph
     before = cg.IBCC(tol=1e-8).fit(graph.first(2_990))
     warm = cg.IBCC(tol=1e-8, compare_starts=False).fit(graph, start=before)
     cold = cg.IBCC(tol=1e-8).fit(graph)
@@ -317,7 +315,7 @@ def test_a_warm_start_is_quick():
 
 
 def test_restarts_keep_the_highest_bound():
-    graph = crowd_without_gold(2, n_volunteers=20, n_items=60, n_responses=150).graph
+    graph = crowd(gold=0, seed=2, n_volunteers=20, n_items=60, n_responses=150).graph
     model = cg.IBCC(restarts=5, confusion_prior=(1.2, 1))
     fit = quietly(model, graph, seed=1)
     bounds = fit.diagnostics["bounds"]
@@ -329,13 +327,13 @@ def test_restarts_keep_the_highest_bound():
     assert other.diagnostics["bounds"] != bounds
 
 
-# What a fit tells
+# What can be asked of a fit
 
 
 def test_volunteers_are_ranked_with_intervals():
-    crowd = cg.simulate.galaxy_zoo_supernovae(seed=0)
-    no, yes = crowd.graph.classes
-    fit = cg.IBCC(votes={-1: no, 1: yes, 3: yes}).fit(crowd.graph)
+    graph = cg.simulate.galaxy_zoo_supernovae(seed=0).graph
+    no, yes = graph.classes
+    fit = cg.IBCC(votes={-1: no, 1: yes, 3: yes}).fit(graph)
     frame = fit.volunteers_to_frame()
     assert frame["accuracy"].is_monotonic_decreasing
     assert (frame["low"] < frame["accuracy"]).all()
@@ -343,25 +341,25 @@ def test_volunteers_are_ranked_with_intervals():
     best = frame.iloc[0]
     expected = fit.confusion.of(best["volunteer"]).latest().accuracy(fit.class_probs, correct={no: -1, yes: [1, 3]})
     assert best["accuracy"] == pytest.approx(float(expected))
-    busy = crowd.graph.volunteers.n_responses >= 100
-    wide, narrow = (frame.set_index("volunteer").loc[crowd.graph.volunteers.ids[mask]] for mask in (~busy, busy))
+    busy = graph.volunteers.n_responses >= 100
+    wide, narrow = (frame.set_index("volunteer").loc[graph.volunteers.ids[mask]] for mask in (~busy, busy))
     assert (narrow["high"] - narrow["low"]).mean() < (wide["high"] - wide["low"]).mean() / 2
 
 
 def test_predicted_responses_are_probabilities_of_the_model():
-    crowd = cg.simulate.crowd(gold=0.5, seed=9, n_volunteers=8, n_items=30, n_responses=100)
-    fit = cg.IBCC().fit(crowd.graph)
-    anna, item = crowd.graph.volunteers.ids[0], crowd.graph.items.ids[3]
+    graph = crowd(gold=0.5, seed=9, n_volunteers=8, n_items=30, n_responses=100).graph
+    fit = cg.IBCC().fit(graph)
+    anna, item = graph.volunteers.ids[0], graph.items.ids[3]
     predicted = fit.predict_response(anna, item)
     expected = fit.item_probs[3] @ fit.confusion.of(anna).latest().mean
-    assert list(predicted) == list(crowd.graph.labels)
+    assert list(predicted) == list(graph.labels)
     assert np.allclose(list(predicted.values()), expected)
-    frame = fit.predict_responses(crowd.graph, volunteers=[anna])
-    seen = {response.item for response in crowd.graph.volunteers[anna].responses}
-    assert set(frame["item"]) == set(crowd.graph.items.ids) - seen
+    frame = fit.predict_responses(graph, volunteers=[anna])
+    seen = {response.item for response in graph.volunteers[anna].responses}
+    assert set(frame["item"]) == set(graph.items.ids) - seen
     row = frame[frame["item"] == item] if item not in seen else frame.iloc[:1]
     both = fit.predict_response(anna, row["item"].iloc[0])
-    assert np.allclose(row[[f"p({label})" for label in crowd.graph.labels]].iloc[0], list(both.values()))
+    assert np.allclose(row[[f"p({label})" for label in graph.labels]].iloc[0], list(both.values()))
     assert len(fit.predict_responses()) == 8 * 30 - 100
     assert fit.predict_response(anna, item, at="2026-02-01") == predicted
     with pytest.raises(cg.errors.UnknownIdError):
@@ -370,12 +368,12 @@ def test_predicted_responses_are_probabilities_of_the_model():
 
 def test_predictions_come_true():
     """Held-out answers are as frequent as predicted, within sampling error."""
-    crowd = cg.simulate.crowd(gold=1.0, seed=10, n_volunteers=30, n_items=400, n_responses=8_000)
+    graph = crowd(gold=1.0, seed=10, n_volunteers=30, n_items=400, n_responses=8_000).graph
     rng = np.random.default_rng(0)
-    held = rng.random(len(crowd.graph.responses)) < 0.3
-    seen = crowd.graph.replace(responses=crowd.graph.responses.table.take(np.flatnonzero(~held)))
+    held = rng.random(len(graph.responses)) < 0.3
+    seen = graph.replace(responses=graph.responses.table.take(np.flatnonzero(~held)))
     fit = cg.IBCC().fit(seen)
-    table = crowd.graph.responses.table.take(np.flatnonzero(held))
+    table = graph.responses.table.take(np.flatnonzero(held))
     probs = np.einsum("rj,rj->r", fit.item_probs[table.item], fit.confusion.latest().mean[table.volunteer][:, :, 1])
     said = table.label == 1
     error = np.sqrt((probs * (1 - probs)).sum())
@@ -383,8 +381,7 @@ def test_predictions_come_true():
 
 
 def test_influence_is_the_difference_of_two_fits():
-    crowd = cg.simulate.crowd(gold=0.2, seed=11, n_volunteers=15, n_items=50, n_responses=300)
-    graph = crowd.graph
+    graph = crowd(gold=0.2, seed=11, n_volunteers=15, n_items=50, n_responses=300).graph
     fit = cg.IBCC(tol=1e-10).fit(graph)
     anna = graph.volunteers.ids[2]
     influence = fit.influence(volunteer=anna)
@@ -418,7 +415,7 @@ def test_influence_of_a_gold_answer_by_hand():
 
 
 def test_a_fit_survives_saving(tmp_path):
-    graph = cg.simulate.crowd(gold=0.2, seed=12).graph
+    graph = crowd(gold=0.2, seed=12).graph
     fit = cg.IBCC(confusion_prior=cg.IBCC().fit(graph), learn_prior=False).fit(graph)
     graph.annotate(fit).save(tmp_path / "graph")
     loaded = cg.load(tmp_path / "graph").fit()
@@ -430,14 +427,14 @@ def test_a_fit_survives_saving(tmp_path):
 
 
 def test_fits_do_not_hold_the_graphs_before_them():
-    graph = cg.simulate.crowd(seed=0, n_responses=200).graph
+    graph = crowd(n_responses=200).graph
     for number in range(3):
         graph = graph.annotate(cg.MajorityVote().fit(graph), name=str(number))
     assert all(not graph.fit(str(number)).source.graph.annotations for number in range(3))
 
 
-def test_many_classes_and_labels():
-    """AnswerTensors larger than two gigabytes in all, were they made for every thread."""
+def test_many_classes_and_labels_can_be_fitted():
+    """Their tables would be larger than two gigabytes in all, were they made for every thread."""
     rng = np.random.default_rng(0)
     n = 1_000
     graph = cg.CrowdGraph.from_responses(
@@ -461,7 +458,7 @@ def test_unanswered_responses_are_left_out():
 
 
 def test_progress_is_shown_when_asked(capsys):
-    graph = cg.simulate.crowd(seed=0).graph
+    graph = crowd().graph
     # The first fit on a machine may say that it compiles.
     cg.IBCC().warm_up(graph)
     capsys.readouterr()

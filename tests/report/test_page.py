@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from report.pages import GOOD, HOSTILE, annotated, calibrated, hostile
+from report.pages import HOSTILE, TITLE, hostile_graph
 
 import crowdgraph as cg
 from crowdgraph import report
@@ -41,10 +41,10 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def path(graph, calibrated, tmp_path_factory):
     written = tmp_path_factory.mktemp("report") / "page.html"
     run = {"seed": 1, "commands": ["crowdgraph demo"]}
-    report.write(annotated(), written, title=GOOD, calibration=calibrated(), run=run)
+    report.write(graph, written, title=TITLE, calibration=calibrated, run=run)
     return written
 
 
@@ -82,7 +82,7 @@ def overflow(page):
 
 
 def test_loads_without_complaints_or_requests(visit, page, path):
-    assert page.title() == GOOD
+    assert page.title() == TITLE
     assert page.locator("#overview .card").count() >= 5
     assert [section for section in visit.requests if section not in (path.as_uri(), "data:,")] == []
     assert visit.complaints == []
@@ -104,18 +104,18 @@ def test_search_finds_a_volunteer(page):
     assert page.locator("#volunteer-table tbody").inner_text() == "no volunteers found"
 
 
-def test_tables_sort(page):
+def test_tables_sort(page, graph):
     heading = page.locator("#volunteer-table th", has_text="right")
     heading.locator("button").click()
     assert heading.get_attribute("aria-sort") == "descending"
-    accuracy = annotated().fit().volunteers_to_frame()
+    accuracy = graph.fit().volunteers_to_frame()
     assert column(page, "#volunteer-table", 1) == accuracy["volunteer"].head(25).tolist()
     heading.locator("button").click()
     assert heading.get_attribute("aria-sort") == "ascending"
     assert column(page, "#volunteer-table", 1)[0] == accuracy["volunteer"].iloc[-1]
 
 
-def test_tables_page(page):
+def test_tables_page(page, graph):
     first = column(page, "#items .table", 1)
     assert page.locator("#items .count").inner_text() == "1\u201325 of 100"
     back, forth = (page.locator("#items .pager button", has_text=text) for text in ("Previous", "Next"))
@@ -124,7 +124,7 @@ def test_tables_page(page):
     while forth.is_enabled():
         forth.click()
         seen += column(page, "#items .table", 1)
-    assert sorted(seen) == sorted(annotated().items.ids.tolist())
+    assert sorted(seen) == sorted(graph.items.ids.tolist())
     back.click()
     assert page.locator("#items .count").inner_text() == "51\u201375 of 100"
 
@@ -134,11 +134,11 @@ def test_the_slider_moves_the_points(page):
     read = (
         f"[...document.querySelectorAll({dots!r})].map(dot => [dot.getAttribute('visibility'), dot.getAttribute('cx')])"
     )
-    at_last, told = page.evaluate(read), page.locator("output").inner_text()
+    at_last, time = page.evaluate(read), page.locator("output").inner_text()
     slider.fill("3")
     early = page.evaluate(read)
     assert len(early) == 60
-    assert page.locator("output").inner_text() != told
+    assert page.locator("output").inner_text() != time
     assert sum(before != after for before, after in zip(early, at_last, strict=True)) > 30
     assert sum(visible == "hidden" for visible, _ in early) > sum(visible == "hidden" for visible, _ in at_last) == 0
     slider.focus()
@@ -146,13 +146,12 @@ def test_the_slider_moves_the_points(page):
     assert slider.input_value() == "4"
 
 
-def test_dots_stand_where_the_shares_are(page):
+def test_dots_stand_where_the_shares_are(page, graph):
     corners = (
         "[...document.querySelectorAll('#ternary .panel:first-child .frame')].map(frame => frame.getAttribute('d'))[0]"
     )
     numbers = [float(part) for part in page.evaluate(corners).replace("M", " ").replace("L", " ").strip("Z ").split()]
     left, top, right = zip(numbers[::2], numbers[1::2], strict=True)
-    graph = annotated()
     busiest = page.evaluate("JSON.parse(document.getElementById('data').textContent).volunteers.id[0]")
     shares = graph.confusion().of(busiest).latest().mean[0]
     expected = [sum(s * corner[axis] for s, corner in zip(shares, (left, top, right), strict=True)) for axis in (0, 1)]
@@ -161,22 +160,22 @@ def test_dots_stand_where_the_shares_are(page):
     assert got == pytest.approx(expected, abs=0.6)
 
 
-def test_a_community_filters_the_volunteers(page):
+def test_a_community_filters_the_volunteers(page, graph):
     page.locator("[data-show='2']").click()
-    members = annotated().communities().members(2)
+    members = graph.communities().members(2)
     assert sorted(column(page, "#volunteer-table", 1)) == sorted(members)
     assert page.locator("#volunteers [data-community='2'][aria-pressed=true]").count() == 1
     page.keyboard.press("Enter")
     assert page.locator("#volunteer-table .count").inner_text() == "1\u201325 of 60"
 
 
-def test_a_name_opens_details_and_escape_closes_them(page):
+def test_a_name_opens_details_and_escape_closes_them(page, graph):
     page.locator("#volunteers input[type=search]").fill("volunteer-17")
     page.locator("#volunteer-table .link").click()
     details = page.locator("#details")
     assert details.is_visible()
     assert details.locator("h3").inner_text() == "volunteer-17"
-    matrix = annotated().volunteers["volunteer-17"].confusion.latest().mean
+    matrix = graph.volunteers["volunteer-17"].confusion.latest().mean
     assert details.locator(".matrix td").all_inner_texts() == [f"{100 * share:.0f}%" for share in matrix.ravel()]
     assert details.locator(".chart svg path").count() == 2
     page.keyboard.press("Escape")
@@ -199,24 +198,24 @@ def test_networks_zoom_and_move_by_keyboard(page):
     assert pictures[3] == pictures[0]
 
 
-def test_a_dot_of_the_network_opens_its_volunteer(page):
+def test_a_dot_of_the_network_opens_its_volunteer(page, graph):
     canvas = page.locator("#networks canvas").first
     canvas.scroll_into_view_if_needed()
-    place = page.evaluate(
+    position = page.evaluate(
         """() => {
           const network = JSON.parse(document.getElementById("data").textContent).networks.pictures[0];
           const canvas = document.querySelector("#networks canvas"), box = canvas.getBoundingClientRect();
-          const [wide, tall] = [network.x, network.y].map((places) => Math.max(...places.map(Math.abs)));
+          const [wide, tall] = [network.x, network.y].map((values) => Math.max(...values.map(Math.abs)));
           const scale = Math.min((box.width / 2 - 24) / wide, (box.height / 2 - 24) / tall);
           return [box.left + box.width / 2 + scale * network.x[5], box.top + box.height / 2 - scale * network.y[5]];
         }"""
     )
-    page.mouse.click(*place)
-    assert page.locator("#details h3").inner_text() == str(annotated().network("pi_similarity").ids[5])
+    page.mouse.click(*position)
+    assert page.locator("#details h3").inner_text() == str(graph.network("pi_similarity").ids[5])
 
 
-def test_flow_and_lifelines_are_drawn(page):
-    track = annotated().community_track()
+def test_flow_and_lifelines_are_drawn(page, graph):
+    track = graph.community_track()
     assert page.locator("#communities .events li").count() == len(track.events)
     bars = page.locator("#communities .chart[class=chart] rect").count()
     assert bars >= int((track.sizes > 0).sum())
@@ -243,12 +242,12 @@ def test_the_task_network_has_its_own_legend(page):
 
 
 def test_two_modularities_have_two_names(page):
-    told = page.locator("#checks .panel").last.inner_text()
-    assert "The sharpened modularity, 0.450," in told
-    assert "the modularity of the communities above, 0.300," in told
+    evidence = page.locator("#checks .panel").last.inner_text()
+    assert "The sharpened modularity, 0.450," in evidence
+    assert "the modularity of the communities above, 0.300," in evidence
 
 
-def test_the_overview_links_to_what_it_tells(page):
+def test_the_overview_links_to_what_it_says(page):
     assert page.locator("#overview .story a").first.get_attribute("href") == "#checks"
     assert page.locator("#overview .story a").last.get_attribute("href") == "#doctor"
 
@@ -316,7 +315,7 @@ def test_print_leaves_out_what_is_pressed(page):
 
 
 def test_hostile_ids_show_as_text(browser, tmp_path):
-    report.write(hostile(), tmp_path / "page.html", title=HOSTILE[0], run={HOSTILE[1]: HOSTILE[0]})
+    report.write(hostile_graph(), tmp_path / "page.html", title=HOSTILE[0], run={HOSTILE[1]: HOSTILE[0]})
     visit = Visit(browser, tmp_path / "page.html")
     assert visit.page.locator("h1").inner_text() == HOSTILE[0]
     assert set(HOSTILE) <= set(column(visit.page, "#volunteer-table", 1))
@@ -330,8 +329,8 @@ def test_hostile_ids_show_as_text(browser, tmp_path):
 
 
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
-def test_a_bare_graph_tells_what_is_missing(browser, tmp_path, columns, viewport):
-    report.write(cg.CrowdGraph.from_responses(columns), tmp_path / "page.html")
+def test_a_bare_graph_says_what_is_missing(browser, tmp_path, bare, viewport):
+    report.write(bare, tmp_path / "page.html")
     visit = Visit(browser, tmp_path / "page.html", viewport=viewport)
     for section in ("items", "volunteers", "networks", "communities", "checks"):
         assert "graph.annotate(" in visit.page.locator(f"#{section} .missing").first.inner_text()

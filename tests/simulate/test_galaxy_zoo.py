@@ -1,5 +1,7 @@
 """The look-alikes of Galaxy Zoo Supernovae have the paper's numbers."""
 
+import hashlib
+
 import igraph
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ def paper():
     return cg.simulate.galaxy_zoo_supernovae(seed=0)
 
 
-def test_the_papers_numbers(paper):
+def test_the_crowd_has_the_papers_numbers(paper):
     graph = paper.graph
     assert (len(graph.items), len(graph.volunteers), len(graph.responses)) == (963, 1705, 26_558)
     assert graph.labels == (-1, 1, 3)
@@ -68,12 +70,15 @@ def test_groups_arrive_as_the_paper_saw_them():
     assert max(first.values()) < 500
 
 
-def test_the_full_crowd():
+def test_the_full_crowd_has_the_papers_numbers_and_one_seed_draws_the_same_one():
     graph, truth = cg.simulate.galaxy_zoo_supernovae_full(seed=0)
-    assert len(graph.responses) == 493_048
+    responses = graph.responses
+    assert len(responses) == 493_048
     assert np.count_nonzero(graph.volunteers.n_responses >= 10) == 2131
     assert len(np.unique(truth.community)) == 32
-    assert cg.simulate.galaxy_zoo_supernovae_full(seed=0).graph.equals(graph)
+    columns = [responses.volunteer, responses.item, responses.label]
+    digest = hashlib.sha256(b"".join(np.asarray(column).astype("<i8").tobytes() for column in columns))
+    assert digest.hexdigest()[:16] == "058fd8a3afabb0be"
 
 
 @pytest.mark.science

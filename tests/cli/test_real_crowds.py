@@ -3,11 +3,10 @@
 import csv
 import json
 import resource
-import subprocess
-import sys
 import time
 
 import pytest
+from cli.commands import run_as_process
 from science.real import DATA
 
 import crowdgraph as cg
@@ -15,15 +14,15 @@ import crowdgraph as cg
 pytestmark = pytest.mark.science
 
 
-def analysed(name, out):
-    """The record of an analysis by a process of its own, and how many seconds it took."""
+def analyse(name, out):
+    """Analyse a real crowd in a process of its own; return the record, and how many seconds it took."""
     folder = DATA / name
     if not folder.is_dir():
         pytest.skip("the real crowds are not on this machine")
     gold = ["--gold", folder / "gold.csv"] if (folder / "gold.csv").is_file() else []
-    command = [sys.executable, "-c", "from crowdgraph.cli import main; main()", "analyse"]
     start = time.perf_counter()
-    subprocess.run([*command, next(folder.glob("responses.csv*")), *gold, "--out", out], check=True)
+    process = run_as_process("analyse", next(folder.glob("responses.csv*")), *gold, "--out", out)
+    assert process.returncode == 0, process.stderr
     return json.loads((out / "run.json").read_text()), time.perf_counter() - start
 
 
@@ -31,8 +30,8 @@ def analysed(name, out):
     ("name", "at_least"), [("snapshots_at_sea_q1", None), ("predictionbook", 0.55), ("medrel_treat_l3", 0.7)]
 )
 def test_a_real_crowd(tmp_path, name, at_least):
-    """Every step is done; the best third of the volunteers, told without code, are better than chance where gold is."""
-    record, seconds = analysed(name, tmp_path / "out")
+    """Every step is done; the best third of the volunteers, by a file, are better than chance where gold is."""
+    record, seconds = analyse(name, tmp_path / "out")
     print(f"{name}: {seconds:.0f} s")
     assert record["skipped"] == {}
     graph = cg.load(tmp_path / "out" / "graph.crowd")
@@ -42,13 +41,13 @@ def test_a_real_crowd(tmp_path, name, at_least):
     if at_least is not None:
         votes = graph.fit().params["votes"]
         best = {row["volunteer"] for row in people[: len(people) // 3]}
-        said = [(votes[one.label], graph.items[one.item].gold) for one in graph.responses if one.volunteer in best]
-        known = [(told, truth) for told, truth in said if truth is not None and told is not None]
-        assert sum(told == truth for told, truth in known) / len(known) > at_least
+        answers = [(votes[one.label], graph.items[one.item].gold) for one in graph.responses if one.volunteer in best]
+        judged = [vote == truth for vote, truth in answers if truth is not None and vote is not None]
+        assert sum(judged) / len(judged) > at_least
 
 
 def test_a_million_responses_in_five_minutes_and_four_gigabytes(tmp_path):
-    record, seconds = analysed("opendomain_rel_multi", tmp_path / "out")
+    record, seconds = analyse("opendomain_rel_multi", tmp_path / "out")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     print(f"1.2 million responses: {seconds:.0f} s, {peak:.1f} GB")
     assert seconds < 300

@@ -1,0 +1,110 @@
+"""``crowdgraph inspect``, ``convert`` and ``simulate``: data looked at, converted and simulated."""
+
+import json
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+from cli.commands import run
+
+import crowdgraph as cg
+
+# Inspect
+
+
+def test_findings_are_printed_in_the_words_of_the_command_line(crowd):
+    result = run("inspect", crowd / "responses.csv")
+    assert result.exit_code == 0
+    assert "switching: no gold" in result.stdout
+    assert "--gold FILE" in result.stdout
+    assert "with_gold" not in result.stdout
+
+
+def test_findings_are_printed_for_machines(crowd):
+    result = run("inspect", crowd / "responses.csv", "--gold", crowd / "gold.csv", "--json")
+    printed = json.loads(result.stdout)
+    assert printed["responses"] == 200
+    assert "no gold" not in [finding["name"] for finding in printed["findings"]]
+
+
+def test_labels_that_are_not_classes_are_noted(tmp_path):
+    responses, gold = tmp_path / "r.csv", tmp_path / "g.csv"
+    rows = [(f"v{n % 7}", f"i{n * 31 % 50}", "yes" if n % 3 else "no") for n in range(90)]
+    responses.write_text("\n".join(["volunteer,item,label", *map(",".join, rows)]))
+    gold.write_text("item,label\n" + "".join(f"i{n * 31 % 50},{'good' if n % 3 else 'bad'}\n" for n in range(45)))
+    result = run("inspect", responses, "--gold", gold)
+    assert "Labels are not the classes; by" in result.stderr
+    assert "yes for good" in result.stderr
+
+
+# Convert
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".crowd"])
+def test_responses_and_gold_are_converted_there_and_back(crowd, tmp_path, ending):
+    graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
+    target, gold = tmp_path / f"r{ending}", tmp_path / "g.parquet"
+    result = run("convert", crowd / "responses.csv", target, "--gold", crowd / "gold.csv", "--gold-out", gold)
+    assert result.exit_code == 0, result.output
+    if ending == ".crowd":
+        assert cg.load(target).equals(graph)
+    else:
+        assert run("convert", target, tmp_path / "back.crowd", "--gold", gold).exit_code == 0
+        assert cg.load(tmp_path / "back.crowd").equals(graph)
+    assert pq.read_table(gold).num_rows == len(graph.gold)
+    assert "use --force" in run("convert", crowd / "responses.csv", target).stderr
+
+
+@pytest.mark.parametrize("ending", [".graphml", ".gexf"])
+def test_responses_are_converted_to_networks(crowd, tmp_path, ending):
+    assert run("convert", crowd / "responses.csv", tmp_path / f"n{ending}").exit_code == 0
+    assert "volunteer:volunteer-00" in (tmp_path / f"n{ending}").read_text()
+
+
+def test_what_a_table_cannot_hold_is_noted(crowd, tmp_path):
+    graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
+    graph.annotate(cg.MajorityVote().fit(graph)).save(tmp_path / "g.crowd")
+    result = run("convert", tmp_path / "g.crowd", tmp_path / "m.csv")
+    assert result.exit_code == 0
+    words = f"m.csv holds responses only, without the gold of {len(graph.gold)} items (write it with --gold-out FILE)"
+    assert words in result.stderr
+    assert "the results majority_vote" in result.stderr
+    with_gold = run("convert", tmp_path / "g.crowd", tmp_path / "n.csv", "--gold-out", tmp_path / "n_gold.csv")
+    assert "the gold" not in with_gold.stderr
+    assert "responses only" not in run("convert", tmp_path / "g.crowd", tmp_path / "o.crowd").stderr
+    assert "responses only" not in run("convert", crowd / "responses.csv", tmp_path / "p.parquet").stderr
+
+
+def test_times_are_left_out_of_any_format(crowd, tmp_path):
+    assert run("convert", crowd / "responses.csv", tmp_path / "r.parquet").exit_code == 0
+    for number, (source, *options) in enumerate(
+        [(tmp_path / "r.parquet", "--no-time"), (crowd / "responses.csv", "--time", "")]
+    ):
+        target = tmp_path / f"{number}.csv"
+        assert run("convert", source, target, *options).exit_code == 0
+        assert target.read_text().startswith('"volunteer","item","label"\n')
+
+
+# Simulate
+
+
+def test_a_simulated_crowd_has_the_truth_and_gold_for_some_items(crowd):
+    graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "truth.csv")
+    gold = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv").gold
+    assert len(graph.gold) == len(graph.items)
+    assert 0 < len(gold) < len(graph.items)
+    assert all(graph.gold[item] == gold[item] for item in gold)
+
+
+def test_a_simulated_crowd_is_replaced_only_when_asked(crowd, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(crowd, copy)
+    assert run("simulate", copy).exit_code == 1
+    assert run("simulate", copy, "--force", "--galaxy-zoo").exit_code == 0
+    assert len(cg.read_csv(copy / "responses.csv").responses) == 26_558
+
+
+def test_simulated_crowds_have_gold_for_a_fifth(tmp_path):
+    sizes = ("--volunteers", 5, "--items", 100, "--responses", 300)
+    assert run("simulate", tmp_path / "simulated", *sizes).exit_code == 0
+    assert 5 < len((tmp_path / "simulated" / "gold.csv").read_text().splitlines()) < 40

@@ -1,0 +1,43 @@
+"""``crowdgraph evaluate``: the measures of cross-validation, as a table and for machines."""
+
+import json
+
+import pytest
+from cli.commands import run
+
+import crowdgraph as cg
+
+
+@pytest.fixture(scope="module")
+def options(crowd):
+    models = ("--model", "majority_vote", "--model", "ibcc", "--model", "cautious")
+    return (crowd / "responses.csv", "--gold", crowd / "gold.csv", "--folds", 2, *models)
+
+
+def test_a_table_names_the_measures_and_the_best_model(options):
+    result = run("evaluate", *options)
+    assert result.exit_code == 0
+    assert "accuracy ↑" in result.stdout
+    assert "log_loss ↓" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("Most often right: ")
+
+
+def test_numbers_are_those_of_cross_validation(options, crowd):
+    printed = json.loads(run("evaluate", *options, "--json").stdout)
+    assert list(printed["models"]) == ["majority_vote", "ibcc", "cautious"]
+    graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
+    expected = cg.evaluation.cross_validate(graph, [cg.MajorityVote(), cg.IBCC(), cg.Cautious()], folds=2)
+    assert printed["models"]["ibcc"]["accuracy"]["mean"] == pytest.approx(expected.mean("accuracy")[1])
+    losses = expected.mean("log_loss")
+    best, second = losses.argsort()[:2]
+    ahead = losses[second] - losses[best]
+    assert printed["best"]["log_loss"]["model"] == expected.models[best]
+    assert printed["best"]["log_loss"]["ahead"] == pytest.approx(ahead)
+    spread = expected.spread("log_loss")[[best, second]].max()
+    assert printed["best"]["log_loss"]["beyond_spread"] == (ahead > spread)
+
+
+def test_a_single_model_is_ahead_of_none(crowd):
+    source = (crowd / "responses.csv", "--gold", crowd / "gold.csv")
+    result = run("evaluate", *source, "--folds", 2, "--model", "majority_vote", "--json")
+    assert list(json.loads(result.stdout)["best"]["log_loss"]) == ["model", "mean"]
