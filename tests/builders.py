@@ -33,6 +33,12 @@ def fitted(*accuracies, seed=0, **options):
 # Results, written by hand
 
 
+def mirrored(weights):
+    """Make weights symmetric: those above the diagonal count, on both sides of it."""
+    upper = np.triu(weights, 1)
+    return upper + upper.T
+
+
 def network_of(weights, *, ids=None, sparse=False, **options):
     """Build a network from symmetric weights; volunteers are v0, v1, ... unless named."""
     weights = weights if isinstance(weights, csr_array) else np.asarray(weights, dtype=float)

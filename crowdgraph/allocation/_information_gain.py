@@ -213,7 +213,7 @@ def _cells(posteriors: Array, n_cells: int) -> Array:
 def coalition_gain(
     probs: Array, confusion: Array, *, sharing: Sharing | None = None, max_states: int = MAX_STATES
 ) -> Gain:
-    """Return what labels of volunteers with confusion (M, J, L) are expected to tell about an item's class."""
+    """Return what labels of volunteers with confusion (M, J, L) are expected to reveal about an item's class."""
     communities = np.full(len(confusion), -1) if sharing is None else sharing.community
     tree = PosteriorTree(probs, max_states=max_states, chances=None if sharing is None else sharing.chance)
     for rows, community in zip(confusion, communities.tolist(), strict=True):
@@ -222,7 +222,7 @@ def coalition_gain(
 
 
 def single_gains(item_probs: Array, confusion: Array) -> Array:
-    """Return what one label of each volunteer, (V, J, L), would tell about each item, (N, J); of shape (N, V)."""
+    """Return what one label of each volunteer, (V, J, L), would reveal about each item, (N, J); of shape (N, V)."""
     from crowdgraph.kernels.information_gain import label_information
 
     probs, rows = (np.ascontiguousarray(values, dtype=np.float64) for values in (item_probs, confusion))

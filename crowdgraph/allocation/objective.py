@@ -134,7 +134,7 @@ class QuestionValues:
         return tree.marginal_gain(self.confusion[self.kind[item]], community)
 
     def single_gains(self) -> Array:
-        """Return how much one label of each volunteer would tell about each item, of shape (N, M)."""
+        """Return how much one label of each volunteer would reveal about each item, of shape (N, M)."""
         gains = np.zeros((len(self.probs), self.confusion.shape[1]))
         for kind in np.unique(self.kind):
             rows = self.kind == kind
@@ -142,7 +142,7 @@ class QuestionValues:
         return gains
 
     def pair_gains(self, items: Array, volunteers: Array) -> Array:
-        """Return how much one label would tell about its item, for pairs of an item and a volunteer."""
+        """Return how much one label would reveal about its item, for pairs of an item and a volunteer."""
         probs, rows = self.probs[items], self.confusion[self.kind[items], volunteers]
         labels = (probs[:, :, None] * rows).sum(axis=1)
         return np.asarray(np.maximum(entropy(labels) - (probs * entropy(rows)).sum(axis=1), 0.0))

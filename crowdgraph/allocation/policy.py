@@ -44,7 +44,7 @@ class Assignment(ReadOnlyArrays, Tabular):
     volunteers, items
         Who is asked, and about what, both of shape (A,).
     gain
-        How much each label is expected to tell about its item, in nats, after those decided before it, of shape (A,).
+        How much each label is expected to reveal about its item, in nats, after those decided before it, of shape (A,).
     learning
         How much it is expected to reveal about the volunteer, and to teach them, in nats, of shape (A,).
     cost

@@ -28,7 +28,7 @@ MIN_DIFFERENCE = 1e-9
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SharedErrors(ReadOnlyArrays):
-    r"""How often the members of a community decide alike, so that together their labels most often tell less.
+    r"""How often the members of a community decide alike, so that together their labels most often reveal less.
 
     About each item a community decides by one draw with its `chance`; otherwise everybody decides alone:
 

@@ -86,11 +86,11 @@ class TrainingPlan(ReadOnlyArrays, Tabular):
     community
         The community of each, of shape (M,); -1 for none.
     information
-        How much a label of each tells about an item of average class, in nats, of shape (M,).
+        How much a label of each reveals about an item of average class, in nats, of shape (M,).
     better
         The community from which each could learn, of shape (M,); it may be their own.
     gain
-        How much more a label would tell, in nats, if they answered as that community does on average, of shape (M,).
+        How much more a label would reveal, in nats, if they answered as that community does on average, of shape (M,).
     n_responses
         How many answers each gave, of shape (M,): how much the gain would matter, and how certain it is.
     teachers

@@ -1,4 +1,4 @@
-"""The value of asking volunteers about items: what labels tell about items and volunteers, less what they cost."""
+"""The value of asking volunteers about items: what labels reveal about items and volunteers, less what they cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TotalValue(NamedTuple):
     Attributes
     ----------
     information, learning
-        What its labels are expected to tell about the items, and about the volunteers, times the rates.
+        What its labels are expected to reveal about the items, and about the volunteers, times the rates.
     cost
         What they cost, times the rate; never above zero.
     """
@@ -53,7 +53,7 @@ def information_gain(
     specialisation: Specialisation | None = None,
     fit: ModelFit | str | None = None,
 ) -> float:
-    r"""Return how much the labels of some volunteers are expected to tell about an item's class, in nats.
+    r"""Return how much the labels of some volunteers are expected to reveal about an item's class, in nats.
 
     .. math:: H(t_i) - E_{c}\, H(t_i \mid c), \qquad c_k \mid t_i = j \sim E[\pi^{(k)}_j],
 
@@ -71,7 +71,7 @@ def information_gain(
     coalition
         The volunteers who would be asked, each once.
     shared_errors
-        How often communities decide alike, so that several members most often tell less; see
+        How often communities decide alike, so that several members most often reveal less; see
         `allocation.shared_errors`. If left out, everybody decides alone.
     specialisation
         How volunteers answer different kinds of items; see `allocation.specialisation`.
@@ -127,7 +127,7 @@ def learning_gain(
     training: Training | None = None,
     fit: ModelFit | str | None = None,
 ) -> float:
-    r"""Return how much a label would tell about the volunteer's confusion, in nats, once the item's class is known.
+    r"""Return how much a label would reveal about the volunteer's confusion, in nats, once the item's class is known.
 
     .. math:: \sum_j q(t_i = j) \Big( H\big(E[\pi_j]\big) - E\big[H(\pi_j)\big] \Big),
 
@@ -211,8 +211,8 @@ def total_value(
 
     .. math:: V(C_1, \dots, C_N) = \sum_i V_\text{object}(C_i) + V_\text{dm}(C_i) + V_\text{cost}(C_i)
 
-    What several labels tell about one volunteer is added up, as in the paper; together they tell a little less. With
-    shared errors, only the first twelve questions about an item (where there are two labels) are counted.
+    What several labels reveal about one volunteer is added up, as in the paper; together they reveal a little less.
+    With shared errors, only the first twelve questions about an item (where there are two labels) are counted.
 
     Parameters
     ----------

@@ -84,6 +84,6 @@ def best_question(bounds: Any, block_bounds: Any, values: Any, available: Any) -
                 column, best = candidate, values[item, candidate]
         if best == bounds[item]:
             return item, column
-        # The better volunteer has no capacity left, or would tell less than before; other items may be ahead now.
+        # The better volunteer has no capacity left, or would reveal less than before; other items may be ahead now.
         bounds[item] = best
         block_bounds[block] = block_items.max()

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from builders import mirrored, network_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,28 +15,9 @@ from sklearn.metrics import adjusted_rand_score
 import crowdgraph as cg
 from crowdgraph.communities._factoriser import Factoriser
 from crowdgraph.communities._nmf_weights import is_similarity, prepare_weights
-from crowdgraph.kernels._runtime import single_threaded_torch
 from crowdgraph.kernels.nmf import Prior
 
 PRIOR = Prior(5.0, 2.0)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Tensors this small are done before other threads have woken up."""
-    with single_threaded_torch():
-        yield
-
-
-def network(weights, *, sparse=False, ids=None, **parts):
-    weights = np.asarray(weights, dtype=float)
-    ids = range(len(weights)) if ids is None else ids
-    return cg.VolunteerNetwork(ids=ids, weights=csr_array(weights) if sparse else weights, method="by hand", **parts)
-
-
-def mirrored(weights):
-    upper = np.triu(weights, 1)
-    return upper + upper.T
 
 
 def cliques(*sizes):
@@ -73,7 +55,7 @@ seeds = st.integers(0, 10**6)
 def test_similarities_are_sharpened_and_normalised(seed, n, sharpness, strength, exponent, sparse):
     similarities = mirrored(0.2 + np.random.default_rng(seed).random((n, n)))
     result = prepare_weights(
-        network(similarities * 10**exponent, sparse=sparse), sharpness=sharpness, strength=strength
+        network_of(similarities * 10**exponent, sparse=sparse), sharpness=sharpness, strength=strength
     )
     assert result.search is result.score
     assert isinstance(result.search, np.ndarray)
@@ -92,7 +74,7 @@ def test_what_chance_gives_is_subtracted_where_there_are_links(seed, n, sharpnes
     weights = mirrored(rng.random((n, n)) * (rng.random((n, n)) < 0.6))
     weights[0, 1] = weights[1, 0] = 1.0
     weights[0, 2] = weights[2, 0] = 0.0
-    forms = [network(weights * 10**exponent, sparse=sparse) for sparse in (False, True)]
+    forms = [network_of(weights * 10**exponent, sparse=sparse) for sparse in (False, True)]
     result = [prepare_weights(form, sharpness=sharpness, strength=strength) for form in forms]
     assert not is_similarity(forms[0])
     for part, form in zip(result, forms, strict=True):
@@ -118,7 +100,7 @@ def test_every_volunteer_has_a_link_that_chance_does_not_explain(seed, n):
     """Weights beyond chance sum to more than nothing for everybody, since nobody is linked with themselves."""
     rng = np.random.default_rng(seed)
     weights = mirrored(rng.lognormal(0, 2, (n, n)) * (rng.random((n, n)) < rng.random())) + 0.1 * star(n)
-    complete = network(weights, model=SharedItems())
+    complete = network_of(weights, model=SharedItems())
     assert not is_similarity(complete)
     assert (prepare_weights(complete, sharpness=1.0, strength=1.0).search.sum(axis=1) > 0).all()
 
@@ -131,11 +113,11 @@ class SharedItems:
 
 def test_networks_of_shared_items_are_no_similarities_though_they_link_everybody():
     weights = similar(0)
-    assert is_similarity(network(weights))
-    assert is_similarity(network(weights, sparse=True))
-    assert not is_similarity(network(weights, model=SharedItems()))
+    assert is_similarity(network_of(weights))
+    assert is_similarity(network_of(weights, sparse=True))
+    assert not is_similarity(network_of(weights, model=SharedItems()))
     weights[0, 1] = weights[1, 0] = 0
-    assert not is_similarity(network(weights))
+    assert not is_similarity(network_of(weights))
 
 
 # Two pairs, and a fifth volunteer linked with all of them, so weakly that chance explains it to the last digit.
@@ -152,7 +134,7 @@ PAIRS_AND_ONE = np.array(
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_who_has_links_by_chance_alone_belongs_where_most_do(symmetric):
-    weights = prepare_weights(network(PAIRS_AND_ONE), sharpness=1.0, strength=30.0).search
+    weights = prepare_weights(network_of(PAIRS_AND_ONE), sharpness=1.0, strength=30.0).search
     assert weights.sum(axis=1)[4] == 0
     factoriser = Factoriser(weights, PRIOR, device="cpu", symmetric=symmetric)
     for seed in range(5):
@@ -166,7 +148,7 @@ def test_who_has_links_by_chance_alone_belongs_where_most_do(symmetric):
         assert_array_equal(result.factors, before)
         assert_array_equal(factoriser.relevance(result.factors), relevance)
     detector = cg.BayesianNMF(nulls=0, symmetric=symmetric)
-    assert_allclose(detector.detect(network(PAIRS_AND_ONE), seed=0).participation.sum(axis=1), 1)
+    assert_allclose(detector.detect(network_of(PAIRS_AND_ONE), seed=0).participation.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -174,10 +156,10 @@ def test_somebody_like_nobody_else_has_no_weights_once_sharpened(symmetric):
     similarities = similar(0)
     similarities[5] *= 1e-200
     similarities[:, 5] = similarities[5]
-    weights = prepare_weights(network(similarities), sharpness=12.0, strength=100.0).search
+    weights = prepare_weights(network_of(similarities), sharpness=12.0, strength=100.0).search
     assert (np.flatnonzero(weights.sum(axis=1) == 0) == [5]).all()
     result = cg.BayesianNMF(symmetric=symmetric, sharpness=12.0, nulls=0, restarts=1).detect(
-        network(similarities), seed=0
+        network_of(similarities), seed=0
     )
     others = np.arange(30) != 5
     assert adjusted_rand_score(result.assignment[others], GROUPS[others]) == 1
@@ -190,7 +172,7 @@ def test_somebody_like_nobody_else_has_no_weights_once_sharpened(symmetric):
 def test_tensors_and_compiled_code_dense_and_sparse_find_the_same(complete, symmetric):
     build = similar(1) if complete else planted(1)
     weights = prepare_weights(
-        network(build), sharpness=12.0 if complete else 1.0, strength=100.0 if complete else 30.0
+        network_of(build), sharpness=12.0 if complete else 1.0, strength=100.0 if complete else 30.0
     ).search
     dense = weights if complete else weights.toarray()
     result = []
@@ -208,7 +190,7 @@ def test_tensors_and_compiled_code_dense_and_sparse_find_the_same(complete, symm
 
 
 def test_settings_of_the_prior_reach_the_factors():
-    weights = prepare_weights(network(planted(0)), sharpness=1.0, strength=30.0).search
+    weights = prepare_weights(network_of(planted(0)), sharpness=1.0, strength=30.0).search
     factoriser = Factoriser(weights, Prior(3.0, 7.0), device="cpu", symmetric=True)
     factors = torch.rand(30, 2, dtype=torch.float64)
     below = (factors.numpy() ** 2).sum(axis=0) / 2 + 7
@@ -226,13 +208,13 @@ QUICK = {"restarts": 2, "nulls": 0}
 @pytest.mark.parametrize("seed", range(2))
 def test_holding_naming_and_scaling_make_no_difference(build, seed):
     weights, detector = build(seed), cg.BayesianNMF(**QUICK)
-    result = detector.detect(network(weights), seed=seed)
+    result = detector.detect(network_of(weights), seed=seed)
     assert adjusted_rand_score(result.assignment, GROUPS) == 1
     others = {
-        "sparse": network(weights, sparse=True),
-        "named": network(weights, ids=[f"v{k}" for k in range(30)]),
-        "larger": network(weights * 1000),
-        "much smaller": network(weights * 2.0**-400, sparse=True),
+        "sparse": network_of(weights, sparse=True),
+        "named": network_of(weights, ids=[f"name {k}" for k in range(30)]),
+        "larger": network_of(weights * 1000),
+        "much smaller": network_of(weights * 2.0**-400, sparse=True),
     }
     for what, other in others.items():
         again = detector.detect(other, seed=seed)
@@ -248,7 +230,7 @@ def test_strengths_that_are_equally_good_are_not_chosen_by_rounding():
     linked = rng.random((40, 40)) < np.where(group[:, None] == group, 0.9, 0.03)
     weights = mirrored(linked * rng.uniform(0.5, 1, (40, 40)))
     detector = cg.BayesianNMF(restarts=1, nulls=0)
-    result = [detector.detect(network(weights * unit), seed=11) for unit in (1, 3, 1000)]
+    result = [detector.detect(network_of(weights * unit), seed=11) for unit in (1, 3, 1000)]
     assert [other.params["strength"] for other in result] == [result[0].params["strength"]] * 3
     for other in result[1:]:
         assert_allclose(other.participation, result[0].participation, atol=1e-6)
@@ -256,14 +238,14 @@ def test_strengths_that_are_equally_good_are_not_chosen_by_rounding():
 
 @pytest.mark.parametrize("build", [planted, similar])
 def test_two_factors_find_planted_groups_too(build):
-    result = cg.BayesianNMF(symmetric=False, strength=50.0, **QUICK).detect(network(build(0)), seed=0)
+    result = cg.BayesianNMF(symmetric=False, strength=50.0, **QUICK).detect(network_of(build(0)), seed=0)
     assert adjusted_rand_score(result.assignment, GROUPS) == 1
 
 
 @pytest.mark.parametrize("sparse", [True, False])
 def test_the_published_algorithm_runs(sparse):
     weights = 20 * cliques(8, 8)
-    result = cg.BayesianNMF.as_published(max_communities=2).detect(network(weights, sparse=sparse), seed=0)
+    result = cg.BayesianNMF.as_published(max_communities=2).detect(network_of(weights, sparse=sparse), seed=0)
     assert adjusted_rand_score(result.assignment, np.repeat([0, 1], 8)) == 1
 
 
@@ -300,7 +282,7 @@ def test_odd_networks(shape, detector):
     """No warnings, which are errors here, and finite shares of everybody, the same however the network is held."""
     quick = {"restarts": 1, "nulls": 0, "strength": 50.0, "max_communities": min(4, len(ODD[shape]))}
     result = [
-        cg.BayesianNMF(**quick, **detector).detect(network(ODD[shape], sparse=sparse), seed=0)
+        cg.BayesianNMF(**quick, **detector).detect(network_of(ODD[shape], sparse=sparse), seed=0)
         for sparse in (False, True)
     ]
     assert_allclose(result[0].participation.sum(axis=1), 1)
@@ -313,8 +295,8 @@ def test_odd_networks(shape, detector):
 def test_cliques_that_nothing_links_and_crowds_that_everything_does(symmetric):
     detector = cg.BayesianNMF(symmetric=symmetric, strength=50.0, **QUICK)
     assert_array_equal(
-        detector.detect(network(cliques(8, 7, 6, 5)), seed=0).assignment, np.repeat([0, 1, 2, 3], [8, 7, 6, 5])
+        detector.detect(network_of(cliques(8, 7, 6, 5)), seed=0).assignment, np.repeat([0, 1, 2, 3], [8, 7, 6, 5])
     )
     # Two factors may tell the middle of a star from its points.
     for weights in (cliques(2), cliques(12), *([star(40)] if symmetric else [])):
-        assert len(detector.detect(network(weights), seed=0)) == 1
+        assert len(detector.detect(network_of(weights), seed=0)) == 1

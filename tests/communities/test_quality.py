@@ -2,14 +2,12 @@
 
 import networkx as nx
 import numpy as np
-import pytest
+from builders import communities_of, mirrored, network_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.sparse import csr_array
 
 import crowdgraph as cg
-from crowdgraph.errors import AlignmentError, ParameterError
 
 quality = cg.communities.quality
 
@@ -19,11 +17,9 @@ def cases(draw):
     """A random weighted network, dense or sparse, and an assignment of all volunteers."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n = draw(st.integers(2, 14))
-    upper = np.triu(rng.uniform(0.1, 3, (n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.15, 0.5, 1]))), 1)
-    weights = upper + upper.T
-    network = cg.VolunteerNetwork(
-        ids=range(n), weights=csr_array(weights) if draw(st.booleans()) else weights, method="drawn"
-    )
+    linked = rng.random((n, n)) < draw(st.sampled_from([0.15, 0.5, 1]))
+    weights = mirrored(rng.uniform(0.1, 3, (n, n)) * linked)
+    network = network_of(weights, ids=range(n), sparse=draw(st.booleans()))
     return network, rng.integers(0, draw(st.integers(1, 4)), n), rng
 
 
@@ -79,18 +75,6 @@ def test_those_of_no_community_are_communities_of_one(case):
     assert abs(result - quality.modularity(network, alone)) < 1e-12
 
 
-def test_communities_of_a_larger_network_and_of_another():
-    network = cg.VolunteerNetwork(ids="ab", weights=[[0, 1], [1, 0]], method="by hand")
-    result = cg.Communities(ids="cba", participation=np.eye(3)[[0, 1, 1]], modularity=0, method="by hand")
-    assert quality.modularity(network, result) == 0
-    with pytest.raises(AlignmentError, match=r"lack 1 of the network's volunteers \('b'\)"):
-        quality.modularity(network, cg.Communities(ids="a", participation=[[1.0]], modularity=0, method="by hand"))
-
-
-@pytest.mark.parametrize("assignment", [[0], [0, 1, 1], [0.5, 1], [0, -2], "ab"])
-def test_bad_assignments(assignment):
-    network = cg.VolunteerNetwork(ids="ab", weights=[[0, 1], [1, 0]], method="by hand")
-    with pytest.raises(ParameterError, match="An assignment of 2 volunteers must be as many whole numbers"):
-        quality.modularity(network, assignment)
-    with pytest.raises(ParameterError, match="Participations of 2 volunteers"):
-        quality.soft_modularity(network, np.ones((3, 2)))
+def test_communities_of_a_larger_network_are_judged_on_this_one():
+    network = network_of([[0, 1], [1, 0]], ids="ab")
+    assert quality.modularity(network, communities_of([0, 1, 1], ids="cba")) == 0

@@ -24,8 +24,8 @@ class CommunitiesFirst(Policy):
 
     This is the paper's idea to make the problem smaller: there are far fewer communities than volunteers. The chance
     that a community answers is the mean chance of those of its members who may be asked. Of these members, as long as
-    they do not cost more than the community would tell, the one with most capacity left, times the chance to answer, is
-    asked. Volunteers of no community form one of their own.
+    they do not cost more than the community would reveal, the one with most capacity left, times the chance to answer,
+    is asked. Volunteers of no community form one of their own.
 
     Parameters
     ----------
