@@ -14,6 +14,8 @@ from crowdgraph.communities import network_comparison
 from crowdgraph.communities.base import Detection
 from crowdgraph.communities.network_comparison import compare_networks
 
+THREE = communities_of([0, 1, 1])
+
 
 @given(st.integers(0, 2**32), st.integers(2, 60), st.integers(1, 6), st.integers(1, 6))
 def test_measures_are_scikit_learns(seed, n, n_left, n_right):
@@ -37,20 +39,13 @@ def test_measures_are_scikit_learns(seed, n, n_left, n_right):
 
 def test_independent_divisions_have_any_p_value():
     rng = np.random.default_rng(1)
-    p_values = np.array(
-        [
-            compare_networks(
-                communities_of(rng.integers(3, size=30)),
-                communities_of(rng.integers(3, size=30)),
-                n_permutations=39,
-                seed=seed,
-            ).p_value
-            for seed in range(200)
-        ]
-    )
+    p_values = []
+    for seed in range(200):
+        behaviour, exposure = (communities_of(rng.integers(3, size=30)) for _ in range(2))
+        p_values.append(compare_networks(behaviour, exposure, n_permutations=39, seed=seed).p_value)
     for level in (0.05, 0.2, 0.5):
         low, high = binom.interval(0.999, 200, level)
-        assert low <= np.count_nonzero(p_values <= level) <= high
+        assert low <= np.count_nonzero(np.array(p_values) <= level) <= high
 
 
 def test_equal_divisions_have_the_smallest_p_value():
@@ -127,9 +122,7 @@ def test_weights_that_go_together_and_weights_that_do_not(monkeypatch):
     assert np.count_nonzero(np.array(p_values) <= 0.2) <= binom.interval(0.999, 100, 0.2)[1]
     monkeypatch.setattr(network_comparison, "MAX_PAIRED_VOLUNTEERS", 29)
     assert np.isnan(compare_networks(one, noisy, n_permutations=9, seed=0).weight_correlation)
-    assert np.isnan(
-        compare_networks(communities_of([0, 1, 1]), communities_of([0, 1, 1]), n_permutations=9).weight_p_value
-    )
+    assert np.isnan(compare_networks(THREE, THREE, n_permutations=9).weight_p_value)
 
 
 GROUPS = [
@@ -194,7 +187,7 @@ def test_the_detector_finds_the_communities():
 
 
 def test_progress_is_shown_on_request(capsys):
-    compare_networks(communities_of([0, 1, 1]), communities_of([0, 1, 1]), n_permutations=9, seed=0, progress=True)
+    compare_networks(THREE, THREE, n_permutations=9, seed=0, progress=True)
     assert "shuffling" in capsys.readouterr().err
-    compare_networks(communities_of([0, 1, 1]), communities_of([0, 1, 1]), n_permutations=9, seed=0)
+    compare_networks(THREE, THREE, n_permutations=9, seed=0)
     assert capsys.readouterr().err == ""

@@ -77,7 +77,7 @@ def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published
     return np.log(hits / misses), (1 / hits + 1 / misses)[:, :, None] * np.eye(n_classes)
 
 
-def largest(actual, expected):
+def largest_difference(actual, expected):
     """How far means and covariances are apart."""
     return max(float(np.abs(one - other).max()) for one, other in zip(actual, expected, strict=True))
 
@@ -93,15 +93,18 @@ def test_states_are_those_of_the_joint_gaussian(published, sequence):
         for stage in STAGES:
             steps, prior, probs, noise_scale = sequence
             states = filter_and_smooth(steps, prior, probs, noise_scale=noise_scale, stage=stage, published=published)
-            assert largest([part[:, label].numpy() for part in states], exact[stage]) < 1e-10
-            assert largest(compiled_states(label, *sequence, stage=stage, published=published), exact[stage]) < 1e-10
+            assert largest_difference([part[:, label].numpy() for part in states], exact[stage]) < 1e-10
+            assert (
+                largest_difference(compiled_states(label, *sequence, stage=stage, published=published), exact[stage])
+                < 1e-10
+            )
 
 
 @given(sequences())
 def test_the_corrected_recursion_is_the_joint_gaussian(sequence):
     sequence = seen_by(0, *sequence)
     exact, actual = joint_published(sequence), recursion(sequence)
-    assert max(largest(actual[stage], exact[stage]) for stage in STAGES) < 1e-10
+    assert max(largest_difference(actual[stage], exact[stage]) for stage in STAGES) < 1e-10
 
 
 # The errata of the paper.
@@ -121,7 +124,7 @@ def test_erratum_1_the_printed_covariance():
     """The paper multiplies all of (I - K h') P by 1 - r' / r; only what the answer took away is to be."""
     sequence = sensible()
     exact = joint_published(sequence)
-    assert largest(recursion(sequence)["filtered"], exact["filtered"]) < 1e-12
+    assert largest_difference(recursion(sequence)["filtered"], exact["filtered"]) < 1e-12
     printed = recursion(sequence, printed_covariance=True)
     for stage in STAGES:
         for part in range(2):
@@ -140,7 +143,7 @@ def test_erratum_2_the_printed_smoother():
     sequence = sensible()
     exact = joint_published(sequence)
     printed = recursion(sequence, printed_smoother=True)
-    assert largest(printed["filtered"], exact["filtered"]) < 1e-12
+    assert largest_difference(printed["filtered"], exact["filtered"]) < 1e-12
     for part in range(2):
         assert np.abs(printed["smoothed"][part] - exact["smoothed"][part]).max() > 0.1
 

@@ -70,7 +70,7 @@ def swept(sweeper, arguments):
     return probs.numpy(), result
 
 
-def both(responses, n_classes):
+def both_sweeps(responses, n_classes):
     return (
         CompiledSweep(responses, n_classes=n_classes),
         TensorSweep(responses, device=torch.device("cpu"), dtype=torch.float64),
@@ -97,7 +97,7 @@ def test_both_sweeps_are_the_one_written_out(seed, n_items, n_volunteers, n_labe
     )
     updated, counts, evidence = written_out(*arguments)
     n_answers = np.diff(arguments[0].starts.numpy())[:, None]
-    (compiled, tensor) = (swept(sweeper, arguments) for sweeper in both(arguments[0], n_classes))
+    (compiled, tensor) = (swept(sweeper, arguments) for sweeper in both_sweeps(arguments[0], n_classes))
     assert (np.abs(compiled[0] - tensor[0]) <= 1e-12 * (1 + np.abs(updated)) * (1 + n_answers)).all()
     for probs, result in (compiled, tensor):
         assert (np.abs(probs - updated) <= 1e-12 * (1 + np.abs(updated)) * (1 + n_answers)).all()
@@ -138,7 +138,7 @@ def test_single_precision_is_nearly_as_good():
 
 def test_extreme_logarithms_do_not_overflow():
     responses, logs, class_logs, probs, fixed = problem(2, gold=0)
-    for sweeper in both(responses, 3):
+    for sweeper in both_sweeps(responses, 3):
         updated, result = swept(sweeper, (responses, logs * 1e5, class_logs, probs, fixed))
         assert np.isfinite(updated).all()
         assert np.isfinite(result.evidence)
@@ -149,7 +149,7 @@ def test_a_repeated_answer_counts_twice():
     responses = ItemResponses(torch.tensor([0, 2]), torch.tensor([1, 1], dtype=torch.int32), 1, 2)
     logs = torch.tensor([[[0.0, 0.0], [-1.0, -2.0]]], dtype=torch.float64)
     arguments = (responses, logs, torch.zeros(2, dtype=torch.float64), torch.full((1, 2), 0.5, dtype=torch.float64))
-    for sweeper in both(responses, 2):
+    for sweeper in both_sweeps(responses, 2):
         updated, result = swept(sweeper, (*arguments, torch.zeros(1, dtype=torch.bool)))
         assert np.allclose(updated, 1 / (1 + np.exp([[-2.0, 2.0]])))
         assert float(result.counts.sum()) == pytest.approx(2)

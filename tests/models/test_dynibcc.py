@@ -168,16 +168,18 @@ def test_the_model_written_out(stage, n_classes, n_labels):
 @pytest.mark.parametrize("inference", ["smoothed", "filtered"])
 def test_tensors_say_the_same(monkeypatch, published, inference):
     """What runs on other devices, run here."""
-    graph = twelve(drift="ramp", duplicates=0.2, n_responses=[20] * 12)
+    changing = {"n_volunteers": 12, "n_items": 40, "n_responses": [20] * 12, "drift": "step"}
+    graph = crowd(0.9, 0.3, gold=0.8, duplicates=0.2, **changing).graph
     model = cg.DynIBCC(
         noise_scale="auto",
         published=published,
         inference=inference,
         repeat_span=10,
-        drift_per_time=0.01,
+        drift_per_time=0.001,
         time_unit="day",
     )
     compiled = model.fit(graph)
+    assert compiled.diagnostics["noise_scale"] > 0
     monkeypatch.setattr("crowdgraph.models._tensors.CompiledScan", TensorScan)
     monkeypatch.setattr(
         "crowdgraph.models._tensors.CompiledLikelihood",

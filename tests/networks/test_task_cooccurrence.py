@@ -3,13 +3,12 @@
 import datetime as dt
 
 import numpy as np
-import pytest
+from builders import crowd, network_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.errors import ParameterError, TimeError
 
 
 def build_graph(rows, **options):
@@ -68,8 +67,9 @@ def test_the_same_items_weigh_one_and_others_nothing():
 
 
 def test_newcomers_are_left_out():
-    graph = cg.simulate.galaxy_zoo_supernovae().graph
+    graph = crowd(n_responses=250).graph
     network = cg.networks.task_cooccurrence(graph)
+    assert 0 < len(network) < len(graph.volunteers)
     assert_array_equal(network.ids, graph.volunteers.ids[graph.volunteers.n_responses >= 10])
     assert network.params["min_responses"] == 10
 
@@ -82,36 +82,11 @@ def test_older_items_count_less_in_units_of_datetimes():
         assert_allclose(weight, 0.5 / 1.5)
 
 
-def test_what_could_be_known_before_a_moment():
-    graph = cg.simulate.crowd(seed=0).graph
-    moment = graph.responses.time[2000]
-    before = cg.networks.task_cooccurrence(graph.before(moment), min_responses=1)
-    expected = written_out(graph.before(moment), before.ids.tolist())
-    assert_allclose(before.weights.toarray(), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"half_life": dt.timedelta(days=3)}, TimeError, "must be a number, since the graph's times are numbers"),
-        ({"half_life": "a week"}, TimeError, "half_life='a week' must be a number"),
-        ({"half_life": 0}, ParameterError, "half_life=0 must be longer than zero"),
-        ({"half_life": float("nan")}, ParameterError, "must be longer than zero"),
-        ({"prior": 3}, ParameterError, r"prior=3 must be a pair \(a, b\) of numbers"),
-        ({"prior": (0, 1)}, ParameterError, "must be a pair of numbers above zero"),
-        ({"min_responses": 50}, ParameterError, "No volunteer has 50 answers or more .the most is 2."),
-    ],
-)
-def test_bad_input(options, error, message):
-    table = [("a", "x", 0, 1), ("a", "y", 0, 2), ("b", "x", 0, 3)]
-    with pytest.raises(error, match=message):
-        cg.networks.task_cooccurrence(build_graph(table), **{"min_responses": 1, **options})
-
-
-def test_a_half_life_without_a_unit():
-    graph = cg.simulate.crowd(seed=0).graph
-    with pytest.raises(TimeError, match=r"half_life=30 has no unit, .*give a timedelta"):
-        cg.networks.task_cooccurrence(graph, half_life=30)
+def test_views_have_the_network_that_was_known_then():
+    graph = crowd().graph
+    before = graph.before(graph.responses.time[400])
+    network = cg.networks.task_cooccurrence(before, min_responses=1)
+    assert_allclose(network.weights.toarray(), written_out(before, network.ids.tolist()), rtol=1e-12)
 
 
 @given(rows, st.integers(0, 2**32), st.sampled_from([None, 3.0]), st.sampled_from([None, (1.0, 9.0)]))
@@ -153,7 +128,7 @@ def test_redrawn_items_count_as_often_as_they_are_drawn(rows, seed):
 
 
 def test_drawn_networks_have_the_same_volunteers_and_support():
-    graph = cg.simulate.crowd(n_volunteers=60, n_responses=3_000, n_communities=3, mixing=0.05, seed=0).graph
+    graph = crowd(n_volunteers=60, n_items=500, n_responses=2_000, n_communities=3, mixing=0.05).graph
     network = cg.networks.task_cooccurrence(graph)
     codes = graph.volunteers.codes(network.ids)
     assert_array_equal(network.support, graph.volunteers.n_responses[codes])
@@ -181,7 +156,7 @@ def test_communities_are_more_than_the_null_and_chance_is_not():
     without = cg.networks.task_cooccurrence(cg.simulate.crowd(**sizes).graph)
     chance = [modularity(without.null(seed=seed)) for seed in range(8)]
     assert min(chance) - 0.005 < modularity(without) < max(chance) + 0.005
-    by_hand = cg.VolunteerNetwork(ids=without.ids, weights=without.weights, method="by hand")
+    by_hand = network_of(without.weights)
     assert modularity(without) > max(modularity(by_hand.null(seed=seed)) for seed in range(8)) + 0.005
     planted = cg.networks.task_cooccurrence(cg.simulate.crowd(**sizes, n_communities=5, mixing=0.5).graph)
     assert modularity(planted) > max(modularity(planted.null(seed=seed)) for seed in range(8)) + 0.05

@@ -1,0 +1,43 @@
+"""Expectation maximisation for Cautious ends where nothing more probable is near."""
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdgraph.kernels.cautious import CautiousEM, cell_likelihoods
+from crowdgraph.models.cautious import PRIOR_STRENGTH
+
+
+def codes(values):
+    return torch.from_numpy(np.asarray(values, dtype=np.int64))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000))
+def test_nothing_more_probable_lies_near_what_is_learned(seed):
+    rng = np.random.default_rng(seed)
+    row = torch.from_numpy(rng.uniform(0.05, 0.6, (40, 2)))
+    start = torch.from_numpy(rng.uniform(0, 0.4, (40, 2)))
+    cell = rng.integers(15, size=40)
+    likelihoods = cell_likelihoods(
+        row, start, torch.tensor([0.3, 0.7]).double(), torch.tensor([0, 0.5]).double(), codes(cell), 15
+    )
+    community = codes(np.where(np.bincount(cell, minlength=15) > 1, rng.integers(-1, 2, 15), -1))
+    step = CautiousEM(
+        likelihoods,
+        item=codes(rng.integers(6, size=15)),
+        community=community,
+        log_prior=torch.from_numpy(rng.dirichlet([1.0, 1.0], 6)).log(),
+        n_communities=2,
+        strength=PRIOR_STRENGTH,
+    )
+    state, heights = step.start(), []
+    while len(heights) < 2 or heights[-1] > heights[-2] + 1e-13:
+        taken = step(state)
+        heights.append(taken.objective)
+        state = taken.state
+    assert (np.diff(heights) >= -1e-9).all()
+    best = step(state).objective
+    for nudge in rng.normal(0, 0.2, (10, len(state))):
+        assert step(state * torch.from_numpy(np.exp(nudge))).objective <= best + 1e-9
