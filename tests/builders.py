@@ -30,6 +30,11 @@ def fitted(*accuracies, seed=0, **options):
     return graph.annotate(cg.IBCC().fit(graph))
 
 
+def graph_of(volunteers, items, answers, **options):
+    """Build a graph from columns of one length; options are those of `CrowdGraph.from_responses`."""
+    return cg.CrowdGraph.from_responses({"volunteer": volunteers, "item": items, "label": answers}, **options)
+
+
 # Results, written by hand
 
 

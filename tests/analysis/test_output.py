@@ -1,10 +1,8 @@
-"""Results as files: what they hold, and that they appear together or not at all."""
+"""An analysis as files: what they hold, and that they appear together or not at all."""
 
 import csv
 import errno
 import json
-import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,36 +10,30 @@ import networkx as nx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from builders import communities_of, crowd
+from report.pages import page_data
 
 import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
-from crowdgraph.analysis.output import all_communities, atomic_directory, check_directory, confusion_table
-from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.analysis.output import atomic_directory
+from crowdgraph.errors import StoreError
 from crowdgraph.messages import wording
-from crowdgraph.report._results import GraphResults
 
-OUTPUT = "crowdgraph.analysis.output"
 FILES = {"report.html", "items.csv", "volunteers.csv", "communities.csv", "confusion.parquet", "network.graphml"}
 
 
-@pytest.fixture(scope="module")
-def analysis():
-    graph = cg.simulate.crowd(n_volunteers=20, n_items=40, n_responses=400, gold=0.5, seed=0).graph
-    return analyse(graph, detector=cg.Leiden(), snapshots=2)
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def results(analysis, tmp_path_factory):
     source = {"files": ["responses.csv"]}
     return write_results(analysis, tmp_path_factory.mktemp("out") / "results", command="crowdgraph x", source=source)
 
 
-def rows(path):
+def read_rows(path):
     with path.open() as file:
         return list(csv.DictReader(file))
 
 
-def test_all_files_are_there(results):
+def test_all_files_are_there_and_recorded(results):
     assert {path.name for path in results.iterdir()} == FILES | {"figures", "graph.crowd", "run.json"}
     names = {path.name for path in (results / "figures").iterdir()}
     kinds = ("activity", "responses_over_time", "network_pi_similarity", "communities_over_time", "skill_over_time")
@@ -52,32 +44,29 @@ def test_all_files_are_there(results):
 
 
 def test_items_are_those_of_the_fit(results, analysis):
-    graph = analysis.graph
-    found = rows(results / "items.csv")
-    assert [row["item"] for row in found] == graph.items.ids.tolist()
-    assert [row["class"] for row in found] == list(graph.fit().predict().values())
-    assert np.allclose([float(row["p(yes)"]) for row in found], graph.item_probs()[:, 1])
-    assert {row["item"]: row["gold"] for row in found if row["gold"]} == dict(graph.gold)
-    assert [int(row["responses"]) for row in found] == graph.items.n_responses.tolist()
+    graph, rows = analysis.graph, read_rows(results / "items.csv")
+    assert [row["item"] for row in rows] == graph.items.ids.tolist()
+    assert [row["class"] for row in rows] == list(graph.fit().predict().values())
+    assert np.allclose([float(row["p(yes)"]) for row in rows], graph.item_probs()[:, 1])
+    assert {row["item"]: row["gold"] for row in rows if row["gold"]} == dict(graph.gold)
+    assert [int(row["responses"]) for row in rows] == graph.items.n_responses.tolist()
 
 
 def test_volunteers_have_skill_and_communities(results, analysis):
-    graph = analysis.graph
-    found = rows(results / "volunteers.csv")
-    fit = graph.fit()
+    graph, rows = analysis.graph, read_rows(results / "volunteers.csv")
+    fit, communities = graph.fit(), graph.communities()
     accuracy = fit.confusion.latest().accuracy(fit.class_probs)
-    assert np.allclose([float(row["accuracy"]) for row in found], accuracy)
-    groups = graph.communities()
-    expected = dict(zip(groups.ids.tolist(), groups.assignment.tolist(), strict=True))
-    assert {row["volunteer"]: int(row["community"]) for row in found if row["community"] != "-1"} == expected
-    outside = [row for row in found if row["community"] == "-1"]
-    assert len(outside) == len(graph.volunteers) - len(expected)
+    assert np.allclose([float(row["accuracy"]) for row in rows], accuracy)
+    expected = dict(zip(communities.ids.tolist(), communities.assignment.tolist(), strict=True))
+    assert {row["volunteer"]: int(row["community"]) for row in rows if row["community"] != "-1"} == expected
+    outside = [row for row in rows if row["community"] == "-1"]
+    assert len(outside) == len(graph.volunteers) - len(expected) > 0
     assert all(row["community_participation"] == "" for row in outside)
 
 
-def test_the_other_tables(results, analysis):
+def test_communities_confusion_and_network_are_those_of_the_analysis(results, analysis):
     graph = analysis.graph
-    kinds = [row["kind"] for row in rows(results / "communities.csv")]
+    kinds = [row["kind"] for row in read_rows(results / "communities.csv")]
     assert kinds.count("alike") == len(graph.communities("communities"))
     assert kinds.count("same items") == len(graph.communities("task communities"))
     assert pq.read_table(results / "confusion.parquet").num_rows == 400 * 4
@@ -86,7 +75,7 @@ def test_the_other_tables(results, analysis):
     assert all("community" in data for _, data in network.nodes(data=True))
 
 
-def test_the_graph_and_the_record(results, analysis):
+def test_the_graph_and_the_record_hold_all_of_the_analysis(results, analysis):
     graph = cg.load(results / "graph.crowd")
     assert graph.equals(analysis.graph)
     assert list(graph.annotations) == list(analysis.graph.annotations)
@@ -101,80 +90,93 @@ def test_the_graph_and_the_record(results, analysis):
 
 
 def test_the_same_run_gives_the_same_bytes(results, analysis, tmp_path):
-    again = analyse(analysis.graph, detector=cg.Leiden(), snapshots=2)
+    again = analyse(analysis.graph, detector=cg.Leiden(), snapshots=2, seed=3)
     write_results(again, tmp_path / "again")
     for name in ("items.csv", "volunteers.csv", "communities.csv", "network.graphml", "figures/activity.svg"):
         assert (tmp_path / "again" / name).read_bytes() == (results / name).read_bytes(), name
 
 
-def test_what_was_not_found_has_no_file(tmp_path):
+def test_what_was_skipped_has_no_file(tmp_path):
     graph = cg.CrowdGraph.from_responses({"volunteer": ["a"], "item": ["x"], "label": ["yes"]})
     write_results(analyse(graph), tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"report.html", "items.csv", "volunteers.csv", "graph.crowd", "run.json", "figures"}
 
 
-def test_a_network_of_tasks_where_nothing_else_is_known(tmp_path):
-    graph = cg.simulate.crowd(n_volunteers=6, n_items=40, n_responses=120, seed=0).graph
-    write_results(analyse(graph, model="majority_vote", detector=cg.Leiden()), tmp_path / "out")
-    assert len(nx.read_graphml(tmp_path / "out" / "network.graphml")) > 2
+def test_without_confusion_matrices_the_network_is_that_of_tasks(small_crowd, tmp_path, without_figures):
+    analysis = analyse(small_crowd, model="majority_vote", detector=cg.Leiden())
+    write_results(analysis, tmp_path / "out")
+    network = nx.read_graphml(tmp_path / "out" / "network.graphml")
+    assert set(network) == set(analysis.graph.network("task_cooccurrence").ids)
 
 
-def test_a_page_speaks_as_its_reader_does(tmp_path):
-    graph = cg.simulate.crowd(n_volunteers=4, n_items=30, n_responses=60, gold=0.0, seed=0).graph
-    found = analyse(graph, model="majority_vote", min_responses=50)
-    page = write_results(found, tmp_path / "results", interface="cli") / "report.html"
-    text = page.read_text(encoding="utf-8")
-    told = json.loads(re.search(r'type="application/json">(.*?)</script>', text, flags=re.DOTALL)[1])
-    assert told["volunteers"]["missing"] == f"This was skipped. {found.skipped['pi_similarity']}"
-    advice = [one["advice"] for one in told["doctor"]["findings"] if one["name"] == "ruled by the prior"]
+def test_advice_on_the_page_is_in_the_words_of_the_interface(tmp_path, without_figures):
+    graph = crowd(n_volunteers=4, n_items=30, n_responses=60, gold=0.0).graph
+    analysis = analyse(graph, model="majority_vote", min_responses=50)
+    data = page_data(write_results(analysis, tmp_path / "results", interface="cli") / "report.html")
+    assert data["volunteers"]["missing"] == f"This was skipped. {analysis.skipped['pi_similarity']}"
+    advice = [finding["advice"] for finding in data["doctor"]["findings"] if finding["name"] == "ruled by the prior"]
     assert "leave them out of networks with --min-responses;" in advice[0]
-    shown, reason = dict(dict(told["provenance"]["run"])["skipped"]), found.skipped["task_cooccurrence"]
-    assert shown["task_cooccurrence"] == wording(reason, "cli") != reason
-    missing = [section["missing"] for section in told.values() if isinstance(section, dict) and "missing" in section]
+    skipped, reason = dict(dict(data["provenance"]["run"])["skipped"]), analysis.skipped["task_cooccurrence"]
+    assert skipped["task_cooccurrence"] == wording(reason, "cli") != reason
+    missing = [section["missing"] for section in data.values() if isinstance(section, dict) and "missing" in section]
     assert missing
     assert not [words for words in missing if "graph." in words]
 
 
-def test_votes_tell_what_is_right(tmp_path):
-    graph = cg.simulate.crowd(
-        n_volunteers=5, n_items=30, n_responses=100, classes=("no", "yes"), labels=("u", "v"), seed=0
-    ).graph
-    found = analyse(graph, model="dynibcc", votes={"u": "no", "v": "yes"}, detector=cg.Leiden(), snapshots=0)
-    write_results(found, tmp_path / "out")
-    assert all(float(row["accuracy"]) > 0 for row in rows(tmp_path / "out" / "volunteers.csv"))
+def test_by_votes_it_is_known_which_labels_are_right(tmp_path):
+    graph = crowd(n_volunteers=5, n_items=30, n_responses=100, labels=("u", "v")).graph
+    # No volunteer has as many answers, so that there are few figures.
+    votes = {"u": "no", "v": "yes"}
+    write_results(analyse(graph, model="dynibcc", votes=votes, min_responses=50), tmp_path / "out")
+    assert all(float(row["accuracy"]) > 0 for row in read_rows(tmp_path / "out" / "volunteers.csv"))
     assert (tmp_path / "out" / "figures" / "skill_over_time.png").is_file()
 
 
-def test_too_many_matrices_leave_the_latest(analysis, monkeypatch):
-    track = analysis.graph.confusion()
-    monkeypatch.setattr(sys.modules[OUTPUT], "MAX_CONFUSION_ROWS", 100)
-    table = confusion_table(track)
+def test_of_too_many_confusion_matrices_the_latest_are_written(analysis, tmp_path, monkeypatch, without_figures):
+    monkeypatch.setattr("crowdgraph.analysis.output.MAX_CONFUSION_ROWS", 100)
+    write_results(analysis, tmp_path / "out")
+    table = pq.read_table(tmp_path / "out" / "confusion.parquet")
     assert table.num_rows == 20 * 4
-    assert np.allclose(table["mean"].to_numpy(), track.latest().mean.ravel())
+    assert np.allclose(table["mean"].to_numpy(), analysis.graph.confusion().latest().mean.ravel())
 
 
-@pytest.mark.parametrize("step", ["_write_tables", "_write_network", "draw_figures", "_write_report", "write_record"])
-def test_a_failure_leaves_nothing(analysis, tmp_path, monkeypatch, step):
-    def full(*args, **options):
+@pytest.mark.parametrize(
+    "writer",
+    [
+        "pyarrow.csv.write_csv",
+        "pyarrow.parquet.write_table",
+        "crowdgraph.VolunteerNetwork.save",
+        "matplotlib.figure.Figure.savefig",
+        "crowdgraph.CrowdGraph.save",
+        "crowdgraph.report.write",
+        "crowdgraph.analysis.output.write_record",
+    ],
+)
+def test_a_failure_leaves_nothing(analysis, tmp_path, monkeypatch, writer):
+    def fail(*args, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    # Pictures take longest.
-    monkeypatch.setattr(sys.modules[OUTPUT], "draw_figures", lambda results, folder: folder.mkdir())
-    monkeypatch.setattr(sys.modules[OUTPUT], step, full)
+    if "savefig" not in writer:
+        monkeypatch.setattr("crowdgraph.analysis.output.draw_figures", lambda results, folder: folder.mkdir())
+    monkeypatch.setattr(writer, fail)
     with pytest.raises(StoreError, match=r"could not be written to .*No space left on device\. None were kept"):
         write_results(analysis, tmp_path / "new" / "out")
     assert list(tmp_path.iterdir()) == []
 
 
-def folder_with(path, content="old"):
+# Directories
+
+
+def write_old(path):
+    """Write a directory of results with one file."""
     with atomic_directory(path) as part:
-        (part / "a.txt").write_text(content)
+        (part / "a.txt").write_text("old")
         (part / "run.json").write_text(json.dumps({"files": ["a.txt", "run.json"]}))
 
 
 def test_a_failure_leaves_the_old_results(tmp_path):
-    folder_with(tmp_path / "out")
+    write_old(tmp_path / "out")
     with pytest.raises(StoreError, match="Is a directory"), atomic_directory(tmp_path / "out", force=True) as part:
         part.write_text("new")
     assert (tmp_path / "out" / "a.txt").read_text() == "old"
@@ -182,7 +184,7 @@ def test_a_failure_leaves_the_old_results(tmp_path):
 
 
 def test_old_results_come_back_if_new_ones_cannot_take_their_place(tmp_path, monkeypatch):
-    folder_with(tmp_path / "out")
+    write_old(tmp_path / "out")
     rename = Path.rename
 
     def failing(self, target):
@@ -198,7 +200,7 @@ def test_old_results_come_back_if_new_ones_cannot_take_their_place(tmp_path, mon
 
 
 def test_old_results_are_replaced_when_asked(tmp_path):
-    folder_with(tmp_path / "out")
+    write_old(tmp_path / "out")
     with atomic_directory(tmp_path / "out", force=True) as part:
         (part / "b.txt").write_text("new")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["b.txt"]
@@ -207,50 +209,17 @@ def test_old_results_are_replaced_when_asked(tmp_path):
 
 def test_an_empty_directory_is_as_good_as_none(tmp_path):
     (tmp_path / "out").mkdir()
-    folder_with(tmp_path / "out")
+    write_old(tmp_path / "out")
     assert (tmp_path / "out" / "a.txt").is_file()
 
 
-def test_places_that_cannot_be_written_to(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError, match="is a file; name a directory"):
-        check_directory(tmp_path / "file")
-    with pytest.raises(StoreError, match="since 'file' is a file; name a directory elsewhere"):
-        check_directory(tmp_path / "file" / "below")
-    folder_with(tmp_path / "out")
-    with pytest.raises(StoreError, match="not empty; name another directory, or use force"):
-        check_directory(tmp_path / "out")
-    (tmp_path / "out" / "notes.txt").write_text("mine")
-    with pytest.raises(StoreError, match=r"also holds 'notes\.txt', which would be lost"):
-        check_directory(tmp_path / "out", force=True)
-    with pytest.raises(StoreError, match="does not hold results of crowdgraph"):
-        check_directory(tmp_path, force=True)
-    monkeypatch.setattr("os.access", lambda *args: False)
-    with pytest.raises(StoreError, match="You may not write to"):
-        check_directory(tmp_path / "new")
-
-
-def test_bad_input(analysis, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules[OUTPUT], "draw_figures", lambda results, folder: folder.mkdir())
-    with pytest.raises(ParameterError, match="Results are written of an Analysis; got a CrowdGraph"):
-        write_results(analysis.graph, tmp_path / "out")
-    strange = replace(analysis, parameters={"chance": float("nan")})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_results(strange, tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_not_known_of_those_in_no_community_is_empty():
-    graph = cg.simulate.crowd(n_volunteers=4, n_responses=100, seed=0).graph
-    groups = cg.Communities(
-        ids=graph.volunteers.ids,
-        method="by hand",
-        modularity=0.1,
-        participation=[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]],
-    )
-    found = all_communities(GraphResults(graph.annotate(groups, name="communities")))
-    last = found.to_pylist()[-1]
-    assert last["community"] == -1
-    assert last["share"] is None
-    assert last["mixed"] is None
-    assert found["share"][0].as_py() == pytest.approx(2 / 3, abs=1e-3)
+def test_what_is_not_known_of_those_in_no_community_is_empty(analysis, tmp_path, without_figures):
+    """The last volunteer is in no community, which has a row without a share."""
+    graph = analysis.graph
+    codes = np.append(np.arange(19) % 2, -1)
+    grouped = graph.annotate(communities_of(codes, ids=graph.volunteers.ids, modularity=0.1), name="communities")
+    write_results(replace(analysis, graph=grouped), tmp_path / "out")
+    rows = [row for row in read_rows(tmp_path / "out" / "communities.csv") if row["kind"] == "alike"]
+    assert [row["community"] for row in rows] == ["0", "1", "-1"]
+    assert (rows[-1]["share"], rows[-1]["mixed"]) == ("", "")
+    assert float(rows[0]["share"]) == pytest.approx(10 / 19, abs=1e-3)
