@@ -43,3 +43,25 @@ def shares(ax, points):
 def line_shares(line):
     """Return the shares of the three labels along a line in a triangle, of shape (points, 3)."""
     return shares(line.axes, line.get_xydata())
+
+
+def mean_by_hand(track, snapshot, k):
+    """Return the mean confusion of a community, each volunteer by participation."""
+    groups = track[snapshot]
+    matrices = groups.confusion.mean
+    weights = groups.participation[:, k]
+    return sum(weight * matrix for weight, matrix in zip(weights, matrices, strict=True)) / weights.sum()
+
+
+def overlapping(figure, candidates):
+    """Return the texts that cover others, once they are drawn."""
+    figure.draw_without_rendering()
+    boxes = [
+        (text.get_text(), text.get_window_extent()) for text in candidates if text.get_text() and text.get_visible()
+    ]
+    return [
+        (one, other)
+        for index, (one, box) in enumerate(boxes)
+        for other, second in boxes[index + 1 :]
+        if box.shrunk(0.9, 0.7).overlaps(second.shrunk(0.9, 0.7))
+    ]

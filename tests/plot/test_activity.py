@@ -1,16 +1,13 @@
 """Pictures show what the arrays hold."""
 
 import importlib
-from typing import get_args
 
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import crowdgraph as cg
-from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS
-from crowdgraph.plot._style import HUES, colours
-from crowdgraph.plot.evaluation import CampaignScore
+from crowdgraph.plot._style import HUES
 
 
 def test_activity_draws_every_volunteer(graph):
@@ -52,14 +49,3 @@ def test_plots_are_functions_where_a_module_has_the_same_name():
         # Importing the module once more must not put it in the place of the function.
         importlib.import_module(getattr(cg.plot, name).__module__)
         assert callable(getattr(cg.plot, name)), name
-
-
-def test_campaigns_can_be_drawn_by_each_of_their_scores():
-    drawn = set(get_args(CampaignScore))
-    assert drawn == set(CAMPAIGN_COLUMNS) - {"spent", "seconds"}
-
-
-def test_further_colours_are_paler():
-    assert colours(range(8)) == list(HUES)
-    assert len(set(colours(range(30)))) == 30
-    assert colours(range(9))[8] == "#66AAD1"

@@ -25,7 +25,7 @@ def times_of(clock, length):
     return np.arange(length) * 2 if clock.kind == "order" else np.arange(length) / 2
 
 
-def history_of(length, classes, labels, *, clock=NUMBER, seed=0):
+def random_history(length, classes, labels, *, clock=NUMBER, seed=0):
     rng = np.random.default_rng(seed)
     return cg.ConfusionHistory(
         volunteer="anna",
@@ -38,8 +38,8 @@ def history_of(length, classes, labels, *, clock=NUMBER, seed=0):
     )
 
 
-def track_of(counts, *, clock=NUMBER, classes=("no", "yes"), labels=("no", "yes")):
-    histories = [history_of(count, classes, labels, clock=clock, seed=k) for k, count in enumerate(counts)]
+def random_track(counts, *, clock=NUMBER, classes=("no", "yes"), labels=("no", "yes")):
+    histories = [random_history(count, classes, labels, clock=clock, seed=k) for k, count in enumerate(counts)]
     return cg.ConfusionTrack(
         ids=[f"v{k}" for k in range(len(counts))],
         starts=np.concatenate([[0], np.cumsum(counts)]),
@@ -60,7 +60,7 @@ def band_at(collection, x):
 
 
 def test_a_triangle_has_a_line_for_each_class(tmp_path):
-    history = history_of(13, ("no", "yes"), (-1, 1, 3))
+    history = random_history(13, ("no", "yes"), (-1, 1, 3))
     ax = cg.plot.confusion_history(history)
     lines = {line.get_label(): line for line in ax.lines}
     for row, name in enumerate(("when it is no", "when it is yes")):
@@ -87,16 +87,16 @@ def test_a_triangle_has_a_line_for_each_class(tmp_path):
 @pytest.mark.parametrize("length", [1, 5])
 def test_every_history_can_be_drawn(clock, length, tmp_path):
     for labels in ("abc", "ab"):
-        ax = cg.plot.confusion_history(history_of(length, "ab", labels, clock=clock))
+        ax = cg.plot.confusion_history(random_history(length, "ab", labels, clock=clock))
         ax.figure.savefig(tmp_path / "picture.png")
         assert ax.get_title(loc="left").endswith("1 response" if length == 1 else "5 responses")
-    cg.plot.skill_over_time(track_of([length, 1], clock=clock)).figure.savefig(tmp_path / "skill.png")
+    cg.plot.skill_over_time(random_track([length, 1], clock=clock)).figure.savefig(tmp_path / "skill.png")
 
 
 @pytest.mark.parametrize(("classes", "labels"), [("a", "a"), ("a", "abc"), ("abcdef", "abcdef"), ("abcd", "xyz")])
 def test_any_number_of_classes_can_be_drawn(classes, labels, tmp_path):
     for length in (2, 3):
-        cg.plot.confusion_history(history_of(length, classes, labels)).figure.savefig(tmp_path / "picture.png")
+        cg.plot.confusion_history(random_history(length, classes, labels)).figure.savefig(tmp_path / "picture.png")
 
 
 def test_texts_of_moments_do_not_cover_each_other(tmp_path):
@@ -104,7 +104,7 @@ def test_texts_of_moments_do_not_cover_each_other(tmp_path):
     for _ in range(2):
         walk = rng.normal(0, 0.03, (800, 2, 3)).cumsum(axis=0)
         walk[:, 0, 0] += 1.5
-        history = replace(history_of(800, ("no", "yes"), "abc", clock=DATES), concentration=np.exp(walk))
+        history = replace(random_history(800, ("no", "yes"), "abc", clock=DATES), concentration=np.exp(walk))
         ax = cg.plot.confusion_history(history, markers=6)
         ax.figure.savefig(tmp_path / "triangle.png")
         boxes = [text.get_window_extent() for text in ax.texts]
@@ -113,7 +113,7 @@ def test_texts_of_moments_do_not_cover_each_other(tmp_path):
 
 
 def test_long_lines_are_thinned_and_keep_their_ends():
-    history = history_of(30_000, ("no", "yes"), (-1, 1, 3))
+    history = random_history(30_000, ("no", "yes"), (-1, 1, 3))
     ax = cg.plot.confusion_history(history)
     line = ax.lines[5]
     assert line.get_label() == "when it is no"
@@ -125,13 +125,13 @@ def test_long_lines_are_thinned_and_keep_their_ends():
     assert set(np.diff(steps)) == {15, 16}
     ax = cg.plot.confusion_history(history, labels=[3])
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), history.mean[steps, 0, 2])
-    ax = cg.plot.skill_over_time(track_of([5000]), against="responses")
+    ax = cg.plot.skill_over_time(random_track([5000]), against="responses")
     assert len(ax.lines[0].get_xdata()) == MAX_POINTS
     assert ax.lines[0].get_xdata()[[0, -1]].tolist() == [1, 5000]
 
 
 def test_lines_over_time_have_bands():
-    history = history_of(9, ("no", "yes"), ("no", "yes"))
+    history = random_history(9, ("no", "yes"), ("no", "yes"))
     ax = cg.plot.confusion_history(history, level=0.8)
     low, high = history.interval(0.8)
     for row, (line, band, style) in enumerate(zip(ax.lines, ax.collections, ("-", "--"), strict=True)):
@@ -146,7 +146,7 @@ def test_lines_over_time_have_bands():
 
 
 def test_lines_over_own_responses():
-    history = history_of(9, ("no", "yes"), ("no", "yes"))
+    history = random_history(9, ("no", "yes"), ("no", "yes"))
     ax = cg.plot.confusion_history(history, against="responses")
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.arange(1, 10))
     assert ax.get_xlabel() == "own responses so far"
@@ -166,7 +166,7 @@ def test_lines_over_own_responses():
     ],
 )
 def test_which_labels_are_drawn(classes, labels, selection, expected):
-    history = history_of(6, classes, labels)
+    history = random_history(6, classes, labels)
     ax = cg.plot.confusion_history(history, labels=selection)
     assert legend(ax) == [f"says {pair[0]} when it is {pair[2]}" for pair in expected]
     assert len({(line.get_color(), line.get_linestyle()) for line in ax.lines}) == len(expected)
@@ -196,7 +196,7 @@ def test_short_times(clock, times, texts):
 
 
 def test_skill_is_the_accuracy(tmp_path):
-    track = track_of([3, 9, 0, 4, 4, 2, 1])
+    track = random_track([3, 9, 0, 4, 4, 2, 1])
     ax = cg.plot.skill_over_time(track)
     drawn = ["v1", "v3", "v4", "v0", "v5"]
     assert legend(ax) == [f"{name}, {len(track.of(name))} responses" for name in drawn]
@@ -214,7 +214,7 @@ def test_skill_is_the_accuracy(tmp_path):
 
 
 def test_skill_of_chosen_volunteers_against_their_responses():
-    track = track_of([3, 9, 1], classes=("no", "yes"), labels=("no", "yes", "perhaps"))
+    track = random_track([3, 9, 1], classes=("no", "yes"), labels=("no", "yes", "perhaps"))
     options = {"class_probs": [0.9, 0.1], "correct": {"no": "no", "yes": ["yes", "perhaps"]}}
     ax = cg.plot.skill_over_time(track, volunteers=["v2", "v0"], against="responses", level=0.5, **options)
     assert ax.get_xlabel() == "own responses so far"
@@ -233,25 +233,25 @@ def test_skill_of_chosen_volunteers_against_their_responses():
 
 
 def test_many_volunteers_are_told_apart():
-    track = track_of([4] * 11)
+    track = random_track([4] * 11)
     ax = cg.plot.skill_over_time(track, volunteers=track.ids, ax=Figure().subplots())
     assert [to_hex(line.get_color()).upper() for line in ax.lines] == colours(range(11))
     box = ax.get_legend().get_bbox_to_anchor().transformed(ax.transAxes.inverted())
     assert box.x0 == pytest.approx(1)
 
 
-def test_given_axes_are_used():
+def test_own_axes_are_used():
     ax = Figure().subplots()
-    assert cg.plot.confusion_history(history_of(4, "ab", "ab"), ax=ax) is ax
-    assert cg.plot.skill_over_time(track_of([4]), ax=ax) is ax
+    assert cg.plot.confusion_history(random_history(4, "ab", "ab"), ax=ax) is ax
+    assert cg.plot.skill_over_time(random_track([4]), ax=ax) is ax
     ternary = Figure().add_subplot(projection="ternary")
-    history = history_of(4, "ab", "abc")
+    history = random_history(4, "ab", "abc")
     assert cg.plot.confusion_history(history, ax=ternary) is ternary
     assert cg.plot.confusion_history(history, labels=["c"], ax=ax) is ax
     with pytest.raises(ParameterError, match=r'in a triangle; got Axes\. Make axes .*projection="ternary"'):
         cg.plot.confusion_history(history, ax=ax)
     with pytest.raises(ParameterError, match="lines over time, which ternary axes cannot show"):
-        cg.plot.confusion_history(history_of(4, "ab", "ab"), ax=ternary)
+        cg.plot.confusion_history(random_history(4, "ab", "ab"), ax=ternary)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_given_axes_are_used():
 )
 def test_histories_are_not_drawn_with_bad_options(options, message):
     with pytest.raises(ParameterError, match=message):
-        cg.plot.confusion_history(history_of(4, "ab", "abc"), **options)
+        cg.plot.confusion_history(random_history(4, "ab", "abc"), **options)
 
 
 @pytest.mark.parametrize(
@@ -289,10 +289,10 @@ def test_histories_are_not_drawn_with_bad_options(options, message):
 def test_skill_is_not_drawn_with_bad_options(options, message):
     ax = Figure().subplots()
     with pytest.raises(CrowdGraphError, match=message):
-        cg.plot.skill_over_time(track_of([3, 0, 0]), ax=ax, **options)
+        cg.plot.skill_over_time(random_track([3, 0, 0]), ax=ax, **options)
     assert not ax.lines
     with pytest.raises(UnknownIdError, match="v9"):
-        cg.plot.skill_over_time(track_of([3]), volunteers=["v9"])
+        cg.plot.skill_over_time(random_track([3]), volunteers=["v9"])
 
 
 def test_what_has_no_history_cannot_be_drawn():

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from plot.reading import centres, heights, hexes, shares, texts, titles
+from plot.reading import centres, heights, hexes, mean_by_hand, overlapping, texts, titles
+from plot.subjects import CLASSES, LABELS, TRACKS, moving_track, random_track
 
 import crowdgraph as cg
 from crowdgraph.errors import NotAnnotatedError, ParameterError, UnknownIdError
 from crowdgraph.plot._panels import snapshot_names
 from crowdgraph.plot._style import GREY, HUES, INK, colours, ink_on
 
-CLASSES, LABELS = ("not supernova", "supernova"), (-1, 1, 3)
 DRAW = {
     "community_means_over_time": cg.plot.community_means_over_time,
     "participation": lambda track, **options: cg.plot.participation(track, track.ids[:1], **options),
@@ -27,112 +27,7 @@ DRAW = {
 }
 
 
-def track_of(assignment, *, width=None, kind="datetime", classes=CLASSES, labels=LABELS, confused=True, seed=0):
-    """A track in which volunteers are mainly in these communities, of shape (T, V); -1 for nobody's."""
-    assignment = np.asarray(assignment)
-    rng = np.random.default_rng(seed)
-    n_snapshots, n_volunteers = assignment.shape
-    width = width or assignment.max(initial=0) + 1
-    ids = np.array([f"v{k}" for k in range(n_volunteers)], dtype=object)
-    snapshots = []
-    for row in assignment:
-        here = np.flatnonzero(row >= 0)
-        lived = np.isin(np.arange(width), row)
-        shares = rng.uniform(size=(len(here), width)) * lived
-        shares *= 0.4 / shares.sum(axis=1, keepdims=True)
-        shares[np.arange(len(here)), row[here]] += 0.6
-        confusion = cg.ConfusionSnapshot(
-            ids=ids[here],
-            concentration=rng.gamma(1.0, size=(len(here), len(classes), len(labels))) + 0.1,
-            classes=tuple(classes),
-            labels=tuple(labels),
-        )
-        snapshots.append(
-            cg.Communities(
-                ids=ids[here],
-                participation=shares,
-                modularity=rng.uniform(0, 0.5),
-                method="by hand",
-                confusion=confusion if confused and len(here) else None,
-            )
-        )
-    counts = 1000 * np.arange(1, n_snapshots + 1)
-    days = np.datetime64("2010-04-09", "s") + 30 * np.arange(n_snapshots) * np.timedelta64(86_400, "s")
-    return cg.CommunityTrack(
-        ids=ids,
-        times={"datetime": days, "number": np.arange(n_snapshots), "order": counts}[kind],
-        counts=counts,
-        snapshots=snapshots,
-        clock=cg.Clock(kind),
-        method="pi communities",
-    )
-
-
-def moving(n_snapshots, n_volunteers, n_communities, *, seed=0, empty=(), **options):
-    """A track in which some stay, some move, some come late and some leave."""
-    rng = np.random.default_rng(seed)
-    assignment = np.tile(rng.integers(0, n_communities, n_volunteers), (n_snapshots, 1))
-    change = rng.uniform(size=assignment.shape)
-    assignment = np.where(change < 0.3, rng.integers(-1, n_communities, assignment.shape), assignment)
-    assignment[:, 0] = 0
-    assignment[list(empty)] = -1
-    return track_of(assignment, width=n_communities, seed=seed, **options)
-
-
-# An empty snapshot in the middle, one community, one snapshot, 40 communities.
-TRACKS = {
-    "usual": moving(4, 60, 5),
-    "empty": moving(4, 40, 3, empty=[1]),
-    "empty first": moving(3, 40, 3, empty=[0], kind="number"),
-    "one community": moving(3, 10, 1, kind="order"),
-    "one snapshot": moving(1, 30, 3),
-    "one volunteer": track_of([[0], [0]]),
-    "forty": moving(3, 300, 40),
-    "without the last": moving(3, 50, 4, seed=3),
-}
 tracks = pytest.mark.parametrize("track", TRACKS.values(), ids=TRACKS)
-
-
-def mean_by_hand(track, snapshot, k):
-    """The mean confusion of a community, each volunteer by participation."""
-    groups = track[snapshot]
-    matrices = groups.confusion.mean
-    weights = groups.participation[:, k]
-    return sum(weight * matrix for weight, matrix in zip(weights, matrices, strict=True)) / weights.sum()
-
-
-def overlapping(figure, candidates):
-    """The texts that cover others, once they are drawn."""
-    figure.draw_without_rendering()
-    boxes = [
-        (text.get_text(), text.get_window_extent()) for text in candidates if text.get_text() and text.get_visible()
-    ]
-    return [
-        (one, other)
-        for index, (one, box) in enumerate(boxes)
-        for other, second in boxes[index + 1 :]
-        if box.shrunk(0.9, 0.7).overlaps(second.shrunk(0.9, 0.7))
-    ]
-
-
-# What snapshots are called.
-
-
-def test_snapshots_are_called_by_responses_and_time():
-    assert snapshot_names(TRACKS["empty"]) == [
-        "1,000 responses\n2010-04-09",
-        "2,000 responses\n2010-05-09\nno communities",
-        "3,000 responses\n2010-06-08",
-        "4,000 responses\n2010-07-08",
-    ]
-    assert snapshot_names(TRACKS["one volunteer"])[0] == "1,000 responses\n2010-04-09"
-    assert snapshot_names(TRACKS["empty first"])[1] == "2,000 responses\ntime 1"
-    assert snapshot_names(TRACKS["one community"]) == ["1,000 responses", "2,000 responses", "3,000 responses"]
-    one = replace(TRACKS["one snapshot"], counts=[1])
-    assert snapshot_names(one) == ["1 response\n2010-04-09"]
-
-
-# Means.
 
 
 @tracks
@@ -199,7 +94,7 @@ def test_means_of_chosen_communities():
     assert cg.plot.community_means_over_time(track)[0].figure.get_suptitle().endswith("12 of 40 communities drawn")
 
 
-def test_means_on_given_axes():
+def test_means_on_own_axes():
     track = TRACKS["usual"]
     grid = Figure().subplots(4, 2)
     assert cg.plot.community_means_over_time(track, axes=grid) == tuple(grid.ravel())
@@ -214,7 +109,7 @@ def test_means_on_given_axes():
 
 @pytest.mark.parametrize(("classes", "labels"), [("ab", "ab"), ("a", "xyz"), (CLASSES, ("short", "very long label"))])
 def test_means_of_any_classes_and_labels_do_not_cover_each_other(classes, labels):
-    track = moving(3, 30, 4, classes=classes, labels=labels)
+    track = moving_track(3, 30, 4, classes=classes, labels=labels)
     axes = cg.plot.community_means_over_time(track)
     figure = axes[0].figure
     drawn_texts = [text for ax in axes for text in (*ax.texts, ax.xaxis.label, ax._left_title)]
@@ -238,9 +133,6 @@ def test_means_of_any_classes_and_labels_do_not_cover_each_other(classes, labels
 def test_means_of_unknown_communities(numbers, message):
     with pytest.raises(ParameterError, match=message):
         cg.plot.community_means_over_time(TRACKS["usual"], numbers=numbers)
-
-
-# Participation.
 
 
 @tracks
@@ -273,7 +165,7 @@ def test_bars_are_participations(track, tmp_path):
 
 
 def test_who_has_no_community_yet_or_any_more():
-    track = track_of([[-1, 0], [1, 0], [-1, 0], [0, 1], [-1, 0]])
+    track = random_track([[-1, 0], [1, 0], [-1, 0], [0, 1], [-1, 0]])
     ax, other = cg.plot.participation(track, ["v0", "v1"])
     assert texts(ax) == ["not yet", "none", "none"]
     assert texts(other) == []
@@ -292,7 +184,7 @@ def test_many_communities_are_numbered_on_their_bars():
     assert not overlapping(ax.figure, ax.texts)
 
 
-def test_participation_on_given_axes():
+def test_participation_on_own_axes():
     track = TRACKS["usual"]
     pair = Figure().subplots(1, 2)
     assert cg.plot.participation(track, ["v0", "v1"], axes=pair) == tuple(pair)
@@ -304,7 +196,7 @@ def test_participation_on_given_axes():
 
 
 def test_names_of_snapshots_have_room():
-    track = moving(12, 20, 2)
+    track = moving_track(12, 20, 2)
     for ax in (cg.plot.flow(track), *cg.plot.participation(track, ["v0"])):
         assert not overlapping(ax.figure, ax.get_xticklabels())
         assert ax.get_xticklabels()[0].get_text() == snapshot_names(track)[0]
@@ -332,115 +224,7 @@ def test_names_of_snapshots_have_room():
 )
 def test_volunteers_who_cannot_be_drawn(volunteers, error, message):
     with pytest.raises(error, match=message):
-        cg.plot.participation(track_of([[0, 1, -1], [0, 1, -1]]), volunteers)
-
-
-# Triangles.
-
-
-@tracks
-def test_dots_are_means(track, tmp_path):
-    axes = cg.plot.community_ternary_over_time(track)
-    assert titles(axes) == [f"when it is {name}" for name in CLASSES]
-    hues = colours(range(track.n_communities_ever))
-    for row, ax in enumerate(axes):
-        largest = None
-        for snapshot, dots in enumerate(ax.collections):
-            sizes = np.bincount(
-                track.assignment[snapshot][track.assignment[snapshot] >= 0], minlength=track.n_communities_ever
-            )
-            order = [k for k in np.argsort(-sizes, kind="stable") if sizes[k]]
-            assert len(dots.get_offsets()) == len(order)
-            if not order:
-                continue
-            assert hexes(color[:3] for color in dots.get_facecolors()) == [hues[k] for k in order]
-            means = [mean_by_hand(track, snapshot, k)[row] for k in order]
-            np.testing.assert_allclose(shares(ax, dots.get_offsets()), means, atol=1e-9)
-            # All areas of all snapshots have one scale.
-            ratios = dots.get_sizes() / sizes[order]
-            largest = ratios[0] if largest is None else largest
-            np.testing.assert_allclose(ratios, largest)
-        opacity = [dots.get_alpha() for dots in ax.collections]
-        assert (np.diff(opacity) > 0).all()
-        assert opacity[-1] > 0.9
-    axes[0].figure.savefig(tmp_path / "ternary.png")
-
-
-@tracks
-def test_paths_join_the_dots_of_a_community(track):
-    axes = cg.plot.community_ternary_over_time(track)
-    for row, ax in enumerate(axes):
-        for k, line in enumerate(ax.lines):
-            lived = np.flatnonzero(track.sizes[:, k])
-            assert to_hex(line.get_color()).upper() == colours(range(track.n_communities_ever))[k]
-            means = [mean_by_hand(track, snapshot, k)[row] for snapshot in lived]
-            drawn = shares(ax, line.get_xydata()) if len(lived) else []
-            np.testing.assert_allclose(drawn, means, atol=1e-9)
-        for text in ax.texts:
-            k = int(text.get_text())
-            last = np.flatnonzero(track.sizes[:, k])[-1]
-            np.testing.assert_allclose(shares(ax, [text.xy])[0], mean_by_hand(track, last, k)[row], atol=1e-9)
-        assert len({text.get_text() for text in ax.texts}) == len(ax.texts)
-        assert not overlapping(ax.figure, ax.texts)
-
-
-def test_legend_of_triangles():
-    track = TRACKS["usual"]
-    ax = cg.plot.community_ternary_over_time(track)[-1]
-    listed = [text.get_text() for text in ax.get_legend().get_texts()]
-    sizes = track.sizes[-1]
-    assert listed == [
-        *(f"{k}: {size} volunteer{'s' * int(size != 1)}" for k, size in enumerate(sizes)),
-        "first snapshot:\n1,000 responses\n2010-04-09",
-        "last snapshot:\n4,000 responses\n2010-07-08",
-    ]
-    once = cg.plot.community_ternary_over_time(TRACKS["one snapshot"])[-1].get_legend().get_texts()
-    assert [text.get_text() for text in once][3:] == ["last snapshot:\n1,000 responses\n2010-04-09"]
-    many = cg.plot.community_ternary_over_time(TRACKS["forty"])[-1].get_legend()
-    assert len(many.get_texts()) == 4
-    box, figure = many.get_window_extent(), many.figure.bbox
-    assert box.x1 <= figure.x1
-
-
-def test_the_size_in_a_legend_is_the_last_that_is_known():
-    track = track_of([[0, 0, 1], [0, 1, 1], [1, 1, 1]])
-    listed = cg.plot.community_ternary_over_time(track)[-1].get_legend().get_texts()
-    assert [text.get_text() for text in listed][:2] == ["0: 1 volunteer", "1: 3 volunteers"]
-
-
-def test_a_part_of_a_triangle_over_time():
-    concentration = 20 + np.random.default_rng(0).uniform(size=(4, 2, 3))
-    track = track_of([[0, 1, 2, 3]] * 2)
-    near = [
-        replace(one, confusion=replace(one.confusion, concentration=concentration), participation=np.eye(4))
-        for one in track
-    ]
-    track = replace(track, snapshots=near)
-    full, part = (cg.plot.community_ternary_over_time(track, zoom=zoom)[0] for zoom in (False, True))
-    np.testing.assert_allclose(full.collections[0].get_offsets(), part.collections[0].get_offsets())
-    assert part.get_tlim()[0] > 0.25
-    assert titles([part]) == ["when it is not supernova, magnified"]
-    with pytest.raises(ParameterError, match="zoom=1 must be True or False"):
-        cg.plot.community_ternary_over_time(track, zoom=1)
-
-
-def test_triangles_over_time_on_given_axes():
-    track = TRACKS["usual"]
-    given_axes = Figure().subplots(1, 2, subplot_kw={"projection": "ternary"})
-    assert cg.plot.community_ternary_over_time(track, axes=given_axes) == tuple(given_axes)
-    with pytest.raises(ParameterError, match="axes= has 1 axes; 2 are needed, one for each class"):
-        cg.plot.community_ternary_over_time(track, axes=given_axes[:1])
-    with pytest.raises(ParameterError, match=r"drawn in triangles; got Axes\. Make axes with"):
-        cg.plot.community_ternary_over_time(track, axes=Figure().subplots(1, 2))
-
-
-@pytest.mark.parametrize("labels", ["ab", "abcd"])
-def test_triangles_over_time_are_for_three_labels(labels):
-    with pytest.raises(ParameterError, match=rf"have {len(labels)} \('a', 'b'.*plot\.community_means_over_time\(track"):
-        cg.plot.community_ternary_over_time(moving(2, 9, 2, labels=labels))
-
-
-# Flow.
+        cg.plot.participation(random_track([[0, 1, -1], [0, 1, -1]]), volunteers)
 
 
 def columns(ax):
@@ -536,12 +320,12 @@ def test_ribbons_lead_from_community_to_community(track, tmp_path):
 def test_every_flow_can_be_drawn(n_snapshots, n_volunteers, n_communities, seed):
     assignment = np.random.default_rng(seed).integers(-1, n_communities, (n_snapshots, n_volunteers))
     assignment[-1, 0] = 0
-    track = track_of(assignment, width=n_communities, confused=False)
+    track = random_track(assignment, width=n_communities, confused=False)
     check_flow(track, cg.plot.flow(track))
 
 
 def test_texts_of_a_flow():
-    track = track_of([[0] * 6 + [1] * 4 + [-1] * 5, [0] * 3 + [1] * 7 + [1] * 4 + [2]])
+    track = random_track([[0] * 6 + [1] * 4 + [-1] * 5, [0] * 3 + [1] * 7 + [1] * 4 + [2]])
     ax = cg.plot.flow(track)
     assert texts(ax) == ["0", "1", "0", "1", "4 new", "2", "1 new"]
     for text in ax.texts:
@@ -553,11 +337,11 @@ def test_texts_of_a_flow():
     # The number of community 1 is above its newcomers.
     assert ax.texts[3].get_position() == (1, (3 + 4 + 14) / 2)
     assert ax.get_xlabel() == "paler: new since the snapshot before"
-    assert cg.plot.flow(track_of([[0, 1], [1, 1]])).get_xlabel() == ""
+    assert cg.plot.flow(random_track([[0, 1], [1, 1]])).get_xlabel() == ""
 
 
 def test_small_communities_of_a_flow_have_no_number():
-    track = track_of([[0] * 500 + [1]] * 2)
+    track = random_track([[0] * 500 + [1]] * 2)
     assert texts(cg.plot.flow(track)) == ["0", "0"]
     own = Figure(figsize=(0.8, 6)).subplots()
     assert cg.plot.flow(track, ax=own) is own
@@ -572,13 +356,10 @@ def test_narrow_ribbons_lie_upon_wide_ones():
 
 
 def test_nobody_stays():
-    track = track_of([[0, 0, -1], [-1, -1, 1]])
+    track = random_track([[0, 0, -1], [-1, -1, 1]])
     ax = cg.plot.flow(track)
     assert ribbons(ax) == [[]]
     assert [box[:3] for box in columns(ax)[1]] == [(1, 0, 1)]
-
-
-# Modularity.
 
 
 @tracks
@@ -612,21 +393,18 @@ def test_what_modularity_is_drawn_against():
 
 def test_numbers_stand_below_valleys():
     values = [0.3, 0.1, 0.3, 0.2]
-    track = track_of([[0, 1]] * 4)
+    track = random_track([[0, 1]] * 4)
     snapshots = [replace(one, modularity=value) for one, value in zip(track, values, strict=True)]
     ax = cg.plot.modularity(replace(track, snapshots=snapshots))
     assert [np.sign(text.xyann[1]) for text in ax.texts] == [1, -1, 1, -1]
 
 
 def test_crowded_numbers_are_left_out():
-    track = moving(30, 5, 2)
+    track = moving_track(30, 5, 2)
     track = replace(track, counts=[*range(1, 30), 100_000])
     ax = cg.plot.modularity(track)
     assert 1 < len(ax.texts) < 30
     assert not overlapping(ax.figure, ax.texts)
-
-
-# Colours, and what cannot be drawn.
 
 
 def test_a_community_has_one_colour_in_all_pictures():
@@ -655,7 +433,7 @@ def test_only_tracks_can_be_drawn(draw):
 
 @pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
 def test_tracks_without_communities_cannot_be_drawn(draw):
-    none = track_of([[-1, -1]] * 3)
+    none = random_track([[-1, -1]] * 3)
     with pytest.raises(
         ParameterError, match=r"'pi communities' found none at any of 3 snapshots\. Follow them at larg"
     ):
@@ -671,12 +449,12 @@ def test_tracks_without_communities_cannot_be_drawn(draw):
 @pytest.mark.parametrize("name", ["community_means_over_time", "community_ternary_over_time"])
 def test_means_need_confusion(name):
     with pytest.raises(NotAnnotatedError, match="tracked without confusion matrices"):
-        DRAW[name](moving(3, 9, 2, confused=False))
+        DRAW[name](moving_track(3, 9, 2, confused=False))
 
 
 @pytest.mark.parametrize("name", ["community_means_over_time", "community_ternary_over_time"])
 def test_snapshots_without_confusion_are_left_out(name):
-    track = moving(2, 9, 2)
+    track = moving_track(2, 9, 2)
     track = replace(track, snapshots=[replace(track[0], confusion=None), track[1]])
     axes = DRAW[name](track)
     if name == "community_means_over_time":

@@ -1,5 +1,7 @@
 """Curves of a cross validation show what the result holds."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -7,9 +9,10 @@ from matplotlib.figure import Figure
 from plot.reading import legend
 
 import crowdgraph as cg
+from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS
 from crowdgraph.evaluation import cross_validate
 from crowdgraph.plot._style import HUES
-from crowdgraph.plot.evaluation import MAX_HALO_AREA, MIN_BOLD_ITEMS
+from crowdgraph.plot.evaluation import MAX_HALO_AREA, MIN_BOLD_ITEMS, CampaignScore
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +91,8 @@ def test_given_axes_are_used(result, draw):
 def test_something_else_cannot_be_drawn(draw):
     with pytest.raises(cg.errors.ParameterError, match=r"This picture shows a .*; got a dict\. Make one with"):
         draw({})
+
+
+def test_campaigns_can_be_drawn_by_each_of_their_scores():
+    drawn = set(get_args(CampaignScore))
+    assert drawn == set(CAMPAIGN_COLUMNS) - {"spent", "seconds"}
