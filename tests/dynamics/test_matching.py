@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from builders import communities_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,7 +16,7 @@ from crowdgraph.dynamics.matching import MIN_SIMILARITY, CommunityProfile, commu
 
 
 @st.composite
-def sightings(draw):
+def profiles(draw):
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     n_before, n_after = draw(st.integers(0, 4)), draw(st.integers(0, 4))
     known = draw(st.booleans())
@@ -45,7 +46,7 @@ def similarity(old, new):
     return sum(parts) / len(parts) if parts else 0.0
 
 
-@given(sightings())
+@given(profiles())
 def test_no_other_matching_is_better(case):
     before, after = case
     matching = match(before, after)
@@ -54,7 +55,7 @@ def test_no_other_matching_is_better(case):
     matched = [(old, new) for new, old in enumerate(matching.previous) if old >= 0]
     assert all(table[pair] > MIN_SIMILARITY for pair in matched)
     own = sum(table[pair] - MIN_SIMILARITY for pair in matched)
-    # Every way to give the later ones earlier places, or none (the places beyond).
+    # Every way to match the later ones with earlier ones, or with none (the numbers beyond).
     candidates = range(len(before) + len(after))
     best = max(
         sum(max(table[old, new] - MIN_SIMILARITY, 0.0) for new, old in enumerate(way) if old < len(before))
@@ -63,7 +64,7 @@ def test_no_other_matching_is_better(case):
     assert_allclose(own, best, atol=1e-9)
 
 
-@given(sightings(), st.randoms(use_true_random=False))
+@given(profiles(), st.randoms(use_true_random=False))
 @settings(max_examples=30)
 def test_the_order_of_communities_does_not_matter(case, random):
     before, after = case
@@ -89,25 +90,23 @@ def test_newcomers_who_behave_the_same_are_the_same_community():
 
 
 def test_confidence_is_the_share_of_restarts_that_agree():
-    def seen(*rows):
+    def hard(*rows):
         return [CommunityProfile(np.array(column, dtype=float), None) for column in np.array(rows).T]
 
-    before = seen([1, 0], [1, 0], [0, 1], [0, 1])
-    after = seen([1, 0], [1, 0], [0, 1], [0, 1])
-    swapped = seen([0, 1], [0, 1], [1, 0], [1, 0])
+    before = hard([1, 0], [1, 0], [0, 1], [0, 1])
+    after = hard([1, 0], [1, 0], [0, 1], [0, 1])
+    swapped = hard([0, 1], [0, 1], [1, 0], [1, 0])
     # Found as one community, which is nearer to neither: it counts for one of the two.
-    joined = seen([1], [1], [1], [1])
+    joined = hard([1], [1], [1], [1])
     assert np.isnan(match(before, after).confidence).all()
     assert match(before, after, restarts=[swapped, after]).confidence.tolist() == [1, 1]
     assert match(before, after, restarts=[swapped, joined]).confidence.sum() == pytest.approx(1.5)
 
 
-def test_communities_are_seen_with_members_and_behaviour():
-    groups = cg.Communities(
+def test_profiles_hold_members_and_behaviour():
+    groups = communities_of(
+        [[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]],
         ids=["b", "a", "z"],
-        participation=[[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]],
-        modularity=0.0,
-        method="by hand",
         confusion=cg.ConfusionSnapshot(
             ids=["b", "a", "z"], concentration=[[[9, 1]], [[1, 9]], [[5, 5]]], classes=["x"], labels=[0, 1]
         ),
