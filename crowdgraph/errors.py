@@ -237,17 +237,18 @@ def warn(text: str, category: type[CrowdGraphWarning], *, hint: str | None = Non
 
 @contextmanager
 def collect_warnings(messages: list[str]) -> Iterator[None]:
-    """Append the warnings of crowdgraph to a list, those from one line as one message; pass on other warnings."""
+    """Append the warnings of crowdgraph to a list, those of one kind and line as one; pass on other warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdGraphWarning)
         yield
-    by_line: dict[tuple[str, int], list[Message]] = {}
+    alike: dict[tuple[type[Warning], str, int], list[Message]] = {}
     for warning in caught:
         if isinstance(warning.message, CrowdGraphWarning):
-            by_line.setdefault((warning.filename, warning.lineno), []).append(warning.message.message)
+            key = (warning.category, warning.filename, warning.lineno)
+            alike.setdefault(key, []).append(warning.message.message)
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    for first, *others in by_line.values():
+    for first, *others in alike.values():
         message = first + f" (And {len(others):,} more like this.)" if others else first
         if message not in messages:
             messages.append(message)

@@ -2,6 +2,10 @@
 
 import os
 
+# Small arrays are done sooner with one thread, which leaves the other cores to other workers. Tests of threads set theirs.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import matplotlib as mpl
 import numpy as np
 import pytest

@@ -11,6 +11,7 @@ from crowdgraph.errors import (
     CrowdGraphError,
     CrowdGraphWarning,
     GoldWarning,
+    NoTimesWarning,
     ParameterError,
     check_choice,
     collect_warnings,
@@ -83,3 +84,11 @@ def test_collected_warnings_keep_both_forms():
             warn("Few gold.", GoldWarning, hint=HINT)
     assert messages == ["Few gold. Lower min_responses. (And 2 more like this.)"]
     assert wording(messages[0], "cli") == "Few gold. Lower --min-responses. (And 2 more like this.)"
+
+
+def test_warnings_of_two_kinds_from_one_line_are_both_collected():
+    messages = []
+    with collect_warnings(messages):
+        for kind in (GoldWarning, NoTimesWarning):
+            warn(f"A {kind.__name__}.", kind)
+    assert messages == ["A GoldWarning.", "A NoTimesWarning."]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -18,7 +17,7 @@ from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
 from crowdgraph.core.communities import Communities, Evidence
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError
+from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError, warn
 from crowdgraph.messages import Hint
 
 __all__ = ["BayesianNMF"]
@@ -239,7 +238,7 @@ class BayesianNMF(Detector):
             result = search(k, generator, tol=self.tol, max_iter=self.max_iter)
             bar.update()
             if not result.converged:
-                warnings.warn(_not_converged(result.n_steps, result.change, self.max_iter, self.tol), stacklevel=2)
+                _warn_not_converged(result.n_steps, result.change, self.max_iter, self.tol)
             start = Detection(
                 factoriser.participation(result.factors),
                 relevance=factoriser.relevance(result.factors),
@@ -253,11 +252,10 @@ class BayesianNMF(Detector):
         if self.max_communities is None:
             return min(default, n_volunteers)
         if self.max_communities > n_volunteers:
-            warnings.warn(
+            warn(
                 f"max_communities={self.max_communities:,} exceeds the number of linked volunteers, {n_volunteers:,}; "
                 f"using {n_volunteers:,}.",
                 CrowdGraphWarning,
-                stacklevel=4,
             )
         return int(min(self.max_communities, n_volunteers))
 
@@ -274,10 +272,11 @@ def _sample(network: VolunteerNetwork, rng: np.random.Generator) -> VolunteerNet
     return network.subnetwork(network.ids[np.sort(rng.choice(len(network), SAMPLE_SIZE, replace=False))])
 
 
-def _not_converged(n_steps: int, change: float, max_iter: int, tol: float) -> ConvergenceWarning:
+def _warn_not_converged(n_steps: int, change: float, max_iter: int, tol: float) -> None:
     remedy = f"raise max_iter (now {max_iter:,}) or tol ({tol:g})."
-    return ConvergenceWarning(
+    warn(
         f"A start had not converged after {n_steps:,} steps: participations still changed by {change:.2g} in the last.",
+        ConvergenceWarning,
         hint=Hint(remedy[0].upper() + remedy[1:], cli=f"In Python, {remedy}"),
     )
 

@@ -12,6 +12,7 @@ from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock
 from crowdgraph.core._parameters import check_integer, check_seed
+from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
@@ -242,10 +243,12 @@ def _permuted(
     statistic: Callable[[Array], float], n: int, n_permutations: int, rng: np.random.Generator, *, progress: bool
 ) -> Array:
     """Return a statistic of the volunteers in random orders."""
-    from tqdm.auto import trange
-
-    rounds = trange(n_permutations, desc="shuffling", disable=not progress, leave=False)
-    return np.array([statistic(rng.permutation(n)) for _ in rounds])
+    null = np.empty(n_permutations)
+    with progress_bar("Permutations", visible=progress, total=n_permutations, unit="permutations") as bar:
+        for number in range(n_permutations):
+            null[number] = statistic(rng.permutation(n))
+            bar.update()
+    return null
 
 
 def _p_value(observed: float, null: Array) -> float:
