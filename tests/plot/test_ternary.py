@@ -143,7 +143,7 @@ def test_paths_join_the_dots_of_a_community(triangles):
             last = np.flatnonzero(track.sizes[:, k])[-1]
             np.testing.assert_allclose(shares(ax, [text.xy])[0], mean_by_hand(track, last, k)[row], atol=1e-9)
         assert len({text.get_text() for text in ax.texts}) == len(ax.texts)
-        assert not overlapping(ax.figure, ax.texts)
+    assert not overlapping(axes[0].figure, [text for ax in axes for text in ax.texts])
 
 
 def test_legend_of_triangles():
