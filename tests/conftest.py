@@ -2,7 +2,7 @@
 
 import os
 
-# Small arrays are done sooner with one thread, which leaves the other cores to other workers. Tests of threads set theirs.
+# Small arrays are done sooner with one thread, and the other core is for the other worker. Tests of threads set theirs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
