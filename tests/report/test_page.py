@@ -11,7 +11,7 @@ from crowdgraph.report.write import payload
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(BROWSER is None, reason="there is no chromium")]
 
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
