@@ -43,19 +43,6 @@ def test_bad_settings_are_refused(detector, settings, words):
         detector(**settings)
 
 
-@pytest.mark.parametrize("kind", [cg.BayesianNMF, cg.Leiden])
-@pytest.mark.parametrize(
-    ("network", "options", "words"),
-    [
-        (np.zeros((2, 2)), {}, r"detected in a VolunteerNetwork; got a ndarray\. Make one with"),
-        (PAIR, {"seed": -1}, "seed=-1 must be a whole number"),
-    ],
-)
-def test_what_detectors_cannot_take_is_refused(kind, network, options, words):
-    with pytest.raises(ParameterError, match=words):
-        kind().detect(network, **options)
-
-
 @pytest.mark.parametrize(
     "division",
     [

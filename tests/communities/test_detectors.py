@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 import crowdgraph as cg
 from crowdgraph.communities import Detector
 from crowdgraph.communities.base import Detection
+from crowdgraph.errors import ParameterError
 from crowdgraph.testing import check_detector
 
 DETECTORS = [
@@ -48,6 +49,19 @@ def test_volunteers_without_links_belong_to_none(kind):
         assert len(groups) == 0
         assert_array_equal(groups.assignment, np.full(n, -1))
         assert groups.modularity == 0
+
+
+@pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    ("network", "options", "words"),
+    [
+        (np.zeros((2, 2)), {}, r"detected in a VolunteerNetwork; got a ndarray\. Make one with"),
+        (network_of([[0, 1], [1, 0]]), {"seed": -1}, "seed=-1 must be a whole number"),
+    ],
+)
+def test_what_detectors_cannot_take_is_refused(kind, network, options, words):
+    with pytest.raises(ParameterError, match=words):
+        kind().detect(network, **options)
 
 
 class Lazy(cg.Leiden):
