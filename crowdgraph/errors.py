@@ -211,6 +211,12 @@ def quote(values: Iterable[object], *, most: int = 5) -> str:
     return ", ".join(map(repr, items[:most])) + more
 
 
+def with_article(kind: type) -> str:
+    """Return the name of a type with its article, as in ``a str`` or ``an int``."""
+    name = kind.__name__
+    return ("an " if name[0] in "AEIOaeio" or name == "ndarray" else "a ") + name
+
+
 def suggestion(wrong: object, known: Sequence[object]) -> str:
     """Return a closing ``Did you mean ...?`` if a known name is close to the wrong one, and nothing otherwise."""
     names = {str(name): name for name in known}

@@ -167,7 +167,7 @@ class Availability(ReadOnlyArrays, Tabular):
         communities = f"{n_communities} task communities" if n_communities else "no task communities"
         return (
             f"Availability({self.active.sum():.1f} of {len(self.volunteers):,} volunteers expected within "
-            f"{self.horizon}; {len(self.items):,} items, {communities})"
+            f"{str(self.horizon).removesuffix(', 0:00:00')}; {len(self.items):,} items, {communities})"
         )
 
 
@@ -214,7 +214,7 @@ def availability(
     >>> groups = cg.BayesianNMF().detect(cg.networks.task_cooccurrence(graph), seed=0)
     >>> likely = availability(graph, communities=groups, horizon=dt.timedelta(days=7))
     >>> likely
-    Availability(4.3 of 40 volunteers expected within 7 days, 0:00:00; 500 items, 4 task communities)
+    Availability(4.3 of 40 volunteers expected within 7 days; 500 items, 4 task communities)
     >>> likely.chance(items=["item-000", "item-001"]).shape
     (2, 40)
     """

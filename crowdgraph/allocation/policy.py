@@ -28,7 +28,7 @@ from crowdgraph.core._parameters import Configured, check_instance, check_intege
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, check_ids_match, real_array
-from crowdgraph.errors import ParameterError, ResultError
+from crowdgraph.errors import ParameterError, ResultError, with_article
 
 __all__ = ["Assignment", "Pair", "Policy", "Problem"]
 
@@ -309,7 +309,7 @@ def _allowed_questions(
         chance = available.chance(volunteers=graph.volunteers.ids[volunteers], items=graph.items.ids[items])
         return allowed & (chance > 0), chance
     if not isinstance(available, CrowdGraph):
-        raise ParameterError(f"available= takes an Availability or a CrowdGraph; got a {type(available).__name__}.")
+        raise ParameterError(f"available= takes an Availability or a CrowdGraph; got {with_article(type(available))}.")
     for kind in ("volunteer", "item"):
         check_ids_match("The graph of available=", available._table(kind).ids, graph._table(kind))
     return allowed & answered_pairs(available, volunteers, items), certain

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdgraph.errors import ParameterError, check_choice
+from crowdgraph.errors import ParameterError, check_choice, with_article
 from crowdgraph.messages import argument
 
 Value = TypeVar("Value")
@@ -76,8 +76,8 @@ def check_seed(seed: Any) -> None:
 def check_instance(name: str, value: object, kind: type, *, expected: str | None = None) -> None:
     """Raise unless an argument is of a kind; `expected` completes the sentence "takes ...", such as "a model"."""
     if not isinstance(value, kind):
-        takes = f"a {kind.__name__}" if expected is None else expected
-        raise ParameterError(f"{name}= takes {takes}; got a {type(value).__name__}.")
+        takes = with_article(kind) if expected is None else expected
+        raise ParameterError(f"{name}= takes {takes}; got {with_article(type(value))}.")
 
 
 # Fields that declare their checks

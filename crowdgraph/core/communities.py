@@ -25,7 +25,7 @@ from crowdgraph.core.result import (
     to_frame,
     unique_ids,
 )
-from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
+from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError, with_article
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
@@ -278,7 +278,7 @@ class Communities(VolunteerIndexed, Result):
             )
         if not isinstance(confusion, ConfusionSnapshot):
             raise ParameterError(
-                f"Expected a ConfusionSnapshot, such as fit.confusion.latest(); got a {type(confusion).__name__}."
+                f"Expected a ConfusionSnapshot, such as fit.confusion.latest(); got {with_article(type(confusion))}."
             )
         check_ids(
             self.ids[self.assignment >= 0],

@@ -24,7 +24,16 @@ from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result, Tabular
 from crowdgraph.core.tables import NodeTable, ResponseTable
-from crowdgraph.errors import ColumnError, GoldError, NotAnnotatedError, ParameterError, check_choice, quote, suggestion
+from crowdgraph.errors import (
+    ColumnError,
+    GoldError,
+    NotAnnotatedError,
+    ParameterError,
+    check_choice,
+    quote,
+    suggestion,
+    with_article,
+)
 from crowdgraph.messages import Hint
 
 if TYPE_CHECKING:
@@ -38,10 +47,20 @@ TableName = Literal["responses", "volunteers", "items", "gold"]
 ResultType = TypeVar("ResultType", bound=Result)
 
 FIT_A_MODEL = Hint(
-    "Fit a model with confusion matrices: graph = graph.annotate(IBCC().fit(graph)), or DynIBCC() where volunteers "
-    "change.",
+    "Fit a model with confusion matrices: graph = graph.annotate(cg.IBCC().fit(graph)), or cg.DynIBCC() where "
+    "volunteers change.",
     cli="Use a model with confusion matrices: --model ibcc, or --model dynibcc where volunteers change.",
 )
+# How to make what a graph does not carry.
+MAKE = {
+    "confusion matrices": FIT_A_MODEL,
+    "model's fit": Hint(
+        "Fit a model first: graph = graph.annotate(cg.IBCC().fit(graph)).", cli="Name a model: --model ibcc."
+    ),
+    "network of volunteers": "Build one first: graph = graph.annotate(cg.networks.pi_similarity(graph)).",
+    "communities": "Find some first: graph = graph.annotate(cg.BayesianNMF().detect(network)).",
+    "communities over time": "Track some first: graph = graph.annotate(cg.dynamics.over_time(graph, counts=[...])).",
+}
 
 
 class CrowdGraph:
@@ -209,7 +228,7 @@ class CrowdGraph:
             the columns `item` and `label` (named as in `frame`), or a table with a column of probabilities for each
             class.
         classes
-            What items can be. If left out: the labels or, if gold names classes that are no labels, those of gold.
+            What items can be. If left out: the labels or, if gold names classes that are not labels, those of gold.
         labels
             What volunteers can say. If left out: the labels that occur, sorted.
         duplicates
@@ -402,7 +421,8 @@ class CrowdGraph:
         """
         if not isinstance(result, Result):
             raise ParameterError(
-                f"A graph is annotated with a result such as a ModelFit or Communities; got a {type(result).__name__}."
+                "A graph is annotated with a result such as a ModelFit or Communities; got "
+                f"{with_article(type(result))}."
             )
         result.check_matches(self)
         key = result.name if name is None else name
@@ -452,7 +472,7 @@ class CrowdGraph:
         try:
             resolved = self.fit(fit) if fit is None or isinstance(fit, str) else fit
         except NotAnnotatedError as error:
-            raise NotAnnotatedError(error.message, hint=FIT_A_MODEL) from error
+            raise NotAnnotatedError(error.args[0], hint=FIT_A_MODEL) from error
         check_instance("fit", resolved, ModelFit, expected="a fit or the name of one")
         resolved.check_nodes(self)
         if needs == "confusion" and resolved.confusion is None:
@@ -477,8 +497,8 @@ class CrowdGraph:
             )
         except NotAnnotatedError as error:
             raise NotAnnotatedError(
-                error.message,
-                hint=f"Find some: graph = graph.annotate(BayesianNMF().detect(networks.{network}(graph))).",
+                error.args[0],
+                hint=f"Find some: graph = graph.annotate(cg.BayesianNMF().detect(cg.networks.{network}(graph))).",
             ) from error
         check_instance("communities", resolved, Communities, expected="Communities or the name of some")
         resolved.check_matches(self)
@@ -498,7 +518,7 @@ class CrowdGraph:
                 f"{suggestion(name, carried)}"
             )
         where = f"The annotation {name!r} has no" if name is not None else "This graph carries no"
-        return NotAnnotatedError(f"{where} {what}. Make one and assign: graph = graph.annotate(result).")
+        return NotAnnotatedError(f"{where} {what}.", hint=MAKE[what])
 
     # Health
 

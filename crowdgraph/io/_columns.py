@@ -16,7 +16,7 @@ from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 from crowdgraph.core._arrays import Array, cell_text, is_null, lock, object_array, plain, to_list
 from crowdgraph.core.clock import UNITS, Clock, zone_info
 from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
-from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice, quote
+from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice, quote, with_article
 
 # The kinds of tables that results and graphs can be converted to.
 FRAME_KINDS = ("pandas", "polars", "arrow", "text")
@@ -38,6 +38,8 @@ SYNONYMS = {
         "created_at", "timestamp", "datetime", "date", "submitted_at", "finished_at", "answered_at", "_created_at",
     ),
 }  # fmt: skip
+# How messages say that the rows they name are numbered as in Python.
+COUNTED = " (counted from 0)"
 OWN_IDS = ("volunteer", "item")
 CROWD_KIT_IDS = (SYNONYMS["volunteer"][0], SYNONYMS["item"][0])
 
@@ -98,7 +100,7 @@ def _column(values: Any, name: object) -> Column:
     if ordered and not isinstance(values, str | bytes | Mapping):
         return list(values)
     raise ColumnError(
-        f"Column {name!r} must be a list, an array or a series; got a {type(values).__name__}: {values!r:.60}."
+        f"Column {name!r} must be a list, an array or a series; got {with_article(type(values))}: {values!r:.60}."
     )
 
 
@@ -125,7 +127,7 @@ def _narwhals_columns(frame: Any) -> dict[str, Column]:
         raise ColumnError(f"The table has columns of the same name: {error}. Rename or drop them.") from error
     except TypeError as error:
         raise InputError(
-            f"Cannot read a table from a {type(frame).__name__}; give a pandas, polars or pyarrow table, a DuckDB "
+            f"Cannot read a table from {with_article(type(frame))}; give a pandas, polars or pyarrow table, a DuckDB "
             "relation or a dict of columns."
         ) from error
     if isinstance(table, nw.LazyFrame):
@@ -227,7 +229,13 @@ def _in_named_zone(column: FrameColumn) -> FrameColumn:
 
 
 def _pandas_frame(columns: Columns) -> Any:
-    pandas = import_optional("pandas")
+    try:
+        pandas = import_optional("pandas")
+    except MissingPackageError as error:
+        raise MissingPackageError(
+            "to_frame() makes a pandas table by default, and pandas is not installed: pip install pandas, or ask for "
+            "kind='arrow' or kind='text' (of a graph, to_arrow())."
+        ) from error
     series = {}
     for name, column in columns.items():
         if isinstance(column, TimeColumn):

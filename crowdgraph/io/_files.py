@@ -7,6 +7,7 @@ import hashlib
 import os
 import secrets
 import stat
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
@@ -24,6 +25,15 @@ def is_file(path: Any) -> bool:
     try:
         return Path(path).is_file()
     except (OSError, TypeError, ValueError):
+        return False
+
+
+def is_saved_graph(path: str | PathLike[str]) -> bool:
+    """Return whether a file is a graph that `CrowdGraph.save` wrote, as far as its parts tell."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "manifest.json" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
         return False
 
 
@@ -53,7 +63,8 @@ def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:
-        raise StoreError(f"Cannot write to {fspath(target.parent)!r}: {error.strerror}.") from error
+        advice = " Create the directory first." if error.errno == errno.ENOENT else ""
+        raise StoreError(f"Cannot write to {fspath(target.parent)!r}: {error.strerror}.{advice}") from error
     try:
         yield temporary
         with temporary.open("rb") as written:

@@ -14,7 +14,7 @@ from crowdgraph.core._arrays import Array, is_null
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ColumnError, GoldError, GoldWarning, quote, warn
-from crowdgraph.io._columns import Column, LazyColumns, frame_columns
+from crowdgraph.io._columns import COUNTED, Column, LazyColumns, frame_columns
 from crowdgraph.io._ids import encode, encode_labels, natural_order
 from crowdgraph.messages import Message
 
@@ -159,7 +159,9 @@ def _item_ids(column: Column) -> list[Hashable]:
     ids = encode(column, what="gold item")
     missing = np.flatnonzero(ids.codes < 0)
     if len(missing):
-        raise GoldError(f"The gold table names no item in rows {quote(missing.tolist())}; name one or drop the rows.")
+        raise GoldError(
+            f"The gold table names no item in rows {quote(missing.tolist())}{COUNTED}; name one or drop the rows."
+        )
     return list(ids.decode().tolist())
 
 
@@ -178,7 +180,7 @@ def _graph_classes(
         if set(gold_classes) & set(labels) or len(gold_classes) == 1:
             no_labels = [name for name in gold_classes if name not in labels]
             warn(
-                f"Gold names classes that are no labels ({quote(no_labels)}), so the classes are those of gold: "
+                f"Gold names classes that are not labels ({quote(no_labels)}), so the classes are those of gold: "
                 f"{quote(gold_classes)}.",
                 GoldWarning,
                 hint="Say " + CLASSES_SETTING + " if items can be something else.",

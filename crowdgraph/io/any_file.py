@@ -23,7 +23,7 @@ from crowdgraph.errors import (
     collect_warnings,
     quote,
 )
-from crowdgraph.io._columns import SYNONYMS
+from crowdgraph.io._columns import COUNTED, SYNONYMS
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
 from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
@@ -277,7 +277,12 @@ class _FileReader:
             return f"line{match[1]} {', '.join(map(str, numbers))}"
 
         names_rows = ROW_NUMBERS.search(message) and _file_kind(path, self.delimiter, self.encoding) == "csv"
-        return _in_both_wordings(message, lambda text: ROW_NUMBERS.sub(lines, text) if names_rows else text)
+
+        def change(text: str) -> str:
+            changed = ROW_NUMBERS.sub(lines, text) if names_rows else text
+            return changed if ROW_NUMBERS.search(changed) else changed.replace(COUNTED, "")
+
+        return _in_both_wordings(message, change)
 
 
 def _in_both_wordings(message: str, change: Callable[[str], str]) -> Message:

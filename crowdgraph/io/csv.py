@@ -18,9 +18,9 @@ import pyarrow.csv as pa_csv
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, ParameterError
 from crowdgraph.io._columns import check_column_names, id_columns
-from crowdgraph.io._files import is_file
-from crowdgraph.io.frames import graph_from_frame
-from crowdgraph.messages import argument
+from crowdgraph.io._files import is_file, is_saved_graph
+from crowdgraph.io.frames import check_options, graph_from_frame
+from crowdgraph.messages import Hint, argument
 
 __all__ = ["check_delimiter", "csv_rows", "csv_table", "read_csv", "read_start", "row_lines", "sniff_csv"]
 
@@ -72,6 +72,7 @@ def read_csv(
     >>> len(cg.read_csv(path).responses)
     2
     """
+    check_options(read_csv, options)
 
     def text_columns(names: Sequence[str]) -> tuple[str, ...]:
         return (*id_columns(names, volunteer=volunteer, item=item), label)
@@ -96,6 +97,11 @@ def csv_table(
     """
     if not is_file(path):
         raise InputError(f"{_quoted(path)} {_not_a_file(path)}; give the path of a CSV file.")
+    if is_saved_graph(path):
+        raise InputError(
+            f"{_quoted(path)} is a saved graph, not a CSV file.",
+            hint=Hint("Open it with cg.load(path).", cli="Leave out --format, or use --format crowd."),
+        )
     check_delimiter(delimiter)
     _check_encoding(encoding)
     try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from crowdgraph.errors import (
     warn,
 )
 from crowdgraph.io._columns import (
+    COUNTED,
     SYNONYMS,
     Column,
     attribute_array,
@@ -39,7 +41,7 @@ from crowdgraph.io._ids import encode, encode_labels, first_appearance
 from crowdgraph.io._times import read_times
 from crowdgraph.messages import Hint, argument
 
-__all__ = ["graph_from_frame", "stable_order"]
+__all__ = ["check_options", "graph_from_frame", "stable_order"]
 
 # Row numbers are added in blocks of this size: allocating fresh memory costs more than the numbering.
 BLOCK_ROWS = 1_000_000
@@ -106,7 +108,11 @@ def graph_from_frame(
     if labels is None and len(rows.label) < n_rows:
         rows.label, label_names = _drop_unused_labels(rows.label, label_names)
     if not len(rows.label) and volunteers is None and items is None:
-        raise InputError("The table has no rows, so there is nothing to make a graph of.")
+        raise InputError(
+            "All rows of the table were left out, so there is nothing to make a graph of."
+            if n_rows
+            else "The table has a header and no rows; give one row for each response."
+        )
     if not is_sorted(rows.time):
         rows = rows.take(stable_order(rows.time))
     rows = _without_duplicates(rows, duplicates)
@@ -127,6 +133,18 @@ def graph_from_frame(
     return CrowdGraph(
         volunteer_table, item_table, responses, classes=item_gold.classes, labels=label_names, gold=item_gold
     )
+
+
+def check_options(reader: Callable[..., CrowdGraph], options: Mapping[str, Any]) -> None:
+    """Raise the TypeError of a reader that was called with options that `CrowdGraph.from_responses` does not have."""
+    parameters = [*signature(reader).parameters.values(), *signature(CrowdGraph.from_responses).parameters.values()]
+    known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    wrong = next((name for name in options if name not in known), None)
+    if wrong is None:
+        return
+    role = next((role for role, words in SYNONYMS.items() if wrong in words), None)
+    guess = f" Did you mean {role}={options[wrong]!r}?" if role else suggestion(wrong, known)
+    raise TypeError(f"{reader.__name__}() has no option {wrong!r}.{guess}")
 
 
 def _role_columns(columns: Mapping[str, Column], **names: str) -> dict[str, str]:
@@ -199,9 +217,12 @@ def _without_missing(rows: _Rows, null: dict[str, Array], missing: str, row_mask
         hint = "Correct the table, or use " + argument("missing", "drop") + " to leave these rows out"
         if missing == "error" and "label" in null_rows:
             hint += " or " + argument("missing", "keep") + " for null labels"
-        raise MissingValueError(f"Null {listing}.", hint=hint + ".")
+        raise MissingValueError(f"Null {listing}{COUNTED}.", hint=hint + ".")
     dropped = np.logical_or.reduce(list(null.values()))
-    warn(f"{np.count_nonzero(dropped):,} of {len(dropped):,} rows are left out: null {listing}.", DroppedRowsWarning)
+    warn(
+        f"{np.count_nonzero(dropped):,} of {len(dropped):,} rows are left out: null {listing}{COUNTED}.",
+        DroppedRowsWarning,
+    )
     return rows.take(np.flatnonzero(~dropped if row_mask is None else row_mask & ~dropped))
 
 
@@ -296,7 +317,7 @@ def _node_table(kind: NodeKind, table: Any, id_column: str) -> NodeTable:
     ids = encode(columns[id_column], what=kind)
     if (ids.codes < 0).any():
         raise MissingValueError(
-            f"The table of {kind}s has null ids in rows {quote(np.flatnonzero(ids.codes < 0).tolist())}."
+            f"The table of {kind}s has null ids in rows {quote(np.flatnonzero(ids.codes < 0).tolist())}{COUNTED}."
         )
     attributes = {name: attribute_array(column) for name, column in columns.items() if name != id_column}
     return NodeTable(kind, id_array(ids.decode()), attributes)

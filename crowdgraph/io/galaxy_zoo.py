@@ -16,6 +16,7 @@ import pyarrow.csv as pa_csv
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, LabelError, MissingValueError, TimeError, quote
+from crowdgraph.io._columns import COUNTED
 from crowdgraph.io._files import is_file
 from crowdgraph.io.csv import check_delimiter, read_start
 from crowdgraph.io.frames import graph_from_frame
@@ -178,7 +179,7 @@ def _check_complete(table: pa.Table) -> None:
     null_rows = {column: _rows(table[column].is_null()) for column in required}
     listing = "; ".join(f"{column} in rows {quote(rows.tolist())}" for column, rows in null_rows.items() if len(rows))
     if listing:
-        raise MissingValueError(f"Null {listing}. Correct the file, or drop these rows from it.")
+        raise MissingValueError(f"Null {listing}{COUNTED}. Correct the file, or drop these rows from it.")
 
 
 def _integers(column: pa.ChunkedArray) -> pa.ChunkedArray:

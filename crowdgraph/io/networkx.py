@@ -18,7 +18,7 @@ from crowdgraph.core.clock import Clock, Moment
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, ParameterError, quote
+from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, ParameterError, quote, with_article
 from crowdgraph.io._columns import Column
 from crowdgraph.io._files import atomic_file
 from crowdgraph.io.frames import graph_from_frame
@@ -134,7 +134,7 @@ def _annotation_or_none(read: Callable[[], Annotation]) -> Annotation | None:
 def graph_from_networkx(network: nx.Graph, *, gold: Any = None, duplicates: str = "all") -> CrowdGraph:
     """Build a graph from a networkx graph whose edges are responses; see `CrowdGraph.from_networkx`."""
     if not isinstance(network, nx.Graph):
-        raise InputError(f"Expected a networkx graph; got a {type(network).__name__}.")
+        raise InputError(f"Expected a networkx graph; got {with_article(type(network))}.")
     settings = _graph_settings(network)
     tables, id_of, node_gold = _node_tables(network, computed=COMPUTED_ATTRIBUTES if settings else ())
     edges = [_volunteer_first(network, left, right, data) for left, right, data in network.edges(data=True)]
@@ -340,7 +340,7 @@ def _volunteer_attributes(network: VolunteerNetwork, communities: Communities | 
         return attributes
     if not isinstance(communities, Communities):
         raise ParameterError(
-            f"communities= takes Communities, found by a detector; got a {type(communities).__name__}."
+            f"communities= takes Communities, found by a detector; got {with_article(type(communities))}."
         )
     assignment, participation = communities.on(network)
     attributes["community"] = assignment.tolist()

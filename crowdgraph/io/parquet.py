@@ -14,7 +14,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, quote
 from crowdgraph.io._columns import LazyColumns, check_column_names
 from crowdgraph.io._files import is_file
-from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io.frames import check_options, graph_from_frame
 
 __all__ = ["parquet_columns", "read_parquet"]
 
@@ -46,6 +46,7 @@ def read_parquet(
     >>> len(cg.read_parquet(path).responses)
     2
     """
+    check_options(read_parquet, options)
     if isinstance(gold, str | PathLike):
         gold = parquet_columns(gold)
     return graph_from_frame(parquet_columns(source, columns=columns), gold=gold, **options)

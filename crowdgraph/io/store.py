@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from decimal import Decimal
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,16 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
-from crowdgraph.errors import IdError, StoreError
+from crowdgraph.errors import IdError, StoreError, with_article
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._files import atomic_file, is_file
+from crowdgraph.messages import Hint
 
 __all__ = ["load", "save"]
 
 FORMAT = "crowdgraph"
+# The first bytes of zip files.
+ZIP_MAGIC = b"PK\x03\x04"
 VERSION = 1
 # The types that annotations consist of, by the names that stand for them in files. The names are part of the format:
 # they stay, whatever the classes are called.
@@ -89,9 +93,23 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     except StoreError:
         raise
     except zipfile.BadZipFile as error:
+        if not _begins_as_zip(path):
+            raise StoreError(
+                f"{name!r} is not a saved graph.",
+                hint=Hint(
+                    "Read tables with cg.read_csv or cg.read_parquet.",
+                    cli="If it is a table, say so with --format csv or --format parquet.",
+                ),
+            ) from error
         raise StoreError(f"{name!r} is not a saved graph, or it is cut short or damaged ({error}).") from error
     except Exception as error:  # a damaged file can fail anywhere, in ways that nobody foresaw
         raise StoreError(f"{name!r} is damaged: its parts do not fit together ({error}).") from error
+
+
+def _begins_as_zip(path: str | PathLike[str]) -> bool:
+    """Return whether a file begins as a zip file does; one that is cut short still does."""
+    with Path(path).open("rb") as file:
+        return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
 
 
 def _write_graph(graph: CrowdGraph, archive: zipfile.ZipFile) -> None:
@@ -223,7 +241,7 @@ class _ArchiveWriter:
         if isinstance(value, frozenset):
             return {"frozenset": [self.value(part) for part in sorted(value, key=repr)]}
         raise IdError(
-            f"{value!r} is a {type(value).__name__}, which a saved graph cannot carry; "
+            f"{value!r} is {with_article(type(value))}, which a saved graph cannot carry; "
             "use text, numbers, dates or tuples of them as ids, labels and attributes."
         )
 

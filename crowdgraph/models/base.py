@@ -19,6 +19,7 @@ from crowdgraph.errors import (
     ParameterError,
     RepeatedAnswersWarning,
     warn,
+    with_article,
 )
 from crowdgraph.messages import Hint, Message
 
@@ -91,8 +92,8 @@ class Model(Configured, ABC):
     def _check_arguments(self, graph: CrowdGraph, seed: int | None, start: ModelFit | None) -> None:
         if not isinstance(graph, CrowdGraph):
             raise ParameterError(
-                f"A model is fitted to a CrowdGraph; got a {type(graph).__name__}.",
-                hint="Make one with CrowdGraph.from_responses(table).",
+                f"A model is fitted to a CrowdGraph; got {with_article(type(graph))}.",
+                hint="Make one with cg.read_csv(path) or cg.CrowdGraph.from_responses(table).",
             )
         if len(graph.classes) < 2:
             raise InputError(
@@ -110,7 +111,7 @@ class Model(Configured, ABC):
             )
         if start is not None:
             if not isinstance(start, ModelFit):
-                raise ParameterError(f"start= takes an earlier fit (a ModelFit); got a {type(start).__name__}.")
+                raise ParameterError(f"start= takes an earlier fit (a ModelFit); got {with_article(type(start))}.")
             start.check_nodes(graph)
         n_repeats = 0 if self.sequential else graph.answers.n_repeats
         if n_repeats:

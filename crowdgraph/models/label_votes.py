@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from itertools import cycle
 from typing import TypeAlias
 
 import numpy as np
@@ -35,11 +36,16 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "")
     """
     if votes is None:
         if any(label not in graph.classes for label in graph.labels):
-            example = ", ".join(f"{label!r}: {graph.classes[0]!r}" for label in graph.labels[:2])
+            # Labels that name no class are given the classes in turn.
+            examples = zip(graph.labels[:2], cycle(graph.classes), strict=False)
+            example = ", ".join(
+                f"{label!r}: {(label if label in graph.classes else name)!r}" for label, name in examples
+            )
+            more = ", ..." if len(graph.labels) > 2 else ""
             raise ParameterError(
                 f"The labels {quote(graph.labels)} are not the classes {quote(graph.classes)}.",
                 hint=Hint(
-                    f"Say which class a label votes for: votes={{{example}, ...}}, with None for a label that votes "
+                    f"Say which class a label votes for: votes={{{example}{more}}}, with None for a label that votes "
                     "for none.",
                     cli="Say which class a label votes for: --vote LABEL=CLASS for each label, LABEL= for one that "
                     "votes for none.",
@@ -47,7 +53,7 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "")
                 + alternative,
             )
         votes = {label: label for label in graph.labels}
-    _check_labels("votes", votes, graph)
+    _check_known_labels("votes", votes, graph)
     wrong = [target for target in votes.values() if target is not None and target not in graph.classes]
     if wrong:
         raise ParameterError(
@@ -58,6 +64,7 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "")
             )
             + suggestion(wrong[0], graph.classes),
         )
+    _check_every_label("votes", votes, graph)
     targets = [votes[label] for label in graph.labels]
     return np.array([-1 if target is None else graph.classes.index(target) for target in targets])
 
@@ -73,7 +80,8 @@ def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
                 hint=f"Say what each label stands for: scores={{{graph.labels[0]!r}: 0.0, ...}}.",
             )
         return values
-    _check_labels("scores", scores, graph)
+    _check_known_labels("scores", scores, graph)
+    _check_every_label("scores", scores, graph)
     values = np.array([scores[label] if is_number(scores[label]) else np.nan for label in graph.labels], dtype=float)
     if not np.isfinite(values).all():
         raise ParameterError(f"scores= must give a finite number for each label; got {dict(scores)!r}.")
@@ -88,18 +96,25 @@ def _as_number(label: Hashable) -> float:
         return np.nan
 
 
-def _check_labels(name: str, mapping: Mapping[Hashable, object], graph: CrowdGraph) -> None:
-    """Raise unless a mapping has exactly the labels of a graph."""
-    setting_name = Message(f"{name}=", cli="--vote" if name == "votes" else f"{name}=")
+def _setting_name(name: str) -> Message:
+    return Message(f"{name}=", cli="--vote" if name == "votes" else f"{name}=")
+
+
+def _check_every_label(name: str, mapping: Mapping[Hashable, object], graph: CrowdGraph) -> None:
+    """Raise unless a mapping has all the labels of a graph."""
     missing = [label for label in graph.labels if label not in mapping]
     if missing:
         raise ParameterError(
-            setting_name + f" misses {quote(missing)}; it must name every label: {quote(graph.labels, most=20)}."
+            _setting_name(name) + f" misses {quote(missing)}; it must name every label: {quote(graph.labels, most=20)}."
         )
+
+
+def _check_known_labels(name: str, mapping: Mapping[Hashable, object], graph: CrowdGraph) -> None:
+    """Raise unless a mapping has only labels of a graph."""
     unknown = [label for label in mapping if label not in graph.labels]
     if unknown:
         raise ParameterError(
-            setting_name + f" names {quote(unknown)}, which is not a label; the labels are "
+            _setting_name(name) + f" names {quote(unknown)}, which is not a label; the labels are "
             f"{quote(graph.labels, most=20)}.{suggestion(unknown[0], graph.labels)}"
         )
 

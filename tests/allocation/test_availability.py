@@ -331,7 +331,7 @@ def test_forecasts_become_text_and_frames():
         lift=[[2.0]],
         horizon=dt.timedelta(days=7),
     )
-    assert repr(likely).startswith("Availability(0.8 of 2 volunteers expected within 7 days, 0:00:00; 1 items, 1 task")
+    assert repr(likely).startswith("Availability(0.8 of 2 volunteers expected within 7 days; 1 items, 1 task")
     assert likely.to_frame(kind="text").splitlines() == [
         "volunteer  active  finishes  community",
         "b             0.5         1         -1",

@@ -339,7 +339,7 @@ def test_impossible_arguments_are_refused(call, error, words):
         (lambda graph: graph.with_gold({"x": "yes"}).select_experienced(), ParameterError, "gold for 1 of 3 items"),
         (lambda graph: graph.select_experienced(min_per_class="many"), ParameterError, "min_per_class"),
         (lambda graph: graph_with_gold_of(graph, graph_of_codes()), GoldError, "other items"),
-        (lambda graph: graph.annotate(5), ParameterError, "got a int"),
+        (lambda graph: graph.annotate(5), ParameterError, "got an int"),
         (lambda graph: graph.annotate(communities_of([0], ids=["zoe"])), AlignmentError, "'zoe'"),
     ],
 )

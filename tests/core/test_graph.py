@@ -250,12 +250,14 @@ def test_a_fit_is_given_named_or_the_latest(graph, fit, votes):
 
 
 def test_fits_that_do_not_serve_are_refused(graph, fit, votes):
+    with pytest.raises(NotAnnotatedError, match=r"no model's fit\. Fit a model first: .*annotate\(cg\.IBCC"):
+        graph.fit()
     with pytest.raises(NotAnnotatedError, match="carries no model's fit") as raised:
         graph.resolve_fit()
     assert "--model ibcc" in raised.value.message.wording("cli")
     with pytest.raises(NotAnnotatedError, match=r"'votes' has no confusion matrices\. Fit a model with"):
         graph.resolve_fit(votes, needs="confusion")
-    with pytest.raises(ParameterError, match="fit= takes a fit or the name of one; got a int"):
+    with pytest.raises(ParameterError, match="fit= takes a fit or the name of one; got an int"):
         graph.resolve_fit(3)
     with pytest.raises(AlignmentError, match="made for another graph"):
         graph.subgraph(items=["x"]).resolve_fit(fit)
@@ -265,6 +267,10 @@ def test_communities_are_given_named_or_the_latest(graph, communities):
     annotated = graph.annotate(communities)
     assert graph.resolve_communities(communities) is communities
     assert annotated.resolve_communities("by hand") is annotated.resolve_communities() is communities
+    with pytest.raises(
+        NotAnnotatedError, match=r"no communities\. Find some first: .*cg\.BayesianNMF\(\)\.detect\(network"
+    ):
+        graph.communities()
     with pytest.raises(NotAnnotatedError, match=r"Find some: .*networks\.task_cooccurrence\(graph\)"):
         graph.resolve_communities(network="task_cooccurrence")
     with pytest.raises(ParameterError, match="communities= takes Communities or the name of some; got a list"):

@@ -96,7 +96,7 @@ TABLES = [
     (pd.DataFrame([[1, 2, 3]]), ColumnError, "must be text; got 0, 1, 2"),
     ({**GOOD, 5: [1, 2, 3]}, ColumnError, "must be text"),
     ("responses.csv", InputError, "is a path"),
-    (5, InputError, "from a int"),
+    (5, InputError, "from an int"),
     ([1, 2], InputError, "from a list"),
     (None, InputError, "from a NoneType"),
 ]  # fmt: skip
@@ -147,7 +147,7 @@ OPTIONS = [
      "Rename the one with the classes to 'label'"),
     (GOOD, {"gold": pd.DataFrame({"item": [None], "label": ["y"]})}, GoldError, "names no item in rows 0"),
     (GOOD, {"gold": "gold.csv"}, GoldError, "is a path"),
-    (GOOD, {"gold": 5}, InputError, "from a int"),
+    (GOOD, {"gold": 5}, InputError, "from an int"),
     ({"volunteer": ["a", "b"], "item": [1, 1], "label": [0, 1]}, {"gold": {1: "1"}}, GoldError, "differ in type"),
 ]  # fmt: skip
 
@@ -210,11 +210,16 @@ def read_task(path, **options):
 
 FILES = [
     (cg.read_csv, b"", {}, InputError, "is empty; give a CSV file"),
-    (cg.read_csv, "volunteer,item,label\n", {}, InputError, "no rows"),
+    (cg.read_csv, "volunteer,item,label\n", {}, InputError, "a header and no rows; give one row for each response"),
     (cg.read_csv, "user,item,label\na,x,y\n", {}, ColumnError, "Did you mean volunteer='user'"),
     (cg.read_csv, "volunteer,item,item\na,x,y\n", {}, ColumnError, "same name: 'item'"),
     (cg.read_csv, "volunteer,item,label\na,x\n", {}, InputError, "Expected 3 columns, got 2"),
-    (cg.read_csv, "volunteer,item,label\na,x,yes\nb,x,\n", {}, MissingValueError, "label in rows 1"),
+    (cg.read_csv, "volunteer,item,label\na,x,yes\nb,x,\n", {}, MissingValueError,
+     r"label in rows 1 \(counted from 0\)"),
+    (cg.read_csv, "who,item,label\na,x,y\n", {"worker": "who"}, TypeError,
+     r"read_csv\(\) has no option 'worker'\. Did you mean volunteer='who'\?"),
+    (cg.read_csv, "volunteer,item,label\na,x,y\n", {"clases": ["y"]}, TypeError, "'clases'. Did you mean 'classes'?"),
+    (cg.read_parquet, "", {"worker": "who"}, TypeError, r"read_parquet\(\) has no option 'worker'"),
     (cg.read_csv, b"volunteer,item,label\n\xff\xfe,x,y\n", {}, InputError, "encoding='latin-1'"),
     (cg.read_csv, "volunteer;item;label\na;x;y\n", {}, ColumnError, "use delimiter=';'"),
     (cg.read_csv, PICTURE, {}, InputError, "."),
@@ -227,7 +232,7 @@ FILES = [
     (cg.read_galaxy_zoo_supernovae, supernovae(*SUPERNOVAE, (1, "a", "x", "", "", "yes")), {}, LabelError,
      "such as 'yes' in row 2. Correct the file"),
     (cg.read_galaxy_zoo_supernovae, supernovae(*SUPERNOVAE, (1, "a", "x", "", "", "")), {}, MissingValueError,
-     "Null score in rows 2. Correct the file"),
+     r"Null score in rows 2 \(counted from 0\)\. Correct the file"),
     (cg.read_galaxy_zoo_supernovae, supernovae(*SUPERNOVAE, (1, "NULL", "", "", "", 3)), {}, MissingValueError,
      "Null agent id in rows 2; asset id in rows 2"),
     (cg.read_galaxy_zoo_supernovae, supernovae(*SUPERNOVAE, ("soon", "a", "x", "", "", 3)), {}, TimeError,
@@ -289,6 +294,12 @@ def test_bad_files_are_refused(write, reader, content, options, error, words):
         reader(write(content), **options)
 
 
+def test_a_table_of_which_no_row_is_left_is_refused():
+    table = {"volunteer": ["a"], "item": ["x"], "label": [None]}
+    with pytest.warns(cg.errors.DroppedRowsWarning), pytest.raises(InputError, match="All rows of the table were left"):
+        from_responses(table, missing="drop")
+
+
 # Long enough that the header can be read before the cut.
 CUT = gzip.compress(
     "".join([HEADER, *(f"v{n},i{n * 7919 % 1000},{n % 2},{n}\n" for n in range(9000))]).encode(), mtime=0
@@ -306,7 +317,7 @@ CUT_SUPERNOVAE = gzip.compress(supernovae(*SUPERNOVAE * 1000).encode(), mtime=0)
         (read, "early.csv.gz", gzip.compress(np.random.default_rng(0).bytes(9000).hex().encode(), mtime=0)[:3000],
          "cut short|looks like"),
         (read, "r.parquet", HEADER, "cannot be read as Parquet"),
-        (read, "r.crowd", HEADER, "is not a saved graph"),
+        (read, "r.crowd", HEADER, r"is not a saved graph\. Read tables with cg\.read_csv"),
     ]),
 )  # fmt: skip
 def test_files_that_are_cut_or_of_another_kind_are_refused(write, reader, name, content, words):

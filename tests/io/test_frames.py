@@ -234,3 +234,6 @@ def test_missing_packages_are_named(graph, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(cg.errors.MissingPackageError, match="pip install polars"):
         graph.to_polars()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(cg.errors.MissingPackageError, match=r"pip install pandas, or ask for kind='arrow'"):
+        graph.to_pandas()

@@ -76,7 +76,7 @@ def test_items_without_gold_are_named():
 
 
 def test_classes_that_are_partly_labels_are_warned_of():
-    with pytest.warns(GoldWarning, match=r"no labels \('yy'\), so the classes are those of gold: 'y', 'yy'"):
+    with pytest.warns(GoldWarning, match=r"not labels \('yy'\), so the classes are those of gold: 'y', 'yy'"):
         assert gold_of({"x": "y", "y": "yy"}).classes == ("y", "yy")
 
 

@@ -159,7 +159,7 @@ def test_a_crash_leaves_the_old_file(tmp_path, graph, monkeypatch):
 def test_graphs_are_saved_through_links_but_not_over_directories(tmp_path, graph):
     with pytest.raises(StoreError, match="is a directory"):
         graph.save(tmp_path)
-    with pytest.raises(StoreError, match="Cannot write to"):
+    with pytest.raises(StoreError, match=r"Cannot write to .*Create the directory first"):
         graph.save(tmp_path / "no" / "such" / "folder")
     graph.save(tmp_path / ("n" * 240))
     (tmp_path / "link").symlink_to(tmp_path / "target")
@@ -171,13 +171,22 @@ def test_graphs_are_saved_through_links_but_not_over_directories(tmp_path, graph
     assert cg.load(tmp_path / "target").equals(graph)
 
 
+def test_saved_graphs_are_not_read_as_csv(tmp_path, graph):
+    graph.save(tmp_path / "whales.crowd")
+    with pytest.raises(
+        cg.errors.InputError, match=r"is a saved graph, not a CSV file\. Open it with cg\.load"
+    ) as raised:
+        cg.read_csv(tmp_path / "whales.crowd")
+    assert "--format crowd" in raised.value.message.wording("cli")
+
+
 def test_damaged_and_foreign_files_are_refused(tmp_path, graph):
     path = tmp_path / "g"
     graph.save(path)
     saved = path.read_bytes()
     for content, message in (
         (saved[: len(saved) // 2], "cut short or damaged"),
-        (b"", "not a saved graph"),
+        (b"", r"not a saved graph\. Read tables with cg\.read_csv"),
         (b"PNG", "not a saved"),
     ):
         path.write_bytes(content)

@@ -187,6 +187,7 @@ NO_GOLD = "the graph has no such gold"
         ),
         (cg.IBCC(class_prior={"no": 1}), small, ParameterError, "misses 'yes'"),
         (cg.IBCC(class_prior={"no": 1, "yes": 1, "perhaps": 2}), small, ParameterError, "names 'perhaps'"),
+        (cg.IBCC(votes={"no": "maybe"}), small, ParameterError, "votes= names 'maybe', which is not a class"),
         (cg.IBCC(votes={"no": "no"}), small, ParameterError, "votes= misses 'yes'; it must name every label"),
         (
             cg.IBCC(votes={"no": "no", "yes": "yess"}),

@@ -13,7 +13,7 @@ from crowdgraph.allocation.policies._lazy_greedy import LazyGreedy
 from crowdgraph.allocation.policy import Pair, Policy, Problem
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.communities import Communities
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import ParameterError, with_article
 
 __all__ = ["CommunitiesFirst"]
 
@@ -39,7 +39,7 @@ class CommunitiesFirst(Policy):
     def _check_settings(self) -> None:
         if self.communities is not None and not isinstance(self.communities, Communities | str):
             raise ParameterError(
-                f"communities= takes Communities or the name of some; got a {type(self.communities).__name__}."
+                f"communities= takes Communities or the name of some; got {with_article(type(self.communities))}."
             )
 
     def _choose(self, problem: Problem, rng: np.random.Generator) -> list[Pair]:  # noqa: ARG002 - nothing is drawn
