@@ -14,7 +14,7 @@ help:
 	@echo "make pictures       the pictures of README and documentation"
 	@echo "make paper          the paper's tables and figures beside ours, into docs/_build/paper"
 	@echo "make test           install and run everything CI runs: lint, types, tests, examples, documentation"
-	@echo "make test-fast      the tests of the inner loop: without browser, documentation, examples and slow property tests"
+	@echo "make test-fast      the tests of the inner loop: without browser, documentation, examples and slow tests"
 	@echo "make lint           ruff and mypy"
 	@echo "make docs           the documentation, into docs/_build/html"
 	@echo "make bench          figures of speed and memory, side by side with what they are compared to"

@@ -14,6 +14,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import Configured, check_instance, check_integer, check_number, check_seed, instance
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
+from crowdgraph.core._text import quantity
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
 from crowdgraph.errors import GoldError, ParameterError
@@ -101,7 +102,8 @@ class Retirement(Configured):
             return f"Retirement(threshold {self.threshold:.8g}; no error rate is guaranteed)"
         return (
             f"Retirement(threshold {self.threshold:.8g}; at most {guarantee.error:.2%} wrong with "
-            f"{guarantee.confidence:.0%} confidence: {guarantee.n_retired:,} of {guarantee.n_gold:,} gold items "
+            f"{guarantee.confidence:.0%} confidence: {guarantee.n_retired:,} of "
+            f"{quantity(guarantee.n_gold, 'gold item')} "
             f"retired, {guarantee.n_wrong:,} of them wrongly, bound {guarantee.bound:.2%})"
         )
 
@@ -294,8 +296,9 @@ def _lowest_guaranteed(paths: CertaintyPaths, error: float, confidence: float) -
     if rule is None:
         n_wrong, n_retired, bound = tests[0]
         raise ParameterError(
-            f"error={error!r} cannot be guaranteed with confidence={confidence!r}: of the {n_retired:,} gold items (of "
-            f"{n_gold:,}) that the model was most certain of, {n_wrong:,} were wrong, so up to {bound:.2%} of such "
+            f"error={error!r} cannot be guaranteed with confidence={confidence!r}: of the "
+            f"{quantity(n_retired, 'gold item')} (of {n_gold:,}) that the model was most certain of, {n_wrong:,} "
+            f"{'was' if n_wrong == 1 else 'were'} wrong, so up to {bound:.2%} of such "
             "items may be wrong.",
             hint=f"Add gold (at least {_min_retired(error, 1 - confidence):,} items must retire), gather more "
             "responses for each item, use a model that is less overconfident (Cautious), or allow a larger error=.",

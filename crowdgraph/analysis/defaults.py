@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from crowdgraph.core._arrays import FrozenMapping
+from crowdgraph.core._text import quantity
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import check_choice, quote
 from crowdgraph.messages import Message
@@ -92,8 +93,8 @@ def votes_note(graph: CrowdGraph, votes: Mapping[Hashable, Hashable | None] | No
     pairs = ", ".join(f"{label} for {'none' if name is None else name}" for label, name in votes.items())
     n_answers = int(np.count_nonzero(graph.gold.known[graph.answers.item]))
     return (
-        f"Labels are not the classes; by {n_answers:,} answers to {len(graph.gold):,} gold items they are taken to "
-        f"vote so: {pairs}."
+        f"Labels are not the classes; by {quantity(n_answers, 'answer')} to "
+        f"{quantity(len(graph.gold), 'gold item')} they are taken to vote so: {pairs}."
     )
 
 

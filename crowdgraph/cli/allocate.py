@@ -37,7 +37,7 @@ COLUMN_NOTE = (
 MAX_LETTERS = 40
 # Why a policy asks a question.
 REASONS = {
-    "greedy": "worth most of the questions left",
+    "greedy": "highest value among the remaining questions",
     "matching": "part of the round that is worth most",
     "uncertain": "among the least certain items; the volunteer is drawn",
     "oldest": "among the oldest items; the volunteer is drawn",
@@ -229,7 +229,15 @@ def _check_times(graph: CrowdGraph, option: str) -> None:
 
 def _moment(graph: CrowdGraph, text: str) -> Any:
     """Return a moment of the same kind as the times of a graph: text for datetimes, else a number."""
+    from crowdgraph.core.clock import iso_datetime
+
     if graph.responses.clock.kind == "datetime":
+        try:
+            iso_datetime(text)
+        except ValueError as error:
+            raise TimeError(
+                f"--active-since {text} is not a date; write it like 2026-03-01 or 2026-03-01T12:00."
+            ) from error
         return text
     try:
         return float(text)

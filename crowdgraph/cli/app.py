@@ -18,7 +18,7 @@ __all__ = ["app", "main"]
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one sentence and an exit code: 1 for what the user can mend, 2 for usage."""
+    """Commands whose errors are one sentence and an exit code: 1 for what the user can fix, 2 for usage."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""

@@ -104,9 +104,11 @@ def convert(
 
 def _left_out_note(graph: CrowdGraph, target: Path, gold_out: Path | None) -> list[str]:
     """Return a sentence on what a table of responses cannot hold, if there is anything."""
+    from crowdgraph.core._text import quantity
+
     parts = []
     if len(graph.gold) and gold_out is None:
-        parts.append(f"the gold of {len(graph.gold):,} items (write it with --gold-out FILE)")
+        parts.append(f"the gold of {quantity(len(graph.gold), 'item')} (write it with --gold-out FILE)")
     if graph.annotations:
         parts.append(f"the results {', '.join(graph.annotations)} (keep them with a target that ends in .crowd)")
     return [f"{target.name} holds responses only, without {' and '.join(parts)}."] if parts else []

@@ -65,7 +65,8 @@ def facts(graph: CrowdGraph) -> Iterator[tuple[str, str]]:
     responses, answers = graph.responses, graph.answers
     yield "labels", shares(graph.labels, np.bincount(answers.label, minlength=len(graph.labels)))
     if len(answers) < len(responses):
-        yield "unanswered", f"{len(responses) - len(answers):,} responses show an item without an answer"
+        n = len(responses) - len(answers)
+        yield "unanswered", f"{quantity(n, 'response')} show{'s' * (n == 1)} an item without an answer"
     yield "classes", class_sentence(graph)
     yield "time", time_sentence(graph)
     if len(responses):
@@ -75,7 +76,9 @@ def facts(graph: CrowdGraph) -> Iterator[tuple[str, str]]:
         )
         yield "activity", f"{by_volunteer} a volunteer, {by_item} an item"
     if len(responses) <= MAX_RESPONSES_FOR_REPEATS and answers.n_repeats:
-        yield "repeats", f"{answers.n_repeats:,} responses answer an item that the volunteer had answered before"
+        n = answers.n_repeats
+        again = f"{quantity(n, 'response')} answer{'s' * (n == 1)} an item"
+        yield "repeats", f"{again} that the volunteer had answered before"
     for name, part in (("volunteers", graph.volunteers), ("items", graph.items), ("responses", responses)):
         if part.attributes:
             yield name, f"also have {join_names(part.attributes, most=MAX_NAMES)}"
@@ -91,7 +94,7 @@ def class_sentence(graph: CrowdGraph) -> str:
     counts = np.nansum(gold.probs, axis=0)
     soft = np.count_nonzero(gold.is_soft)
     note = f" ({soft:,} as probabilities)" if soft else ""
-    return f"{shares(graph.classes, counts)}; gold for {len(gold):,} of {len(graph.items):,} items{note}"
+    return f"{shares(graph.classes, counts)}; gold for {len(gold):,} of {quantity(len(graph.items), 'item')}{note}"
 
 
 def time_sentence(graph: CrowdGraph) -> str:

@@ -361,7 +361,7 @@ class Communities(VolunteerIndexed, Result):
 
     def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless all volunteers of the communities are in the graph."""
-        check_ids_known(f"The communities {self.method!r}", self.ids, graph.volunteers.table)
+        check_ids_known(f"The set of communities {self.method!r}", self.ids, graph.volunteers.table)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{size:,}" for size in self.sizes[:8])

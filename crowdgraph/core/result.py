@@ -153,7 +153,7 @@ def check_ids_match(result: str, ids: Array, table: NodeTable) -> None:
         return
     unknown = missing_ids(ids, table)
     if unknown:
-        why = f"{len(unknown):,} of its {table.kind}s are not in the graph ({quote(unknown, most=3)})"
+        why = f"the graph lacks {len(unknown):,} of its {table.kind}s ({quote(unknown, most=3)})"
     elif len(ids) < len(table):
         why = f"it covers {len(ids):,} of the graph's {len(table):,} {table.kind}s"
     else:
@@ -198,7 +198,7 @@ def check_ids_known(result: str, ids: Array, table: NodeTable) -> None:
     check_ids(
         ids,
         table,
-        lacking=f"{result} was made for another graph: {{}} of its {table.kind}s are not in this one",
+        lacking=f"{result} was made for another graph: this one lacks {{}} of its {table.kind}s",
         hint="Make it from this graph, then annotate.",
     )
 

@@ -414,7 +414,8 @@ def _copied_finding(graph: CrowdGraph, pairs: Pairs, chance: Array) -> Finding:
         f"{quantity(len(best), 'volunteer')}, with {percent(share)} of the responses, form "
         f"{quantity(len(departures), 'pair')} who answer alike beyond chance; {ids[pairs.left[top]]} and "
         f"{ids[pairs.right[top]]} agree on {pairs.n_alike[top]:,} of {pairs.n_common[top]:,} items, "
-        f"{departures[top]:,} times against the crowd, where their habits explain {percent(float(chance[top]))}.",
+        f"{quantity(int(departures[top]), 'time')} against the crowd, where their habits explain "
+        f"{percent(float(chance[top]))}.",
         severity="warning" if share >= WARNING_SHARE else "note",
         ids=ids[owner[best]],
         evidence={

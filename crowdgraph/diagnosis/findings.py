@@ -121,8 +121,8 @@ class Finding(ReadOnlyArrays, Tabular):
         }
 
     def __repr__(self) -> str:
-        heading = f"{self.severity.upper():<{len(INDENT)}}{self.topic}: {self.name}"
-        return "\n".join([heading, *map(_indented, self._sentences())])
+        heading = self.name if self.name == self.topic else f"{self.topic}: {self.name}"
+        return "\n".join([f"{self.severity.upper():<{len(INDENT)}}{heading}", *map(_indented, self._sentences())])
 
     def _repr_html_(self) -> str:
         what, *others = (escape(sentence) for sentence in self._sentences())

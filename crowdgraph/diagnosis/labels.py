@@ -80,7 +80,7 @@ def _rare(graph: CrowdGraph, counts: Array) -> list[Finding]:
     names = [graph.labels[code] for code in rare.tolist()]
     finding = RARE_LABELS.finding(
         f"{quantity(len(rare), 'label')} ({join_names(names)}) of {len(counts):,} "
-        f"{'was' if len(rare) == 1 else 'were'} given {counts[rare].sum():,} times among "
+        f"{'was' if len(rare) == 1 else 'were'} given {quantity(int(counts[rare].sum()), 'time')} among "
         f"{quantity(int(counts.sum()), 'answer')}.",
         ids=id_array(names),
         evidence={"answers": counts[rare]},
@@ -262,8 +262,8 @@ def _contrary(graph: CrowdGraph, record: GoldRecord) -> list[Finding]:
     contrary = contrary[np.argsort((right - record.chance)[contrary], kind="stable")]
     ids = graph.volunteers.ids[record.codes[contrary]]
     finding = CONTRARY_VOLUNTEERS.finding(
-        f"{len(contrary):,} of {quantity(len(tail), 'volunteer')} with {MIN_GOLD_ANSWERS} answers on gold agree with "
-        f"it less than blind answers would ({join_names(ids)}).",
+        f"{len(contrary):,} of {quantity(len(tail), 'volunteer')} with {MIN_GOLD_ANSWERS} answers on gold "
+        f"agree{'s' * (len(contrary) == 1)} with it less than blind answers would ({join_names(ids)}).",
         ids=ids,
         evidence={
             "answers": record.n_answers[contrary],
@@ -393,8 +393,9 @@ def _little_gold(graph: CrowdGraph, counts: Array) -> list[Finding]:
         return []
     names = [graph.classes[code] for code in codes.tolist()]
     finding = LITTLE_GOLD.finding(
-        f"{quantity(len(codes), 'class')} ({join_names(names)}) of {len(counts):,} with fewer than {MIN_GOLD_ITEMS} "
-        f"gold items; the fewest are {counts.min():,.3g}.",
+        f"{quantity(len(codes), 'class')} ({join_names(names)}) of {len(counts):,} "
+        f"{'has' if len(codes) == 1 else 'have'} fewer than {MIN_GOLD_ITEMS} gold items; "
+        f"the smallest number is {counts.min():,.3g}.",
         ids=id_array(names),
         evidence={"gold": counts[codes]},
         numbers={"classes": len(codes), "fewest": float(counts.min())},

@@ -63,7 +63,8 @@ def check_counts(graph: CrowdGraph) -> list[Finding]:
         return [counts]
     share = n_unanswered / n_responses
     unanswered = SHOWN_NOT_ANSWERED.finding(
-        f"{quantity(n_unanswered, 'response')} ({percent(share)}) show an item without an answer.",
+        f"{quantity(n_unanswered, 'response')} ({percent(share)}) show{'s' * (n_unanswered == 1)} an item "
+        "without an answer.",
         severity="note" if share > UNANSWERED_SHARE else "info",
         numbers={"unanswered": n_unanswered, "share": share},
     )
@@ -113,9 +114,13 @@ def check_coverage(graph: CrowdGraph) -> list[Finding]:
 
 def _coverage(n_answers: Array) -> Finding:
     answered = n_answers[n_answers > 0]
+    most = quantity(int(answered.max()), "volunteer")
+    if answered.min() == answered.max():
+        what = f"Items were answered by {most} each."
+    else:
+        what = f"Items were answered by {answered.min():,} to {most}, with a median of {np.median(answered):,g}."
     return COVERAGE.finding(
-        f"Items were answered by {answered.min():,} to {quantity(int(answered.max()), 'volunteer')}, with a median of "
-        f"{np.median(answered):,g}.",
+        what,
         numbers={
             "median": float(np.median(answered)),
             "least": int(answered.min()),
@@ -145,7 +150,8 @@ def _with_one_answer(graph: CrowdGraph, n_answers: Array) -> list[Finding]:
     if share < SINGLE_ANSWER_SHARE:
         return []
     finding = ITEMS_WITH_ONE_ANSWER.finding(
-        f"{quantity(len(codes), 'item')} ({percent(share)} of those answered) rest on a single volunteer.",
+        f"{quantity(len(codes), 'item')} ({percent(share)} of those answered) rest{'s' * (len(codes) == 1)} on a "
+        "single volunteer.",
         ids=graph.items.ids[codes],
         numbers={"items": len(codes), "share": share},
     )
@@ -223,8 +229,8 @@ def check_duplicates(graph: CrowdGraph) -> list[Finding]:
     if n_twice and n_twice >= REPEAT_SHARE * n_answers:
         how = "at the same moment" if has_times else "without a single exception"
         twice = ROWS_TWICE.finding(
-            f"{quantity(n_twice, 'answer')} ({percent(n_twice / n_answers)}) repeat another of the same volunteer "
-            f"{how}.",
+            f"{quantity(n_twice, 'answer')} ({percent(n_twice / n_answers)}) repeat{'s' * (n_twice == 1)} another of "
+            f"the same volunteer {how}.",
             numbers={"answers": n_twice, "share": n_twice / n_answers},
         )
         findings.append(twice)
@@ -264,8 +270,9 @@ def _consistency(graph: CrowdGraph, repeats: Repeats, n_answers: int) -> Finding
     n_same_by = np.bincount(repeats.volunteer[repeats.same], minlength=len(graph.volunteers))[codes]
     order = np.argsort(-counts, kind="stable")
     return (INCONSISTENT_REPEATS if blind else REPEATED_ANSWERS).finding(
-        f"{quantity(n, 'answer')} ({percent(n / n_answers)}) by {quantity(len(codes), 'volunteer')} repeat an item "
-        f"that they had answered; {percent(n_same / n)} say the same again, {percent(chance)} would by chance.",
+        f"{quantity(n, 'answer')} ({percent(n / n_answers)}) by {quantity(len(codes), 'volunteer')} "
+        f"repeat{'s' * (n == 1)} an item that they had answered; {percent(n_same / n)} say the same again, "
+        f"{percent(chance)} would by chance.",
         severity=severity,
         ids=graph.volunteers.ids[codes[order]],
         evidence={"repeats": counts[order], "same": n_same_by[order]},

@@ -56,9 +56,14 @@ def check_activity(graph: CrowdGraph) -> list[Finding]:
 def _activity(n_answers: Array) -> Finding:
     n_top = max(1, round(len(n_answers) / 10))
     top = float(np.sort(n_answers)[-n_top:].sum() / n_answers.sum())
+    least, median, most = int(n_answers.min()), float(np.median(n_answers)), int(n_answers.max())
+    if least == most:
+        how_many = f"{quantity(most, 'answer')} each"
+    else:
+        how_many = f"a median of {median:,g} answer{'s' * (median != 1)}, from {least:,} to {most:,}"
     return ACTIVITY.finding(
-        f"Volunteers gave a median of {np.median(n_answers):,g} answers, from {n_answers.min():,} to "
-        f"{n_answers.max():,}; the most active tenth ({quantity(n_top, 'volunteer')}) gave {percent(top)} of all.",
+        f"Volunteers gave {how_many}; the most active tenth ({quantity(n_top, 'volunteer')}) gave {percent(top)} of "
+        "all.",
         numbers={
             "median": float(np.median(n_answers)),
             "least": int(n_answers.min()),
@@ -167,8 +172,8 @@ def _visitors(graph: CrowdGraph, codes: Array) -> Finding:
     n_responses = graph.volunteers.n_responses
     share = _share(n_responses, codes)
     return VISITORS.finding(
-        f"{len(codes):,} of {quantity(len(n_responses), 'volunteer')} ({join_names(graph.volunteers.ids[codes])}) look "
-        f"like visits without a login, with {percent(share)} of the responses.",
+        f"{len(codes):,} of {quantity(len(n_responses), 'volunteer')} ({join_names(graph.volunteers.ids[codes])}) "
+        f"look{'s' * (len(codes) == 1)} like visits without a login, with {percent(share)} of the responses.",
         severity="note" if share >= ANONYMOUS_SHARE else "info",
         ids=graph.volunteers.ids[codes],
         evidence={"responses": n_responses[codes]},

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from crowdgraph.core._arrays import Array, FrozenMapping, ReadOnlyArrays, object_array, read_only, value_tuple
 from crowdgraph.core._parameters import check_integer
 from crowdgraph.core._progress import progress_bar
+from crowdgraph.core._text import quantity
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, probability_array, real_array, to_frame, unique_ids
 from crowdgraph.errors import CrowdGraphWarning, GoldError, ParameterError, ResultError, check_choice, quote, suggestion
@@ -264,7 +265,7 @@ class CrossValidation(ReadOnlyArrays, Tabular):
         lines = ["   ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
         return "\n".join(
             [
-                f"CrossValidation: {self.n_folds} folds of {len(self.items):,} gold items{unanswered}",
+                f"CrossValidation: {self.n_folds} folds of {quantity(len(self.items), 'gold item')}{unanswered}",
                 "  mean ± standard deviation over folds",
                 f"  classes: {', '.join(classes[:MAX_CLASSES_SHOWN])}{more}",
                 *(f"  {line}".rstrip() for line in lines),

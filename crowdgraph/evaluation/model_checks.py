@@ -173,7 +173,7 @@ def _while_hidden(graph: CrowdGraph, model: Model | None) -> Calibration | Unmea
 
 
 def _unmeasured(reason: str) -> Unmeasured:
-    return Unmeasured("How right the model is was not measured. " + reason)
+    return Unmeasured("Accuracy was not measured. " + reason)
 
 
 def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, *, class_probs: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdgraph.core._arrays import Array, is_null
+from crowdgraph.core._text import quantity
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ColumnError, GoldError, GoldWarning, quote, warn
@@ -197,9 +198,9 @@ def _graph_classes(
 
 def _warn_unmatched(n_unmatched: int, gold_items: list[Hashable], items: NodeTable) -> None:
     unmatched = [name for name in gold_items if name not in items]
-    text = f"Gold names {n_unmatched:,} items that nobody answered ({quote(unmatched, most=3)})"
+    text = f"Gold names {quantity(n_unmatched, 'item')} that nobody answered ({quote(unmatched, most=3)})"
     if len(unmatched) < len(gold_items):
-        warn(f"{text}; they are left out.", GoldWarning)
+        warn(f"{text}; {'it is' if n_unmatched == 1 else 'they are'} left out.", GoldWarning)
         return
     gold_types, item_types = ({type(name).__name__ for name in ids} for ids in (unmatched, items.ids[:100].tolist()))
     hint = "Is it the gold of other items?"

@@ -43,6 +43,9 @@ SAVED_GRAPH = "graph.crowd"
 # How messages name rows.
 ROW_NUMBERS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)")
 
+# What to do about a file whose columns are not recognised, perhaps because it has no header.
+HEADLESS_HINT = " If the first line is already a response, add a header line above it, such as: volunteer,item,label"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
@@ -305,7 +308,7 @@ def _guess_columns(header: list[str], user_columns: Mapping[str, str], notes: li
         del used["time"]
     lacking = next((role for role in ("volunteer", "item", "label") if role not in used), None)
     if lacking is not None:
-        headless = "" if used else " If these are a response, add a header line above, such as: volunteer,item,label"
+        headless = "" if used else HEADLESS_HINT
         raise ColumnError(
             f"No column of {fspath(path)!r} looks like the {lacking}; it has {quote(header, most=12)}. Name it with "
             + argument(lacking, "COLUMN")

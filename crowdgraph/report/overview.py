@@ -89,7 +89,7 @@ def _cards(results: GraphResults, doubt: str | None) -> Iterator[tuple[str, str,
     if results.communities is not None:
         yield "communities", *_community_card(results.communities)
     if len(graph.gold):
-        yield "gold", f"{len(graph.gold):,}", "items whose class was known before"
+        yield "gold", f"{len(graph.gold):,}", f"item{'s' * (len(graph.gold) != 1)} whose class was known before"
 
 
 def _settled(fit: ModelFit, has_gold: Array, doubt: str | None) -> tuple[str, str]:
@@ -97,10 +97,10 @@ def _settled(fit: ModelFit, has_gold: Array, doubt: str | None) -> tuple[str, st
     if doubt is not None:
         return "\u2013", doubt
     settled = fit.item_probs[~has_gold].max(axis=1) >= SETTLED_PROBABILITY
-    whose = " of those without gold" if has_gold.any() else ""
+    which = "items without gold" if has_gold.any() else "items"
     # Rounded down, so that 100% are all of them.
     share = f"{100 * int(settled.sum()) // len(settled)}%"
-    return share, f"a class is at least {SETTLED_PROBABILITY:.0%} probable{whose}"
+    return share, f"of {which} have a class that is at least {SETTLED_PROBABILITY:.0%} probable"
 
 
 def _community_card(communities: Communities) -> tuple[str, str]:
@@ -134,8 +134,9 @@ def _span(graph: CrowdGraph) -> str:
 
 
 def _about_gold(calibration: Mapping[str, Any]) -> str:
-    n_items = quantity(sum(calibration["items"]), "item")
-    words = f"Against gold the most probable class is right for {calibration['accuracy']:.1%} of {n_items}"
+    n_items = sum(calibration["items"])
+    n_right = f"{calibration['accuracy']:.1%} of {quantity(n_items, 'item')}"
+    words = f"Against gold the most probable class is right for {n_right}"
     if calibration["hidden"]:
         words += ", each judged while its gold was hidden"
     caveat = ""
@@ -143,6 +144,8 @@ def _about_gold(calibration: Mapping[str, Any]) -> str:
         caveat = " That is somewhat kind, since skills were learned with this gold."
     if not calibration["sure"]:
         return f"{words}; of none is the model at least {SETTLED_PROBABILITY:.0%} sure.{caveat}"
+    if calibration["sure"] == n_items:
+        return f"{words}; the model is at least {SETTLED_PROBABILITY:.0%} sure of each.{caveat}"
     sure = f"of the {calibration['sure']:,} that the model is at least {SETTLED_PROBABILITY:.0%} sure of"
     return f"{words}; {sure}, {calibration['sure_accuracy']:.1%} are right.{caveat}"
 

@@ -134,7 +134,7 @@ def write(
         data = payload(
             crowd, findings=findings, calibration=calibration, run=run, interface=interface, progress=progress
         )
-        part.write_text(page("What is known of a crowd" if title is None else title, data), encoding="utf-8")
+        part.write_text(page("Crowd report" if title is None else title, data), encoding="utf-8")
 
 
 def payload(

@@ -113,6 +113,7 @@ def test_a_rule_that_retires_nothing_changes_nothing(graph):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 100), st.floats(0.6, 0.999), st.integers(1, 6))
 def test_lower_thresholds_save_more_at_the_first_update_and_what_is_saved_adds_up(seed, threshold, updates):

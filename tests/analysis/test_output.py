@@ -33,6 +33,7 @@ def read_rows(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_all_files_are_there_and_recorded(results):
     assert {path.name for path in results.iterdir()} == FILES | {"figures", "graph.crowd", "run.json"}
     names = {path.name for path in (results / "figures").iterdir()}
@@ -89,6 +90,7 @@ def test_the_graph_and_the_record_hold_all_of_the_analysis(results, analysis):
     assert "crowdgraph x" in (results / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes(results, analysis, tmp_path):
     again = analyse(analysis.graph, detector=cg.Leiden(), snapshots=2, seed=3)
     write_results(again, tmp_path / "again")
@@ -124,6 +126,7 @@ def test_advice_on_the_page_is_in_the_words_of_the_interface(tmp_path, without_f
     assert not [words for words in missing if "graph." in words]
 
 
+@pytest.mark.slow
 def test_by_votes_it_is_known_which_labels_are_right(tmp_path):
     graph = crowd(n_volunteers=5, n_items=30, n_responses=100, labels=("u", "v")).graph
     # No volunteer has as many answers, so that there are few figures.

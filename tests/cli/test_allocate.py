@@ -52,7 +52,7 @@ def test_questions_are_those_of_the_policy_with_the_reason(crowd):
     expected = cg.allocation.GreedyValue().assign(graph.annotate(fit), budget=5, seed=0)
     assert [(row["volunteer"], row["item"]) for row in asked] == list(expected)
     certain = fit.item_probs.max(axis=1)[graph.items.codes([row["item"] for row in asked])]
-    reasons = [f"class {share:.0%} certain; worth most of the questions left" for share in certain]
+    reasons = [f"class {share:.0%} certain; highest value among the remaining questions" for share in certain]
     assert [row["why"] for row in asked] == reasons
 
 

@@ -68,7 +68,7 @@ def test_notes_of_the_reader_reach_the_record_and_the_page(tmp_path):
     options = ("--model", "ibcc", "--min-responses", 50, "--json")
     result = run("analyse", responses, "--gold", gold, "--out", out, *options)
     assert result.exit_code == 0
-    for words in ("worker for the volunteer", "Gold names 1 items that nobody answered"):
+    for words in ("worker for the volunteer", "Gold names 1 item that nobody answered"):
         assert any(words in sentence for sentence in record(out)["notes"])
         assert any(words in sentence for sentence in json.loads(result.stdout)["notes"])
         assert words in (out / "report.html").read_text()

@@ -78,6 +78,7 @@ def test_a_pipe_that_closes_early_is_no_error(monkeypatch, tmp_path):
     assert (result.exit_code, result.output) == (1, "")
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_leaves_nothing(tmp_path):
     """A limit on the size of files stands for a full disk: writing fails in the middle, for real."""
     path = tmp_path / "r.csv"

@@ -26,7 +26,7 @@ GERMAN_DATES = TIMED.replace("2026-03-01", "13/02/2026")
         ("le.csv", GOOD.encode("utf-16-le"), "use --encoding utf-16"),
         # Headers
         ("columns.csv", "a,b\n1,2\n", "No column of "),
-        ("headless.csv", ROWS, "add a header line above, such as: volunteer,item,label"),
+        ("headless.csv", ROWS, "already a response, add a header line above it, such as: volunteer,item,label"),
         ("header.csv", "volunteer,item,label\n", "header.csv' has a header and no rows; give a file with a row"),
         ("excel.csv", "sep=,\n" + GOOD, "begins with the line 'sep=,', which only spreadsheets know; delete"),
         # Rows

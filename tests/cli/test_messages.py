@@ -118,7 +118,11 @@ MESSAGES = [
         1,
         "Nobody has answered since 2027-01-01; the last response is of 2026-03-28",
     ),
-    ("allocate timed.csv --active-since soon", 1, "'soon'"),
+    (
+        "allocate timed.csv --active-since soon",
+        1,
+        "--active-since soon is not a date; write it like 2026-03-01 or 2026-03-01T12:00.",
+    ),
     ("allocate timed.csv --likely-within -1", 1, "--likely-within -1 must be"),
     # Writing
     ("analyse r.csv --out full", 1, "name another directory, or use --force to replace"),

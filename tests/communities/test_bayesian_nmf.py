@@ -28,6 +28,7 @@ def test_groups_of_behaviour_are_found_and_described(behaviour_network):
     assert len(set(words)) == 5
 
 
+@pytest.mark.slow
 def test_one_group_of_behaviour_is_no_communities():
     network, _ = behaving(ONE, n=80, concentration=5, seed=1)
     groups = cg.BayesianNMF().detect(network, seed=0)

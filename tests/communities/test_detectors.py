@@ -20,11 +20,13 @@ DETECTORS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.__name__)
 def test_detectors_keep_the_contract(kind):
     check_detector(kind())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("detector", [cg.Leiden(), cg.BayesianNMF(nulls=0)], ids=lambda one: one.name)
 def test_detectors_keep_the_contract_on_other_networks(detector, seed):

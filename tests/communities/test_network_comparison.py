@@ -17,6 +17,7 @@ from crowdgraph.communities.network_comparison import compare_networks
 THREE = communities_of([0, 1, 1])
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.integers(2, 60), st.integers(1, 6), st.integers(1, 6))
 def test_measures_are_scikit_learns(seed, n, n_left, n_right):
     rng = np.random.default_rng(seed)

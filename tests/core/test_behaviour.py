@@ -105,6 +105,7 @@ def test_neither_right_nor_wrong_where_classes_are_not_labels():
     assert behaviour([[0, 1], [1, 0]], classes=["a", "b"], labels=[0, 1]) == "nearly always says 1 to a, 0 to b"
 
 
+@pytest.mark.slow
 @given(matrices())
 def test_there_are_words_for_everybody(case):
     rows, classes, labels = case

@@ -136,7 +136,7 @@ def test_missing_annotations_are_named(graph, fit):
 def test_results_for_other_graphs_are_refused(graph, fit, columns):
     before = dict(graph.annotations)
     other = cg.CrowdGraph.from_responses({**columns, "item": ["y", "x", "x", "y", "w", "x"]})
-    with pytest.raises(AlignmentError, match=r"1 of its items are not in the graph \('z'\)"):
+    with pytest.raises(AlignmentError, match=r"the graph lacks 1 of its items \('z'\)"):
         other.annotate(fit)
     with pytest.raises(AlignmentError, match="covers 3 of the graph's 4 items"):
         cg.CrowdGraph.from_responses(columns, items={"item": ["x", "y", "z", "w"]}).annotate(fit)
@@ -224,7 +224,7 @@ def test_a_track_of_a_view_does_not_fit_the_whole(graph, fit, columns):
 
 def test_a_view_tells_who_is_active(graph):
     assert repr(graph.first(2)).startswith("CrowdGraph: 3 volunteers (2 active), 3 items (1 active), 2 responses")
-    assert "1 responses answer an item that the volunteer had answered before" in repr(graph)
+    assert "1 response answers an item that the volunteer had answered before" in repr(graph)
 
 
 # Arguments that are results, names of results, or nothing.
@@ -275,7 +275,7 @@ def test_communities_are_given_named_or_the_latest(graph, communities):
         graph.resolve_communities(network="task_cooccurrence")
     with pytest.raises(ParameterError, match="communities= takes Communities or the name of some; got a list"):
         graph.resolve_communities([])
-    with pytest.raises(AlignmentError, match="1 of its volunteers are not in this one"):
+    with pytest.raises(AlignmentError, match="this one lacks 1 of its volunteers"):
         graph.subgraph(volunteers=["anna"]).resolve_communities(communities)
 
 

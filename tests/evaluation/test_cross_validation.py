@@ -94,6 +94,7 @@ def test_probabilities_are_those_of_models_fitted_to_the_rest():
     assert [graph.classes[code] for code in result.truth] == [graph.gold[item] for item in result.items.tolist()]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=4).filter(lambda sizes: sum(map(bool, sizes)) > 1), st.data())
 def test_folds_have_even_shares_of_every_class(sizes, data):
     truth = np.repeat(np.arange(len(sizes)), sizes)

@@ -46,6 +46,7 @@ def test_areas_are_shares_of_pairs(case):
             assert np.isnan(area)
 
 
+@pytest.mark.slow
 @given(stated(n_classes=2, both=True))
 def test_areas_depend_on_the_order_only(case):
     truth, probs = case

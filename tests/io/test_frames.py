@@ -193,7 +193,7 @@ def test_null_labels_stay_or_are_dropped(columns):
     columns["label"][2] = None
     with_null = from_responses(columns, missing="keep")
     assert [r.label for r in with_null.responses] == ["yes", None, "no", "yes", "no", "yes"]
-    assert "1 responses show an item without an answer" in repr(with_null)
+    assert "1 response shows an item without an answer" in repr(with_null)
     restored = from_responses(with_null.to_pandas(), missing="keep", labels=with_null.labels)
     assert restored.equals(with_null)
     with pytest.warns(cg.errors.DroppedRowsWarning, match=r"1 of 6 rows are left out: null label in rows 2"):

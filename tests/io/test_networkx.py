@@ -86,6 +86,7 @@ def test_igraph_holds_everything(graph):
     assert result.vs["since"][:n] == [graph.volunteers[v].attributes["since"] for v in graph.volunteers]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["graphml", "gexf"])
 @given(graph=graphs(id_kinds=("int", "str")))
 def test_files_for_gephi_hold_all_volunteers_and_responses(kind, tmp_path_factory, graph):

@@ -24,6 +24,7 @@ from crowdgraph.io import store
 SAVED_BY_0_1_0 = Path(__file__).parent / "data" / "saved_by_0.1.0.crowd"
 
 
+@pytest.mark.slow
 @given(graphs())
 def test_nothing_is_lost_in_a_file(tmp_path_factory, graph):
     path = tmp_path_factory.mktemp("store") / "graph.crowd"

@@ -85,6 +85,7 @@ def largest_difference(actual, expected):
 # The joint Gaussian.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("published", [True, False])
 @given(sequences())
 def test_states_are_those_of_the_joint_gaussian(published, sequence):
@@ -180,6 +181,7 @@ def test_without_noise_every_step_has_the_static_counts(seed, n_classes, n_label
 # The two scans.
 
 
+@pytest.mark.slow
 @given(
     seeds,
     st.lists(st.integers(0, 25), min_size=1, max_size=6),

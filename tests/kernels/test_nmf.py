@@ -88,6 +88,7 @@ def log_posterior(kind, weights, state, prior):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", STEPS)
 @given(case=cases())
 @settings(max_examples=8)

@@ -176,6 +176,7 @@ def test_torch_gets_its_threads_back():
     assert torch.get_num_threads() == 3
 
 
+@pytest.mark.slow
 def test_compiled_code_is_kept_on_disk():
     """A process loads what one before it compiled, be it a test's or the first of these, and compiles nothing."""
     code = (

@@ -278,7 +278,7 @@ NO_GOLD = "the graph has no such gold"
             cg.Cautious(model=cg.IBCC(votes={0: 0, 1: 1, 2: None}), communities=communities_of([0], ids=["x"])),
             three_labels,
             AlignmentError,
-            "not in this one",
+            "this one lacks 1 of its volunteers",
         ),
     ],
 )

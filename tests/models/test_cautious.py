@@ -62,6 +62,7 @@ def probabilities_by_sums(graph, fit, groups, shares, chances):
     return probs
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 3), st.integers(2, 4))
 def test_class_probabilities_are_sums_over_difficulties_and_draws(seed, n_classes, n_labels):

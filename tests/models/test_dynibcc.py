@@ -59,6 +59,7 @@ def random_counts(shape, rng):
     return rng.uniform(0.5, 6, shape)
 
 
+@pytest.mark.slow
 @given(answered_graphs(), st.integers(0, 100))
 def test_without_noise_every_step_is_static_ibcc(graph, seed):
     """Hard and soft gold, and items whose class is not known."""

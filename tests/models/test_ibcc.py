@@ -29,6 +29,7 @@ def random_prior(graph, seed):
     return rng.gamma(2, 1, (len(graph.classes), len(graph.labels))) + 0.1, rng.gamma(2, 1, len(graph.classes)) + 0.1
 
 
+@pytest.mark.slow
 @given(answered_graphs(soft=False), st.integers(0, 1000), st.booleans())
 def test_bound_stays_below_the_evidence_and_never_falls(graph, seed, accelerate):
     confusion_prior, class_prior = random_prior(graph, seed)

@@ -19,6 +19,7 @@ MODELS = [
 SETTINGS = {"GibbsIBCC": ({"stop_change": 0.2, "r_hat": 1.1}, 0.1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.__name__)
 def test_every_model_keeps_the_promises_of_all(kind):
     settings, atol = SETTINGS.get(kind.__name__, ({}, 1e-6))

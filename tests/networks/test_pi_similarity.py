@@ -201,6 +201,7 @@ def test_networks_drawn_are_made_the_same_way(graph, distance, neighbours):
     assert abs(network.null(seed=1).weights - network.null(seed=2).weights).max() > 0
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.integers(1, 9), st.integers(1, 4), st.booleans())
 def test_everybody_keeps_the_number_of_answers(seed, n_volunteers, n_labels, forgetful):
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@
 import datetime as dt
 
 import numpy as np
+import pytest
 from builders import crowd, network_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,6 +147,7 @@ def test_drawn_networks_have_the_same_volunteers_and_support():
         assert abs(resampled.weights - original.resampled(seed=1).weights).max() > 0
 
 
+@pytest.mark.slow
 def test_communities_are_more_than_the_null_and_chance_is_not():
     """Items link all who answered them in any crowd; rewiring links would not know, and find communities everywhere."""
     sizes = {"n_volunteers": 200, "n_items": 2_000, "n_responses": 10_000, "seed": 1}

@@ -89,6 +89,7 @@ def test_prototypes_take_every_kind_of_confusion():
         cg.plot.prototypes(groups, replace(fit, confusion=None))
 
 
+@pytest.mark.slow
 def test_prototypes_of_many_communities_say_how_many_are_left_out(tmp_path):
     snapshot, groups = random_snapshot(200), random_communities(200, 20)
     axes = cg.plot.prototypes(groups, snapshot)
@@ -147,6 +148,7 @@ def test_prototypes_are_not_drawn_with_bad_options(options, message):
         cg.plot.prototypes(random_communities(9, 3), random_snapshot(9), **options)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(2, 40), st.integers(1, 30), st.integers(0, 99))
 def test_the_matrix_is_sorted(n_volunteers, n_communities, seed):

@@ -30,6 +30,7 @@ DRAW = {
 tracks = pytest.mark.parametrize("track", TRACKS.values(), ids=TRACKS)
 
 
+@pytest.mark.slow
 @tracks
 def test_means_stand_in_rows_and_columns(track, tmp_path):
     axes = cg.plot.community_means_over_time(track)
@@ -315,6 +316,7 @@ def test_ribbons_lead_from_community_to_community(track, tmp_path):
     ax.figure.savefig(tmp_path / "flow.png")
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(1, 5), st.integers(1, 12), st.integers(1, 4), st.integers(0, 999))
 def test_every_flow_can_be_drawn(n_snapshots, n_volunteers, n_communities, seed):

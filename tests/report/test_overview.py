@@ -74,7 +74,7 @@ def test_only_all_items_are_a_hundred_percent(n_sure, shown, agreeing):
     known = agreeing.with_gold({agreeing.items.ids[79]: agreeing.classes[0]}, classes=agreeing.classes)
     value, note = card(known.annotate(sure, name="by hand"), "settled items")
     assert value == f"{100 * min(n_sure, 79) // 79}%"
-    assert note.endswith(" of those without gold")
+    assert note == "of items without gold have a class that is at least 90% probable"
 
 
 def test_settled_items_need_agreement(graph):
@@ -85,7 +85,7 @@ def test_settled_items_need_agreement(graph):
     assert any("means little: too little agreement" in words for words in sentences(graph))
 
 
-CERTAIN = "a class is at least 90% probable"
+CERTAIN = "of items have a class that is at least 90% probable"
 TOO_LITTLE = "too little agreement to tell"
 
 
@@ -143,6 +143,11 @@ def test_the_overview_begins_with_gold(agreeing):
     assert f"sure of, {right[sure].mean():.1%} are right." in first["words"]
     assert "somewhat kind" in first["words"]
     assert sentences(agreeing, "checks") == []
+
+
+def test_a_model_that_is_sure_of_everything_is_counted_once(agreeing):
+    (words,) = sentences(agreeing, "checks", calibration=calibration(100, 0.5))
+    assert words.endswith("of 100 items; the model is at least 90% sure of each.")
 
 
 def test_a_model_that_is_sure_of_nothing_says_so(agreeing):

@@ -70,6 +70,7 @@ def test_groups_arrive_as_the_paper_saw_them():
     assert max(first.values()) < 500
 
 
+@pytest.mark.slow
 def test_the_full_crowd_has_the_papers_numbers_and_one_seed_draws_the_same_one():
     graph, truth = cg.simulate.galaxy_zoo_supernovae_full(seed=0)
     responses = graph.responses

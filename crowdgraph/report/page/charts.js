@@ -38,7 +38,7 @@ function ticks([low, high], n = 4) {
 }
 
 // Axes with grid lines; returns the two scales. xTicks and yTicks are pairs of a value and its text.
-function axes(picture, width, height, { x, y, xTicks, yTicks, xName }) {
+function axes(picture, width, height, { x, y, xTicks, yTicks, xName, yName }) {
   const left = Math.max(MARGIN.left, 10 + 7 * Math.max(0, ...yTicks.map(([, text]) => text.length)));
   const across = scaled(x, [left, width - MARGIN.right]);
   const up = scaled(y, [height - MARGIN.bottom, MARGIN.top]);
@@ -57,6 +57,7 @@ function axes(picture, width, height, { x, y, xTicks, yTicks, xName }) {
     picture.append(svg("text", { x: middle, y: height - MARGIN.bottom + 19, "text-anchor": "middle" }, text));
   }
   if (xName) picture.append(svg("text", { x: width - MARGIN.right, y: height - 3, "text-anchor": "end" }, xName));
+  if (yName) picture.append(svg("text", { x: left, y: MARGIN.top - 3 }, yName));
   return { across, up };
 }
 

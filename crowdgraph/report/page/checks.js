@@ -23,9 +23,9 @@ function fitPanel(fit) {
   const outcome = fit.converged ? "It converged" : "It did not converge: raise max_iter, or doubt it";
   const parts = [el("p", {}, `${outcome}, after ${quantity(fit.iterations, "iteration")}.`)];
   const ends = [Math.min(...fit.bound), Math.max(...fit.bound)];
-  if (!fit.bound.length) parts.push(note("This model has no bound to watch."));
-  else if (ends[0] === ends[1]) parts.push(note(`The bound is ${formatCount(ends[0])} from the start.`));
-  else parts.push(boundChart(fit, ends));
+  if (fit.bound.length && ends[0] === ends[1])
+    parts.push(note(`The bound is ${formatCount(ends[0])} from the start.`));
+  else if (fit.bound.length) parts.push(boundChart(fit, ends));
   if (fit.facts.length) parts.push(factList(fit.facts));
   return panel(`The fit of ${fit.name}`, ...parts);
 }
@@ -74,7 +74,8 @@ function calibrationPanel(calibration) {
         y: [0, 1],
         xTicks: shareTicks,
         yTicks: shareTicks,
-        xName: "said",
+        xName: "stated probability",
+        yName: "share that is right",
       });
       picture.append(
         svg("path", {
@@ -97,7 +98,7 @@ function calibrationPanel(calibration) {
           withTip(
             dot,
             () =>
-              `said ${percent(calibration.stated[bin])}, true ${percent(calibration.observed[bin])}: ${quantity(calibration.items[bin], "item")}`,
+              `stated ${percent(calibration.stated[bin])}, right ${percent(calibration.observed[bin])}: ${quantity(calibration.items[bin], "item")}`,
           ),
         );
       }
@@ -154,7 +155,7 @@ function predictivePanel(check) {
       ? "That fits."
       : gap > 0
         ? "More than expected: some items are easy or hard for everybody, or volunteers err together."
-        : "Less than expected: the model takes volunteers for more alike than they are.";
+        : "Volunteers agree less than the model expects.";
   const pairs = isKnown(check.agreement)
     ? `Two answers about the same item agree in ${(100 * check.agreement).toFixed(1)}% of cases, on average over items. If volunteers answered independently of each other given the item’s class, as the model says, they would in ${(100 * check.expected_agreement).toFixed(1)}%. ${verdict} (The data doctor’s agreement by chance is another: that of volunteers who do not look at the item.)`
     : "No item has two answers.";
@@ -180,7 +181,7 @@ function evidencePanel(evidence) {
   const sharpened = Math.abs(evidence.modularity - itself) >= 0.001;
   const name = sharpened ? "sharpened modularity" : "modularity";
   const explained = sharpened
-    ? ` The sharpened modularity, ${fixed(evidence.modularity, 3)}, is that of the groups that were tried, in the weights that were searched, where strong links are made to stand out; the modularity of the communities above, ${fixed(itself, 3)}, is that of the network as it is.`
+    ? ` The sharpened modularity, ${fixed(evidence.modularity, 3)}, is computed after strengthening strong links; the modularity of the communities above, ${fixed(itself, 3)}, is that of the network as it is.`
     : "";
   const values = [...evidence.null, evidence.modularity];
   const ends = [Math.min(...values), Math.max(...values)];

@@ -46,7 +46,7 @@ function communityFacts(row) {
   const facts = [quantity(row.volunteers, "volunteer") + (isKnown(row.share) ? ` (${percent(row.share)})` : "")];
   if (isKnown(row.responses)) facts.push(quantity(row.responses, "response"));
   if (row.few_responses) facts.push(`${formatCount(row.few_responses)} with fewer than 10`);
-  if (row.mixed) facts.push(`mixed by ${fixed(row.mixed)} (1: in all alike)`);
+  if (row.mixed) facts.push(`overlap ${fixed(row.mixed)} (0: one community only, 1: all equally)`);
   if (isKnown(row.centroid)) facts.push(`most central: ${row.centroid}`);
   return facts.join(" · ");
 }

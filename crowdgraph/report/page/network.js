@@ -264,7 +264,7 @@ function drawNetworks() {
     const picture = new NetworkPicture(network);
     body.append(
       el("h3", {}, network.title),
-      note(`${network.note} Drag to move; click it, then use the wheel or + and − to zoom; click a dot for more.`),
+      note(`${network.note} Drag to move; to zoom, use + and −, pinch on a trackpad, or click the picture and use the wheel; click a dot for more.`),
     );
     if (network.noun) body.append(networkLegend(network, picture));
     body.append(picture.node);

@@ -3,7 +3,7 @@
 function drawDoctor() {
   const body = bodyOf("doctor");
   const doctor = data.doctor;
-  body.append(el("p", {}, `Looked at: ${doctor.examined.join(", ") || "nothing"}.`));
+  body.append(el("p", {}, `Checked: ${doctor.examined.join(", ") || "nothing"}.`));
   if (!doctor.findings.length) body.append(note("Nothing found: the data look as they should."));
   body.append(...doctor.findings.map(findingBox));
 }

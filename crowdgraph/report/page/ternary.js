@@ -61,7 +61,7 @@ function trianglePanel(name, j, points) {
       move(present);
     },
   );
-  return { node: el("div", { class: "panel" }, el("h4", {}, `if it is ${name}`), diagram), move };
+  return { node: el("div", { class: "panel" }, el("h4", {}, `true class: ${name}`), diagram), move };
 }
 
 function drawTriangle(picture, corners, width) {

@@ -179,7 +179,7 @@ function ternarySkill(people, history, nShown) {
   const panels = ternaryPanels(points);
   const parts = [
     note(
-      "A dot near a corner is a volunteer who nearly always gives that label; who distinguishes classes stands elsewhere in each triangle.",
+      "A dot near a corner is a volunteer who nearly always gives that label; volunteers who distinguish the classes sit in a different place in each triangle.",
     ),
   ];
   if (data.classes.length > MOST_TRIANGLES)
