@@ -37,11 +37,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 
-from crowdgraph.messages import Message, argument
+from crowdgraph.messages import Message, argument, quote, suggestion
 
 __all__ = [
     "AlignmentError",
@@ -202,26 +201,6 @@ class CollapsedFitWarning(CrowdGraphWarning):
 
 class ConvergenceWarning(CrowdGraphWarning):
     """A fit that stopped before it converged."""
-
-
-def quote(values: Iterable[object], *, most: int = 5) -> str:
-    """Return the first few values as text for messages: ``'a', 'b', 'c' and 4 more``."""
-    items = list(values)
-    more = f" and {len(items) - most:,} more" if len(items) > most else ""
-    return ", ".join(map(repr, items[:most])) + more
-
-
-def with_article(kind: type) -> str:
-    """Return the name of a type with its article, as in ``a str`` or ``an int``."""
-    name = kind.__name__
-    return ("an " if name[0] in "AEIOaeio" or name == "ndarray" else "a ") + name
-
-
-def suggestion(wrong: object, known: Sequence[object]) -> str:
-    """Return a closing ``Did you mean ...?`` if a known name is close to the wrong one, and nothing otherwise."""
-    names = {str(name): name for name in known}
-    close = get_close_matches(str(wrong), list(names), n=1)
-    return f" Did you mean {names[close[0]]!r}?" if close else ""
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str], *, option: str | None = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Literal
 
 __all__ = ["Hint", "Interface", "Message"]
@@ -89,3 +91,23 @@ def argument(name: str, value: object, *, option: str | None = None) -> Message:
     """
     option = name.removeprefix("n_").replace("_", "-") if option is None else option
     return Message(f"{name}={value!r}", cli=f"--{option} {value}")
+
+
+def quote(values: Iterable[object], *, most: int = 5) -> str:
+    """Return the first few values as text for messages: ``'a', 'b', 'c' and 4 more``."""
+    items = list(values)
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(map(repr, items[:most])) + more
+
+
+def with_article(kind: type) -> str:
+    """Return the name of a type with its article, as in ``a str`` or ``an int``."""
+    name = kind.__name__
+    return ("an " if name[0] in "AEIOaeio" or name == "ndarray" else "a ") + name
+
+
+def suggestion(wrong: object, known: Sequence[object]) -> str:
+    """Return a closing ``Did you mean ...?`` if a known name is close to the wrong one, and nothing otherwise."""
+    names = {str(name): name for name in known}
+    close = get_close_matches(str(wrong), list(names), n=1)
+    return f" Did you mean {names[close[0]]!r}?" if close else ""

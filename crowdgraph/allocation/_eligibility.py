@@ -10,8 +10,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_integer
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import InfeasibleError, ParameterError, quote
-from crowdgraph.messages import Hint
+from crowdgraph.errors import InfeasibleError, ParameterError
+from crowdgraph.messages import Hint, quote
 
 Count = int | Mapping[Hashable, int]
 

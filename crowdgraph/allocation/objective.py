@@ -24,7 +24,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import Configured, check_non_negative, instance, non_negative, setting
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ParameterError, quote
+from crowdgraph.errors import ParameterError
+from crowdgraph.messages import quote
 
 __all__ = ["Amount", "Objective", "QuestionValues"]
 

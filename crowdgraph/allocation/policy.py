@@ -28,7 +28,8 @@ from crowdgraph.core._parameters import Configured, check_instance, check_intege
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, check_ids_match, real_array
-from crowdgraph.errors import ParameterError, ResultError, with_article
+from crowdgraph.errors import ParameterError, ResultError
+from crowdgraph.messages import with_article
 
 __all__ = ["Assignment", "Pair", "Policy", "Problem"]
 

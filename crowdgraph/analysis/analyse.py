@@ -26,7 +26,7 @@ from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.dynamics.over_time import MakeNetwork, over_time
 from crowdgraph.errors import CrowdGraphError, ParameterError, collect_warnings
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
-from crowdgraph.messages import Hint
+from crowdgraph.messages import Hint, with_article
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.label_votes import vote_codes
@@ -252,7 +252,7 @@ def _check(
     progress: object,
 ) -> None:
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"An analysis is of a CrowdGraph; got a {type(graph).__name__}.")
+        raise ParameterError(f"An analysis is of a CrowdGraph; got {with_article(type(graph))}.")
     if not isinstance(model, Model | str):
         raise ParameterError(f"model= takes a model, or the name of one, such as 'ibcc'; got {model!r}.")
     if not isinstance(detector, Detector):

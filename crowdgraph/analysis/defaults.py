@@ -10,8 +10,8 @@ import numpy as np
 from crowdgraph.core._arrays import FrozenMapping
 from crowdgraph.core._text import quantity
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import check_choice, quote
-from crowdgraph.messages import Message
+from crowdgraph.errors import check_choice
+from crowdgraph.messages import Message, quote
 from crowdgraph.models import (
     IBCC,
     Cautious,

@@ -19,9 +19,9 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import to_frame
-from crowdgraph.errors import ParameterError, StoreError, quote
+from crowdgraph.errors import ParameterError, StoreError
 from crowdgraph.io._files import write_failure
-from crowdgraph.messages import Hint, Interface
+from crowdgraph.messages import Hint, Interface, quote, with_article
 from crowdgraph.report._results import GraphResults
 from crowdgraph.report.provenance import versions
 from crowdgraph.report.tables import community_table, item_columns, volunteer_columns
@@ -83,7 +83,7 @@ def write_results(
         The directory.
     """
     if not isinstance(analysis, Analysis):
-        raise ParameterError(f"Results are written of an Analysis; got a {type(analysis).__name__}.")
+        raise ParameterError(f"Results are written of an Analysis; got {with_article(type(analysis))}.")
     with atomic_directory(directory, force=force) as folder:
         record = _record(analysis, command, source)
         _write_tables(GraphResults(analysis.graph), folder)

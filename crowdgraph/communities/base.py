@@ -16,6 +16,7 @@ from crowdgraph.core._parameters import Configured, check_seed
 from crowdgraph.core.communities import Communities, Evidence, largest_first, main_community
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
+from crowdgraph.messages import with_article
 
 __all__ = ["Detection", "Detector"]
 
@@ -73,7 +74,7 @@ class Detector(Configured, ABC):
         """
         if not isinstance(network, VolunteerNetwork):
             raise ParameterError(
-                f"Communities are detected in a VolunteerNetwork; got a {type(network).__name__}. Make one with "
+                f"Communities are detected in a VolunteerNetwork; got {with_article(type(network))}. Make one with "
                 "crowdgraph.networks.pi_similarity(graph) or task_cooccurrence(graph)."
             )
         check_seed(seed)

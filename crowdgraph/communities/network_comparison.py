@@ -17,6 +17,7 @@ from crowdgraph.core._random import child_seed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import AlignmentError, ParameterError
+from crowdgraph.messages import with_article
 
 __all__ = ["NetworkComparison", "compare_networks"]
 
@@ -72,7 +73,7 @@ class NetworkComparison(ReadOnlyArrays):
             return "all volunteers share items, so items cannot explain how volunteers differ"
         than = "more" if self.p_value <= 0.05 else "no more"
         return (
-            f"shared items explain {self.explained:.0%} of behaviour, {self.explained_by_chance:.0%} by chance: {than} "
+            f"shared items explain {max(self.explained, 0.0):.0%} of behaviour, {self.explained_by_chance:.0%} by chance: {than} "
             f"than chance (p = {self.p_value:.2g})"
         )
 
@@ -162,7 +163,7 @@ def _communities(
     if isinstance(subject, Communities):
         return subject
     if not isinstance(subject, VolunteerNetwork):
-        raise ParameterError(f"{name} must be a VolunteerNetwork or Communities; got a {type(subject).__name__}.")
+        raise ParameterError(f"{name} must be a VolunteerNetwork or Communities; got {with_article(type(subject))}.")
     return (detector or BayesianNMF()).detect(subject, seed=seed, progress=progress)
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from crowdgraph.errors import ColumnError, ParameterError, quote
+from crowdgraph.errors import ColumnError, ParameterError
+from crowdgraph.messages import quote
 
 Array = NDArray[Any]
 Value = TypeVar("Value")

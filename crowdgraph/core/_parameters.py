@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdgraph.errors import ParameterError, check_choice, with_article
-from crowdgraph.messages import argument
+from crowdgraph.errors import ParameterError, check_choice
+from crowdgraph.messages import argument, with_article
 
 Value = TypeVar("Value")
 # A check of a setting, called with its name and its value; it raises, or returns None.

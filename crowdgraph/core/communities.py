@@ -25,7 +25,8 @@ from crowdgraph.core.result import (
     to_frame,
     unique_ids,
 )
-from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError, with_article
+from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
+from crowdgraph.messages import with_article
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph

@@ -31,7 +31,8 @@ from crowdgraph.core.result import (
     to_frame,
     unique_ids,
 )
-from crowdgraph.errors import AlignmentError, ParameterError, ResultError, check_choice, quote
+from crowdgraph.errors import AlignmentError, ParameterError, ResultError, check_choice
+from crowdgraph.messages import quote
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph

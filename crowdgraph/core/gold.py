@@ -11,7 +11,8 @@ import numpy as np
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, columns_equal, id_array, lock, read_only, same_values
 from crowdgraph.core.result import CodedColumn, Columns, Tabular
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ColumnError, GoldError, UnknownIdError, quote
+from crowdgraph.errors import ColumnError, GoldError, UnknownIdError
+from crowdgraph.messages import quote
 
 __all__ = ["Gold"]
 

@@ -24,17 +24,8 @@ from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result, Tabular
 from crowdgraph.core.tables import NodeTable, ResponseTable
-from crowdgraph.errors import (
-    ColumnError,
-    GoldError,
-    NotAnnotatedError,
-    ParameterError,
-    check_choice,
-    quote,
-    suggestion,
-    with_article,
-)
-from crowdgraph.messages import Hint
+from crowdgraph.errors import ColumnError, GoldError, NotAnnotatedError, ParameterError, check_choice
+from crowdgraph.messages import Hint, quote, suggestion, with_article
 
 if TYPE_CHECKING:
     from crowdgraph.diagnosis.findings import Findings

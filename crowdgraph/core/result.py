@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from crowdgraph.core._arrays import Array, FrozenMapping, ReadOnlyArrays, id_array, read_only, same_values
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError, quote
+from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError
+from crowdgraph.messages import quote
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph

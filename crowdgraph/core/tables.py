@@ -21,7 +21,8 @@ from crowdgraph.core._arrays import (
     read_only,
 )
 from crowdgraph.core.clock import Clock
-from crowdgraph.errors import ColumnError, IdError, UnknownIdError, quote, suggestion
+from crowdgraph.errors import ColumnError, IdError, UnknownIdError
+from crowdgraph.messages import quote, suggestion
 
 __all__ = ["NodeKind", "NodeTable", "ResponseTable"]
 

@@ -11,6 +11,7 @@ from crowdgraph.diagnosis.labels import check_gold, check_labels, check_switchin
 from crowdgraph.diagnosis.responses import check_counts, check_coverage, check_duplicates, check_times
 from crowdgraph.diagnosis.volunteers import check_activity, check_anonymous, check_parts, check_prior
 from crowdgraph.errors import ParameterError
+from crowdgraph.messages import with_article
 
 __all__ = ["CHECKS", "diagnose", "finding_names"]
 
@@ -55,7 +56,7 @@ def diagnose(graph: CrowdGraph, *, progress: bool = False) -> Findings:
     Findings: none
     """
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"The data doctor examines a CrowdGraph; got a {type(graph).__name__}.")
+        raise ParameterError(f"The data doctor examines a CrowdGraph; got {with_article(type(graph))}.")
     check_bool("progress", progress)
     findings: list[Finding] = []
     with progress_bar("Diagnosis", visible=progress, total=len(CHECKS), unit="checks") as bar:

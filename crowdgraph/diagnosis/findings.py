@@ -24,8 +24,8 @@ from crowdgraph.core._arrays import (
     to_list,
 )
 from crowdgraph.core.result import Columns, Tabular
-from crowdgraph.errors import ParameterError, ResultError, check_choice, quote, suggestion
-from crowdgraph.messages import Interface, wording
+from crowdgraph.errors import ParameterError, ResultError, check_choice
+from crowdgraph.messages import Interface, quote, suggestion, with_article, wording
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
@@ -169,7 +169,7 @@ class Findings(ReadOnlyArrays, Tabular, Sequence[Finding]):
         findings = tuple(self.findings)
         strangers = [finding for finding in findings if not isinstance(finding, Finding)]
         if strangers:
-            raise ResultError(f"Findings are made of Finding objects; got a {type(strangers[0]).__name__}.")
+            raise ResultError(f"Findings are made of Finding objects; got {with_article(type(strangers[0]))}.")
         ordered = sorted(findings, key=lambda finding: -SEVERITIES.index(finding.severity))
         topics = dict.fromkeys([*self.examined, *(finding.topic for finding in ordered)])
         object.__setattr__(self, "findings", tuple(ordered))

@@ -18,6 +18,7 @@ from crowdgraph.core.fit import drop_responses
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.dynamics.over_time import CommunityTracker, MakeNetwork, SnapshotFits, check_pipeline
 from crowdgraph.errors import ParameterError
+from crowdgraph.messages import with_article
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.networks.pi_similarity import pi_similarity
@@ -103,7 +104,7 @@ def influence(
     StructureInfluence of 832 responses: 3 communities without them, 3 with them; 0.0% of participation moved
     """
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"Influence is measured in a CrowdGraph; got a {type(graph).__name__}.")
+        raise ParameterError(f"Influence is measured in a CrowdGraph; got {with_article(type(graph))}.")
     check_integer("controls", controls, minimum=0)
     check_seed(seed)
     check_pipeline(network, model, detector)

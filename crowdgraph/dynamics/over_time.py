@@ -23,6 +23,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.dynamics.matching import CommunityProfile, community_profiles, match
 from crowdgraph.errors import ParameterError, TooFewError
+from crowdgraph.messages import with_article
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.networks.pi_similarity import pi_similarity
@@ -137,7 +138,7 @@ def check_pipeline(network: object, model: object, detector: object) -> None:
 
 def _snapshots(graph: CrowdGraph, counts: Iterable[int] | None, times: Iterable[Moment] | None) -> list[CrowdGraph]:
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"Communities are tracked in a CrowdGraph; got a {type(graph).__name__}.")
+        raise ParameterError(f"Communities are tracked in a CrowdGraph; got {with_article(type(graph))}.")
     if not len(graph.responses):
         raise ParameterError("The graph has no responses, so there are no communities to track.")
     views = list(graph.snapshots(counts=counts, times=times))

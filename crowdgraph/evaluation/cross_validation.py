@@ -19,7 +19,7 @@ from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._text import quantity
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, probability_array, real_array, to_frame, unique_ids
-from crowdgraph.errors import CrowdGraphWarning, GoldError, ParameterError, ResultError, check_choice, quote, suggestion
+from crowdgraph.errors import CrowdGraphWarning, GoldError, ParameterError, ResultError, check_choice
 from crowdgraph.evaluation.scores import (
     FALSE_POSITIVE_RATE,
     accuracy,
@@ -32,7 +32,7 @@ from crowdgraph.evaluation.scores import (
     reliability_bins,
     roc_curves_by_class,
 )
-from crowdgraph.messages import Hint, argument
+from crowdgraph.messages import Hint, argument, quote, suggestion, with_article
 from crowdgraph.models.base import Model
 
 __all__ = ["SCORES", "CrossValidation", "ReliabilityCurve", "RocCurve", "cross_validate"]
@@ -392,7 +392,7 @@ def cross_validate(
     ['votes', 'ibcc']
     """
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"Models are compared on a CrowdGraph; got a {type(graph).__name__}.")
+        raise ParameterError(f"Models are compared on a CrowdGraph; got {with_article(type(graph))}.")
     models_by_name = _by_name(models)
     check_integer("folds", folds, minimum=2)
     check_integer("n_bins", n_bins)
@@ -448,7 +448,7 @@ def _check_models(models: Any) -> None:
             )
         if not isinstance(model, Model):
             raise ParameterError(
-                f"models= takes a model, several, or a mapping from names to models; got a {type(model).__name__}."
+                f"models= takes a model, several, or a mapping from names to models; got {with_article(type(model))}."
             )
 
 

@@ -16,7 +16,8 @@ from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 from crowdgraph.core._arrays import Array, cell_text, is_null, lock, object_array, plain, to_list
 from crowdgraph.core.clock import UNITS, Clock, zone_info
 from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
-from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice, quote, with_article
+from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice
+from crowdgraph.messages import quote, with_article
 
 # The kinds of tables that results and graphs can be converted to.
 FRAME_KINDS = ("pandas", "polars", "arrow", "text")

@@ -14,10 +14,10 @@ from crowdgraph.core._arrays import Array, is_null
 from crowdgraph.core._text import quantity
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import ColumnError, GoldError, GoldWarning, quote, warn
+from crowdgraph.errors import ColumnError, GoldError, GoldWarning, warn
 from crowdgraph.io._columns import COUNTED, Column, LazyColumns, frame_columns
 from crowdgraph.io._ids import encode, encode_labels, natural_order
-from crowdgraph.messages import Message
+from crowdgraph.messages import Message, quote
 
 # How messages name the setting that lists the classes.
 CLASSES_SETTING = Message("classes=[...]", cli="--class NAME")

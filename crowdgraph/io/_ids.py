@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from crowdgraph.core._arrays import Array, is_null, object_array, plain
 from crowdgraph.core.result import CodedColumn
-from crowdgraph.errors import IdError, InputError, LabelError, quote
+from crowdgraph.errors import IdError, InputError, LabelError
 from crowdgraph.io._columns import Column
+from crowdgraph.messages import quote
 
 
 def encode(column: Column, *, what: str) -> CodedColumn:

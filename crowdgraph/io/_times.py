@@ -11,8 +11,9 @@ import pyarrow as pa
 from crowdgraph.core._arrays import Array, is_null, plain
 from crowdgraph.core.clock import UNITS, Clock, iso_datetime
 from crowdgraph.core.result import TimeColumn
-from crowdgraph.errors import TimeError, quote
+from crowdgraph.errors import TimeError
 from crowdgraph.io._columns import Column, plain_type
+from crowdgraph.messages import quote
 
 
 def read_times(column: Column, *, clock: Clock | None = None) -> tuple[TimeColumn, Array]:

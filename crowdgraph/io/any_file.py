@@ -21,7 +21,6 @@ from crowdgraph.errors import (
     TimeError,
     check_choice,
     collect_warnings,
-    quote,
 )
 from crowdgraph.io._columns import COUNTED, SYNONYMS
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
@@ -29,7 +28,7 @@ from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
 from crowdgraph.io.parquet import parquet_columns
 from crowdgraph.io.store import load
-from crowdgraph.messages import Message, argument, wording
+from crowdgraph.messages import Message, argument, quote, wording
 
 __all__ = ["FILE_KINDS", "Reading", "read", "saved_graph_path"]
 

@@ -24,8 +24,6 @@ from crowdgraph.errors import (
     MissingValueError,
     ParameterError,
     check_choice,
-    quote,
-    suggestion,
     warn,
 )
 from crowdgraph.io._columns import (
@@ -39,7 +37,7 @@ from crowdgraph.io._columns import (
 from crowdgraph.io._gold import read_gold
 from crowdgraph.io._ids import encode, encode_labels, first_appearance
 from crowdgraph.io._times import read_times
-from crowdgraph.messages import Hint, argument
+from crowdgraph.messages import Hint, argument, quote, suggestion
 
 __all__ = ["check_options", "graph_from_frame", "stable_order"]
 

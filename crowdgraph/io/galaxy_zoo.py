@@ -15,11 +15,12 @@ import pyarrow.csv as pa_csv
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ColumnError, InputError, LabelError, MissingValueError, TimeError, quote
+from crowdgraph.errors import ColumnError, InputError, LabelError, MissingValueError, TimeError
 from crowdgraph.io._columns import COUNTED
 from crowdgraph.io._files import is_file
 from crowdgraph.io.csv import check_delimiter, read_start
 from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.messages import quote
 
 __all__ = ["read_galaxy_zoo_supernovae"]
 

@@ -18,10 +18,11 @@ from crowdgraph.core.clock import Clock, Moment
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, ParameterError, quote, with_article
+from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, ParameterError
 from crowdgraph.io._columns import Column
 from crowdgraph.io._files import atomic_file
 from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.messages import quote, with_article
 
 if TYPE_CHECKING:
     import igraph

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
-from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, check_choice, quote, warn
+from crowdgraph.errors import ColumnError, DroppedRowsWarning, InputError, check_choice, warn
 from crowdgraph.io.csv import csv_table
 from crowdgraph.io.frames import graph_from_frame
-from crowdgraph.messages import Hint, Message
+from crowdgraph.messages import Hint, Message, quote
 
 __all__ = ["REQUIRED_COLUMNS", "read_panoptes"]
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ColumnError, InputError, quote
+from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._columns import LazyColumns, check_column_names
 from crowdgraph.io._files import is_file
 from crowdgraph.io.frames import check_options, graph_from_frame
+from crowdgraph.messages import quote
 
 __all__ = ["parquet_columns", "read_parquet"]
 

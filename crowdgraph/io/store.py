@@ -33,10 +33,10 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
-from crowdgraph.errors import IdError, StoreError, with_article
+from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._files import atomic_file, is_file
-from crowdgraph.messages import Hint
+from crowdgraph.messages import Hint, with_article
 
 __all__ = ["load", "save"]
 

@@ -13,8 +13,8 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import missing_ids
-from crowdgraph.errors import AlignmentError, GoldError, ParameterError, quote, suggestion
-from crowdgraph.messages import Hint
+from crowdgraph.errors import AlignmentError, GoldError, ParameterError
+from crowdgraph.messages import Hint, quote, suggestion
 from crowdgraph.models.label_votes import Votes, gold_counts, vote_codes
 
 ConfusionPrior: TypeAlias = (

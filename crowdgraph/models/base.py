@@ -19,9 +19,8 @@ from crowdgraph.errors import (
     ParameterError,
     RepeatedAnswersWarning,
     warn,
-    with_article,
 )
-from crowdgraph.messages import Hint, Message
+from crowdgraph.messages import Hint, Message, with_article
 
 __all__ = ["Model"]
 

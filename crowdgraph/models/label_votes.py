@@ -11,8 +11,8 @@ import numpy as np
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import is_number
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ParameterError, quote, suggestion
-from crowdgraph.messages import Hint, Message
+from crowdgraph.errors import ParameterError
+from crowdgraph.messages import Hint, Message, quote, suggestion
 
 __all__ = ["Scores", "Votes", "check_mapping", "gold_counts", "guess_votes", "label_scores", "vote_codes"]
 

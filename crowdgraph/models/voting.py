@@ -15,8 +15,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import choice, number, setting
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import GoldError, ParameterError, quote, suggestion
-from crowdgraph.messages import Hint
+from crowdgraph.errors import GoldError, ParameterError
+from crowdgraph.messages import Hint, quote, suggestion
 from crowdgraph.models.base import Model
 from crowdgraph.models.label_votes import Scores, Votes, check_mapping, label_scores, vote_codes
 

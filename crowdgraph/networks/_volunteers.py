@@ -11,13 +11,13 @@ from crowdgraph.core._parameters import check_integer
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError, TooFewError
-from crowdgraph.messages import Hint
+from crowdgraph.messages import Hint, with_article
 
 
 def experienced_volunteers(graph: CrowdGraph, min_responses: int, at: Moment | None = None) -> tuple[Array, Array]:
     """Return the codes of volunteers with enough answers until a moment, and how many answers each of them gave."""
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"A network is built from a CrowdGraph; got a {type(graph).__name__}.")
+        raise ParameterError(f"A network is built from a CrowdGraph; got {with_article(type(graph))}.")
     check_integer("min_responses", min_responses, minimum=0)
     answers = graph.answers
     if at is not None:

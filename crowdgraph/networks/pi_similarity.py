@@ -16,7 +16,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import NotAnnotatedError, ParameterError, check_choice
-from crowdgraph.messages import Hint
+from crowdgraph.messages import Hint, with_article
 from crowdgraph.networks._volunteers import experienced_volunteers
 
 __all__ = ["pi_similarity"]
@@ -118,7 +118,7 @@ def _confusion_and_prior(
         track = track.confusion
     if not isinstance(track, ConfusionTrack):
         raise ParameterError(
-            f"fit= takes a fit, its confusion, or the name of an annotation; got a {type(track).__name__}."
+            f"fit= takes a fit, its confusion, or the name of an annotation; got {with_article(type(track))}."
         )
     track.check_nodes(graph)
     owners = (one for one in fits if isinstance(one, ModelFit) and one.confusion is track)

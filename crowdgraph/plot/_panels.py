@@ -16,7 +16,8 @@ from matplotlib.ticker import MaxNLocator
 from crowdgraph.core._arrays import Array, value_tuple
 from crowdgraph.core._text import quantity
 from crowdgraph.core.result import check_ids
-from crowdgraph.errors import NotAnnotatedError, ParameterError, quote
+from crowdgraph.errors import NotAnnotatedError, ParameterError
+from crowdgraph.messages import quote
 from crowdgraph.plot._style import GREY, INK, check_kind, is_kind, short_times, width_in_inches
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.clock import Clock, zone_info
 from crowdgraph.errors import ParameterError
+from crowdgraph.messages import with_article
 
 if TYPE_CHECKING:
     from crowdgraph.core.confusion import ConfusionHistory
@@ -54,7 +55,7 @@ def is_kind(subject: object, kind: str) -> bool:
 def check_kind(subject: object, kind: str, maker: str) -> None:
     """Raise unless the subject of a plot is of the class that the plot shows."""
     if not is_kind(subject, kind):
-        raise ParameterError(f"This picture shows a {kind}; got a {type(subject).__name__}. Make one with {maker}.")
+        raise ParameterError(f"This picture shows a {kind}; got {with_article(type(subject))}. Make one with {maker}.")
 
 
 def volunteer_list(volunteers: Iterable[Hashable], *, if_empty: str) -> list[Hashable]:

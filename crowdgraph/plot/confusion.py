@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from crowdgraph.core._arrays import Array, value_tuple
 from crowdgraph.core._parameters import check_integer
 from crowdgraph.core._text import quantity
-from crowdgraph.errors import ParameterError, check_choice, quote
+from crowdgraph.errors import ParameterError, check_choice
+from crowdgraph.messages import quote
 from crowdgraph.plot._panels import CORNERS, SMALL_TEXT, name_corners, side_in_points
 from crowdgraph.plot._style import (
     GREY,

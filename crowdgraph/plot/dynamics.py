@@ -19,7 +19,8 @@ from matplotlib.ticker import MaxNLocator
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import quantity
 from crowdgraph.core.behaviour import behaviour
-from crowdgraph.errors import ParameterError, UnknownIdError, check_choice, quote, suggestion
+from crowdgraph.errors import ParameterError, UnknownIdError, check_choice
+from crowdgraph.messages import quote, suggestion
 from crowdgraph.plot._panels import (
     DIGIT_SIZE,
     LETTER_WIDTH,

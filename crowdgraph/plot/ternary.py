@@ -15,7 +15,8 @@ from matplotlib.lines import Line2D
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_bool
 from crowdgraph.core._text import quantity
-from crowdgraph.errors import ParameterError, quote
+from crowdgraph.errors import ParameterError
+from crowdgraph.messages import quote
 from crowdgraph.plot._panels import (
     CORNERS,
     DIGIT_SIZE,

@@ -19,7 +19,7 @@ from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured
 from crowdgraph.io._files import atomic_file
-from crowdgraph.messages import Interface, wording
+from crowdgraph.messages import Interface, with_article, wording
 from crowdgraph.plot._style import GREY, HUES, INK, colours
 from crowdgraph.report._results import AnalysisLike, GraphResults, to_texts
 from crowdgraph.report.checks import check_section
@@ -219,7 +219,7 @@ def page(title: str, data: Mapping[str, Any]) -> str:
 def _check(crowd: object, path: object, title: object, findings: object, run: object) -> None:
     if not isinstance(crowd, CrowdGraph | AnalysisLike):
         raise ParameterError(
-            f"A report is written of a CrowdGraph or an Analysis; got a {type(crowd).__name__}. "
+            f"A report is written of a CrowdGraph or an Analysis; got {with_article(type(crowd))}. "
             "Read a file with cg.read_csv first."
         )
     if not isinstance(path, str | PathLike):
@@ -227,7 +227,7 @@ def _check(crowd: object, path: object, title: object, findings: object, run: ob
     if title is not None and not isinstance(title, str):
         raise ParameterError(f"title={title!r} must be text.")
     if findings is not None and not isinstance(findings, Findings):
-        raise ParameterError(f"findings= takes what graph.diagnose() returns; got a {type(findings).__name__}.")
+        raise ParameterError(f"findings= takes what graph.diagnose() returns; got {with_article(type(findings))}.")
     if run is not None and not isinstance(run, Mapping):
         raise ParameterError(f"run={run!r} must be a mapping from names to values, such as {{'seed': 0}}.")
     if isinstance(run, Mapping) and not isinstance(run.get("skipped", {}), Mapping):

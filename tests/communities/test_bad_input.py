@@ -125,7 +125,7 @@ NO_ASSIGNMENT = "An assignment of 2 volunteers must be as many whole numbers"
         (
             lambda: compare_networks(3, TWO),
             ParameterError,
-            "behaviour must be a VolunteerNetwork or Communities; got a int",
+            "behaviour must be a VolunteerNetwork or Communities; got an int",
         ),
         (lambda: compare_networks(TWO, TWO, detector="leiden"), ParameterError, "takes a detector such as Leiden"),
         (lambda: compare_networks(TWO, TWO, n_permutations=0), ParameterError, "n_permutations=0 must be a whole"),

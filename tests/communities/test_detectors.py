@@ -57,7 +57,7 @@ def test_volunteers_without_links_belong_to_none(kind):
 @pytest.mark.parametrize(
     ("network", "options", "words"),
     [
-        (np.zeros((2, 2)), {}, r"detected in a VolunteerNetwork; got a ndarray\. Make one with"),
+        (np.zeros((2, 2)), {}, r"detected in a VolunteerNetwork; got an ndarray\. Make one with"),
         (network_of([[0, 1], [1, 0]]), {"seed": -1}, "seed=-1 must be a whole number"),
     ],
 )

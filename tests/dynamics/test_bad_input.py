@@ -67,7 +67,7 @@ def test_items_without_influence_are_refused(graph, items, options, error, words
     ("call", "error", "words"),
     [
         (lambda _: influence("graph", ["a"]), ParameterError, "got a str"),
-        (lambda _: over_time(3, counts=[1]), ParameterError, "got a int"),
+        (lambda _: over_time(3, counts=[1]), ParameterError, "got an int"),
         (lambda graph: over_time(graph.first(0), counts=[0], **QUICK), ParameterError, "no responses"),
         (lambda _: TRACK.of("nobody"), UnknownIdError, "nobody"),
         (lambda _: TRACK.mean_confusion(2), ParameterError, "numbered 0 to 1"),

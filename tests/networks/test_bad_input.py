@@ -54,7 +54,7 @@ VOTES, OTHER = "a fit without confusion", "a fit of another graph"
             FITTED,
             {"fit": 3},
             ParameterError,
-            "fit= takes a fit, its confusion, or the name of an annotation; got a int",
+            "fit= takes a fit, its confusion, or the name of an annotation; got an int",
         ),
         (pi_similarity, FITTED, {"fit": OTHER}, AlignmentError, "made for another graph"),
         (

@@ -13,7 +13,8 @@ from crowdgraph.allocation.policies._lazy_greedy import LazyGreedy
 from crowdgraph.allocation.policy import Pair, Policy, Problem
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.communities import Communities
-from crowdgraph.errors import ParameterError, with_article
+from crowdgraph.errors import ParameterError
+from crowdgraph.messages import with_article
 
 __all__ = ["CommunitiesFirst"]
 
