@@ -73,7 +73,8 @@ class NetworkComparison(ReadOnlyArrays):
             return "all volunteers share items, so items cannot explain how volunteers differ"
         than = "more" if self.p_value <= 0.05 else "no more"
         return (
-            f"shared items explain {max(self.explained, 0.0):.0%} of behaviour, {self.explained_by_chance:.0%} by chance: {than} "
+            f"shared items explain {max(self.explained, 0.0):.0%} of behaviour, "
+            f"{self.explained_by_chance:.0%} by chance: {than} "
             f"than chance (p = {self.p_value:.2g})"
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array, id_array, lock, object_array, value_tuple
+from crowdgraph.core._text import quantity
 from crowdgraph.core.clock import Clock, is_sorted
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import CodedColumn, TimeColumn
@@ -278,7 +279,8 @@ def _without_duplicates(rows: _Rows, duplicates: str) -> _Rows:
     repeated = np.setdiff1d(answered, answered[single])
     if duplicates == "error" and len(repeated):
         raise DuplicateError(
-            f"{len(repeated):,} responses repeat a volunteer and item, such as volunteer "
+            f"{quantity(len(repeated), 'response')} {'repeats' if len(repeated) == 1 else 'repeat'} a volunteer and item, "
+            f"such as volunteer "
             f"{rows.volunteer.values[rows.volunteer.codes[repeated[0]]]!r} and item "
             f"{rows.item.values[rows.item.codes[repeated[0]]]!r}.",
             hint=Hint("Use duplicates='first', 'last' or 'all'.", cli="Use --duplicates first, last or all."),

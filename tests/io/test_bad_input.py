@@ -121,7 +121,7 @@ OPTIONS = [
     ({**GOOD, "who": ["a", "b", "c"]}, {"volunteer": "who"}, ColumnError,
      "'volunteer' has the name of a part of a response"),
     ({**GOOD, "item": ["x"] * 3}, {"duplicates": "error"}, DuplicateError,
-     r"1 responses repeat.*volunteer 'a' and item 'x'"),
+     r"1 response repeats.*volunteer 'a' and item 'x'"),
     ({"worker": ["a"], "task": ["x"], "label": ["y"]}, {"volunteer": "user"}, ColumnError,
      "no column 'user' .*'worker', 'task', 'label'"),
     ({"worker": ["a"], "user": ["a"], "task": ["x"], "label": ["y"]}, {"volunteer": "user"}, ColumnError,
