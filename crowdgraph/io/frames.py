@@ -279,8 +279,8 @@ def _without_duplicates(rows: _Rows, duplicates: str) -> _Rows:
     repeated = np.setdiff1d(answered, answered[single])
     if duplicates == "error" and len(repeated):
         raise DuplicateError(
-            f"{quantity(len(repeated), 'response')} {'repeats' if len(repeated) == 1 else 'repeat'} a volunteer and item, "
-            f"such as volunteer "
+            f"{quantity(len(repeated), 'response')} {'repeats' if len(repeated) == 1 else 'repeat'} a volunteer and "
+            f"item, such as volunteer "
             f"{rows.volunteer.values[rows.volunteer.codes[repeated[0]]]!r} and item "
             f"{rows.item.values[rows.item.codes[repeated[0]]]!r}.",
             hint=Hint("Use duplicates='first', 'last' or 'all'.", cli="Use --duplicates first, last or all."),

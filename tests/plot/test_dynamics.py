@@ -428,7 +428,7 @@ def test_only_tracks_can_be_drawn(draw):
 
     for wrong in (Other(), TRACKS["usual"][0]):
         with pytest.raises(
-            ParameterError, match=r"shows a CommunityTrack; got a \w+\. Make one with dynamics\.over_tim"
+            ParameterError, match=r"shows a CommunityTrack; got an? \w+\. Make one with dynamics\.over_tim"
         ):
             draw(wrong)
 
