@@ -24,7 +24,7 @@ CROWDS = {
 
 
 @pytest.mark.science
-@pytest.mark.filterwarnings("ignore:Gold names classes that are no labels")
+@pytest.mark.filterwarnings("ignore:Gold names classes that are not labels")
 @pytest.mark.parametrize("name", CROWDS)
 def test_real_crowds(name, tmp_path):
     graph = load(name)
