@@ -110,6 +110,9 @@ def allocate(
     available = None if within is None else likely_within(graph, within)
     graph = _with_fit(graph, model, vote, seed)
     assignment = policies[policy]().assign(graph, budget=budget, capacity=capacities, available=available, seed=seed)
+    if len(assignment.items) < budget:
+        asked = f"{len(assignment.items):,} of {budget:,} questions are asked"
+        note([f"{asked}; --capacity {capacity} limits each volunteer."])
     if since is None and within is None:
         note(absence_notes(graph, assignment))
     log = assignment.to_frame(kind="arrow")

@@ -56,6 +56,15 @@ def test_questions_are_those_of_the_policy_with_the_reason(crowd):
     assert [row["why"] for row in asked] == reasons
 
 
+def test_a_round_smaller_than_its_budget_says_so(crowd):
+    n_volunteers = len(cg.read_csv(crowd / "responses.csv").volunteers)
+    short = run("allocate", crowd / "responses.csv", "--budget", 500)
+    assert f"{n_volunteers} of 500 questions are asked; --capacity 1 limits each volunteer." in " ".join(
+        short.stderr.split()
+    )
+    assert "questions are asked" not in run("allocate", crowd / "responses.csv", "--budget", 2).stderr
+
+
 def test_the_fit_on_a_graph_is_used(analysed):
     out, _ = analysed
     from_graph = run("allocate", out / "graph.crowd", "--budget", 2)
