@@ -35,7 +35,7 @@ from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["FitSource", "Influence", "ModelFit", "PosteriorDraws"]
+__all__ = ["Dependence", "FitSource", "Influence", "ModelFit", "PosteriorDraws"]
 
 # The largest number of pairs of volunteers and items in a table of predictions.
 MAX_PAIRS = 10_000_000
@@ -55,6 +55,40 @@ class FitSource(NamedTuple):
     model: Refittable
     graph: CrowdGraph
     seed: int | None = None
+
+
+class Dependence(NamedTuple):
+    """How much answers about one item depend on each other, as a calibrated fit allows for it.
+
+    Attributes
+    ----------
+    rho
+        The correlation of two answers about an item given its class: 0 if they are independent, 1 if any number of
+        answers counts as one.
+    source
+        Where it comes from: ``"gold"``, ``"assumed"`` (that of a typical crowd) or ``"given"`` (by the user).
+    n_gold
+        How many gold items it was learned from.
+    """
+
+    rho: float
+    source: str
+    n_gold: int
+
+    @property
+    def words(self) -> str:
+        """The correlation and its source, such as ``"rho 0.50, assumed"``."""
+        source = f"from {self.n_gold:,} gold items" if self.source == "gold" else self.source
+        return f"rho {self.rho:.2f}, {source}"
+
+    def effective_answers(self, n_answers: ArrayLike) -> Array:
+        """Return how many independent answers carry as much information as so many dependent ones."""
+        counts = np.asarray(n_answers, dtype=np.float64)
+        return np.asarray(counts / (1 + self.rho * (np.maximum(counts, 1) - 1)))
+
+    def to_facts(self) -> dict[str, Any]:
+        """Return the values as a fit's diagnostics hold them."""
+        return self._asdict()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -142,6 +176,64 @@ class ModelFit(Result):
     def name(self) -> str:
         """The model's name."""
         return self.model
+
+    @property
+    def dependence(self) -> Dependence | None:
+        """The dependence between answers that the class probabilities allow for; None if they take them for independent.
+
+        `calibrated` makes a fit that has one.
+        """
+        facts = self.diagnostics.get("dependence")
+        return None if facts is None else Dependence(float(facts["rho"]), str(facts["source"]), int(facts["n_gold"]))
+
+    def calibrated(self, graph: CrowdGraph | None = None, *, rho: float | None = None) -> ModelFit:
+        r"""Return a fit whose class probabilities allow for dependence between answers about one item.
+
+        Models with confusion matrices take answers for independent once the class is known, but what makes an item
+        hard is shared by all who answer; so they are too sure. If two answers about an item have the correlation
+        :math:`\rho`, `n` of them carry as much information as :math:`n / (1 + \rho (n - 1))` independent ones, the
+        *effective number of answers*. The evidence about each item is discounted accordingly, once,
+
+        .. math:: \ln p_{ij} = T_i \Big( \ln \kappa_j + \sum_{\text{answers}} \ln E[\pi^{(k)}_{j, \text{label}}]
+                  \Big) + \text{const}, \qquad T_i = \frac{1}{1 + \rho (n_i - 1)},
+
+        with class proportions a third of the way to equal ones. The volunteers' confusion and the class proportions
+        are then estimated again from these probabilities, and the intervals of confusion allow for the classes that are
+        not known. ``fit.dependence`` says what was allowed for. Hard labels hardly change.
+
+        Parameters
+        ----------
+        graph
+            The graph that was fitted; needed only if the fit was loaded from a file or made by hand.
+        rho
+            The correlation, from 0 to 1. If left out, it is learned from gold if ten answered items or more have some,
+            each judged by confusion that has not counted its own gold; otherwise it is 0.5, which suits real crowds of
+            many kinds.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> crowd = cg.simulate.crowd(difficulty=0.3, gold=0, seed=0)
+        >>> fit = cg.IBCC().fit(crowd.graph)
+        >>> calibrated = fit.calibrated()
+        >>> calibrated.dependence
+        Dependence(rho=0.5, source='assumed', n_gold=0)
+        >>> bool(calibrated.item_probs.max(axis=1).mean() < fit.item_probs.max(axis=1).mean())
+        True
+        """
+        from crowdgraph.models.calibration import calibrated
+
+        return calibrated(self, self._require_source().graph if graph is None else graph, rho=rho)
+
+    def effective_answers(self, graph: CrowdGraph | None = None) -> Array:
+        """Return how many independent answers carry as much information about each item as those given, (N,).
+
+        Without a calibration, every answer counts as one.
+        """
+        graph = self._require_source().graph if graph is None else graph
+        self.check_nodes(graph)
+        dependence = Dependence(0.0, "given", 0) if self.dependence is None else self.dependence
+        return lock(dependence.effective_answers(graph.answers.n_by_item))
 
     def predict(self) -> dict[Hashable, Hashable]:
         """Return the most probable class of each item; of equally probable ones the first."""
@@ -370,7 +462,18 @@ class ModelFit(Result):
     def __repr__(self) -> str:
         state = "converged" if self.converged else "not converged"
         last = f", bound {self.bound[-1]:,.4f}" if len(self.bound) else ""
-        return f"ModelFit({self.model}: {len(self.items):,} items, {state} after {self.n_iter:,} iterations{last})"
+        return (
+            f"ModelFit({self.model}: {len(self.items):,} items, {state} after {self.n_iter:,} iterations{last}"
+            f"{self._assumption()})"
+        )
+
+    def _assumption(self) -> str:
+        """Return what the class probabilities take for granted about answers, as the end of a sentence."""
+        if self.dependence is not None:
+            return f"; allows for dependence between answers ({self.dependence.words})"
+        if self.confusion is None:
+            return ""
+        return "; takes answers for independent, see calibrated()"
 
     def _repr_html_(self) -> str:
         from crowdgraph.core._html import fit_html

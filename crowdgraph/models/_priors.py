@@ -15,15 +15,19 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import missing_ids
 from crowdgraph.errors import AlignmentError, GoldError, ParameterError
 from crowdgraph.messages import Hint, quote, suggestion
-from crowdgraph.models.label_votes import Votes, gold_counts, vote_codes
+from crowdgraph.models.label_votes import Votes, gold_counts, vote_mask
 
 ConfusionPrior: TypeAlias = (
     "tuple[float, float] | ArrayLike | Mapping[Hashable, ArrayLike] | CrowdPrior | ModelFit | str | None"
 )
 ClassPrior: TypeAlias = "float | ArrayLike | Mapping[Hashable, float] | None"
 
+# The words that a confusion prior can be.
+CROWD, GOLD = "crowd", "gold"
 # Pseudo-counts of right and wrong labels: mild, but enough to say which class is which.
 DEFAULT_PSEUDO_COUNTS = (4.0, 1.0)
+# A class needs this many gold items before their answers say how the crowd labels it.
+MIN_GOLD_ITEMS = 5
 # Beyond these, sums of digamma functions are no longer exact enough for a bound that never falls.
 MIN_PSEUDO_COUNT, MAX_PSEUDO_COUNT = 1e-8, 1e8
 
@@ -32,11 +36,16 @@ def normalise_confusion_prior(spec: Any) -> Any:
     """Check a confusion prior as far as possible without a graph, and return it in the form in which models hold it."""
     if isinstance(spec, ModelFit):
         return spec.as_prior()
-    if spec is None or isinstance(spec, CrowdPrior):
+    if spec is None:
+        return CROWD
+    if isinstance(spec, CrowdPrior):
         return spec
     if isinstance(spec, str):
-        if spec != "gold":
-            raise ParameterError(f"confusion_prior={spec!r} is not a choice; the only word it can be is 'gold'.")
+        if spec not in (CROWD, GOLD):
+            raise ParameterError(
+                f"confusion_prior={spec!r} is not a choice; the words it can be are {CROWD!r} and {GOLD!r}.",
+                hint="Or give pseudo-counts: a pair (right, wrong), or a matrix of classes by labels.",
+            )
         return spec
     if isinstance(spec, Mapping):
         return FrozenMapping(
@@ -86,7 +95,9 @@ def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[
     """Return ids and priors of the volunteers with a prior of their own, and the prior of all others."""
     shape = (len(graph.classes), len(graph.labels))
     nobody: tuple[Any, Array] = ([], np.zeros((0, *shape)))
-    if isinstance(spec, str):
+    if spec == CROWD:
+        return *nobody, _start_of_crowd(graph, votes)
+    if spec == GOLD:
         return *nobody, _from_gold(graph, votes)
     if isinstance(spec, Mapping):
         unknown = missing_ids([name for name in spec if name is not None], graph.volunteers.table)
@@ -101,8 +112,7 @@ def _own_and_shared(graph: CrowdGraph, spec: Any, votes: Votes | None) -> tuple[
         }
         shared = priors.pop(None) if None in priors else _from_pair(graph, DEFAULT_PSEUDO_COUNTS, votes)
         return list(priors), np.array(list(priors.values())).reshape(-1, *shape), shared
-    pair_or_matrix = DEFAULT_PSEUDO_COUNTS if spec is None else spec
-    return *nobody, _concentration(graph, pair_or_matrix, votes, name="confusion_prior")
+    return *nobody, _concentration(graph, spec, votes, name="confusion_prior")
 
 
 def _concentration(graph: CrowdGraph, value: Any, votes: Votes | None, *, name: str) -> Array:
@@ -118,12 +128,16 @@ def _from_pair(graph: CrowdGraph, pair: tuple[float, float], votes: Votes | None
         f"confusion_prior= as a matrix of shape ({len(graph.classes)}, {len(graph.labels)}), pseudo-counts of each "
         "label given each class (for volunteers who are not in a mapping, under the key None)."
     )
-    targets = vote_codes(
-        graph,
-        votes,
-        alternative=Hint(f" Or give {matrix}", cli=f" Or, in Python, give {matrix}"),
-    )
-    return np.where(targets == np.arange(len(graph.classes))[:, None], *pair)
+    alternative = Hint(f" Or give {matrix}", cli=f" Or, in Python, give {matrix}")
+    return np.where(vote_mask(graph, votes, alternative=alternative), *pair)
+
+
+def _start_of_crowd(graph: CrowdGraph, votes: Votes | None) -> Array:
+    """Return the rows from which learning a prior from the crowd starts: mild ones, and gold's where it has enough."""
+    mild = _from_pair(graph, DEFAULT_PSEUDO_COUNTS, votes)
+    answered = graph.gold.known & (graph.answers.n_by_item > 0)
+    enough = (graph.gold.probs[answered].sum(axis=0) >= MIN_GOLD_ITEMS)[:, None]
+    return np.where(enough, _from_gold(graph, votes), mild) if enough.any() else mild
 
 
 def _from_gold(graph: CrowdGraph, votes: Votes | None) -> Array:

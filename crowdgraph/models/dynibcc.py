@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from crowdgraph.core._arrays import lock
+from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core._parameters import boolean, check_number, choice, converted, integer, positive, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.clock import UNITS
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import ForgettingWarning, InputError, NoTimesWarning, ParameterError, TimeError, warn
+from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.errors import (
+    CrowdGraphWarning,
+    ForgettingWarning,
+    InputError,
+    NoTimesWarning,
+    ParameterError,
+    TimeError,
+    warn,
+)
 from crowdgraph.messages import Hint
 from crowdgraph.models._priors import (
+    CROWD,
     ClassPrior,
     ConfusionPrior,
     crowd_prior,
@@ -25,13 +36,14 @@ from crowdgraph.models._priors import (
     volunteer_priors,
 )
 from crowdgraph.models.base import Model
-from crowdgraph.models.ibcc import IBCC
+from crowdgraph.models.ibcc import IBCC, prior_of_newcomers
 from crowdgraph.models.label_votes import Votes, check_mapping
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from crowdgraph.kernels.dynibcc import DynamicVB
+    from crowdgraph.models._tensors import StepTensors
 
 __all__ = ["DynIBCC", "TimeUnit"]
 
@@ -81,7 +93,7 @@ class DynIBCC(Model):
     Parameters
     ----------
     confusion_prior, class_prior, votes
-        As for `IBCC`. Every volunteer starts from the prior.
+        As for `IBCC`. Every volunteer starts from the prior; with ``"crowd"``, from what the crowd is like on average.
     noise_scale
         The factor of the noise that an answer causes: 1 as published, 0 for volunteers who never change. Or
         ``"auto"``: the scale that predicts answers best, 0 where that gains nothing or where their order carries no
@@ -101,6 +113,10 @@ class DynIBCC(Model):
     published
         Whether to follow the paper where this package does not by default: an answer about an item of uncertain class
         then counts once, for the mixture of the classes, and labels forget separately. See the documentation.
+    update_classes
+        Whether to infer the classes of items along with the volunteers. False keeps the class probabilities of the fit
+        that ``start=`` gives (or of a static fit) and follows the volunteers only, which is many times faster:
+        ``DynIBCC(noise_scale="auto", update_classes=False).fit(graph, start=cg.IBCC().fit(graph).calibrated())``.
     max_iter, tol
         When to stop: after so many passes over the responses, or when no class probability changes by more. Choosing
         the noise scale takes further passes.
@@ -123,7 +139,7 @@ class DynIBCC(Model):
     name: ClassVar[str] = "dynibcc"
     sequential: ClassVar[bool] = True
 
-    confusion_prior: ConfusionPrior = converted(None, normalise_confusion_prior)
+    confusion_prior: ConfusionPrior = converted(CROWD, normalise_confusion_prior)
     class_prior: ClassPrior = converted(None, normalise_class_prior)
     votes: Votes | None = setting(None, check_mapping)
     noise_scale: float | Literal["auto"] = setting(1.0, _check_noise_scale)
@@ -132,6 +148,7 @@ class DynIBCC(Model):
     inference: Literal["smoothed", "filtered"] = choice("smoothed", ("smoothed", "filtered"))
     repeat_span: float | None = positive(None)
     published: bool = boolean(False)
+    update_classes: bool = boolean(True)
     max_iter: int = integer(500)
     tol: float = positive(1e-5)
     device: str = converted("cpu", str)
@@ -151,10 +168,20 @@ class DynIBCC(Model):
         self._check_labels_and_times(graph)
         drift = self._drift_per_tick(graph)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
+        learns_prior = self.confusion_prior == CROWD
         if start is None:
             # Start from the class probabilities for volunteers who never change.
-            static = IBCC(confusion_prior=prior, device=self.device, dtype=self.dtype)
+            static = IBCC(
+                confusion_prior=CROWD if learns_prior else prior,
+                class_prior=self.class_prior,
+                votes=self.votes,
+                device=self.device,
+                dtype=self.dtype,
+            )
             start = static._fit(graph, seed=seed, start=None, progress=progress)
+        if learns_prior:
+            # Everybody starts from what the crowd is like; a matrix of their own would hide how they began.
+            prior = prior_of_newcomers(graph, prior, start, votes=self.votes)
         tensors = StepTensors(graph, drift=drift, repeat_span=self.repeat_span, device=self.device, dtype=self.dtype)
         if tensors.median_drift > 1:
             warn(
@@ -166,17 +193,11 @@ class DynIBCC(Model):
             )
         vb = tensors.variational_bayes(prior, start.item_probs, stage=self.inference, published=self.published)
         with progress_bar("DynIBCC", visible=progress, unit="passes") as bar, single_threaded_torch():
-            n_iter, noise_scale, change = 0, self.noise_scale, float("inf")
-            if noise_scale == "auto":
-                typical = tensors.typical_prior(prior, vb.probs)
-                noise_scale, n_iter, change = _tune_noise(vb, prior=typical, max_iter=self.max_iter, bar=bar)
-            noise_scale = float(noise_scale)
-            n_iter, change = _fit_until(
-                vb, noise_scale, tol=self.tol, n_iter=n_iter, max_iter=self.max_iter, change=change, bar=bar
-            )
+            noise_scale, n_iter, change = self._iterate(vb, tensors, prior, bar)
             log_predictive, score = vb.scores(noise_scale)
             concentration = np.array(vb.confusion(noise_scale).cpu().double().numpy())
         classes = vb.classes.cpu().double().numpy()
+        dependence = {} if self.update_classes or start.dependence is None else start.dependence.to_facts()
         return self._result(
             graph,
             seed=seed,
@@ -202,8 +223,26 @@ class DynIBCC(Model):
                 "log_predictive": log_predictive,
                 "score": score,
                 "change": change,
+                **({"dependence": dependence} if dependence else {}),
             },
         )
+
+    def _iterate(self, vb: DynamicVB, tensors: StepTensors, prior: CrowdPrior, bar: Any) -> tuple[float, int, float]:
+        """Choose the noise scale and infer the classes, as far as asked for; return scale, passes and last change."""
+        noise_scale, n_iter, change = self.noise_scale, 0, float("inf")
+        if noise_scale == "auto":
+            typical = tensors.typical_prior(prior, vb.probs)
+            if self.update_classes:
+                noise_scale, n_iter, change = _tune_noise(vb, prior=typical, max_iter=self.max_iter, bar=bar)
+            else:
+                noise_scale = _informative(vb, vb.choose_noise(1.0, prior=typical), prior=typical)
+        noise_scale = float(noise_scale)
+        if not self.update_classes:
+            return noise_scale, 1, 0.0
+        n_iter, change = _fit_until(
+            vb, noise_scale, tol=self.tol, n_iter=n_iter, max_iter=self.max_iter, change=change, bar=bar
+        )
+        return noise_scale, n_iter, change
 
     def _check_labels_and_times(self, graph: CrowdGraph) -> None:
         if len(graph.labels) < 2:
@@ -276,6 +315,28 @@ def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, bar: Any) -> tup
         previous, noise_scale = noise_scale, vb.choose_noise(noise_scale, prior=prior)
         if abs(noise_scale - previous) <= NOISE_RTOL * previous:
             break
-    if not (noise_scale > 0 and vb.order_is_informative(noise_scale, prior=prior)):
-        noise_scale = 0.0
-    return noise_scale, n_iter, change
+    return _informative(vb, noise_scale, prior=prior), n_iter, change
+
+
+def _informative(vb: DynamicVB, noise_scale: float, *, prior: Tensor) -> float:
+    """Return the noise scale if the order of answers carries information, and 0 otherwise."""
+    return noise_scale if noise_scale > 0 and vb.order_is_informative(noise_scale, prior=prior) else 0.0
+
+
+def confusion_given_classes(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array) -> ConfusionTrack:
+    """Return the confusion over time of a fit's volunteers, given other class probabilities of the items, (N, J).
+
+    It is the fit's own where the settings with which it was made are not known.
+    """
+    source = None if fit.source is None else fit.source.model
+    model = getattr(source, "model", source)
+    noise_scale = fit.diagnostics.get("noise_scale", dict(fit.diagnostics.get("model", {})).get("noise_scale"))
+    if not isinstance(model, DynIBCC) or noise_scale is None or fit.prior is None:
+        return track
+    follow = replace(model, update_classes=False, noise_scale=float(noise_scale), confusion_prior=fit.prior)
+    start = replace(fit, item_probs=probs)
+    with warnings.catch_warnings():
+        # The fit itself has warned already.
+        warnings.simplefilter("ignore", CrowdGraphWarning)
+        follower = follow._fit(graph, seed=None, start=start, progress=False)
+    return follower.confusion or track

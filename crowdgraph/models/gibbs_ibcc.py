@@ -18,6 +18,7 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import Hint, Message
 from crowdgraph.models._priors import (
+    CROWD,
     ClassPrior,
     ConfusionPrior,
     crowd_prior,
@@ -26,6 +27,7 @@ from crowdgraph.models._priors import (
     volunteer_priors,
 )
 from crowdgraph.models.base import Model
+from crowdgraph.models.ibcc import IBCC, prior_of_newcomers
 from crowdgraph.models.label_votes import Votes, check_mapping
 
 if TYPE_CHECKING:
@@ -68,7 +70,8 @@ class GibbsIBCC(Model):
     Parameters
     ----------
     confusion_prior, class_prior, votes
-        As for `IBCC`.
+        As for `IBCC`. With ``"crowd"`` the prior of all volunteers is what an `IBCC` fit says the crowd is like on
+        average.
     chains
         How many chains to run, from different random numbers.
     burn_in
@@ -92,7 +95,7 @@ class GibbsIBCC(Model):
 
     name: ClassVar[str] = "gibbs_ibcc"
 
-    confusion_prior: ConfusionPrior = converted(None, normalise_confusion_prior)
+    confusion_prior: ConfusionPrior = converted(CROWD, normalise_confusion_prior)
     class_prior: ClassPrior = converted(None, normalise_class_prior)
     votes: Votes | None = setting(None, check_mapping)
     chains: int = integer(4)
@@ -117,6 +120,10 @@ class GibbsIBCC(Model):
 
         self.warm_up(graph)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
+        if self.confusion_prior == CROWD:
+            static = IBCC(class_prior=self.class_prior, votes=self.votes)
+            first = static._fit(graph, seed=seed, start=start, progress=progress)
+            prior = prior_of_newcomers(graph, prior, first, votes=self.votes)
         tensors = AnswerTensors(graph)
         check_draws_memory(self.keep_draws, self.chains, len(graph.items), tensors.shape)
         chains = self._start_chains(tensors, prior, graph, seed=seed, start=start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError
 from crowdgraph.models._priors import (
+    CROWD,
     ClassPrior,
     ConfusionPrior,
     crowd_prior,
@@ -52,10 +53,18 @@ class IBCC(Model):
     the evidence never falls on the way and is in ``fit.bound``. The first class probabilities are those that the prior
     and gold alone would give.
 
+    The model takes answers for independent once the class is known. Answers about one item seldom are, so its class
+    probabilities are too sure on real crowds; `ModelFit.calibrated` allows for that.
+
     Parameters
     ----------
     confusion_prior
-        Pseudo-counts of labels given classes, for every volunteer alike: a pair (right, wrong), (4, 1) if left out, or
+        ``"crowd"``, the default: learned from the crowd. Every volunteer's rows scatter around the one-coin matrix of
+        their own accuracy, and accuracies around that of the crowd; how much they scatter is learned from a first fit
+        (with the pair (4, 1), or with gold's rows for classes with five gold items), and no prior weighs more than a
+        few answers. The intervals of ``fit.confusion`` then allow for what is uncertain about the classes and about
+        the prior's centres.
+        Or pseudo-counts of labels given classes, for every volunteer alike: a pair (right, wrong), or
         a matrix of shape (J, L). For single volunteers: a mapping from their ids to matrices (and from None to that of
         everybody else), an earlier fit, or ``fit.as_prior(strength)``. Or ``"gold"``: learned from the answers to
         gold items.
@@ -65,9 +74,9 @@ class IBCC(Model):
         For each label the class it votes for, or None, from which a pair of numbers makes a prior. Not needed where
         labels are classes or where the prior is a matrix.
     learn_prior
-        Whether to learn the shared confusion prior from the crowd itself (empirical Bayes): it becomes the Dirichlet
-        that maximises the probability of the volunteers and of one pseudo-volunteer distributed according to the given
-        prior. New volunteers then share it. The bound is then that of the fit with the learned prior, less the
+        Whether to learn rows that all volunteers share, while fitting (empirical Bayes): the prior becomes the
+        Dirichlet that maximises the probability of the volunteers and of one pseudo-volunteer distributed according to
+        the given prior, or to the pair (4, 1). The bound is then that of the fit with the learned prior, less the
         divergence of the given prior from it (the pseudo-volunteer's).
     restarts
         How many random starts to try beside the usual one; the fit with the highest bound is returned.
@@ -93,7 +102,7 @@ class IBCC(Model):
 
     name: ClassVar[str] = "ibcc"
 
-    confusion_prior: ConfusionPrior = converted(None, normalise_confusion_prior)
+    confusion_prior: ConfusionPrior = converted(CROWD, normalise_confusion_prior)
     class_prior: ClassPrior = converted(None, normalise_class_prior)
     votes: Votes | None = setting(None, check_mapping)
     learn_prior: bool = boolean(False)
@@ -124,40 +133,89 @@ class IBCC(Model):
                 "their own; leave one of the two out."
             )
         tensors = AnswerTensors(graph, device=self.device, dtype=self.dtype)
-        vb = self._variational_bayes(tensors, prior, graph)
+        vb = self._variational_bayes(tensors, volunteer_priors(prior, graph), prior)
         runs = [
-            (name, self._iterate(vb, state, name, progress=progress), vb.probs.cpu().double().numpy().copy())
+            _Run(name, self._iterate(vb, state, name, progress=progress), vb.probs.cpu().double().numpy().copy())
             for name, state in self._starts(vb, tensors, graph, seed=seed, start=start)
         ]
-        start_name, trace, item_probs = _highest_bound(runs)
-        posterior = vb.posterior(trace.state)
+        best = _highest_bound(runs)
+        bounds = {run.start: run.trace.objectives[-1] for run in runs}
+        if self.confusion_prior == CROWD and not self.learn_prior:
+            return self._fit_with_crowd_prior(graph, tensors, prior, best, bounds, seed=seed, progress=progress)
+        posterior = vb.posterior(best.trace.state)
         if self.learn_prior:
             prior = replace(prior, shared=posterior.prior[0].T.cpu().double().numpy())
+        concentration = tensors.confusion(posterior.confusion, others=volunteer_priors(prior, graph))
+        return self._summarise(graph, best, posterior.classes, concentration, prior, {"bounds": bounds}, seed=seed)
+
+    def _fit_with_crowd_prior(
+        self,
+        graph: CrowdGraph,
+        tensors: AnswerTensors,
+        prior: CrowdPrior,
+        first: _Run,
+        bounds: dict[str, float],
+        *,
+        seed: int | None,
+        progress: bool,
+    ) -> ModelFit:
+        """Learn the prior from a first fit, and continue with it."""
+        from crowdgraph.models._crowd_prior import honest_concentration, learn_prior, weights_to_facts
+        from crowdgraph.models.label_votes import vote_mask
+
+        learned = learn_prior(graph, first.item_probs, votes=self.votes, class_concentration=prior.class_concentration)
+        vb = self._variational_bayes(tensors, learned.own, prior)
+        trace = self._iterate(
+            vb, vb.from_probs(tensors.tensor(first.item_probs)), "the crowd's prior", progress=progress
+        )
+        trace = trace._replace(
+            n_steps=first.trace.n_steps + trace.n_steps, converged=first.trace.converged and trace.converged
+        )
+        run = _Run(first.start, trace, vb.probs.cpu().double().numpy().copy())
+        posterior = vb.posterior(trace.state)
         classes = posterior.classes.cpu().double().numpy()
+        concentration = honest_concentration(
+            graph,
+            learned.own,
+            run.item_probs,
+            is_correct=vote_mask(graph, self.votes),
+            class_probs=classes / classes.sum(),
+            weights=learned.weights,
+        )
+        facts = {"bounds": bounds, "crowd_prior": weights_to_facts(learned.weights)}
+        return self._summarise(graph, run, posterior.classes, concentration, learned.newcomers, facts, seed=seed)
+
+    def _summarise(
+        self,
+        graph: CrowdGraph,
+        run: _Run,
+        class_concentration: Tensor,
+        confusion: Array,
+        prior: CrowdPrior,
+        facts: dict[str, Any],
+        *,
+        seed: int | None,
+    ) -> ModelFit:
+        """Return the fit in which a run ended."""
+        classes = class_concentration.cpu().double().numpy()
         return self._result(
             graph,
             seed=seed,
-            item_probs=item_probs,
+            item_probs=run.item_probs,
             class_probs=classes / classes.sum(),
             class_concentration=classes,
             confusion=ConfusionTrack.static(
-                ids=graph.volunteers.ids,
-                concentration=tensors.confusion(posterior.confusion, others=volunteer_priors(prior, graph)),
-                classes=graph.classes,
-                labels=graph.labels,
+                ids=graph.volunteers.ids, concentration=confusion, classes=graph.classes, labels=graph.labels
             ),
             prior=prior,
-            bound=np.array(trace.objectives),
-            converged=trace.converged,
-            n_iter=trace.n_steps,
-            diagnostics={
-                "start": start_name,
-                "bounds": {name: run.objectives[-1] for name, run, _ in runs},
-                "change": trace.change,
-            },
+            bound=np.array(run.trace.objectives),
+            converged=run.trace.converged,
+            n_iter=run.trace.n_steps,
+            diagnostics={"start": run.start, **facts, "change": run.trace.change},
         )
 
-    def _variational_bayes(self, tensors: AnswerTensors, prior: CrowdPrior, graph: CrowdGraph) -> VariationalBayes:
+    def _variational_bayes(self, tensors: AnswerTensors, confusion: Array, prior: CrowdPrior) -> VariationalBayes:
+        """Return variational Bayes with a prior of confusion, of shape (1 or K, J, L), and of the classes."""
         from crowdgraph.kernels.ibcc import VariationalBayes
 
         sweeper, expectations = tensors.kernels()
@@ -165,7 +223,7 @@ class IBCC(Model):
         return VariationalBayes(
             sweeper,
             expectations,
-            prior=tensors.table(volunteer_priors(prior, graph)),
+            prior=tensors.table(confusion),
             class_prior=tensors.tensor(prior.class_concentration),
             probs=probs,
             fixed=fixed,
@@ -208,11 +266,27 @@ class IBCC(Model):
             )
 
 
-def _highest_bound(runs: list[tuple[str, Trace, Array]]) -> tuple[str, Trace, Array]:
+def prior_of_newcomers(graph: CrowdGraph, prior: CrowdPrior, fit: ModelFit, *, votes: Votes | None) -> CrowdPrior:
+    """Learn from a fit what the crowd is like: the prior of somebody about whom nothing is known."""
+    from crowdgraph.models._crowd_prior import learn_prior
+
+    learned = learn_prior(graph, fit.item_probs, votes=votes, class_concentration=prior.class_concentration)
+    return learned.newcomers
+
+
+class _Run(NamedTuple):
+    """One run of variational Bayes: the name of its start, its trace, and the class probabilities at its end."""
+
+    start: str
+    trace: Trace
+    item_probs: Array
+
+
+def _highest_bound(runs: list[_Run]) -> _Run:
     """Return the run with the highest bound; of those that differ by rounding alone, as in one mode, the first."""
     best = runs[0]
     for run in runs[1:]:
-        bound, best_bound = run[1].objectives[-1], best[1].objectives[-1]
+        bound, best_bound = run.trace.objectives[-1], best.trace.objectives[-1]
         if bound > best_bound + 1e-9 * abs(best_bound):
             best = run
     return best
@@ -222,7 +296,14 @@ def _warm_state(vb: VariationalBayes, tensors: AnswerTensors, start: ModelFit) -
     """Return the state in which an earlier fit ended; of a fit without confusion only the class probabilities count."""
     from crowdgraph.kernels.ibcc import Posterior
 
-    if start.confusion is None or start.prior is None or start.class_concentration is None:
+    if (
+        start.confusion is None
+        or start.prior is None
+        or start.class_concentration is None
+        # These have confusion that is wider than the state in which variational Bayes ended.
+        or "crowd_prior" in start.diagnostics
+        or start.dependence is not None
+    ):
         return vb.from_probs(tensors.tensor(start.item_probs))
     return vb.state(
         Posterior(

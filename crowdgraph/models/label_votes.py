@@ -14,7 +14,17 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import Hint, Message, quote, suggestion
 
-__all__ = ["Scores", "Votes", "check_mapping", "gold_counts", "guess_votes", "label_scores", "vote_codes"]
+__all__ = [
+    "Scores",
+    "Votes",
+    "check_mapping",
+    "expected_counts",
+    "gold_counts",
+    "guess_votes",
+    "label_scores",
+    "vote_codes",
+    "vote_mask",
+]
 
 Votes: TypeAlias = "Mapping[Hashable, Hashable | None]"
 Scores: TypeAlias = "Mapping[Hashable, float]"
@@ -69,6 +79,12 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "")
     return np.array([-1 if target is None else graph.classes.index(target) for target in targets])
 
 
+def vote_mask(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "") -> Array:
+    """Return whether each label votes for each class, of shape (J, L); see `vote_codes`."""
+    targets = vote_codes(graph, votes, alternative=alternative)
+    return np.asarray(targets == np.arange(len(graph.classes))[:, None])
+
+
 def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
     """Return for each label the number it stands for, of shape (L,); numbers, or their text, stand for themselves."""
     if scores is None:
@@ -119,19 +135,36 @@ def _check_known_labels(name: str, mapping: Mapping[Hashable, object], graph: Cr
         )
 
 
+def expected_counts(graph: CrowdGraph, item_probs: Array, *, rows: Array | None = None) -> Array:
+    """Count how often volunteers are expected to have given each label to items of each class, of shape (K, J, L).
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    item_probs
+        The class probabilities of its items, of shape (N, J).
+    rows
+        Which of the graph's answers count; all if left out.
+    """
+    answers = graph.answers
+    shape = (len(graph.volunteers), len(graph.classes), len(graph.labels))
+    volunteer, item, label = (
+        column if rows is None else column[rows] for column in (answers.volunteer, answers.item, answers.label)
+    )
+    cells = volunteer.astype(np.int64) * shape[2] + label
+    by_class = [np.bincount(cells, item_probs[item, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
+    return np.stack([column.reshape(shape[0], shape[2]) for column in by_class], axis=1)
+
+
 def gold_counts(graph: CrowdGraph) -> tuple[Array, Array]:
     """Count how often volunteers gave labels to gold items of each class, (K, J, L), and the gold items, (J,).
 
     Soft gold counts by its probabilities.
     """
-    answers, gold = graph.answers, graph.gold
-    shape = (len(graph.volunteers), len(graph.classes), len(graph.labels))
-    rows = np.flatnonzero(gold.known[answers.item])
-    cells = answers.volunteer[rows].astype(np.int64) * shape[2] + answers.label[rows]
-    truth = gold.probs[answers.item[rows]]
-    by_class = [np.bincount(cells, truth[:, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
-    counts = np.stack([column.reshape(shape[0], shape[2]) for column in by_class], axis=1)
-    return counts, gold.probs[gold.known].sum(axis=0)
+    gold = graph.gold
+    rows = np.flatnonzero(gold.known[graph.answers.item])
+    return expected_counts(graph, gold.probs, rows=rows), gold.probs[gold.known].sum(axis=0)
 
 
 def guess_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:

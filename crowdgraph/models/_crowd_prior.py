@@ -1,0 +1,142 @@
+"""The prior that a crowd sets itself, and confusion whose intervals allow for unknown classes and learned centres."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crowdgraph.core._arrays import Array
+from crowdgraph.core.confusion import ConfusionTrack, correct_labels
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.kernels.crowd_prior import (
+    CrowdWeights,
+    class_variance,
+    honest_totals,
+    learn_crowd_weights,
+    one_coin_rows,
+)
+from crowdgraph.models.label_votes import Votes, expected_counts, vote_mask
+
+
+class LearnedPrior(NamedTuple):
+    """A prior learned from a crowd.
+
+    Attributes
+    ----------
+    own
+        The concentration of each volunteer's rows, around their own one-coin matrix, of shape (K, J, L).
+    newcomers
+        The prior of somebody about whom nothing is known, and of the classes.
+    weights
+        What the crowd says about its volunteers.
+    """
+
+    own: Array
+    newcomers: CrowdPrior
+    weights: CrowdWeights
+
+
+def learn_prior(
+    graph: CrowdGraph,
+    item_probs: Array,
+    *,
+    votes: Votes | None,
+    class_concentration: Array,
+    weights: CrowdWeights | None = None,
+) -> LearnedPrior:
+    """Learn a prior from the answers of a crowd and class probabilities of the items, of shape (N, J).
+
+    With `weights` only the volunteers' own accuracies are learned.
+    """
+    is_correct, counts = vote_mask(graph, votes), expected_counts(graph, item_probs)
+    if weights is None:
+        noise = _class_variance(graph, item_probs, is_correct[None].astype(float))
+        weights = learn_crowd_weights(counts, is_correct, noise)
+    use = counts.sum(axis=(0, 1))
+    own = weights.row_weight * one_coin_rows(counts, is_correct, weights, label_use=use)
+    typical = one_coin_rows(np.zeros((1, *is_correct.shape)), is_correct, weights, label_use=use)[0]
+    newcomers = CrowdPrior(
+        ids=np.zeros(0, dtype=graph.volunteers.ids.dtype),
+        confusion=np.zeros((0, *is_correct.shape)),
+        shared=weights.total * typical,
+        class_concentration=class_concentration,
+        classes=graph.classes,
+        labels=graph.labels,
+    )
+    return LearnedPrior(own, newcomers, weights)
+
+
+def honest_concentration(
+    graph: CrowdGraph,
+    prior: Array,
+    item_probs: Array,
+    *,
+    is_correct: Array,
+    class_probs: Array,
+    weights: CrowdWeights | None,
+) -> Array:
+    """Return the posterior of every volunteer's confusion, (K, J, L), wide enough for its intervals to hold.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    prior
+        The prior concentration, of shape (1 or K, J, L).
+    item_probs, class_probs
+        The class probabilities of the items, of shape (N, J), and the proportion of each class, of shape (J,).
+    is_correct
+        Whether a label is correct for a class, of shape (J, L).
+    weights
+        What the crowd says about its volunteers, if the centres of `prior` were learned from it.
+    """
+    concentration = prior + expected_counts(graph, item_probs)
+    totals = concentration.sum(axis=2)
+    rows = concentration / totals[:, :, None]
+    honest = honest_totals(
+        rows,
+        totals,
+        is_correct,
+        class_probs,
+        weights=weights,
+        variance_of=lambda effect: _class_variance(graph, item_probs, effect),
+    )
+    return np.asarray(rows * honest[:, :, None])
+
+
+def weights_to_facts(weights: CrowdWeights) -> dict[str, float]:
+    """Return the weights as a fit's diagnostics hold them."""
+    return {
+        "accuracy": weights.accuracy,
+        "accuracy_weight": weights.accuracy_weight,
+        "row_weight": weights.row_weight,
+    }
+
+
+def weights_of(fit: ModelFit) -> CrowdWeights | None:
+    """Return the weights with which a fit's prior was learned from the crowd; None if it was not."""
+    facts: Mapping[str, Any] | None = fit.diagnostics.get("crowd_prior")
+    return None if facts is None else CrowdWeights(**{name: float(value) for name, value in facts.items()})
+
+
+def correct_mask(fit: ModelFit, track: ConfusionTrack) -> Array:
+    """Return which labels are correct for each class, of shape (J, L), as a fit's settings say.
+
+    Where they do not, and labels are not classes, it is the label that the crowd gives most to items of the class.
+    """
+    correct = fit.correct_labels
+    if correct is not None or set(fit.classes) <= set(track.labels):
+        return correct_labels(fit.classes, track.labels, correct)
+    typical = track.latest().mean.mean(axis=0)
+    return np.asarray(typical == typical.max(axis=1, keepdims=True))
+
+
+def _class_variance(graph: CrowdGraph, item_probs: Array, effect: Array) -> Array:
+    answers = graph.answers
+    return class_variance(
+        answers.volunteer, answers.item, answers.label, item_probs, effect, n_volunteers=len(graph.volunteers)
+    )

@@ -1,0 +1,177 @@
+"""Class probabilities that allow for dependence between answers, and volunteers' numbers that follow from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crowdgraph.core._arrays import Array
+from crowdgraph.core._parameters import is_number
+from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.fit import Dependence, ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import NotAnnotatedError, ParameterError
+from crowdgraph.kernels.discount import (
+    TYPICAL_CORRELATION,
+    discounted_probs,
+    evenness_guard,
+    learn_correlation,
+    log_evidence,
+)
+from crowdgraph.messages import Message
+from crowdgraph.models._crowd_prior import correct_mask, honest_concentration, learn_prior, weights_of
+from crowdgraph.models.label_votes import expected_counts
+
+if TYPE_CHECKING:
+    from crowdgraph.kernels.crowd_prior import CrowdWeights
+
+__all__ = ["calibrated"]
+
+# With fewer gold items the correlation is that of a typical crowd.
+MIN_GOLD_ITEMS = 10
+# Stands for probabilities and counts that are zero, where logarithms are taken.
+TINY = 1e-9
+# A label that nobody would have given without one answer still has this probability.
+MIN_ROW = 1e-3
+
+
+def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) -> ModelFit:
+    """Return the fit with class probabilities that allow for dependence; see `ModelFit.calibrated`."""
+    if fit.dependence is not None:
+        raise ParameterError(
+            f"This fit is calibrated already ({fit.dependence.words}).", hint="Calibrate the fit that it was made from."
+        )
+    if fit.confusion is None:
+        raise NotAnnotatedError(
+            f"The model {fit.model!r} has no confusion matrices, so there is no evidence to discount.",
+            hint=Message("Fit IBCC, and calibrate that.", cli="Use --model ibcc."),
+        )
+    _check_correlation(rho)
+    fit.check_matches(graph)
+    n_answers = graph.answers.n_by_item
+    class_probs = evenness_guard(fit.class_probs)
+    evidence = _evidence(fit, fit.confusion, graph)
+    scored = np.flatnonzero((graph.gold.codes >= 0) & (n_answers > 0)) if evidence is not None else np.zeros(0, int)
+    if rho is None:
+        rho, source = TYPICAL_CORRELATION, "assumed"
+        if evidence is not None and len(scored) >= MIN_GOLD_ITEMS:
+            own = _evidence_without_own_gold(fit, fit.confusion, graph)[scored]
+            rho = learn_correlation(own, n_answers[scored], class_probs, graph.gold.codes[scored])
+            source = "gold"
+    else:
+        rho, source = float(rho), "given"
+    if evidence is None:
+        # The model's own probabilities are no product over answers; their odds are discounted instead.
+        evidence = np.log(np.maximum(fit.item_probs, TINY)) - np.log(np.maximum(fit.class_probs, TINY))
+    probs = discounted_probs(evidence, n_answers, class_probs, rho)
+    probs = np.where(graph.gold.known[:, None], np.nan_to_num(graph.gold.probs), probs)
+    dependence = Dependence(rho, source, len(scored) if source == "gold" else 0)
+    return _with_probs(fit, fit.confusion, graph, probs, dependence)
+
+
+def _check_correlation(rho: object) -> None:
+    if rho is not None and not (is_number(rho) and 0 <= float(rho) <= 1):  # type: ignore[arg-type]
+        raise ParameterError(
+            f"rho={rho!r} must be a number from 0 (answers are independent) to 1 (any number of them counts as one), "
+            "or None.",
+            hint="Leave it out to learn it from gold, or to assume that of a typical crowd.",
+        )
+
+
+def _evidence(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array | None:
+    """Return the log probabilities of the answers about each item given its class; None if they are no product."""
+    if "difficulties" in fit.diagnostics:
+        return None
+    answers = graph.answers
+    return log_evidence(np.log(np.maximum(_answer_rows(track, graph), TINY)), answers.item, len(graph.items))
+
+
+def _answer_rows(track: ConfusionTrack, graph: CrowdGraph) -> Array:
+    """Return the probability of each answer given each class, of shape (A, J)."""
+    answers = graph.answers
+    if track.inference == "static":
+        return np.asarray(track.latest().mean[answers.volunteer, :, answers.label])
+    concentration = answers.of_responses(track.at_responses(graph))
+    chosen = np.take_along_axis(concentration, answers.label[:, None, None].astype(np.int64), axis=2)[:, :, 0]
+    return np.asarray(chosen / concentration.sum(axis=2))
+
+
+def _evidence_without_own_gold(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array:
+    """Return the evidence about each item from confusion that has not counted the item's own gold, of shape (N, J)."""
+    answers = graph.answers
+    rows, totals = _answer_rows(track, graph), _answer_totals(fit, track, graph)
+    truth = graph.gold.codes[answers.item]
+    known = np.flatnonzero(truth >= 0)
+    at = (known, truth[known])
+    # The answer counted once in the row of the item's class.
+    own_total = np.maximum(totals[at] - 1, 2 * TINY)
+    rows[at] = np.clip((rows[at] * totals[at] - 1) / own_total, MIN_ROW, 1.0)
+    return log_evidence(np.log(np.maximum(rows, TINY)), answers.item, len(graph.items))
+
+
+def _answer_totals(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array:
+    """Return how many answers, with the prior's, each answer's confusion rows rest on, of shape (A, J)."""
+    answers, weights = graph.answers, weights_of(fit)
+    if track.inference != "static":
+        return np.asarray(answers.of_responses(track.at_responses(graph)).sum(axis=2))
+    if weights is None:
+        return np.asarray(track.latest().concentration.sum(axis=2)[answers.volunteer])
+    # The concentration of such fits allows for more than the number of answers.
+    counts = expected_counts(graph, fit.item_probs).sum(axis=2)
+    return np.asarray((weights.row_weight + counts)[answers.volunteer])
+
+
+def _with_probs(
+    fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array, dependence: Dependence
+) -> ModelFit:
+    """Return the fit with other class probabilities, and with the confusion and class proportions that follow."""
+    has_answers = graph.answers.n_by_item > 0
+    class_counts = probs[has_answers].sum(axis=0)
+    class_prior = np.ones(len(fit.classes)) if fit.prior is None else fit.prior.class_concentration
+    concentration = class_prior + class_counts
+    class_probs = concentration / concentration.sum()
+    return replace(
+        fit,
+        item_probs=probs,
+        class_probs=class_probs,
+        class_concentration=concentration,
+        confusion=_confusion(fit, track, graph, probs, class_probs),
+        diagnostics={**fit.diagnostics, "dependence": dependence.to_facts()},
+    )
+
+
+def _confusion(
+    fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array, class_probs: Array
+) -> ConfusionTrack:
+    """Return the volunteers' confusion, given class probabilities of the items."""
+    if track.inference != "static":
+        from crowdgraph.models.dynibcc import confusion_given_classes
+
+        return confusion_given_classes(fit, track, graph, probs)
+    weights, is_correct = weights_of(fit), correct_mask(fit, track)
+    prior = _static_prior(fit, track, graph, probs, weights)
+    concentration = honest_concentration(
+        graph, prior, probs, is_correct=is_correct, class_probs=class_probs, weights=weights
+    )
+    return ConfusionTrack.static(ids=track.ids, concentration=concentration, classes=track.classes, labels=track.labels)
+
+
+def _static_prior(
+    fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array, weights: CrowdWeights | None
+) -> Array:
+    """Return the prior of every volunteer's confusion, of shape (K, J, L)."""
+    if weights is not None and fit.prior is not None:
+        learned = learn_prior(
+            graph,
+            probs,
+            votes=fit.params.get("votes"),
+            class_concentration=fit.prior.class_concentration,
+            weights=weights,
+        )
+        return learned.own
+    if fit.prior is not None:
+        return fit.prior.of_all(graph.volunteers.ids.tolist())
+    # Models without a prior, such as Dawid and Skene's, smooth a little.
+    return np.asarray(np.maximum(track.latest().concentration - expected_counts(graph, fit.item_probs), MIN_ROW))
