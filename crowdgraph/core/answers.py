@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array, Grouping, ReadOnlyArrays, grouped, lock
 from crowdgraph.core.tables import ResponseTable
 
-__all__ = ["Answers"]
+if TYPE_CHECKING:
+    from crowdgraph.core.graph import CrowdGraph
+
+__all__ = ["Answers", "expected_counts"]
 
 
 class Answers(ReadOnlyArrays):
@@ -145,3 +149,22 @@ class Answers(ReadOnlyArrays):
 
     def __repr__(self) -> str:
         return f"Answers: {len(self):,} of {len(self._responses):,} responses"
+
+
+def expected_counts(graph: CrowdGraph, item_probs: Array, *, answers: Answers | None = None) -> Array:
+    """Count how often volunteers are expected to have given each label to items of each class, of shape (K, J, L).
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    item_probs
+        The class probabilities of its items, of shape (N, J).
+    answers
+        The answers that count; all if left out.
+    """
+    answers = graph.answers if answers is None else answers
+    shape = (len(graph.volunteers), len(graph.classes), len(graph.labels))
+    cells = answers.volunteer.astype(np.int64) * shape[2] + answers.label
+    by_class = [np.bincount(cells, item_probs[answers.item, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
+    return np.stack([column.reshape(shape[0], shape[2]) for column in by_class], axis=1)

@@ -179,7 +179,7 @@ class ModelFit(Result):
 
     @property
     def dependence(self) -> Dependence | None:
-        """The dependence between answers that the class probabilities allow for; None if they take them for independent.
+        """The dependence between answers that the class probabilities allow for; None if they take none into account.
 
         `calibrated` makes a fit that has one.
         """

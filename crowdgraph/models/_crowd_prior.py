@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.confusion import ConfusionTrack, correct_labels
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -19,7 +20,7 @@ from crowdgraph.kernels.crowd_prior import (
     learn_crowd_weights,
     one_coin_rows,
 )
-from crowdgraph.models.label_votes import Votes, expected_counts, vote_mask
+from crowdgraph.models.label_votes import Votes, vote_mask
 
 
 class LearnedPrior(NamedTuple):
@@ -77,7 +78,7 @@ def honest_concentration(
     *,
     is_correct: Array,
     class_probs: Array,
-    weights: CrowdWeights | None,
+    learned: LearnedPrior | None = None,
 ) -> Array:
     """Return the posterior of every volunteer's confusion, (K, J, L), wide enough for its intervals to hold.
 
@@ -91,8 +92,8 @@ def honest_concentration(
         The class probabilities of the items, of shape (N, J), and the proportion of each class, of shape (J,).
     is_correct
         Whether a label is correct for a class, of shape (J, L).
-    weights
-        What the crowd says about its volunteers, if the centres of `prior` were learned from it.
+    learned
+        What was learned from the crowd, if the centres of `prior` were.
     """
     concentration = prior + expected_counts(graph, item_probs)
     totals = concentration.sum(axis=2)
@@ -102,10 +103,14 @@ def honest_concentration(
         totals,
         is_correct,
         class_probs,
-        weights=weights,
+        weights=None if learned is None else learned.weights,
         variance_of=lambda effect: _class_variance(graph, item_probs, effect),
     )
-    return np.asarray(rows * honest[:, :, None])
+    posterior = rows * honest[:, :, None]
+    if learned is not None:
+        # Of somebody without answers nothing is known but the crowd.
+        posterior[graph.answers.n_by_volunteer == 0] = learned.newcomers.shared
+    return np.asarray(posterior)
 
 
 def weights_to_facts(weights: CrowdWeights) -> dict[str, float]:

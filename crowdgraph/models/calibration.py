@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import is_number
+from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import Dependence, ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -21,11 +21,13 @@ from crowdgraph.kernels.discount import (
     log_evidence,
 )
 from crowdgraph.messages import Message
-from crowdgraph.models._crowd_prior import correct_mask, honest_concentration, learn_prior, weights_of
-from crowdgraph.models.label_votes import expected_counts
-
-if TYPE_CHECKING:
-    from crowdgraph.kernels.crowd_prior import CrowdWeights
+from crowdgraph.models._crowd_prior import (
+    LearnedPrior,
+    correct_mask,
+    honest_concentration,
+    learn_prior,
+    weights_of,
+)
 
 __all__ = ["calibrated"]
 
@@ -147,31 +149,27 @@ def _confusion(
 ) -> ConfusionTrack:
     """Return the volunteers' confusion, given class probabilities of the items."""
     if track.inference != "static":
-        from crowdgraph.models.dynibcc import confusion_given_classes
+        from crowdgraph.models.dynibcc import follow_classes
 
-        return confusion_given_classes(fit, track, graph, probs)
-    weights, is_correct = weights_of(fit), correct_mask(fit, track)
-    prior = _static_prior(fit, track, graph, probs, weights)
+        return follow_classes(fit, track, graph, probs)
+    learned = _learned_prior(fit, graph, probs)
+    if learned is not None:
+        prior = learned.own
+    elif fit.prior is not None:
+        prior = fit.prior.of_all(graph.volunteers.ids.tolist())
+    else:
+        # Models without a prior, such as Dawid and Skene's, smooth a little.
+        prior = np.maximum(track.latest().concentration - expected_counts(graph, fit.item_probs), MIN_ROW)
     concentration = honest_concentration(
-        graph, prior, probs, is_correct=is_correct, class_probs=class_probs, weights=weights
+        graph, prior, probs, is_correct=correct_mask(fit, track), class_probs=class_probs, learned=learned
     )
     return ConfusionTrack.static(ids=track.ids, concentration=concentration, classes=track.classes, labels=track.labels)
 
 
-def _static_prior(
-    fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array, weights: CrowdWeights | None
-) -> Array:
-    """Return the prior of every volunteer's confusion, of shape (K, J, L)."""
-    if weights is not None and fit.prior is not None:
-        learned = learn_prior(
-            graph,
-            probs,
-            votes=fit.params.get("votes"),
-            class_concentration=fit.prior.class_concentration,
-            weights=weights,
-        )
-        return learned.own
-    if fit.prior is not None:
-        return fit.prior.of_all(graph.volunteers.ids.tolist())
-    # Models without a prior, such as Dawid and Skene's, smooth a little.
-    return np.asarray(np.maximum(track.latest().concentration - expected_counts(graph, fit.item_probs), MIN_ROW))
+def _learned_prior(fit: ModelFit, graph: CrowdGraph, probs: Array) -> LearnedPrior | None:
+    """Return the prior that a fit learned from the crowd, with the accuracies that follow from other classes."""
+    weights = weights_of(fit)
+    if weights is None or fit.prior is None:
+        return None
+    concentration = fit.prior.class_concentration
+    return learn_prior(graph, probs, votes=fit.params.get("votes"), class_concentration=concentration, weights=weights)

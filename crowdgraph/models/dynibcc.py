@@ -323,7 +323,7 @@ def _informative(vb: DynamicVB, noise_scale: float, *, prior: Tensor) -> float:
     return noise_scale if noise_scale > 0 and vb.order_is_informative(noise_scale, prior=prior) else 0.0
 
 
-def confusion_given_classes(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array) -> ConfusionTrack:
+def follow_classes(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array) -> ConfusionTrack:
     """Return the confusion over time of a fit's volunteers, given other class probabilities of the items, (N, J).
 
     It is the fit's own where the settings with which it was made are not known.

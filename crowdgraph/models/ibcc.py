@@ -18,6 +18,7 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError
 from crowdgraph.models._priors import (
     CROWD,
+    DEFAULT_PSEUDO_COUNTS,
     ClassPrior,
     ConfusionPrior,
     crowd_prior,
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from crowdgraph.models._tensors import AnswerTensors
 
 __all__ = ["IBCC"]
+
+# The least number of sweeps in which a fit can end.
+MIN_ITER = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +112,7 @@ class IBCC(Model):
     learn_prior: bool = boolean(False)
     restarts: int = integer(0, minimum=0)
     compare_starts: bool = boolean(True)
-    max_iter: int = integer(1_000, minimum=2)
+    max_iter: int = integer(1_000, minimum=MIN_ITER)
     tol: float = positive(1e-5)
     device: str = converted("cpu", str)
     dtype: Literal["float64", "float32"] = choice("float64", ("float64", "float32"))
@@ -126,7 +130,11 @@ class IBCC(Model):
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         from crowdgraph.models._tensors import AnswerTensors
 
-        prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
+        learns_from_crowd = self.confusion_prior == CROWD and not self.learn_prior
+        start_prior = (
+            DEFAULT_PSEUDO_COUNTS if self.learn_prior and self.confusion_prior == CROWD else self.confusion_prior
+        )
+        prior = crowd_prior(graph, start_prior, self.class_prior, self.votes)
         if self.learn_prior and len(prior.ids):
             raise ParameterError(
                 "learn_prior=True learns the prior that all volunteers share, but confusion_prior= gives some of them "
@@ -135,12 +143,16 @@ class IBCC(Model):
         tensors = AnswerTensors(graph, device=self.device, dtype=self.dtype)
         vb = self._variational_bayes(tensors, volunteer_priors(prior, graph), prior)
         runs = [
-            _Run(name, self._iterate(vb, state, name, progress=progress), vb.probs.cpu().double().numpy().copy())
+            _Run(
+                name,
+                self._iterate(vb, state, name, max_iter=self.max_iter, progress=progress),
+                vb.probs.cpu().double().numpy().copy(),
+            )
             for name, state in self._starts(vb, tensors, graph, seed=seed, start=start)
         ]
         best = _highest_bound(runs)
         bounds = {run.start: run.trace.objectives[-1] for run in runs}
-        if self.confusion_prior == CROWD and not self.learn_prior:
+        if learns_from_crowd:
             return self._fit_with_crowd_prior(graph, tensors, prior, best, bounds, seed=seed, progress=progress)
         posterior = vb.posterior(best.trace.state)
         if self.learn_prior:
@@ -180,7 +192,7 @@ class IBCC(Model):
             run.item_probs,
             is_correct=vote_mask(graph, self.votes),
             class_probs=classes / classes.sum(),
-            weights=learned.weights,
+            learned=learned,
         )
         facts = {"bounds": bounds, "crowd_prior": weights_to_facts(learned.weights)}
         return self._summarise(graph, run, posterior.classes, concentration, learned.newcomers, facts, seed=seed)
@@ -251,7 +263,7 @@ class IBCC(Model):
         for number in range(self.restarts):
             yield f"random {number}", vb.from_probs(tensors.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
 
-    def _iterate(self, vb: VariationalBayes, state: Tensor, name: str, *, progress: bool) -> Trace:
+    def _iterate(self, vb: VariationalBayes, state: Tensor, name: str, *, max_iter: int, progress: bool) -> Trace:
         from crowdgraph.kernels._runtime import single_threaded_torch
         from crowdgraph.kernels.fixed_point import squarem
 
@@ -259,7 +271,7 @@ class IBCC(Model):
             return squarem(
                 vb,
                 state,
-                max_iter=self.max_iter,
+                max_iter=max_iter,
                 tol=self.tol,
                 accelerate=self.accelerate,
                 on_step=lambda step: (bar.set_postfix(bound=f"{step.objective:,.1f}", refresh=False), bar.update()),

@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import is_number
+from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import Hint, Message, quote, suggestion
@@ -18,7 +19,6 @@ __all__ = [
     "Scores",
     "Votes",
     "check_mapping",
-    "expected_counts",
     "gold_counts",
     "guess_votes",
     "label_scores",
@@ -135,36 +135,15 @@ def _check_known_labels(name: str, mapping: Mapping[Hashable, object], graph: Cr
         )
 
 
-def expected_counts(graph: CrowdGraph, item_probs: Array, *, rows: Array | None = None) -> Array:
-    """Count how often volunteers are expected to have given each label to items of each class, of shape (K, J, L).
-
-    Parameters
-    ----------
-    graph
-        The graph.
-    item_probs
-        The class probabilities of its items, of shape (N, J).
-    rows
-        Which of the graph's answers count; all if left out.
-    """
-    answers = graph.answers
-    shape = (len(graph.volunteers), len(graph.classes), len(graph.labels))
-    volunteer, item, label = (
-        column if rows is None else column[rows] for column in (answers.volunteer, answers.item, answers.label)
-    )
-    cells = volunteer.astype(np.int64) * shape[2] + label
-    by_class = [np.bincount(cells, item_probs[item, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
-    return np.stack([column.reshape(shape[0], shape[2]) for column in by_class], axis=1)
-
-
 def gold_counts(graph: CrowdGraph) -> tuple[Array, Array]:
     """Count how often volunteers gave labels to gold items of each class, (K, J, L), and the gold items, (J,).
 
     Soft gold counts by its probabilities.
     """
     gold = graph.gold
-    rows = np.flatnonzero(gold.known[graph.answers.item])
-    return expected_counts(graph, gold.probs, rows=rows), gold.probs[gold.known].sum(axis=0)
+    return expected_counts(graph, gold.probs, answers=graph.answers.where(gold.known[graph.answers.item])), gold.probs[
+        gold.known
+    ].sum(axis=0)
 
 
 def guess_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:

@@ -9,12 +9,12 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock
 from crowdgraph.core._parameters import check_integer
+from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
-from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import NotAnnotatedError, ParameterError, check_choice
 from crowdgraph.messages import Hint, with_article
 from crowdgraph.networks._volunteers import experienced_volunteers
@@ -81,10 +81,10 @@ def pi_similarity(
     volunteers, n_answers = experienced_volunteers(graph, min_responses, at)
     if neighbours is not None:
         check_integer("neighbours", neighbours)
-    track, prior = _confusion_and_prior(graph, fit)
-    snapshot = track.latest() if at is None else track.at(at)
+    track, owner = _confusion_and_fit(graph, fit)
+    prior = None if owner is None else owner.prior
     ids = graph.volunteers.ids[volunteers]
-    concentration = snapshot.concentration[volunteers]
+    concentration = _comparable_concentration(graph, track, owner, at)[volunteers]
     model = ConfusionModel(
         confusion=ConfusionSnapshot(ids=ids, concentration=concentration, classes=track.classes, labels=track.labels),
         prior=lock(np.zeros_like(concentration) if prior is None else prior.of_all(ids.tolist())),
@@ -106,10 +106,23 @@ def pi_similarity(
     )
 
 
-def _confusion_and_prior(
+def _comparable_concentration(
+    graph: CrowdGraph, track: ConfusionTrack, fit: ModelFit | None, at: Moment | None
+) -> Array:
+    """Return the concentrations to compare, of shape (K, J, L).
+
+    Those of a fit with the crowd's prior lie around each volunteer's own one-coin matrix, which is a likeness that the
+    prior makes; here everybody's answers are added to the prior of newcomers instead.
+    """
+    if track.inference == "static" and fit is not None and fit.prior is not None and "crowd_prior" in fit.diagnostics:
+        return np.asarray(fit.prior.shared + expected_counts(graph, fit.item_probs))
+    return np.asarray((track.latest() if at is None else track.at(at)).concentration)
+
+
+def _confusion_and_fit(
     graph: CrowdGraph, fit: ModelFit | ConfusionTrack | str | None
-) -> tuple[ConfusionTrack, CrowdPrior | None]:
-    """Return the confusion of a fit or annotation, and the prior of the fit that it belongs to, if there is one."""
+) -> tuple[ConfusionTrack, ModelFit | None]:
+    """Return the confusion of a fit or annotation, and the fit that it belongs to, if there is one."""
     track = graph.confusion(fit) if fit is None or isinstance(fit, str) else fit
     fits = [fit, *graph.annotations.values()]
     if isinstance(track, ModelFit):
@@ -122,7 +135,7 @@ def _confusion_and_prior(
         )
     track.check_nodes(graph)
     owners = (one for one in fits if isinstance(one, ModelFit) and one.confusion is track)
-    return track, next((owner.prior for owner in owners), None)
+    return track, next(owners, None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -106,7 +106,7 @@ def numbered():
         (cg.IBCC, {"confusion_prior": (0, 1)}, "got 0"),
         (cg.IBCC, {"confusion_prior": [[1, NAN], [1, 1]]}, "got nan"),
         (cg.IBCC, {"confusion_prior": (INFINITY, 1)}, "got inf"),
-        (cg.IBCC, {"confusion_prior": "silver"}, "the only word it can be is 'gold'"),
+        (cg.IBCC, {"confusion_prior": "silver"}, "the words it can be are 'crowd' and 'gold'"),
         (cg.IBCC, {"confusion_prior": [["a", "b"], ["c", "d"]]}, "must be made of numbers"),
         (cg.IBCC, {"confusion_prior": 3.0}, r"shape \(\); expected a pair \(right, wrong\), or a matrix"),
         (cg.IBCC, {"confusion_prior": {"anna": [1, 2, 3]}}, "The confusion prior of 'anna' has shape"),
@@ -378,7 +378,7 @@ def test_too_many_predictions_are_refused():
             "the same class probabilities, whatever was said",
         ),
         (
-            cg.IBCC(max_iter=3, tol=1e-12),
+            cg.IBCC(confusion_prior=(4, 1), max_iter=3, tol=1e-12),
             small,
             ConvergenceWarning,
             "did not converge in 3 iterations.*Raise max_iter, or tol",

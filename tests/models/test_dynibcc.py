@@ -41,7 +41,7 @@ def graph():
 
 @pytest.fixture(scope="module")
 def fit(graph):
-    return cg.DynIBCC().fit(graph)
+    return cg.DynIBCC(confusion_prior=(4, 1)).fit(graph)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def all_gold():
 @pytest.fixture(scope="module")
 def filtered(all_gold):
     """The confusion of answers to gold, each after it and no later one."""
-    return cg.DynIBCC(inference="filtered").fit(all_gold).confusion
+    return cg.DynIBCC(confusion_prior=(4, 1), inference="filtered").fit(all_gold).confusion
 
 
 def random_counts(shape, rng):
@@ -74,8 +74,8 @@ def test_without_noise_every_step_is_static_ibcc(graph, seed):
 
 
 def test_without_noise_and_all_gold_steps_are_counts(all_gold):
-    fit = cg.DynIBCC(noise_scale=0).fit(all_gold)
-    static = cg.IBCC().fit(all_gold).confusion.latest().concentration
+    fit = cg.DynIBCC(confusion_prior=(4, 1), noise_scale=0).fit(all_gold)
+    static = cg.IBCC(confusion_prior=(4, 1)).fit(all_gold).confusion.latest().concentration
     assert_allclose(fit.confusion.concentration, np.repeat(static, 50, axis=0), rtol=1e-10)
 
 
@@ -196,18 +196,18 @@ def test_tensors_say_the_same(monkeypatch, published, inference):
 
 def test_filtered_is_what_a_fit_of_the_past_says_where_all_is_gold():
     graph = twelve(gold=1.0, drift="step")
-    track = cg.DynIBCC(inference="filtered").fit(graph).confusion
+    track = cg.DynIBCC(confusion_prior=(4, 1), inference="filtered").fit(graph).confusion
     for n in (1, 37, 250):
         past = graph.first(n)
         moment = past.responses.time[-1]
         if graph.responses.time[n] == moment:
             continue
-        known = cg.DynIBCC().fit(past).confusion.latest()
+        known = cg.DynIBCC(confusion_prior=(4, 1)).fit(past).confusion.latest()
         assert_allclose(track.at(moment).concentration, known.concentration, rtol=1e-10)
 
 
 def test_filtered_and_smoothed_agree_at_the_end_where_all_is_gold(all_gold, filtered):
-    smoothed = cg.DynIBCC(inference="smoothed").fit(all_gold).confusion
+    smoothed = cg.DynIBCC(confusion_prior=(4, 1), inference="smoothed").fit(all_gold).confusion
     assert_allclose(filtered.latest().concentration, smoothed.latest().concentration, rtol=1e-12)
 
 
@@ -255,7 +255,7 @@ def test_a_crowd_that_stays_is_treated_as_one(seed):
     graph = crowd(n_volunteers=30, n_items=300, n_responses=[100] * 30, gold=0.2, seed=seed).graph
     fit = cg.DynIBCC(noise_scale="auto").fit(graph)
     assert fit.diagnostics["noise_scale"] == 0
-    assert_allclose(fit.item_probs, cg.IBCC().fit(graph).item_probs, atol=1e-4)
+    assert_allclose(fit.item_probs, cg.IBCC(confusion_prior=fit.prior).fit(graph).item_probs, atol=1e-4)
 
 
 def test_a_prior_that_does_not_fit_is_no_change():
@@ -281,7 +281,7 @@ def test_a_prior_of_ones_own_does_not_keep_others_from_being_learned():
 
 def test_a_warm_start_is_quick_and_ends_in_the_same_place():
     graph = twelve(gold=0.1, n_responses=[60] * 12)
-    model = cg.DynIBCC(tol=1e-9)
+    model = cg.DynIBCC(confusion_prior=(4, 1), tol=1e-9)
     cold = model.fit(graph)
     warm = model.fit(graph, start=cold)
     assert warm.n_iter <= 2 < cold.n_iter
@@ -292,7 +292,7 @@ def test_a_warm_start_is_quick_and_ends_in_the_same_place():
 
 def test_scores(all_gold, filtered):
     """The score and the log predictive probability, written out for gold alone."""
-    graph, fit = all_gold, cg.DynIBCC().fit(all_gold)
+    graph, fit = all_gold, cg.DynIBCC(confusion_prior=(4, 1)).fit(all_gold)
     before = np.concatenate([filtered.mean[:1], filtered.mean[:-1]])
     before[filtered.starts[:-1]] = [[0.8, 0.2], [0.2, 0.8]]
     order = np.argsort(graph.responses.volunteer, kind="stable")
@@ -322,11 +322,13 @@ def weight_of(fit):
 
 
 def test_long_breaks_forget_more():
-    model = cg.DynIBCC(noise_scale=0, drift_per_time=0.01, inference="filtered")
+    model = cg.DynIBCC(confusion_prior=(4, 1), noise_scale=0, drift_per_time=0.01, inference="filtered")
     steady, broken = (weight_of(model.fit(single(times))) for times in ([0, 1, 2, 3], [0, 1, 2, 300]))
     assert_allclose(steady[:3], broken[:3])
     assert broken[3] < steady[3] < 5 + 4
-    constant = weight_of(cg.DynIBCC(noise_scale=0, inference="filtered").fit(single([0, 1, 2, 300])))
+    constant = weight_of(
+        cg.DynIBCC(confusion_prior=(4, 1), noise_scale=0, inference="filtered").fit(single([0, 1, 2, 300]))
+    )
     assert_allclose(constant, [6, 7, 8, 9])
 
 
@@ -350,7 +352,7 @@ def test_ties_keep_the_order_of_the_rows():
 def test_items_shown_and_not_answered_unsettle():
     """The step has no answer of its own, and the next one gains noise p (1 - p)."""
     shown = single([0, 1, 2], [0, None, 0], missing="keep")
-    fit = cg.DynIBCC(inference="filtered").fit(shown)
+    fit = cg.DynIBCC(confusion_prior=(4, 1), inference="filtered").fit(shown)
     history = fit.confusion.of("anna")
     assert len(history) == 3
     assert_allclose(history.concentration[1, 0], [5, 1])
@@ -365,17 +367,19 @@ def test_meeting_an_item_again_soon_counts_less():
     responses = {"volunteer": ["anna"] * 6, "item": ["x", "y", "x", "z", "x", "x"], "label": [0] * 6, "time": times}
     graph = cg.CrowdGraph.from_responses(responses, gold={"x": 0, "y": 0, "z": 0}, classes=[0, 1], labels=[0, 1])
     settings = {"noise_scale": 0, "inference": "filtered"}
-    fit = cg.DynIBCC(repeat_span=4, **settings).fit(graph)
+    fit = cg.DynIBCC(confusion_prior=(4, 1), repeat_span=4, **settings).fit(graph)
     again = 1 - np.exp(-np.array([2, 2, 1]) / 4)
     expected = 4 + np.cumsum([1, 1, again[0], 1, again[1], again[2]])
     assert_allclose(fit.confusion.concentration[:, 0, 0], expected)
-    assert_allclose(cg.DynIBCC(**settings).fit(graph).confusion.concentration[:, 0, 0], 4 + np.arange(1, 7))
+    assert_allclose(
+        cg.DynIBCC(confusion_prior=(4, 1), **settings).fit(graph).confusion.concentration[:, 0, 0], 4 + np.arange(1, 7)
+    )
 
 
 def test_items_that_were_only_shown_are_not_remembered_answers():
     responses = {"volunteer": ["anna"] * 2, "item": ["x", "x"], "label": [None, 0], "time": [0, 1]}
     graph = cg.CrowdGraph.from_responses(responses, gold={"x": 0}, classes=[0, 1], labels=[0, 1], missing="keep")
-    fit = cg.DynIBCC(noise_scale=0, repeat_span=4, inference="filtered").fit(graph)
+    fit = cg.DynIBCC(confusion_prior=(4, 1), noise_scale=0, repeat_span=4, inference="filtered").fit(graph)
     assert_allclose(fit.confusion.concentration[:, 0], [[4, 1], [5, 1]])
 
 

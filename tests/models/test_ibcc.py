@@ -108,8 +108,8 @@ def test_items_without_answers_stay_at_the_prior():
 
 def test_a_fit_is_a_fixed_point():
     graph = crowd(gold=0).graph
-    fit = cg.IBCC(tol=1e-10).fit(graph)
-    further = cg.IBCC(tol=1e-10, max_iter=3, compare_starts=False).fit(graph, start=fit)
+    fit = cg.IBCC(confusion_prior=(4, 1), tol=1e-10).fit(graph)
+    further = cg.IBCC(confusion_prior=(4, 1), tol=1e-10, max_iter=3, compare_starts=False).fit(graph, start=fit)
     assert np.abs(further.item_probs - fit.item_probs).max() < 1e-8
 
 
@@ -151,7 +151,7 @@ def test_a_pair_is_a_matrix_by_name():
 def test_votes_make_a_prior():
     table = {"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": [-1, 3]}
     graph = cg.CrowdGraph.from_responses(table, labels=[-1, 1, 3], classes=["no", "yes"])
-    fit = cg.IBCC(votes={-1: "no", 1: None, 3: "yes"}).fit(graph)
+    fit = cg.IBCC(confusion_prior=(4, 1), votes={-1: "no", 1: None, 3: "yes"}).fit(graph)
     assert np.array_equal(fit.prior.shared, [[4, 1, 1], [1, 1, 4]])
 
 
@@ -170,8 +170,8 @@ def test_yesterdays_posterior_is_todays_prior():
     graph = crowd(gold=1.0, seed=4).graph
     half = len(graph.responses) // 2
     first, second = graph.first(half), graph.replace(responses=graph.responses.table.slice(half, len(graph.responses)))
-    combined = cg.IBCC().fit(graph)
-    earlier = cg.IBCC().fit(first)
+    combined = cg.IBCC(confusion_prior=(4, 1)).fit(graph)
+    earlier = cg.IBCC(confusion_prior=(4, 1)).fit(first)
     for prior in (earlier, earlier.as_prior(), earlier.as_prior(1.0)):
         later = cg.IBCC(confusion_prior=prior, class_prior=1.0).fit(second)
         assert np.allclose(later.confusion.latest().concentration, combined.confusion.latest().concentration)
@@ -207,7 +207,9 @@ def test_prior_from_gold_is_of_greatest_likelihood():
 def test_learned_prior_raises_the_bound_and_is_shared_by_strangers():
     simulated = crowd(gold=0.1, n_volunteers=150, n_items=300, n_responses=6_000, seed=6)
     graph = simulated.graph
-    usual, learned = (cg.IBCC(learn_prior=learn, tol=1e-9).fit(graph) for learn in (False, True))
+    usual, learned = (
+        cg.IBCC(confusion_prior=(4, 1), learn_prior=learn, tol=1e-9).fit(graph) for learn in (False, True)
+    )
     assert learned.bound[-1] > usual.bound[-1]
     assert (np.diff(learned.bound) >= -1e-9 * np.abs(learned.bound[1:])).all()
     shared = learned.prior.shared / learned.prior.shared.sum(axis=1, keepdims=True)
@@ -274,7 +276,7 @@ def test_volunteers_who_stay_away_are_not_forgotten():
             gold={first + number: "yes" for number in range(20)},
         )
 
-    monday = cg.IBCC().fit(batch(["anna", "bert"], 0))
+    monday = cg.IBCC(confusion_prior=(4, 1)).fit(batch(["anna", "bert"], 0))
     tuesday = cg.IBCC(confusion_prior=monday).fit(batch(["bert", "cleo"], 100))
     prior = tuesday.as_prior()
     assert np.array_equal(prior.of("anna"), [[4, 1], [1, 24]])
@@ -383,11 +385,11 @@ def test_predictions_come_true():
 
 def test_influence_is_the_difference_of_two_fits():
     graph = crowd(gold=0.2, seed=11, n_volunteers=15, n_items=50, n_responses=300).graph
-    fit = cg.IBCC(tol=1e-10).fit(graph)
+    fit = cg.IBCC(confusion_prior=(4, 1), tol=1e-10).fit(graph)
     anna = graph.volunteers.ids[2]
     influence = fit.influence(volunteer=anna)
     rest = graph.replace(responses=graph.responses.table.take(np.flatnonzero(graph.responses.volunteer != 2)))
-    without = cg.IBCC(tol=1e-10).fit(rest)
+    without = cg.IBCC(confusion_prior=(4, 1), tol=1e-10).fit(rest)
     assert influence.n_responses == graph.volunteers[anna].n_responses
     assert np.allclose(influence.item_change, fit.item_probs - without.item_probs, atol=1e-6)
     assert np.allclose(influence.without.confusion.of(anna).latest().mean, [[0.8, 0.2], [0.2, 0.8]])
@@ -454,7 +456,7 @@ def test_many_classes_and_labels_can_be_fitted():
 def test_unanswered_responses_are_left_out():
     table = {"volunteer": ["anna", "bert", "cleo"], "item": ["x", "x", "y"], "label": ["yes", None, "no"]}
     graph = cg.CrowdGraph.from_responses(table, missing="keep")
-    fit = cg.IBCC().fit(graph)
+    fit = cg.IBCC(confusion_prior=(4, 1)).fit(graph)
     assert np.allclose(fit.confusion.of("bert").latest().concentration, [[4, 1], [1, 4]])
 
 
