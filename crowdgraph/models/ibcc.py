@@ -177,9 +177,9 @@ class IBCC(Model):
 
         learned = learn_prior(graph, first.item_probs, votes=self.votes, class_concentration=prior.class_concentration)
         vb = self._variational_bayes(tensors, learned.own, prior)
-        trace = self._iterate(
-            vb, vb.from_probs(tensors.tensor(first.item_probs)), "the crowd's prior", progress=progress
-        )
+        state = vb.from_probs(tensors.tensor(first.item_probs))
+        remaining = max(self.max_iter - first.trace.n_steps, MIN_ITER)
+        trace = self._iterate(vb, state, "the crowd's prior", max_iter=remaining, progress=progress)
         trace = trace._replace(
             n_steps=first.trace.n_steps + trace.n_steps, converged=first.trace.converged and trace.converged
         )
