@@ -24,6 +24,7 @@ from crowdgraph.core.confusion import ConfusionMatrix as ConfusionMatrix
 from crowdgraph.core.confusion import ConfusionSnapshot as ConfusionSnapshot
 from crowdgraph.core.confusion import ConfusionTrack as ConfusionTrack
 from crowdgraph.core.confusion_changes import ConfusionChange as ConfusionChange
+from crowdgraph.core.fit import Dependence as Dependence
 from crowdgraph.core.fit import Influence as Influence
 from crowdgraph.core.fit import ModelFit as ModelFit
 from crowdgraph.core.fit import PosteriorDraws as PosteriorDraws
@@ -40,6 +41,7 @@ from crowdgraph.io.panoptes import read_panoptes as read_panoptes
 from crowdgraph.io.parquet import read_parquet as read_parquet
 from crowdgraph.io.store import load as load
 from crowdgraph.models import IBCC as IBCC
+from crowdgraph.models import Calibrated as Calibrated
 from crowdgraph.models import Cautious as Cautious
 from crowdgraph.models import DawidSkene as DawidSkene
 from crowdgraph.models import DynIBCC as DynIBCC

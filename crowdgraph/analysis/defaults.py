@@ -14,6 +14,7 @@ from crowdgraph.errors import check_choice
 from crowdgraph.messages import Message, quote
 from crowdgraph.models import (
     IBCC,
+    Calibrated,
     Cautious,
     DawidSkene,
     DynIBCC,
@@ -33,8 +34,9 @@ MODELS: Mapping[str, Model] = FrozenMapping(
     {
         model.name: model
         for model in (
-            DynIBCC(noise_scale="auto"),
+            Calibrated(),
             IBCC(),
+            DynIBCC(noise_scale="auto"),
             GibbsIBCC(),
             DawidSkene(),
             MajorityVote(),
@@ -71,8 +73,8 @@ def named_model(
 
 
 def _with_votes(model: Model, graph: CrowdGraph | None, votes: Mapping[Hashable, Hashable | None] | None) -> Model:
-    """Return the model, or a cautious model around it, with votes where labels are not classes."""
-    if isinstance(model, Cautious):
+    """Return the model, or the model that one is around, with votes where labels are not classes."""
+    if isinstance(model, Cautious | Calibrated):
         return replace(model, model=_with_votes(model.model, graph, votes))
     if "votes" not in {setting.name for setting in fields(model)}:
         return model

@@ -221,7 +221,7 @@ class ModelFit(Result):
         >>> bool(calibrated.item_probs.max(axis=1).mean() < fit.item_probs.max(axis=1).mean())
         True
         """
-        from crowdgraph.models.calibration import calibrated
+        from crowdgraph.models.calibrated import calibrated
 
         return calibrated(self, self._require_source().graph if graph is None else graph, rho=rho)
 

@@ -1,6 +1,7 @@
 """Models that combine the crowd's answers."""
 
 from crowdgraph.models.base import Model
+from crowdgraph.models.calibrated import Calibrated
 from crowdgraph.models.cautious import Cautious
 from crowdgraph.models.dawid_skene import DawidSkene
 from crowdgraph.models.dynibcc import DynIBCC
@@ -10,6 +11,7 @@ from crowdgraph.models.voting import MajorityVote, MeanScore, WeightedMajority, 
 
 __all__ = [
     "IBCC",
+    "Calibrated",
     "Cautious",
     "DawidSkene",
     "DynIBCC",

@@ -112,7 +112,7 @@ class Model(Configured, ABC):
             if not isinstance(start, ModelFit):
                 raise ParameterError(f"start= takes an earlier fit (a ModelFit); got {with_article(type(start))}.")
             start.check_nodes(graph)
-        n_repeats = 0 if self.sequential else graph.answers.n_repeats
+        n_repeats = 0 if self._sequential else graph.answers.n_repeats
         if n_repeats:
             warn(
                 f"{n_repeats:,} of {len(graph.responses):,} responses repeat a volunteer and item, and this model "
@@ -125,6 +125,11 @@ class Model(Configured, ABC):
                     "which treats them as separate steps.",
                 ),
             )
+
+    @property
+    def _sequential(self) -> bool:
+        """Whether repeated answers are separate steps; for models around another model, whether they are for that."""
+        return self.sequential
 
     def _warn_about(self, fit: ModelFit, graph: CrowdGraph) -> None:
         """Warn if a fit did not converge or no longer tells items apart."""

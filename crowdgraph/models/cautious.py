@@ -86,6 +86,10 @@ class Cautious(Model):
         """Compile, or load from disk, what the model that estimates the confusion needs."""
         self.model.warm_up(graph)
 
+    @property
+    def _sequential(self) -> bool:
+        return self.model._sequential
+
     def settings(self) -> dict[str, Any]:
         """Return the settings by name, as a fit can carry them: model and communities as text, and the votes."""
         communities = None if self.communities is None else repr(self.communities)

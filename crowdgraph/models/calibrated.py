@@ -1,35 +1,27 @@
-"""Class probabilities that allow for dependence between answers, and volunteers' numbers that follow from them."""
+"""Calibrated: another model's class probabilities, with an allowance for dependence between answers."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import is_number
+from crowdgraph.core._parameters import is_number, setting
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.fit import Dependence, ModelFit
+from crowdgraph.core.fit import Dependence, FitSource, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import NotAnnotatedError, ParameterError
-from crowdgraph.kernels.discount import (
-    TYPICAL_CORRELATION,
-    discounted_probs,
-    evenness_guard,
-    learn_correlation,
-    log_evidence,
-)
 from crowdgraph.messages import Message
-from crowdgraph.models._crowd_prior import (
-    LearnedPrior,
-    correct_mask,
-    honest_concentration,
-    learn_prior,
-    weights_of,
-)
+from crowdgraph.models.base import Model
+from crowdgraph.models.ibcc import IBCC
 
-__all__ = ["calibrated"]
+if TYPE_CHECKING:
+    from crowdgraph.models._crowd_prior import LearnedPrior
+
+__all__ = ["Calibrated"]
 
 # With fewer gold items the correlation is that of a typical crowd.
 MIN_GOLD_ITEMS = 10
@@ -39,8 +31,77 @@ TINY = 1e-9
 MIN_ROW = 1e-3
 
 
+def _check_model(name: str, value: object) -> None:
+    if not isinstance(value, Model) or isinstance(value, Calibrated):
+        raise ParameterError(f"{name}= takes a model with confusion matrices, such as IBCC(); got {value!r}.")
+
+
+def _check_correlation(name: str, value: object) -> None:
+    if value is not None and not (is_number(value) and 0 <= float(value) <= 1):  # type: ignore[arg-type]
+        raise ParameterError(
+            f"{name}={value!r} must be a number from 0 (answers are independent) to 1 (any number of them counts as "
+            "one).",
+            hint="Leave it out to learn it from gold, or to assume that of a typical crowd.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrated(Model):
+    r"""Another model, with class probabilities that mean what they say.
+
+    Models with confusion matrices take answers about an item for independent once its class is known. On real crowds
+    they are not, so the models are too sure. This one fits the other model and discounts the evidence about each item
+    by its effective number of answers: ``Calibrated(model=model).fit(graph)`` is ``model.fit(graph).calibrated()``,
+    where `ModelFit.calibrated` gives the equations. Use it wherever a model is asked for: in cross-validation, in
+    campaigns, for retirement.
+
+    Parameters
+    ----------
+    model
+        The model that estimates the confusion and the class proportions.
+    rho
+        The correlation of two answers about an item given its class, from 0 to 1. If left out, it is learned from gold
+        if ten answered items or more have some; otherwise it is 0.5.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> crowd = cg.simulate.crowd(n_volunteers=60, difficulty=0.4, gold=0.2, seed=0)
+    >>> fit = cg.Calibrated().fit(crowd.graph)
+    >>> fit.dependence.source, fit.dependence.n_gold >= 10
+    ('gold', True)
+    """
+
+    name: ClassVar[str] = "calibrated"
+
+    model: Model = setting(IBCC(), _check_model)
+    rho: float | None = setting(None, _check_correlation)
+
+    def warm_up(self, graph: CrowdGraph) -> None:
+        """Compile, or load from disk, what the model that estimates the confusion needs."""
+        self.model.warm_up(graph)
+
+    @property
+    def _sequential(self) -> bool:
+        return self.model._sequential
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings by name, as a fit can carry them: the model as text, and its votes."""
+        votes = getattr(self.model, "votes", None)
+        settings = {**super().settings(), "model": repr(self.model)}
+        return settings if votes is None else {**settings, "votes": votes}
+
+    def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
+        return calibrated(self.model._refit(graph, start=start, seed=seed), graph, rho=self.rho)
+
+    def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
+        return calibrated(self.model._fit(graph, seed=seed, start=start, progress=progress), graph, rho=self.rho)
+
+
 def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) -> ModelFit:
     """Return the fit with class probabilities that allow for dependence; see `ModelFit.calibrated`."""
+    from crowdgraph.kernels.discount import TYPICAL_CORRELATION, discounted_probs, evenness_guard, learn_correlation
+
     if fit.dependence is not None:
         raise ParameterError(
             f"This fit is calibrated already ({fit.dependence.words}).", hint="Calibrate the fit that it was made from."
@@ -50,7 +111,7 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
             f"The model {fit.model!r} has no confusion matrices, so there is no evidence to discount.",
             hint=Message("Fit IBCC, and calibrate that.", cli="Use --model ibcc."),
         )
-    _check_correlation(rho)
+    _check_correlation("rho", rho)
     fit.check_matches(graph)
     n_answers = graph.answers.n_by_item
     class_probs = evenness_guard(fit.class_probs)
@@ -70,20 +131,21 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
     probs = discounted_probs(evidence, n_answers, class_probs, rho)
     probs = np.where(graph.gold.known[:, None], np.nan_to_num(graph.gold.probs), probs)
     dependence = Dependence(rho, source, len(scored) if source == "gold" else 0)
-    return _with_probs(fit, fit.confusion, graph, probs, dependence)
+    return replace(_with_probs(fit, fit.confusion, graph, probs, dependence), source=_source(fit, dependence))
 
 
-def _check_correlation(rho: object) -> None:
-    if rho is not None and not (is_number(rho) and 0 <= float(rho) <= 1):  # type: ignore[arg-type]
-        raise ParameterError(
-            f"rho={rho!r} must be a number from 0 (answers are independent) to 1 (any number of them counts as one), "
-            "or None.",
-            hint="Leave it out to learn it from gold, or to assume that of a typical crowd.",
-        )
+def _source(fit: ModelFit, dependence: Dependence) -> FitSource | None:
+    """Return where the calibrated fit comes from, if that is known of the fit."""
+    if fit.source is None or not isinstance(fit.source.model, Model):
+        return None
+    rho = dependence.rho if dependence.source == "given" else None
+    return fit.source._replace(model=Calibrated(model=fit.source.model, rho=rho))
 
 
 def _evidence(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array | None:
     """Return the log probabilities of the answers about each item given its class; None if they are no product."""
+    from crowdgraph.kernels.discount import log_evidence
+
     if "difficulties" in fit.diagnostics:
         return None
     answers = graph.answers
@@ -102,6 +164,8 @@ def _answer_rows(track: ConfusionTrack, graph: CrowdGraph) -> Array:
 
 def _evidence_without_own_gold(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array:
     """Return the evidence about each item from confusion that has not counted the item's own gold, of shape (N, J)."""
+    from crowdgraph.kernels.discount import log_evidence
+
     answers = graph.answers
     rows, totals = _answer_rows(track, graph), _answer_totals(fit, track, graph)
     truth = graph.gold.codes[answers.item]
@@ -115,6 +179,8 @@ def _evidence_without_own_gold(fit: ModelFit, track: ConfusionTrack, graph: Crow
 
 def _answer_totals(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array:
     """Return how many answers, with the prior's, each answer's confusion rows rest on, of shape (A, J)."""
+    from crowdgraph.models._crowd_prior import weights_of
+
     answers, weights = graph.answers, weights_of(fit)
     if track.inference != "static":
         return np.asarray(answers.of_responses(track.at_responses(graph)).sum(axis=2))
@@ -136,6 +202,7 @@ def _with_probs(
     class_probs = concentration / concentration.sum()
     return replace(
         fit,
+        model=f"calibrated {fit.model}",
         item_probs=probs,
         class_probs=class_probs,
         class_concentration=concentration,
@@ -148,6 +215,8 @@ def _confusion(
     fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array, class_probs: Array
 ) -> ConfusionTrack:
     """Return the volunteers' confusion, given class probabilities of the items."""
+    from crowdgraph.models._crowd_prior import correct_mask, honest_concentration
+
     if track.inference != "static":
         from crowdgraph.models.dynibcc import follow_classes
 
@@ -168,6 +237,8 @@ def _confusion(
 
 def _learned_prior(fit: ModelFit, graph: CrowdGraph, probs: Array) -> LearnedPrior | None:
     """Return the prior that a fit learned from the crowd, with the accuracies that follow from other classes."""
+    from crowdgraph.models._crowd_prior import learn_prior, weights_of
+
     weights = weights_of(fit)
     if weights is None or fit.prior is None:
         return None
