@@ -8,7 +8,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays
 from crowdgraph.core._parameters import check_instance
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import Dependence, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 
 
@@ -22,11 +22,17 @@ class Beliefs(ReadOnlyArrays):
         The class probabilities of the items, of shape (N, J), and of an item without responses, of shape (J,).
     concentration
         The Dirichlets of the volunteers' confusion, of shape (V, J, L).
+    n_answers
+        How many answers each item has, of shape (N,).
+    dependence
+        The dependence between answers that the class probabilities allow for; None if there is none.
     """
 
     item_probs: Array
     class_probs: Array
     concentration: Array
+    n_answers: Array
+    dependence: Dependence | None = None
 
     @property
     def confusion(self) -> Array:
@@ -44,4 +50,4 @@ def current_beliefs(graph: CrowdGraph, fit: ModelFit | str | None = None) -> Bel
     check_instance("graph", graph, CrowdGraph)
     fit = graph.resolve_fit(fit, needs="confusion")
     concentration = fit.confusion.latest().concentration  # type: ignore[union-attr]
-    return Beliefs(fit.item_probs, fit.class_probs, concentration)
+    return Beliefs(fit.item_probs, fit.class_probs, concentration, graph.answers.n_by_item, fit.dependence)

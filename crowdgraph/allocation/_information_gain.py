@@ -121,6 +121,8 @@ class PosteriorTree:
     ----------
     weights, posteriors
         The probability of each posterior, of shape (S,), and the posteriors, of shape (S, J).
+    n_labels
+        How many labels were added.
     """
 
     def __init__(self, probs: Array, *, max_states: int = MAX_STATES, chances: Array | None = None) -> None:
@@ -133,6 +135,7 @@ class PosteriorTree:
         self._chances = np.zeros(0) if chances is None else chances
         self._draws: dict[int, SharedDraw] = {}
         self._full = False
+        self.n_labels = 0
 
     @property
     def gain(self) -> Gain:
@@ -142,8 +145,15 @@ class PosteriorTree:
         upper_bound = self._entropy_before if self._full else min(gain + self._lost, self._entropy_before)
         return Gain(self._lower_bound, max(upper_bound - self._lower_bound, 0.0))
 
-    def add_label(self, confusion: Array, community: int = -1) -> None:
-        """Split all posteriors by the label of one more volunteer, of confusion (J, L) and a community, -1 for none."""
+    def add_label(self, confusion: Array, community: int = -1, *, independence: float = 1.0) -> None:
+        """Split all posteriors by the label of one more volunteer, of confusion (J, L) and a community, -1 for none.
+
+        With probability `independence` the label is an independent one; otherwise it adds nothing to the labels before.
+        """
+        self.n_labels += 1
+        if independence < 1:
+            nothing = np.full((len(confusion), 1), 1 - independence)
+            confusion = np.concatenate([independence * confusion, nothing], axis=1)
         shares = community >= 0 and self._chances[community] > 0
         if self._full or ((shares or self._draws) and len(self.weights) * confusion.shape[1] > self._max_states):
             self._full = True
@@ -211,13 +221,22 @@ def _cells(posteriors: Array, n_cells: int) -> Array:
 
 
 def coalition_gain(
-    probs: Array, confusion: Array, *, sharing: Sharing | None = None, max_states: int = MAX_STATES
+    probs: Array,
+    confusion: Array,
+    *,
+    sharing: Sharing | None = None,
+    independence: Array | None = None,
+    max_states: int = MAX_STATES,
 ) -> Gain:
-    """Return what labels of volunteers with confusion (M, J, L) are expected to reveal about an item's class."""
+    """Return what labels of volunteers with confusion (M, J, L) are expected to reveal about an item's class.
+
+    The label of each is an independent one with probability `independence`, (M,), or always if that is left out.
+    """
     communities = np.full(len(confusion), -1) if sharing is None else sharing.community
+    chances = np.ones(len(confusion)) if independence is None else independence
     tree = PosteriorTree(probs, max_states=max_states, chances=None if sharing is None else sharing.chance)
-    for rows, community in zip(confusion, communities.tolist(), strict=True):
-        tree.add_label(rows, community)
+    for rows, community, chance in zip(confusion, communities.tolist(), chances.tolist(), strict=True):
+        tree.add_label(rows, community, independence=chance)
     return tree.gain
 
 

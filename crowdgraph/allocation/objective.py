@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from crowdgraph.allocation.specialisation import Specialisation
 from crowdgraph.allocation.training import Training, training_effect
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import Configured, check_non_negative, instance, non_negative, setting
+from crowdgraph.core.fit import Dependence
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ParameterError
@@ -41,7 +42,9 @@ def _check_amounts(name: str, amount: object) -> None:
 class Objective(Configured):
     """The value of a question in nats: information about the item, plus learning about the volunteer, less the cost.
 
-    The rates convert each part to nats. By default only information about the item counts.
+    Where the fit is calibrated, one more answer counts as what it adds to the item's effective number of answers, so
+    that questions about items with many answers are worth less. The rates convert each part to nats. By default only
+    information about the item counts.
 
     Parameters
     ----------
@@ -106,6 +109,11 @@ class QuestionValues:
         How much an item of each class would reveal about each volunteer, and teach them, of shape (M, J).
     payment, effort
         The cost of a response by volunteer, of shape (M,), and by item, of shape (N,).
+    dependence
+        The dependence between answers, for which one more answer counts as less than one; None if there is none, or
+        where `sharing` says who makes errors together.
+    n_answers
+        How many answers the items have, of shape (N,), where there is dependence.
     """
 
     objective: Objective
@@ -116,6 +124,14 @@ class QuestionValues:
     growth: Array
     payment: Array
     effort: Array
+    dependence: Dependence | None = None
+    n_answers: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def independence(self, items: int | slice | Array, n_more: int = 0) -> Array:
+        """Return for how many independent answers one more counts, after so many further ones about the same items."""
+        if self.dependence is None:
+            return np.ones(np.shape(self.kind[items]))
+        return self.dependence.next_answer(self.n_answers[items] + n_more)
 
     def posterior_tree(self, item: int, *, max_states: int | None = None) -> PosteriorTree:
         """Return the posterior of an item before any label; by default with as many states as choosing needs."""
@@ -127,12 +143,13 @@ class QuestionValues:
     def add_label(self, tree: PosteriorTree, item: int, volunteer: int) -> None:
         """Add the label that a volunteer would give to an item to its posterior tree."""
         community = -1 if self.sharing is None else int(self.sharing.community[volunteer])
-        tree.add_label(self.confusion[self.kind[item], volunteer], community)
+        independence = float(self.independence(item, tree.n_labels))
+        tree.add_label(self.confusion[self.kind[item], volunteer], community, independence=independence)
 
     def marginal_gain(self, tree: PosteriorTree, item: int) -> Array:
         """Return how much a label of each volunteer would add to an item's posterior tree, of shape (M,)."""
         community = None if self.sharing is None else self.sharing.community
-        return tree.marginal_gain(self.confusion[self.kind[item]], community)
+        return tree.marginal_gain(self.confusion[self.kind[item]], community) * self.independence(item, tree.n_labels)
 
     def single_gains(self) -> Array:
         """Return how much one label of each volunteer would reveal about each item, of shape (N, M)."""
@@ -140,13 +157,16 @@ class QuestionValues:
         for kind in np.unique(self.kind):
             rows = self.kind == kind
             gains[rows] = single_gains(self.probs[rows], self.confusion[kind])
+        if self.dependence is not None:
+            gains *= self.independence(slice(None))[:, None]
         return gains
 
     def pair_gains(self, items: Array, volunteers: Array) -> Array:
         """Return how much one label would reveal about its item, for pairs of an item and a volunteer."""
         probs, rows = self.probs[items], self.confusion[self.kind[items], volunteers]
         labels = (probs[:, :, None] * rows).sum(axis=1)
-        return np.asarray(np.maximum(entropy(labels) - (probs * entropy(rows)).sum(axis=1), 0.0))
+        gains = np.maximum(entropy(labels) - (probs * entropy(rows)).sum(axis=1), 0.0)
+        return np.asarray(gains * self.independence(items))
 
     def learning(self, items: Array, volunteers: Array) -> Array:
         """Return how much labels would reveal about the volunteers who give them, and teach them, for pairs."""
@@ -185,4 +205,6 @@ def question_values(
         growth=growth[volunteers],
         payment=amounts(objective.payment, graph.volunteers.table, "payment")[volunteers],
         effort=amounts(objective.effort, graph.items.table, "effort")[items],
+        n_answers=beliefs.n_answers[items],
+        dependence=beliefs.dependence if objective.shared_errors is None else None,
     )

@@ -57,7 +57,9 @@ def information_gain(
 
     .. math:: H(t_i) - E_{c}\, H(t_i \mid c), \qquad c_k \mid t_i = j \sim E[\pi^{(k)}_j],
 
-    with everybody's current confusion. The result is exact up to 4,096 combinations of labels. Beyond that, nearly
+    with everybody's current confusion. Where the fit is calibrated, each label counts as what it adds to the item's
+    effective number of answers: it is an independent one with that probability, and otherwise adds nothing. The result
+    is exact up to 4,096 combinations of labels. Beyond that, nearly
     equal posteriors are merged, and the result is too small by at most the error of `information_gain_bounds`. With
     `shared_errors` nothing can be merged: volunteers beyond that number of combinations (from the 13th on where there
     are two labels) are ignored, so that their order matters.
@@ -115,8 +117,13 @@ def information_gain_bounds(
     objective = Objective(shared_errors=shared_errors, specialisation=specialisation)
     members, items = _members(graph, coalition), np.array([graph.items.table.code(item)])
     values = question_values(graph, current_beliefs(graph, fit), objective, volunteers=members, items=items)
-    confusion = values.confusion[values.kind[0]]
-    return coalition_gain(values.probs[0], confusion, sharing=values.sharing, max_states=max_states)
+    return coalition_gain(
+        values.probs[0],
+        values.confusion[values.kind[0]],
+        sharing=values.sharing,
+        independence=np.array([float(values.independence(0, number)) for number in range(len(members))]),
+        max_states=max_states,
+    )
 
 
 def learning_gain(

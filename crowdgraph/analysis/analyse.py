@@ -27,7 +27,9 @@ from crowdgraph.dynamics.over_time import MakeNetwork, over_time
 from crowdgraph.errors import CrowdGraphError, ParameterError, collect_warnings
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
 from crowdgraph.messages import Hint, with_article
+from crowdgraph.models._priors import ConfusionPrior
 from crowdgraph.models.base import Model
+from crowdgraph.models.calibrated import Calibrated
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.label_votes import vote_codes
 from crowdgraph.networks.pi_similarity import pi_similarity
@@ -109,8 +111,9 @@ def steps_by_reason(skipped: Mapping[str, str]) -> dict[str, str]:
 def analyse(
     graph: CrowdGraph,
     *,
-    model: Model | str = "dynibcc",
+    model: Model | str = Calibrated.name,
     votes: Mapping[Hashable, Hashable | None] | None = None,
+    confusion_prior: ConfusionPrior = None,
     detector: Detector = BayesianNMF(),  # noqa: B008 - detectors are immutable
     snapshots: int = 4,
     min_responses: int = 10,
@@ -127,9 +130,13 @@ def analyse(
     graph
         The graph, which stays as it is.
     model
-        A model, or the name of one of `MODELS`. Without times ``"dynibcc"`` becomes IBCC.
+        A model, or the name of one of `MODELS`. By default classes come from IBCC with calibrated probabilities; where
+        there are times and the order of answers shows that volunteers change, DynIBCC follows them over time, given
+        these classes. Without times ``"dynibcc"`` becomes the default.
     votes
         The class that each label votes for, for models given by name; guessed from gold if left out and needed.
+    confusion_prior
+        The prior of confusion, for models given by name; learned from the crowd if left out. See `crowdgraph.IBCC`.
     detector
         The detector of communities.
     snapshots
@@ -151,15 +158,18 @@ def analyse(
     >>> analysis.skipped
     {}
     >>> list(analysis.graph.annotations)
-    ['dynibcc', 'pi_similarity', 'task_cooccurrence', 'task communities', 'communities']
+    ['calibrated ibcc', 'pi_similarity', 'task_cooccurrence', 'task communities', 'communities']
     """
     _check(graph, model, detector, snapshots, min_responses, max_volunteers, seed, progress)
     seed = child_seed(np.random.default_rng()) if seed is None else int(seed)
     seeds = [child_seed(np.random.default_rng(source)) for source in np.random.SeedSequence(seed).spawn(3)]
     steps = StepRunner(graph.replace())
     findings = steps.run("diagnosis", lambda: graph.diagnose(progress=progress))
-    model = _choose_model(steps, model, votes)
+    is_default = model == Calibrated.name
+    model = _choose_model(steps, model, votes, confusion_prior)
     fit = steps.run("model", lambda: model.fit(graph, seed=seeds[0], progress=progress))
+    if is_default and isinstance(model, Calibrated) and fit is not None:
+        fit = steps.run("skill over time", partial(_follow, steps, model, fit, progress=progress)) or fit
     steps.annotate(fit)
     threshold = activity_threshold(graph, min_responses=min_responses, max_volunteers=max_volunteers)
     if threshold > min_responses:
@@ -264,21 +274,48 @@ def _check(
     check_bool("progress", progress)
 
 
-def _choose_model(steps: StepRunner, model: Model | str, votes: Mapping[Hashable, Hashable | None] | None) -> Model:
+def _choose_model(
+    steps: StepRunner,
+    model: Model | str,
+    votes: Mapping[Hashable, Hashable | None] | None,
+    confusion_prior: ConfusionPrior,
+) -> Model:
     """Return the model: as given, by its name, or another with a note where the named one does not suit the graph."""
     if isinstance(model, Model):
         return model
     graph = steps.graph
     if model == DynIBCC.name and graph.responses.clock.kind == "order":
         steps.note("There are no times, so nobody's change can be followed: IBCC is used instead of DynIBCC.")
-        model = "ibcc"
+        model = Calibrated.name
     if votes is not None:
         vote_codes(graph, votes)
-    named = named_model(model, graph=graph, votes=votes)
+    named = named_model(model, graph=graph, votes=votes, confusion_prior=confusion_prior)
     guessed = named.settings().get("votes")
     if votes is None and guessed is not None:
         steps.note(votes_note(graph, guessed))
     return named
+
+
+def _follow(steps: StepRunner, model: Calibrated, fit: ModelFit, *, progress: bool) -> ModelFit | None:
+    """Follow volunteers over time, given the classes of a fit; None, and a note, where they do not seem to change."""
+    graph = steps.graph
+    if graph.responses.clock.kind == "order":
+        raise StepSkippedError("There are no times, so nobody's change can be followed.")
+    inner = model.model
+    settings = {name: inner.settings()[name] for name in ("confusion_prior", "class_prior", "votes")}
+    follower = DynIBCC(noise_scale="auto", update_classes=False, **settings).fit(graph, start=fit, progress=progress)
+    scale = float(follower.diagnostics["noise_scale"])
+    if not scale:
+        steps.note(
+            "The order of answers says nothing about the volunteers as a crowd, so everybody has one confusion matrix "
+            "for all times (IBCC); single volunteers may still change."
+        )
+        return None
+    steps.note(
+        f"The order of answers shows that volunteers change, so DynIBCC follows them (noise scale {scale:.2g}); the "
+        "classes are those of IBCC, calibrated, which are as good and far quicker."
+    )
+    return replace(follower, model=f"{fit.model} over time")
 
 
 def _network(graph: CrowdGraph, make: MakeNetwork, name: str, fit: ModelFit | None) -> VolunteerNetwork:
@@ -355,9 +392,12 @@ def _track(
     if responses.clock.kind == "order":
         raise StepSkippedError("There are no times; name the column that has them.")
     counts = sorted({max(len(responses) * number // snapshots, 1) for number in range(1, snapshots + 1)})
-    if isinstance(model, DynIBCC) and model.noise_scale == "auto" and fit is not None:
+    if fit is not None and "noise_scale" in fit.diagnostics:
         # Chosen once, with all responses; every snapshot would take as long again.
-        model = replace(model, noise_scale=float(fit.diagnostics["noise_scale"]))
+        scale = float(fit.diagnostics["noise_scale"])
+        source = model if fit.source is None else fit.source.model
+        if isinstance(source, DynIBCC):
+            model = replace(source, noise_scale=scale, update_classes=True)
     is_large = len(responses) >= LARGE_GRAPH
     if is_large:
         steps.note(

@@ -10,8 +10,8 @@ import numpy as np
 from crowdgraph.core._arrays import FrozenMapping
 from crowdgraph.core._text import quantity
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import check_choice
-from crowdgraph.messages import Message, quote
+from crowdgraph.errors import ParameterError, check_choice
+from crowdgraph.messages import Hint, Message, quote
 from crowdgraph.models import (
     IBCC,
     Calibrated,
@@ -25,9 +25,10 @@ from crowdgraph.models import (
     WeightedMajority,
     WeightedSum,
 )
+from crowdgraph.models._priors import ConfusionPrior
 from crowdgraph.models.label_votes import guess_votes
 
-__all__ = ["MODELS", "activity_threshold", "named_model", "votes_note"]
+__all__ = ["MODELS", "activity_threshold", "named_model", "takes_prior", "votes_note"]
 
 # The models by name, with settings that suit a crowd about which nothing is known.
 MODELS: Mapping[str, Model] = FrozenMapping(
@@ -50,7 +51,11 @@ MODELS: Mapping[str, Model] = FrozenMapping(
 
 
 def named_model(
-    name: str, *, graph: CrowdGraph | None = None, votes: Mapping[Hashable, Hashable | None] | None = None
+    name: str,
+    *,
+    graph: CrowdGraph | None = None,
+    votes: Mapping[Hashable, Hashable | None] | None = None,
+    confusion_prior: ConfusionPrior = None,
 ) -> Model:
     """Return a model by name, with its default settings, and with votes where labels are not classes.
 
@@ -62,6 +67,8 @@ def named_model(
         The graph that the model is for. If its labels are not its classes, the votes are guessed from its gold.
     votes
         The class that each label votes for, None for a label that votes for none.
+    confusion_prior
+        The prior of confusion, for models that have one; learned from the crowd if left out.
 
     Examples
     --------
@@ -69,7 +76,27 @@ def named_model(
     'ibcc'
     """
     check_choice("model", name, tuple(MODELS))
-    return _with_votes(MODELS[name], graph, votes)
+    model = _with_votes(MODELS[name], graph, votes)
+    return model if confusion_prior is None else _with_prior(model, confusion_prior)
+
+
+def takes_prior(name: str) -> bool:
+    """Return whether a named model, or the model that it is around, has a prior of confusion."""
+    check_choice("model", name, tuple(MODELS))
+    model = MODELS[name]
+    return "confusion_prior" in (model.model if isinstance(model, Cautious | Calibrated) else model).settings()
+
+
+def _with_prior(model: Model, confusion_prior: ConfusionPrior) -> Model:
+    """Return the model, or the model that one is around, with a prior of confusion."""
+    if isinstance(model, Cautious | Calibrated):
+        return replace(model, model=_with_prior(model.model, confusion_prior))
+    if "confusion_prior" not in model.settings():
+        raise ParameterError(
+            f"The model {model.name!r} has no prior of confusion.",
+            hint=Hint("Leave confusion_prior= out, or use 'ibcc'.", cli="Leave --prior out, or use --model ibcc."),
+        )
+    return replace(model, confusion_prior=confusion_prior)  # type: ignore[call-arg]
 
 
 def _with_votes(model: Model, graph: CrowdGraph | None, votes: Mapping[Hashable, Hashable | None] | None) -> Model:

@@ -26,6 +26,15 @@ Votes = Annotated[
         help="Which class a label votes for; LABEL= for none. Give one for each label.",
     ),
 ]
+Prior = Annotated[
+    str | None,
+    typer.Option(
+        "--prior",
+        metavar="PRIOR",
+        help="How volunteers are expected to label: crowd (learned from the crowd, the default), gold (learned from "
+        "answers to gold items), or RIGHT,WRONG, such as 4,1, answers that everybody is taken to have given before.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -154,6 +163,19 @@ def parse_votes(pairs: list[str] | None, labels: tuple[Any, ...], classes: tuple
             raise ParameterError(f"--vote {pair} has no '='; write LABEL=CLASS, or LABEL= for one that votes for none.")
         votes[_by_text(label, labels)] = _by_text(target, classes) if target else None
     return votes
+
+
+def parse_prior(text: str | None) -> str | tuple[float, float] | None:
+    """Return the prior of confusion: a word, or the numbers of right and wrong answers, from ``RIGHT,WRONG``."""
+    if text is None or text in ("crowd", "gold"):
+        return text
+    try:
+        right, wrong = map(float, text.split(","))
+    except ValueError:
+        raise ParameterError(f"--prior {text} must be crowd, gold, or two numbers such as 4,1.") from None
+    if not (0 < right < float("inf") and 0 < wrong < float("inf")):
+        raise ParameterError(f"--prior {text} must be made of numbers above zero, such as 4,1.")
+    return right, wrong
 
 
 def _by_text(text: str, values: tuple[Any, ...]) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdgraph.cli._options import ResponseOptions, Votes, parse_votes, with_response_options
+from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, parse_votes, with_response_options
 from crowdgraph.cli._output import (
     check_file_name,
     check_overwrite,
@@ -73,7 +73,10 @@ def allocate(
     budget: Annotated[int, typer.Option(help="How many questions to ask.", min=1)] = 100,
     capacity: Annotated[int, typer.Option(help="How many questions each volunteer may get.", min=1)] = 1,
     policy: Annotated[str, typer.Option(help="greedy, matching, uncertain, oldest or random.")] = "greedy",
-    model: Annotated[str, typer.Option(help="The model of skill and classes: ibcc, dynibcc, ...")] = "ibcc",
+    model: Annotated[
+        str, typer.Option(help="The model of skill and classes: calibrated, ibcc, dynibcc, ...")
+    ] = "calibrated",
+    prior: Prior = None,
     vote: Votes = None,
     since: ActiveSince = None,
     within: LikelyWithin = None,
@@ -108,7 +111,7 @@ def allocate(
     graph = source.read().graph
     capacities = capacity if since is None else dict.fromkeys(active_since(graph, since), capacity)
     available = None if within is None else likely_within(graph, within)
-    graph = _with_fit(graph, model, vote, seed)
+    graph = _with_fit(graph, model, prior, vote, seed)
     assignment = policies[policy]().assign(graph, budget=budget, capacity=capacities, available=available, seed=seed)
     if len(assignment.items) < budget:
         asked = f"{len(assignment.items):,} of {budget:,} questions are asked"
@@ -150,7 +153,7 @@ def _reasons(graph: CrowdGraph, assignment: Assignment, reason: str) -> list[str
     return [f"class {share:.0%} certain; {reason}" for share in certainty.tolist()]
 
 
-def _with_fit(graph: CrowdGraph, model: str, vote: list[str] | None, seed: int) -> CrowdGraph:
+def _with_fit(graph: CrowdGraph, model: str, prior: str | None, vote: list[str] | None, seed: int) -> CrowdGraph:
     """Return the graph with the fit that it carries, or with a new one."""
     from crowdgraph.analysis import named_model
     from crowdgraph.core.fit import ModelFit
@@ -161,7 +164,8 @@ def _with_fit(graph: CrowdGraph, model: str, vote: list[str] | None, seed: int) 
     votes = parse_votes(vote, graph.labels, graph.classes)
     notes: list[str] = []
     with collect_warnings(notes):
-        fit = named_model(model, graph=graph, votes=votes).fit(graph, seed=seed, progress=is_interactive())
+        named = named_model(model, graph=graph, votes=votes, confusion_prior=parse_prior(prior))
+        fit = named.fit(graph, seed=seed, progress=is_interactive())
     note(notes)
     return graph.annotate(fit)
 

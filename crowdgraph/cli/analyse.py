@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from crowdgraph.cli._options import ResponseOptions, Votes, parse_votes, with_response_options
+from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, parse_votes, with_response_options
 from crowdgraph.cli._output import is_interactive, say, write_and_report
 
 __all__ = ["analyse", "demo"]
@@ -20,8 +20,12 @@ def analyse(
     out: Annotated[Path | None, typer.Option(help="Where to write the results; NAME-results here if left out.")] = None,
     model: Annotated[
         str,
-        typer.Option(help="dynibcc, ibcc, cautious, gibbs_ibcc, dawid_skene, majority_vote, weighted_majority, ... "),
-    ] = "dynibcc",
+        typer.Option(
+            help="calibrated (IBCC, with skill over time where volunteers change), ibcc, dynibcc, cautious, "
+            "gibbs_ibcc, dawid_skene, majority_vote, weighted_majority, ..."
+        ),
+    ] = "calibrated",
+    prior: Prior = None,
     vote: Votes = None,
     snapshots: Annotated[int, typer.Option(help="At how many times to detect communities.", min=0)] = 4,
     min_responses: Annotated[
@@ -49,6 +53,7 @@ def analyse(
     from crowdgraph.errors import check_choice
 
     check_choice("model", model, tuple(analysis.MODELS))
+    confusion_prior = parse_prior(prior)
     name = source.responses.name.split(".")[0]
     out = Path(f"{name or 'crowd'}-results") if out is None else out
     check_directory(out, force=force)
@@ -57,6 +62,7 @@ def analyse(
         reading.graph,
         model=model,
         votes=parse_votes(vote, reading.graph.labels, reading.graph.classes),
+        confusion_prior=confusion_prior,
         snapshots=snapshots,
         min_responses=min_responses,
         max_volunteers=max_volunteers,
@@ -87,7 +93,6 @@ def demo(
     """
     from crowdgraph import analysis
     from crowdgraph.analysis.output import check_directory
-    from crowdgraph.models import DynIBCC
     from crowdgraph.simulate import galaxy_zoo_supernovae
 
     check_directory(out, force=force)
@@ -97,11 +102,7 @@ def demo(
     no, yes = graph.classes
     # The simulator knows all classes; with gold for a third of them there is something left to find out.
     graph = graph.with_gold({item: graph.gold[item] for item in list(graph.gold)[::3]}, classes=graph.classes)
-    # The prior of the paper's authors.
-    model = DynIBCC(
-        confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[100, 10], votes={-1: no, 1: yes, 3: yes}
-    )
-    result = analysis.analyse(graph, model=model, seed=seed, progress=is_interactive())
+    result = analysis.analyse(graph, votes={-1: no, 1: yes, 3: yes}, seed=seed, progress=is_interactive())
     source = {"crowd": "crowdgraph.simulate.galaxy_zoo_supernovae(arriving=True), with gold for every third item"}
     title = "Galaxy Zoo Supernovae, a look-alike"
     write_and_report(result, out, title=title, source=source, force=force, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdgraph.cli._options import ResponseOptions, Votes, parse_votes, with_response_options
+from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, parse_votes, with_response_options
 from crowdgraph.cli._output import is_interactive, note, say, say_json
 from crowdgraph.errors import GoldError, collect_warnings
 
@@ -28,8 +28,10 @@ def evaluate(
     source: ResponseOptions,
     *,
     model: Annotated[
-        list[str] | None, typer.Option(help="A model to compare; give several. Else majority_vote, ibcc and dynibcc.")
+        list[str] | None,
+        typer.Option(help="A model to compare; give several. Else majority_vote, ibcc, calibrated."),
     ] = None,
+    prior: Prior = None,
     vote: Votes = None,
     folds: Annotated[int, typer.Option(help="Into how many parts gold is divided.", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same folds.", min=0)] = 0,
@@ -42,16 +44,21 @@ def evaluate(
     [bold]crowdgraph evaluate responses.csv --gold gold.csv[/bold]
     [bold]crowdgraph evaluate responses.csv --gold gold.csv --model ibcc --model dawid_skene --json[/bold]
     """
-    from crowdgraph.analysis import named_model
+    from crowdgraph.analysis.defaults import named_model, takes_prior
     from crowdgraph.evaluation import cross_validate
 
     graph = source.read().graph
     if not len(graph.gold):
         raise GoldError("There is no gold to compare with; give a file of items and their classes with --gold.")
-    has_times = graph.responses.clock.kind != "order"
-    names = model or ["majority_vote", "ibcc", *(["dynibcc"] if has_times else [])]
+    names = model or ["majority_vote", "ibcc", "calibrated"]
     votes = parse_votes(vote, graph.labels, graph.classes)
-    models = {name: named_model(name, graph=graph, votes=votes) for name in names}
+    confusion_prior = parse_prior(prior)
+    models = {
+        name: named_model(
+            name, graph=graph, votes=votes, confusion_prior=confusion_prior if takes_prior(name) else None
+        )
+        for name in names
+    }
     notes: list[str] = []
     with collect_warnings(notes):
         result = cross_validate(graph, models, folds=folds, seed=seed, progress=is_interactive())

@@ -86,6 +86,11 @@ class Dependence(NamedTuple):
         counts = np.asarray(n_answers, dtype=np.float64)
         return np.asarray(counts / (1 + self.rho * (np.maximum(counts, 1) - 1)))
 
+    def next_answer(self, n_answers: ArrayLike) -> Array:
+        """Return how much one more answer adds to the effective number of answers: 1 at first, then ever less."""
+        counts = np.asarray(n_answers, dtype=np.float64)
+        return self.effective_answers(counts + 1) - self.effective_answers(counts)
+
     def to_facts(self) -> dict[str, Any]:
         """Return the values as a fit's diagnostics hold them."""
         return self._asdict()

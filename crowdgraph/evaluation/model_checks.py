@@ -121,8 +121,9 @@ def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None)
     truth, probs = gold.codes[items], fit.item_probs[items]
     if not np.allclose(probs, gold.probs[items], atol=1e-6):
         return _against(truth, probs, "unused")
-    # The class probabilities of a model of difficulties do not follow from the answers alone.
-    if fit.confusion is not None and fit.confusion.inference == "static" and "difficulties" not in fit.diagnostics:
+    # Neither the class probabilities of a model of difficulties nor calibrated ones follow from the answers alone.
+    is_product = "difficulties" not in fit.diagnostics and fit.dependence is None
+    if fit.confusion is not None and fit.confusion.inference == "static" and is_product:
         return _against(
             truth, probs_without_own_gold(graph, fit.confusion, class_probs=fit.class_probs)[items], "left out"
         )

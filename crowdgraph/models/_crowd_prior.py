@@ -71,6 +71,15 @@ def learn_prior(
     return LearnedPrior(own, newcomers, weights)
 
 
+def posterior_mean(
+    graph: CrowdGraph, counts: Array, weights: CrowdWeights, *, votes: Votes | None, label_use: Array
+) -> Array:
+    """Return the expected confusion of volunteers with some counts of answers, both of shape (n, J, L)."""
+    centres = one_coin_rows(counts, vote_mask(graph, votes), weights, label_use=label_use)
+    posterior = weights.row_weight * centres + counts
+    return np.asarray(posterior / posterior.sum(axis=2, keepdims=True))
+
+
 def honest_concentration(
     graph: CrowdGraph,
     prior: Array,

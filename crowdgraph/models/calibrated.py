@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Calibrated"]
 
-# With fewer gold items the correlation is that of a typical crowd.
-MIN_GOLD_ITEMS = 10
+# With fewer gold items the correlation is that of a typical crowd; more of them hardly change it.
+MIN_GOLD_ITEMS, MAX_GOLD_ITEMS = 10, 5_000
+# What a model of difficulties leaves of the correlation on typical crowds.
+TYPICAL_REMAINING_CORRELATION = 0.2
 # Stands for probabilities and counts that are zero, where logarithms are taken.
 TINY = 1e-9
 # A label that nobody would have given without one answer still has this probability.
@@ -118,10 +120,11 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
     evidence = _evidence(fit, fit.confusion, graph)
     scored = np.flatnonzero((graph.gold.codes >= 0) & (n_answers > 0)) if evidence is not None else np.zeros(0, int)
     if rho is None:
-        rho, source = TYPICAL_CORRELATION, "assumed"
-        if evidence is not None and len(scored) >= MIN_GOLD_ITEMS:
-            own = _evidence_without_own_gold(fit, fit.confusion, graph)[scored]
-            rho = learn_correlation(own, n_answers[scored], class_probs, graph.gold.codes[scored])
+        rho, source = TYPICAL_CORRELATION if evidence is not None else TYPICAL_REMAINING_CORRELATION, "assumed"
+        if len(scored) >= MIN_GOLD_ITEMS:
+            scored = scored[:: 1 + len(scored) // MAX_GOLD_ITEMS]
+            unseen = _evidence_without_own_gold(fit, fit.confusion, graph, scored)
+            rho = learn_correlation(unseen, n_answers[scored], class_probs, graph.gold.codes[scored])
             source = "gold"
     else:
         rho, source = float(rho), "given"
@@ -158,37 +161,38 @@ def _answer_rows(track: ConfusionTrack, graph: CrowdGraph) -> Array:
     if track.inference == "static":
         return np.asarray(track.latest().mean[answers.volunteer, :, answers.label])
     concentration = answers.of_responses(track.at_responses(graph))
-    chosen = np.take_along_axis(concentration, answers.label[:, None, None].astype(np.int64), axis=2)[:, :, 0]
-    return np.asarray(chosen / concentration.sum(axis=2))
+    return np.asarray(_chosen(concentration, answers.label) / concentration.sum(axis=2))
 
 
-def _evidence_without_own_gold(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array:
-    """Return the evidence about each item from confusion that has not counted the item's own gold, of shape (N, J)."""
+def _chosen(table: Array, label: Array) -> Array:
+    """Return the entries of tables by answer, class and label, (A, J, L), for the labels of the answers, (A, J)."""
+    return np.asarray(np.take_along_axis(table, label[:, None, None].astype(np.int64), axis=2)[:, :, 0])
+
+
+def _evidence_without_own_gold(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, items: Array) -> Array:
+    """Return the evidence about some items from confusion that has not counted their own gold, of shape (n, J)."""
     from crowdgraph.kernels.discount import log_evidence
+    from crowdgraph.models._crowd_prior import posterior_mean, weights_of
 
-    answers = graph.answers
-    rows, totals = _answer_rows(track, graph), _answer_totals(fit, track, graph)
-    truth = graph.gold.codes[answers.item]
-    known = np.flatnonzero(truth >= 0)
-    at = (known, truth[known])
-    # The answer counted once in the row of the item's class.
-    own_total = np.maximum(totals[at] - 1, 2 * TINY)
-    rows[at] = np.clip((rows[at] * totals[at] - 1) / own_total, MIN_ROW, 1.0)
-    return log_evidence(np.log(np.maximum(rows, TINY)), answers.item, len(graph.items))
-
-
-def _answer_totals(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array:
-    """Return how many answers, with the prior's, each answer's confusion rows rest on, of shape (A, J)."""
-    from crowdgraph.models._crowd_prior import weights_of
-
-    answers, weights = graph.answers, weights_of(fit)
-    if track.inference != "static":
-        return np.asarray(answers.of_responses(track.at_responses(graph)).sum(axis=2))
-    if weights is None:
-        return np.asarray(track.latest().concentration.sum(axis=2)[answers.volunteer])
-    # The concentration of such fits allows for more than the number of answers.
-    counts = expected_counts(graph, fit.item_probs).sum(axis=2)
-    return np.asarray((weights.row_weight + counts)[answers.volunteer])
+    is_scored = np.zeros(len(graph.items), dtype=bool)
+    is_scored[items] = True
+    answers, weights = graph.answers.where(is_scored[graph.answers.item]), weights_of(fit)
+    rows, truth = np.arange(len(answers)), graph.gold.codes[answers.item]
+    # Each answer was counted once, with the class that gold says.
+    if weights is not None:
+        all_counts = expected_counts(graph, fit.item_probs)
+        counts = all_counts[answers.volunteer]
+        counts[rows, truth, answers.label] = np.maximum(counts[rows, truth, answers.label] - 1, 0.0)
+        mean = posterior_mean(graph, counts, weights, votes=fit.params.get("votes"), label_use=all_counts.sum((0, 1)))
+        chances = _chosen(mean, answers.label)
+    else:
+        table = track.latest().concentration[answers.volunteer] if track.inference == "static" else None
+        table = track.at_responses(graph)[answers.rows] if table is None else table
+        chosen, totals = _chosen(table, answers.label), table.sum(axis=2)
+        chosen[rows, truth] = np.maximum(chosen[rows, truth] - 1, MIN_ROW)
+        totals[rows, truth] = np.maximum(totals[rows, truth] - 1, chosen[rows, truth])
+        chances = chosen / totals
+    return log_evidence(np.log(np.maximum(chances, TINY)), answers.item, len(graph.items))[items]
 
 
 def _with_probs(
