@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,8 +30,10 @@ MIN_GOLD_ITEMS, MAX_GOLD_ITEMS = 10, 5_000
 TYPICAL_REMAINING_CORRELATION = 0.2
 # Stands for probabilities and counts that are zero, where logarithms are taken.
 TINY = 1e-9
-# A label that nobody would have given without one answer still has this probability.
-MIN_ROW = 1e-3
+# The least concentration of a label without one of the answers that gave it.
+MIN_COUNT = 1e-3
+# Answers that are looked at together, which bounds the memory.
+ANSWERS_PER_CHUNK = 2**18
 
 
 def _check_model(name: str, value: object) -> None:
@@ -121,10 +124,9 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
     scored = np.flatnonzero((graph.gold.codes >= 0) & (n_answers > 0)) if evidence is not None else np.zeros(0, int)
     if rho is None:
         rho, source = TYPICAL_CORRELATION if evidence is not None else TYPICAL_REMAINING_CORRELATION, "assumed"
-        if len(scored) >= MIN_GOLD_ITEMS:
+        if evidence is not None and len(scored) >= MIN_GOLD_ITEMS:
             scored = scored[:: 1 + len(scored) // MAX_GOLD_ITEMS]
-            unseen = _evidence_without_own_gold(fit, fit.confusion, graph, scored)
-            rho = learn_correlation(unseen, n_answers[scored], class_probs, graph.gold.codes[scored])
+            rho = learn_correlation(evidence[scored], n_answers[scored], class_probs, graph.gold.codes[scored])
             source = "gold"
     else:
         rho, source = float(rho), "given"
@@ -146,53 +148,66 @@ def _source(fit: ModelFit, dependence: Dependence) -> FitSource | None:
 
 
 def _evidence(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array | None:
-    """Return the log probabilities of the answers about each item given its class; None if they are no product."""
+    """Return the log probabilities of the answers about each item given its class; None if they are no product.
+
+    They are those of confusion that has not counted the item's own answers. Otherwise an item whose class is not known
+    would be judged by volunteers who were judged by that very item, and would seem more certain than it is.
+    """
     from crowdgraph.kernels.discount import log_evidence
 
     if "difficulties" in fit.diagnostics:
         return None
     answers = graph.answers
-    return log_evidence(np.log(np.maximum(_answer_rows(track, graph), TINY)), answers.item, len(graph.items))
+    chances = np.empty((len(answers), len(fit.classes)))
+    rows_of = _static_rows(fit, track, graph) if track.inference == "static" else _dynamic_rows(fit, track, graph)
+    for first in range(0, len(answers), ANSWERS_PER_CHUNK):
+        chunk = slice(first, first + ANSWERS_PER_CHUNK)
+        chances[chunk] = rows_of(chunk)
+    return log_evidence(np.log(np.maximum(chances, TINY)), answers.item, len(graph.items))
 
 
-def _answer_rows(track: ConfusionTrack, graph: CrowdGraph) -> Array:
-    """Return the probability of each answer given each class, of shape (A, J)."""
+def _static_rows(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Callable[[slice], Array]:
+    """Return a function of a stretch of answers: the probability of each given each class, of shape (n, J)."""
+    from crowdgraph.models._crowd_prior import posterior_mean, weights_of
+
+    answers, weights = graph.answers, weights_of(fit)
+    counts = expected_counts(graph, fit.item_probs)
+    label_use, votes = counts.sum(axis=(0, 1)), fit.params.get("votes")
+    concentration = track.latest().concentration
+
+    def rows_of(chunk: slice) -> Array:
+        volunteer, label = answers.volunteer[chunk], answers.label[chunk]
+        own = fit.item_probs[answers.item[chunk]]
+        if weights is None:
+            return _without_own(concentration[volunteer], label, own)
+        others = counts[volunteer]
+        rows = np.arange(len(others))
+        others[rows, :, label] = np.maximum(others[rows, :, label] - own, 0.0)
+        return _chosen(posterior_mean(graph, others, weights, votes=votes, label_use=label_use), label)
+
+    return rows_of
+
+
+def _dynamic_rows(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Callable[[slice], Array]:
+    """Do the same as `_static_rows` for confusion over time."""
     answers = graph.answers
-    if track.inference == "static":
-        return np.asarray(track.latest().mean[answers.volunteer, :, answers.label])
     concentration = answers.of_responses(track.at_responses(graph))
-    return np.asarray(_chosen(concentration, answers.label) / concentration.sum(axis=2))
+
+    def rows_of(chunk: slice) -> Array:
+        return _without_own(concentration[chunk], answers.label[chunk], fit.item_probs[answers.item[chunk]])
+
+    return rows_of
+
+
+def _without_own(concentration: Array, label: Array, own: Array) -> Array:
+    """Return the probability of answers from Dirichlets, (n, J, L), less what each answer has added itself, (n, J)."""
+    chosen = np.maximum(_chosen(concentration, label) - own, MIN_COUNT)
+    return np.asarray(chosen / np.maximum(concentration.sum(axis=2) - own, chosen))
 
 
 def _chosen(table: Array, label: Array) -> Array:
-    """Return the entries of tables by answer, class and label, (A, J, L), for the labels of the answers, (A, J)."""
+    """Return the entries of tables by answer, class and label, (n, J, L), for the labels of the answers, (n, J)."""
     return np.asarray(np.take_along_axis(table, label[:, None, None].astype(np.int64), axis=2)[:, :, 0])
-
-
-def _evidence_without_own_gold(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, items: Array) -> Array:
-    """Return the evidence about some items from confusion that has not counted their own gold, of shape (n, J)."""
-    from crowdgraph.kernels.discount import log_evidence
-    from crowdgraph.models._crowd_prior import posterior_mean, weights_of
-
-    is_scored = np.zeros(len(graph.items), dtype=bool)
-    is_scored[items] = True
-    answers, weights = graph.answers.where(is_scored[graph.answers.item]), weights_of(fit)
-    rows, truth = np.arange(len(answers)), graph.gold.codes[answers.item]
-    # Each answer was counted once, with the class that gold says.
-    if weights is not None:
-        all_counts = expected_counts(graph, fit.item_probs)
-        counts = all_counts[answers.volunteer]
-        counts[rows, truth, answers.label] = np.maximum(counts[rows, truth, answers.label] - 1, 0.0)
-        mean = posterior_mean(graph, counts, weights, votes=fit.params.get("votes"), label_use=all_counts.sum((0, 1)))
-        chances = _chosen(mean, answers.label)
-    else:
-        table = track.latest().concentration[answers.volunteer] if track.inference == "static" else None
-        table = track.at_responses(graph)[answers.rows] if table is None else table
-        chosen, totals = _chosen(table, answers.label), table.sum(axis=2)
-        chosen[rows, truth] = np.maximum(chosen[rows, truth] - 1, MIN_ROW)
-        totals[rows, truth] = np.maximum(totals[rows, truth] - 1, chosen[rows, truth])
-        chances = chosen / totals
-    return log_evidence(np.log(np.maximum(chances, TINY)), answers.item, len(graph.items))[items]
 
 
 def _with_probs(
@@ -231,8 +246,8 @@ def _confusion(
     elif fit.prior is not None:
         prior = fit.prior.of_all(graph.volunteers.ids.tolist())
     else:
-        # Models without a prior, such as Dawid and Skene's, smooth a little.
-        prior = np.maximum(track.latest().concentration - expected_counts(graph, fit.item_probs), MIN_ROW)
+        # Models without a prior, such as that of Dawid and Skene, smooth a little.
+        prior = np.maximum(track.latest().concentration - expected_counts(graph, fit.item_probs), MIN_COUNT)
     concentration = honest_concentration(
         graph, prior, probs, is_correct=correct_mask(fit, track), class_probs=class_probs, learned=learned
     )
