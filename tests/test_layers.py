@@ -30,8 +30,8 @@ MAY_IMPORT = {
     "analysis": GROUND | VERBS | STUDIES | {"plot", "report"},
     "cli": {"messages", "errors", "core", "io", "models", "simulate", "analysis", "report"} | STUDIES,
 }
-# The graph's exports and its diagnosis are thin methods, which import what they call.
-MAY_IMPORT_INSIDE = {"core": {"io", "diagnosis"}}
+# The graph's exports, its diagnosis and the test for changes are thin methods, which import what they call.
+MAY_IMPORT_INSIDE = {"core": {"io", "diagnosis", "kernels"}}
 # What a layer may not import from other packages, so that a user of the graph never waits for torch.
 HEAVY = {
     "torch",
