@@ -42,7 +42,7 @@ class VolunteerChange(NamedTuple):
     true_class
         The class that `time`, `before` and `after` are about, the clearest; None for all classes together.
     kind
-        ``"sudden"`` if the likeliest step is likelier than the likeliest ramp, else ``"gradual"``.
+        ``"sudden"`` if a step, somewhere, is likelier than a ramp, else ``"gradual"``. A hundred answers hardly tell.
     time, low, high
         When: of a sudden change the first answer after it, with the ends of a 90 % interval; of a gradual one the
         middle of the likeliest ramp, and where it begins and ends.
@@ -332,7 +332,7 @@ def describe(probs: Array, label: Array, correct: Array, *, p_values: Array, lev
     right = probs * correct[:, label].T
     weights = np.ones(len(probs)) if together else probs[:, series - 1]
     rights = right.sum(axis=1) if together else right[:, series - 1]
-    if bayes.steps[:, series].max() >= bayes.ramps[:, series].max():
+    if bayes.sudden[series] >= bayes.gradual[series]:
         kind: Literal["sudden", "gradual"] = "sudden"
         answers = step_interval(bayes, series)
         parts = slice(None, answers[0]), slice(answers[0], None)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, value_tuple
+from crowdgraph.core._parameters import check_instance
 from crowdgraph.core.changes import Changes, ChangeSource
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.confusion import ConfusionTrack, Correct
@@ -340,9 +341,12 @@ class ModelFit(Result):
         >>> cg.IBCC().fit(crowd.graph).changes()[0].kind
         'sudden'
         """
+        from crowdgraph.core.graph import CrowdGraph
+
         if graph is None:
             source = self._change_source
         else:
+            check_instance("graph", graph, CrowdGraph)
             self.check_matches(graph)
             source = ChangeSource(graph, self.item_probs, self.correct_labels)
         return source.changes(

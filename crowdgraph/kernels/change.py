@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 
+__all__ = ["Alternatives", "PermutationTest", "Sequences", "alternatives", "permutation_test"]
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
