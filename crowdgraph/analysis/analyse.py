@@ -16,6 +16,7 @@ from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import FrozenMapping, ReadOnlyArrays, object_array
 from crowdgraph.core._parameters import check_bool, check_integer, check_seed
 from crowdgraph.core._random import child_seed
+from crowdgraph.core.changes import Changes
 from crowdgraph.core.communities import Communities, largest_first
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.fit import ModelFit
@@ -55,6 +56,8 @@ class Analysis(ReadOnlyArrays, Tabular):
         The findings of the data doctor.
     calibration
         The calibration of the fit against gold, or the reason why it was not measured; None without gold or fit.
+    changes
+        The volunteers who changed; None without a fit or without times.
     skipped
         The steps that could not be done, each with the reason.
     notes
@@ -68,6 +71,7 @@ class Analysis(ReadOnlyArrays, Tabular):
     graph: CrowdGraph
     findings: Findings
     calibration: Calibration | Unmeasured | None = None
+    changes: Changes | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -118,7 +122,7 @@ def analyse(
     seed: int | None = 0,
     progress: bool = False,
 ) -> Analysis:
-    """Analyse a crowd: data doctor, model, networks of volunteers, communities, communities over time, model checks.
+    """Analyse a crowd: data doctor, model, networks, communities, communities over time, checks, who changed.
 
     A step that cannot be done (too few volunteers, no times, ...) is skipped, and the result says why.
 
@@ -187,10 +191,12 @@ def analyse(
         progress=progress,
     )
     measured = None if fit is None else steps.run("calibration", lambda: calibration(graph, fit, model=model))
+    changes = None if fit is None else steps.run("changes", lambda: _changes(graph, fit))
     return Analysis(
         graph=steps.graph,
         findings=Findings(()) if findings is None else findings,
         calibration=measured,
+        changes=changes,
         skipped=steps.skipped,
         notes=tuple(steps.notes),
         timings=steps.timings,
@@ -279,6 +285,13 @@ def _choose_model(steps: StepRunner, model: Model | str, votes: Mapping[Hashable
     if votes is None and guessed is not None:
         steps.note(votes_note(graph, guessed))
     return named
+
+
+def _changes(graph: CrowdGraph, fit: ModelFit) -> Changes:
+    """Return the volunteers who changed, if there are times."""
+    if graph.responses.clock.kind == "order":
+        raise StepSkippedError("There are no times; name the column that has them.")
+    return fit.changes(graph)
 
 
 def _network(graph: CrowdGraph, make: MakeNetwork, name: str, fit: ModelFit | None) -> VolunteerNetwork:
