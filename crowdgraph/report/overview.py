@@ -202,7 +202,7 @@ def _about_changes(results: GraphResults) -> Iterator[str]:
     yield (
         f"There is evidence that {quantity(len(changes), 'volunteer')} changed: {named}"
         f"{f'; and {more:,} more' if more > 0 else ''}. Of such reports at most {changes.false_discovery_rate:.0%} are "
-        f"false on average ({tested})."
+        f"false on average, the false-discovery rate ({tested})."
     )
 
 

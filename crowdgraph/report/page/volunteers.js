@@ -316,7 +316,7 @@ function historyChart(history, row) {
   const scales = skillAxes(history, Math.min(...band.map(([, low]) => low)));
   const change = history.change && history.change[row];
   const lines = change ? [changeLine(change, scales), line] : [line];
-  const marked = change ? " The upright line is when the change was, with its interval." : "";
+  const marked = change ? " The grey line and band are when the volunteer changed." : "";
   return el(
     "div",
     {},
