@@ -119,10 +119,10 @@ class Alternatives(NamedTuple):
 def permutation_test(sequences: Sequences, *, rate: float, seed: int) -> PermutationTest:
     """Test each sequence for a change, by permuting its answers.
 
-    A permutation moves the label and the class probabilities of an answer together. Where the class is uncertain, each
-    permutation draws it: the observed statistic has expectations in its place, which vary less, so the test is
-    conservative there and never takes a change of certainty for a change of the volunteer. Long sequences are permuted
-    block by block, which is as exact, since permutations of blocks are permutations.
+    A permutation moves the label and the class probabilities of an answer together. Long sequences are permuted block
+    by block, which is as exact, since permutations of blocks are permutations. A sequence that is no likelier with a
+    change than without one has the p-value 1, so that someone who is always right does not seem to change where items
+    become more certain.
 
     A sequence is permuted until enough permutations are as extreme as itself. Those that remain go on until there are
     so many permutations that the threshold of Benjamini and Hochberg, if all that remain were rejected, is far above
@@ -171,7 +171,7 @@ def permutation_test(sequences: Sequences, *, rate: float, seed: int) -> Permuta
     stopped = exceedances[:, 0] >= MAX_EXCEEDANCES
     p_values = np.where(stopped, exceedances[:, 0] / np.maximum(done, 1), (exceedances[:, 0] + 1) / (done + 1))
     return PermutationTest(
-        p_values=p_values,
+        p_values=np.where(observed.max(axis=1, initial=-np.inf) > 0, p_values, 1.0),
         series_p_values=(exceedances[:, 1:] + 1) / (done[:, None] + 1),
         statistics=observed,
         n_permutations=done,
@@ -372,7 +372,7 @@ def _permute(
     rounding: float,
 ) -> None:
     """Permute sequences until `target` permutations are done, or enough are as extreme as the sequence."""
-    n_classes, low_bits = probs.shape[1], np.uint64(0xFFFFFFFF)
+    n_classes = probs.shape[1]
     weights, rights = np.zeros((max_blocks, n_classes)), np.zeros((max_blocks, n_classes))
     logs, totals = np.zeros((max_blocks + len(ramps), n_classes + 1)), np.zeros(n_classes + 1)
     for number in numbers:
@@ -391,17 +391,9 @@ def _permute(
             for block in range(n_blocks):
                 first = start + order[block] * size
                 for row in range(first, min(first + size, stop)):
-                    drawn = n_classes - 1
-                    if probs[row, drawn] < 1.0:
-                        state, word = _next_word(state)
-                        rest = np.float64(word & low_bits) / 4294967296.0
-                        for j in range(n_classes):
-                            rest -= probs[row, j]
-                            if rest < 0:
-                                drawn = j
-                                break
-                    weights[block, drawn] += 1.0
-                    rights[block, drawn] += correct[drawn, label[row]]
+                    for j in range(n_classes):
+                        weights[block, j] += probs[row, j]
+                        rights[block, j] += probs[row, j] * correct[j, label[row]]
             _log_bayes_factors(weights, rights, heights, prior_variance, logs)
             _log_totals(logs, n_blocks - 1, len(ramps), totals)
             done[number] += 1

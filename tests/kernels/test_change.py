@@ -98,13 +98,16 @@ def test_p_values_are_those_of_all_permutations(seed):
     # Of a number of trials until the k-th success, (k - 1) / (trials - 1) is an unbiased estimate of their share.
     trials = np.array([run.n_permutations[0] for run in runs])
     assert np.mean((change.MAX_EXCEEDANCES - 1) / (trials - 1)) == pytest.approx(exact, abs=0.02)
-    assert [run.p_values[0] for run in runs] == (change.MAX_EXCEEDANCES / trials).tolist()
+    if slow_statistics(sequences.probs, right).max() > 0:
+        assert [run.p_values[0] for run in runs] == (change.MAX_EXCEEDANCES / trials).tolist()
+    else:
+        assert {run.p_values[0] for run in runs} == {1.0}
 
 
 def test_p_values_are_uniform_without_a_change():
     p_values = permutation_test(hard(3_000, 60, 0.75, seed=0), rate=0.05, seed=0).p_values
-    # Near 1 they are coarse, twenty over a small number, where nobody looks.
-    for level in (0.002, 0.01, 0.05, 0.2, 0.5):
+    # Larger ones are 1 where the answers are no evidence for a change.
+    for level in (0.002, 0.01, 0.05, 0.1):
         assert np.mean(p_values <= level) == pytest.approx(level, abs=3 * np.sqrt(level / 3_000))
 
 
@@ -125,22 +128,25 @@ def test_a_change_of_certainty_is_no_change_of_the_volunteer():
     sure = np.repeat([0.98, 1.0], 20)
     probs = np.column_stack([sure, 1 - sure])
     test = permutation_test(one_sequence(probs, np.zeros(40, dtype=int), np.eye(2, dtype=bool)), rate=0.05, seed=0)
-    assert test.p_values[0] > 0.3
+    assert test.p_values[0] == 1
 
 
-def test_uncertain_classes_make_it_conservative():
-    """Draws of the class vary more than its expectation, so small p-values are rarer than their size."""
+@pytest.mark.parametrize("n_sure", [0, 30])
+def test_p_values_are_uniform_where_classes_are_uncertain(n_sure):
+    """Also if the last items are certain and the first are not."""
     rng = np.random.default_rng(1)
-    n = 60
-    truth = rng.integers(2, size=1_500 * n)
-    said = np.where(rng.random(len(truth)) < 0.75, truth, 1 - truth)
-    # Each class has the posterior of this answer, and of another of the same skill.
-    other = np.where(rng.random(len(truth)) < 0.75, truth, 1 - truth)
+    n_volunteers, n = 1_500, 60
+    truth = rng.integers(2, size=n_volunteers * n)
+    said, other = (np.where(rng.random(len(truth)) < 0.75, truth, 1 - truth) for _ in range(2))
+    # The posterior of this answer and of another of the same skill, or the truth itself.
     odds = 3.0 ** ((2 * said - 1) + (2 * other - 1))
     probs = np.column_stack([1 / (1 + odds), odds / (1 + odds)])
-    sequences = Sequences(probs, said, np.eye(2, dtype=bool), n * np.arange(1_501))
+    is_sure = np.arange(len(truth)) % n >= n - n_sure
+    probs[is_sure] = np.eye(2)[truth[is_sure]]
+    sequences = Sequences(probs, said, np.eye(2, dtype=bool), n * np.arange(n_volunteers + 1))
     p_values = permutation_test(sequences, rate=0.05, seed=0).p_values
-    assert np.mean(p_values <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 / 1_500)
+    for level in (0.01, 0.05):
+        assert np.mean(p_values <= level) <= level + 3 * np.sqrt(level / n_volunteers)
 
 
 def test_a_change_has_a_small_p_value():

@@ -236,7 +236,10 @@ def test_who_changed_is_named_with_the_rate(stepping):
     assert words.startswith(f"There is evidence that {len(changes)} volunteers changed: {changes[0].volunteer}, ")
     assert all(change.volunteer in words for change in changes[:3])
     assert changes[3].volunteer not in words
-    assert f"; and {len(changes) - 3} more. Of such reports at most 5% are false on average, the false-discovery rate" in words
+    assert (
+        f"; and {len(changes) - 3} more. Of such reports at most 5% are false on average, the false-discovery rate"
+        in words
+    )
     assert words.endswith("(12 volunteers were tested).")
     for change in changes[:3]:
         when = f"at {change.time:%Y-%m-%d}" if change.kind == "sudden" else f"from {change.low:%Y-%m-%d}"
