@@ -221,7 +221,7 @@ def test_next_response():
 
 @pytest.mark.science
 def test_changes_reported():
-    """How many volunteers are reported to have changed, in crowds where nobody does and in crowds where everybody does."""
+    """How many volunteers are reported to have changed, where nobody does and where everybody does."""
     shares = {}
     for drift in (*ASKED, "visit"):
         graphs = [
