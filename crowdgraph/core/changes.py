@@ -44,8 +44,8 @@ class VolunteerChange(NamedTuple):
     kind
         ``"sudden"`` if a step, somewhere, is likelier than a ramp, else ``"gradual"``. A hundred answers hardly tell.
     time, low, high
-        When: of a sudden change the first answer after it, with the ends of a 90 % interval; of a gradual one the
-        middle of the likeliest ramp, and where it begins and ends.
+        When: the first answer after the step that fits best, the median of its posterior. Of a sudden change `low` and
+        `high` are the ends of a 90 % interval, of a gradual one they are where the likeliest ramp begins and ends.
     before, after
         The share of right answers before and after a sudden change, or at the ends of the ramp.
     n_before, n_answers
@@ -332,15 +332,15 @@ def describe(probs: Array, label: Array, correct: Array, *, p_values: Array, lev
     right = probs * correct[:, label].T
     weights = np.ones(len(probs)) if together else probs[:, series - 1]
     rights = right.sum(axis=1) if together else right[:, series - 1]
+    answers = step_interval(bayes, series)
     if bayes.sudden[series] >= bayes.gradual[series]:
         kind: Literal["sudden", "gradual"] = "sudden"
-        answers = step_interval(bayes, series)
         parts = slice(None, answers[0]), slice(answers[0], None)
         before, after = (rights[part].sum() / max(weights[part].sum(), 1e-300) for part in parts)
     else:
         kind, ramp = "gradual", RAMPS[bayes.ramps[:, series].argmax()] * len(probs)
         low, high = int(ramp[0]), min(int(np.ceil(ramp[1])), len(probs) - 1)
-        answers = ((low + high + 1) // 2, low, high)
+        answers = (min(max(answers[0], low), high), low, high)
         height = ((np.arange(len(probs)) + 0.5 - ramp[0]) / (ramp[1] - ramp[0])).clip(0, 1)
         before, after = line_ends(height, rights, weights)
     return Description(
