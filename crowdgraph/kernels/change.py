@@ -46,7 +46,7 @@ PRIOR_VARIANCE = 0.25
 RAMPS = np.array([[0.0, 1.0], [0.0, 0.5], [0.5, 1.0], [0.25, 0.75]])
 # The permutations of a sequence end once so many are as extreme as the sequence itself (Besag and Clifford 1991).
 MAX_EXCEEDANCES = 20
-# After how many permutations the first sequences are given up as being extreme no more.
+# How many permutations every sequence gets, unless it ends before; those that remain then get more.
 FIRST_PERMUTATIONS = 250
 # Statistics that differ by less are equal but for rounding.
 ROUNDING = 1e-9
@@ -159,7 +159,7 @@ def permutation_test(sequences: Sequences, *, rate: float, seed: int) -> Permuta
         _permute(*data, exceedances, done, numbers, target, *alternatives_tested, MAX_EXCEEDANCES, ROUNDING)
 
     with compile_notice("the test for changes"):
-        _observe(*data, np.uint64(seed), *alternatives_tested)
+        _observe(*data, np.uint64(seed % 2**64), *alternatives_tested)
     while len(active):
         n_chunks = len(chunk_bounds(len(active), at_most=len(active))) - 1
         in_parallel(run, n_chunks)

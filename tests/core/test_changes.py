@@ -244,6 +244,7 @@ def test_seeds():
     assert fit.changes(seed=1) is fit.changes(seed=1)
     assert (fit.changes(seed=1).p_values != fit.changes(seed=2).p_values).any()
     assert len(fit.changes(seed=None)) > 0
+    assert len(fit.changes(seed=2**70)) > 0
 
 
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=30).map(np.array)
