@@ -15,6 +15,8 @@ from crowdgraph import simulate as simulate
 from crowdgraph import testing as testing
 from crowdgraph.communities.bayesian_nmf import BayesianNMF as BayesianNMF
 from crowdgraph.communities.leiden import Leiden as Leiden
+from crowdgraph.core.changes import Changes as Changes
+from crowdgraph.core.changes import VolunteerChange as VolunteerChange
 from crowdgraph.core.clock import Clock as Clock
 from crowdgraph.core.communities import Communities as Communities
 from crowdgraph.core.communities import Evidence as Evidence
@@ -23,7 +25,6 @@ from crowdgraph.core.confusion import ConfusionHistory as ConfusionHistory
 from crowdgraph.core.confusion import ConfusionMatrix as ConfusionMatrix
 from crowdgraph.core.confusion import ConfusionSnapshot as ConfusionSnapshot
 from crowdgraph.core.confusion import ConfusionTrack as ConfusionTrack
-from crowdgraph.core.confusion_changes import ConfusionChange as ConfusionChange
 from crowdgraph.core.fit import Dependence as Dependence
 from crowdgraph.core.fit import Influence as Influence
 from crowdgraph.core.fit import ModelFit as ModelFit

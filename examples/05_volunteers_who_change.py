@@ -22,17 +22,21 @@ for one in (static, fit):
     right = np.mean(one.item_probs.argmax(axis=1) == crowd.truth.classes)
     print(f"{one.model:<8} is right about {right:.1%} of the items")
 
-# %% Who changed when? A change is a row that moved further than its uncertainty explains.
-changes = fit.confusion.changes_to_frame()
-print(f"{changes['volunteer'].nunique()} of {len(graph.volunteers)} volunteers changed beyond doubt; the most of them:")
-print(changes.drop(columns=["start", "stop"]).head(3).to_string(index=False))
+# %% Who changed when? Each volunteer's answers are tested, and at most a twentieth of the reports is false on average.
+changes = fit.changes()
+print(changes)
+print(
+    changes.to_frame()[["volunteer", "kind", "low", "time", "high", "before", "after"]].head(3).to_string(index=False)
+)
 
-# %% Plot the estimates beside the truth.
+# %% Plot the estimates beside the truth, with a line where the test sees the change.
 volunteers = graph.volunteers.ids[:4].tolist()
 ax = cg.plot.skill_over_time(fit.confusion, volunteers=volunteers, against="responses")
 for code, line in enumerate(ax.get_lines()):
     truth = crowd.truth.confusion[graph.responses.volunteer == code][:, [0, 1], [0, 1]].mean(axis=1)
     ax.plot(np.arange(1, 401), truth, color=line.get_color(), linestyle=":")
+    if change := changes.of(volunteers[code]):
+        ax.axvline(change.n_before, color=line.get_color(), linewidth=0.8)
 out = Path("demo")
 out.mkdir(exist_ok=True)
 ax.figure.savefig(out / "skill_over_time.png", dpi=150)

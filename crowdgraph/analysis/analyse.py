@@ -16,6 +16,7 @@ from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import FrozenMapping, ReadOnlyArrays, object_array
 from crowdgraph.core._parameters import check_bool, check_integer, check_seed
 from crowdgraph.core._random import child_seed
+from crowdgraph.core.changes import Changes
 from crowdgraph.core.communities import Communities, largest_first
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.fit import ModelFit
@@ -57,6 +58,8 @@ class Analysis(ReadOnlyArrays, Tabular):
         The findings of the data doctor.
     calibration
         The calibration of the fit against gold, or the reason why it was not measured; None without gold or fit.
+    changes
+        The volunteers who changed; None without a fit or without times.
     skipped
         The steps that could not be done, each with the reason.
     notes
@@ -70,6 +73,7 @@ class Analysis(ReadOnlyArrays, Tabular):
     graph: CrowdGraph
     findings: Findings
     calibration: Calibration | Unmeasured | None = None
+    changes: Changes | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -121,7 +125,7 @@ def analyse(
     seed: int | None = 0,
     progress: bool = False,
 ) -> Analysis:
-    """Analyse a crowd: data doctor, model, networks of volunteers, communities, communities over time, model checks.
+    """Analyse a crowd: data doctor, model, networks, communities, communities over time, checks, who changed.
 
     A step that cannot be done (too few volunteers, no times, ...) is skipped, and the result says why.
 
@@ -197,10 +201,12 @@ def analyse(
         progress=progress,
     )
     measured = None if fit is None else steps.run("calibration", lambda: calibration(graph, fit, model=model))
+    changes = None if fit is None else steps.run("changes", lambda: _changes(graph, fit))
     return Analysis(
         graph=steps.graph,
         findings=Findings(()) if findings is None else findings,
         calibration=measured,
+        changes=changes,
         skipped=steps.skipped,
         notes=tuple(steps.notes),
         timings=steps.timings,
@@ -316,6 +322,13 @@ def _follow(steps: StepRunner, model: Calibrated, fit: ModelFit, *, progress: bo
         "classes are those of IBCC, calibrated, which are as good and far quicker."
     )
     return replace(follower, model=f"{fit.model} over time")
+
+
+def _changes(graph: CrowdGraph, fit: ModelFit) -> Changes:
+    """Return the volunteers who changed, if there are times."""
+    if graph.responses.clock.kind == "order":
+        raise StepSkippedError("There are no times; name the column that has them.")
+    return fit.changes(graph)
 
 
 def _network(graph: CrowdGraph, make: MakeNetwork, name: str, fit: ModelFit | None) -> VolunteerNetwork:

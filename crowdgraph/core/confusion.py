@@ -7,6 +7,7 @@ and `accuracy`.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, value_tuple
 from crowdgraph.core.clock import Clock, Moment, is_finite
-from crowdgraph.core.confusion_changes import ConfusionChange, EntryChange, confusion_changes, entry_changes
 from crowdgraph.core.result import (
     CodedColumn,
     Columns,
@@ -28,13 +28,13 @@ from crowdgraph.core.result import (
     check_values_match,
     positive_array,
     probability_array,
-    to_frame,
     unique_ids,
 )
-from crowdgraph.errors import AlignmentError, ParameterError, ResultError, check_choice
+from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, ResultError, check_choice
 from crowdgraph.messages import quote
 
 if TYPE_CHECKING:
+    from crowdgraph.core.changes import Changes, ChangeSource, VolunteerChange
     from crowdgraph.core.graph import CrowdGraph
 
 __all__ = ["ConfusionHistory", "ConfusionMatrix", "ConfusionSnapshot", "ConfusionTrack"]
@@ -235,7 +235,7 @@ class ConfusionHistory(DirichletRows):
         The Dirichlet before the first response, of shape (J, L). For a static model it holds at all times and T is 0.
     clock
         The kind of times.
-    inference
+    inference, source
         As for `ConfusionTrack`.
     """
 
@@ -247,6 +247,7 @@ class ConfusionHistory(DirichletRows):
     labels: tuple[Hashable, ...]
     clock: Clock
     inference: Inference = field(default="smoothed")
+    source: ChangeSource | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", read_only(self.times))
@@ -273,45 +274,24 @@ class ConfusionHistory(DirichletRows):
         """Return the confusion after the last response."""
         return self._matrix(len(self))
 
-    def changes(self, level: float = 0.95, *, min_size: float = 0.0) -> tuple[ConfusionChange, ...]:
-        r"""Return the changes of rows that exceed their uncertainty, in order of time.
+    def changes(
+        self,
+        *,
+        false_discovery_rate: float = 0.05,
+        min_answers: int = 8,
+        seed: int | None = 0,
+        correct: Correct | None = None,
+    ) -> tuple[VolunteerChange, ...]:
+        """Return the volunteer's change if there is evidence for one, among those of all volunteers.
 
-        The mean of an entry changed from step :math:`s` to step :math:`t` if
-
-        .. math:: |m_t - m_s| > z \sqrt{v_s + v_t},
-
-        where :math:`m` and :math:`v` are its mean and variance and :math:`z` is the two-sided normal quantile of
-        `level`. The error probability, one minus `level`, is divided among the pairs of independent states, so that a
-        long history without changes shows none; the number of independent states is the sum over the steps of one over
-        the row's total. A change goes on until the entry moves back by more than its uncertainty: a slow drift is one
-        change, a jump is one whose `start` and `stop` are close together, there and back are two. Labels of a row
-        change together; of changes that overlap in time only the one that is largest relative to its uncertainty is
-        returned.
-
-        The test is conservative: smoothed states are more similar than independent ones, so there are few false
-        positives, and slow or small changes are missed. A static history has no changes. A filtered one is refused,
-        since learning about a volunteer would look like a change of the volunteer.
-
-        Parameters
-        ----------
-        level
-            The probability that no change is returned for an entry that never changed.
-        min_size
-            Leave out changes of the probability smaller than this.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> yes = np.repeat([0.2, 0.8], 50)
-        >>> row = 100 * np.column_stack([1 - yes, yes])
-        >>> history = ConfusionHistory(
-        ...     volunteer="anna", times=np.arange(100), concentration=np.stack([row * 0 + 50, row], axis=1),
-        ...     initial=np.ones((2, 2)), classes=("no", "yes"), labels=("no", "yes"), clock=Clock("number"))
-        >>> for change in history.changes():
-        ...     print(change.true_class, change.label, change.start, change.stop, round(change.size, 2))
-        yes yes 49 50 0.6
+        It is that of `crowdgraph.ModelFit.changes`, where the parameters are described. The whole crowd is tested, so
+        that the false-discovery rate holds for all histories together; further histories of the same fit cost nothing.
         """
-        return confusion_changes(self, level=level, min_size=min_size)
+        changes = _require_source(self.source).changes(
+            false_discovery_rate=false_discovery_rate, min_answers=min_answers, seed=seed, correct=correct
+        )
+        change = changes.of(self.volunteer)
+        return () if change is None else (change,)
 
     def _matrix(self, n_steps: int) -> ConfusionMatrix:
         concentration = self.concentration[n_steps - 1] if n_steps else self.initial
@@ -340,6 +320,8 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         The Dirichlet before the first step, of shape (K, J, L), or (J, L) if it is the same for all.
     inference
         ``"static"``, ``"filtered"`` (from the volunteer's past only) or ``"smoothed"`` (from past and future).
+    source
+        What changes are computed from; a fit sets it. It is not saved with a graph.
 
     Examples
     --------
@@ -363,6 +345,7 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
     labels: tuple[Hashable, ...]
     clock: Clock
     inference: Inference = field(default="smoothed")
+    source: ChangeSource | None = field(default=None, repr=False, metadata={"saved": False})
 
     def __post_init__(self) -> None:
         check_choice("inference", self.inference, ("static", "filtered", "smoothed"))
@@ -421,6 +404,7 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
             labels=self.labels,
             clock=self.clock,
             inference=self.inference,
+            source=self.source,
         )
 
     def at(self, moment: Moment) -> ConfusionSnapshot:
@@ -443,41 +427,47 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         concentration[graph.responses.by_volunteer.order] = self.concentration
         return concentration
 
-    def changes_to_frame(self, level: float = 0.95, *, min_size: float = 0.0, kind: str = "pandas") -> Any:
-        """Return a row for each change of each volunteer, the largest first; see `ConfusionHistory.changes`.
+    def with_source(self, source: ChangeSource) -> ConfusionTrack:
+        """Return the same track, which also knows what changes are computed from."""
+        track = copy(self)
+        track._set(source=source)
+        return track
+
+    def changes(
+        self,
+        *,
+        false_discovery_rate: float = 0.05,
+        min_answers: int = 8,
+        seed: int | None = 0,
+        correct: Correct | None = None,
+    ) -> Changes:
+        """Return the volunteers who changed, the clearest first: those of `crowdgraph.ModelFit.changes`."""
+        return _require_source(self.source).changes(
+            false_discovery_rate=false_discovery_rate, min_answers=min_answers, seed=seed, correct=correct
+        )
+
+    def changes_to_frame(
+        self,
+        *,
+        false_discovery_rate: float = 0.05,
+        min_answers: int = 8,
+        seed: int | None = 0,
+        correct: Correct | None = None,
+        kind: str = "pandas",
+    ) -> Any:
+        """Return `changes` as a table, a row for each volunteer who changed, the clearest first.
 
         Parameters
         ----------
-        level, min_size
-            As for `ConfusionHistory.changes`.
+        false_discovery_rate, min_answers, seed, correct
+            As for `crowdgraph.ModelFit.changes`.
         kind
             As for `to_frame`.
         """
-        return to_frame(self._change_columns(level, min_size), kind=kind)
-
-    def _change_columns(self, level: float, min_size: float) -> Columns:
-        changes = [
-            (code, change)
-            for code, volunteer in enumerate(self.ids.tolist())
-            for change in entry_changes(self.of(volunteer), level=level, min_size=min_size)
-        ]
-        changes.sort(key=lambda owned: -abs(owned[1].size))
-        owner = np.array([code for code, _ in changes], dtype=np.int64)
-        codes = {
-            name: np.array([getattr(change, name) for _, change in changes], dtype=np.int64)
-            for name in EntryChange._fields[:5]
-        }
-        steps = {"start": "start", "stop": "stop", "time": "half"}
-        return {
-            "volunteer": CodedColumn(owner, self.ids),
-            "class": CodedColumn(codes["row"], id_array(self.classes)),
-            "label": CodedColumn(codes["column"], id_array(self.labels)),
-            **{
-                name: TimeColumn(self.times[self.starts[owner] + codes[step]], self.clock)
-                for name, step in steps.items()
-            },
-            "size": np.array([change.size for _, change in changes]),
-        }
+        changes = self.changes(
+            false_discovery_rate=false_discovery_rate, min_answers=min_answers, seed=seed, correct=correct
+        )
+        return changes.to_frame(kind=kind)
 
     def _table_concentration(self) -> Array:
         return self.initial if self.inference == "static" else self.concentration
@@ -546,3 +536,14 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
             f"ConfusionTrack({len(self):,} volunteers, {len(self.times):,} steps, {self.inference}, "
             f"{len(self.classes)} classes x {len(self.labels)} labels)"
         )
+
+
+def _require_source(source: ChangeSource | None) -> ChangeSource:
+    """Return what changes are computed from, or raise if it is not known."""
+    if source is None:
+        raise NotAnnotatedError(
+            "These confusion matrices do not know the answers that they come from (they were loaded from a file or "
+            "built by hand), and changes are computed from answers.",
+            hint="Call fit.changes(graph) on the fit, or fit the model again.",
+        )
+    return source

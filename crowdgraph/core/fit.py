@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, value_tuple
+from crowdgraph.core._parameters import check_instance
+from crowdgraph.core.changes import Changes, ChangeSource
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.confusion import ConfusionTrack, Correct
 from crowdgraph.core.prior import CrowdPrior
@@ -176,6 +178,8 @@ class ModelFit(Result):
             raise ResultError(f"n_iter={self.n_iter!r} cannot be negative.")
         if self.confusion is not None and self.confusion.classes != classes:
             raise ResultError(f"The confusion has the classes {self.confusion.classes}, the fit {classes}.")
+        if self.confusion is not None and self.source is not None:
+            self._set(confusion=self.confusion.with_source(self._change_source))
 
     @property
     def name(self) -> str:
@@ -396,6 +400,80 @@ class ModelFit(Result):
         order = np.argsort(-accuracy, kind="stable")
         return to_frame({name: column[order] for name, column in columns.items()}, kind=kind)
 
+    def changes(
+        self,
+        graph: CrowdGraph | None = None,
+        *,
+        false_discovery_rate: float = 0.05,
+        min_answers: int = 8,
+        seed: int | None = 0,
+        correct: Correct | None = None,
+    ) -> Changes:
+        """Test which volunteers began to answer differently, suddenly or gradually.
+
+        A volunteer's answers, in order of time, are compared with the class probabilities of their items: is the share
+        of right answers, to items of all classes or of one, the same throughout? The statistic is a Bayes factor of
+        steps and ramps against no change. Its p-value comes from permutations of the volunteer's answers, and the
+        false-discovery rate over the crowd is controlled by Benjamini and Hochberg's method. It works for any model,
+        also for those that take volunteers to be the same at all times. Without times, the order of the rows counts.
+
+        Parameters
+        ----------
+        graph
+            The graph; the one that was fitted if left out.
+        false_discovery_rate
+            Which share of the reported changes may be false, on average.
+        min_answers
+            Volunteers with fewer answers are not tested.
+        seed
+            The same seed gives the same permutations; None draws one.
+        correct
+            As for `volunteers_to_frame`.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> crowd = cg.simulate.crowd(
+        ...     n_volunteers=40, n_items=400, n_responses=[200] * 40, drift="step", drifting=0.2, seed=1)
+        >>> cg.IBCC().fit(crowd.graph).changes()[0].kind
+        'sudden'
+        """
+        from crowdgraph.core.graph import CrowdGraph
+
+        if graph is None:
+            source = self._change_source
+        else:
+            check_instance("graph", graph, CrowdGraph)
+            self.check_matches(graph)
+            source = ChangeSource(graph, self.item_probs, self.correct_labels)
+        return source.changes(
+            false_discovery_rate=false_discovery_rate, min_answers=min_answers, seed=seed, correct=correct
+        )
+
+    def changes_to_frame(
+        self,
+        graph: CrowdGraph | None = None,
+        *,
+        false_discovery_rate: float = 0.05,
+        min_answers: int = 8,
+        seed: int | None = 0,
+        correct: Correct | None = None,
+        kind: str = "pandas",
+    ) -> Any:
+        """Return `changes` as a table, a row for each volunteer who changed, the clearest first.
+
+        Parameters
+        ----------
+        graph, false_discovery_rate, min_answers, seed, correct
+            As for `changes`.
+        kind
+            As for `to_frame`.
+        """
+        changes = self.changes(
+            graph, false_discovery_rate=false_discovery_rate, min_answers=min_answers, seed=seed, correct=correct
+        )
+        return changes.to_frame(kind=kind)
+
     def to_arviz(self) -> Any:
         """Return the posterior draws for ArviZ: a tree of xarray datasets with named dimensions.
 
@@ -441,9 +519,13 @@ class ModelFit(Result):
         if self.source is None:
             raise NotAnnotatedError(
                 "This fit does not know the graph it comes from (it was loaded from a file or made by hand). Fit the "
-                "model again or, to predict responses, pass the graph."
+                "model again or, to predict responses or test for changes, pass the graph."
             )
         return self.source
+
+    @cached_property
+    def _change_source(self) -> ChangeSource:
+        return ChangeSource(self._require_source().graph, self.item_probs, self.correct_labels)
 
     @cached_property
     def _items_table(self) -> NodeTable:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core.changes import Changes
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
@@ -45,6 +46,8 @@ class AnalysisLike(Protocol):
     @property
     def calibration(self) -> Calibration | Unmeasured | None: ...
     @property
+    def changes(self) -> Changes | None: ...
+    @property
     def notes(self) -> tuple[str, ...]: ...
     @property
     def skipped(self) -> Mapping[str, str]: ...
@@ -66,11 +69,14 @@ class GraphResults:
         The calibration, as far as it was measured before; else what can be measured without a fit.
     interface
         For whom advice is worded.
+    changes
+        The volunteers who changed, as far as that was tested before.
     """
 
     graph: CrowdGraph
     measured: Calibration | Unmeasured | None = None
     interface: Interface = "python"
+    changes: Changes | None = None
 
     def all_of(self, kind: type[Kind]) -> dict[str, Kind]:
         """Return the results of a kind by name, in the order in which the graph was annotated."""

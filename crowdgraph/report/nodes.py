@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core._text import percent
 from crowdgraph.core.behaviour import behaviour
+from crowdgraph.core.changes import Changes, VolunteerChange
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.messages import Message
@@ -15,7 +17,7 @@ from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import MAX_NUMBERS, MAX_ROWS, GraphResults, most_active, to_numbers, to_texts
 from crowdgraph.report.tables import INTERVAL_LEVEL, item_columns, skill, volunteer_columns
 
-__all__ = ["history_table", "item_table", "participation_pairs", "volunteer_table"]
+__all__ = ["change_sentences", "history_table", "item_table", "participation_pairs", "volunteer_table"]
 
 # Skill over time is read at this many moments, for at most this many volunteers.
 N_MOMENTS = 40
@@ -92,6 +94,8 @@ def volunteer_table(results: GraphResults) -> dict[str, Any]:
     if communities is not None:
         table["community"] = columns["community"][rows].tolist()
         table["participation"] = participation_pairs(communities.on(graph).participation[rows])
+    if results.changes is not None:
+        table["change"] = _change_notes(results.changes, graph, rows)
     if snapshot is None:
         advice = Message(
             "How volunteers answer is not known yet: graph = graph.annotate(cg.IBCC().fit(graph)).",
@@ -121,6 +125,35 @@ def participation_pairs(participation: Array) -> list[list[float]]:
     for row, k in np.argwhere(participation >= MIN_PARTICIPATION).tolist():
         pairs[row] += [k, round(float(participation[row, k]), 3)]
     return pairs
+
+
+def change_sentences(changes: Changes, graph: CrowdGraph) -> list[str]:
+    """Return each change in words, without the volunteer: how, when, and from what to what."""
+    times = graph.responses.time
+    # Briefly, but so that times of this graph still differ.
+    ends = times[[0, -1]] if len(times) else times
+    return [
+        _change_sentence(change, *short_times(changes.clock, np.concatenate([ends[:1], moments, ends[1:]]))[1:-1])
+        for change, moments in zip(changes, changes.moments, strict=True)
+    ]
+
+
+def _change_sentence(change: VolunteerChange, time: str, low: str, high: str) -> str:
+    about = "" if change.true_class is None else f" about items of class {change.true_class}"
+    shares = f"right {percent(change.before)} of the time before and {percent(change.after)} after{about}"
+    if change.kind == "gradual":
+        return f"gradually from {low} to {high}: {shares}"
+    span = "" if low == high else f" (90% interval: {low} to {high})"
+    return f"suddenly at {time}{span}: {shares}"
+
+
+def _change_notes(changes: Changes, graph: CrowdGraph, rows: Array) -> list[str]:
+    """Return what is known of the change of each volunteer."""
+    words = dict(zip((change.volunteer for change in changes), change_sentences(changes, graph), strict=True))
+    none = ("no evidence for a change", f"not tested: fewer than {changes.min_answers} answers")
+    untested = np.isnan(changes.p_values)[rows].tolist()
+    ids = changes.ids[rows].tolist()
+    return [words.get(name, none[is_untested]) for name, is_untested in zip(ids, untested, strict=True)]
 
 
 def correct_labels_note(results: GraphResults) -> str:
@@ -167,6 +200,7 @@ def history_table(results: GraphResults) -> dict[str, Any]:
     skills = np.stack([skill(results, snapshot) for snapshot in snapshots], axis=2)
     means = np.stack([snapshot.mean.reshape(len(rows), n_cells) for snapshot in snapshots], axis=1)
     return {
+        **({} if results.changes is None else {"change": _change_positions(results.changes, graph, rows)}),
         "times": short_times(graph.responses.clock, moments),
         "positions": to_numbers(_positions(moments)),
         "mean": [
@@ -178,6 +212,14 @@ def history_table(results: GraphResults) -> dict[str, Any]:
             for name, values in zip(("accuracy", "low", "high"), skills, strict=True)
         },
     }
+
+
+def _change_positions(changes: Changes, graph: CrowdGraph, rows: Array) -> list[list[float] | None]:
+    """Return where each volunteer's change lies between the first time, 0, and the last, 1: its time, low and high."""
+    ends = graph.responses.time[[0, -1]]
+    since, span = (changes.moments - ends[0]).astype(np.float64), float((ends[1] - ends[0]).astype(np.float64))
+    positions = dict(zip((change.volunteer for change in changes), to_numbers(since / max(span, 1e-300)), strict=True))
+    return [positions.get(name) for name in changes.ids[rows].tolist()]
 
 
 def _subset(snapshot: ConfusionSnapshot, codes: Array) -> ConfusionSnapshot:

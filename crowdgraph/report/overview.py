@@ -17,12 +17,14 @@ from crowdgraph.diagnosis.findings import Finding
 from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import SETTLED_PROBABILITY, GraphResults
 from crowdgraph.report.communities import track_sentence
+from crowdgraph.report.nodes import change_sentences
 
 __all__ = ["overview"]
 
-# At most this many classes or sizes, and findings, are named one by one.
+# At most this many classes or sizes, findings, and changes of volunteers are named one by one.
 MAX_CLASSES = 5
 MAX_FINDINGS = 3
+MAX_CHANGES = 3
 # Below this kappa the answers hardly agree.
 MIN_KAPPA = 0.1
 # With this many gold items that a model is sure of, gold shows whether it is right to be sure.
@@ -54,6 +56,7 @@ def overview(
         "sentences": [
             *([] if against_gold is None else [{"words": _about_gold(against_gold), "section": "checks"}]),
             *({"words": words, "section": None} for words in _sentences(results, doubt)),
+            *({"words": words, "section": "volunteers"} for words in _about_changes(results)),
             *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
         ],
         "facts": [[name, text] for name, text in facts(results.graph) if name != "annotated"],
@@ -174,6 +177,32 @@ def _about_skill(results: GraphResults, snapshot: ConfusionSnapshot, doubt: str 
     return (
         f"Half of the volunteers are expected to be right at least {median:.0%} of the time; "
         f"the middle eight of ten lie between {low:.0%} and {high:.0%}."
+    )
+
+
+def _about_changes(results: GraphResults) -> Iterator[str]:
+    """Yield who changed, the clearest few one by one, and how that is known."""
+    changes = results.changes
+    if changes is None:
+        return
+    if not changes.n_tested:
+        yield (
+            f"Whether volunteers changed was not tested: nobody gave {quantity(changes.min_answers, 'answer')} or more."
+        )
+        return
+    n_few = len(changes.ids) - changes.n_tested
+    few = f"; {quantity(n_few, 'volunteer')} with fewer than {changes.min_answers} answers were not" if n_few else ""
+    tested = f"{quantity(changes.n_tested, 'volunteer')} {'was' if changes.n_tested == 1 else 'were'} tested{few}"
+    if not len(changes):
+        yield f"There is no evidence that anybody changed, though small changes may be missed ({tested})."
+        return
+    sentences = change_sentences(changes, results.graph)[:MAX_CHANGES]
+    named = "; ".join(f"{change.volunteer}, {words}" for change, words in zip(changes, sentences, strict=False))
+    more = len(changes) - MAX_CHANGES
+    yield (
+        f"There is evidence that {quantity(len(changes), 'volunteer')} changed: {named}"
+        f"{f'; and {more:,} more' if more > 0 else ''}. Of such reports at most {changes.false_discovery_rate:.0%} are "
+        f"false on average, the false-discovery rate ({tested})."
     )
 
 

@@ -12,9 +12,11 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
-from crowdgraph.core._parameters import check_bool
+from crowdgraph.core._parameters import check_bool, check_instance
 from crowdgraph.core._progress import progress_bar
+from crowdgraph.core.changes import Changes
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.result import check_ids_match
 from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured
@@ -76,6 +78,7 @@ def write(
     title: str | None = None,
     findings: Findings | None = None,
     calibration: Calibration | Unmeasured | None = None,
+    changes: Changes | None = None,
     run: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     progress: bool = False,
@@ -104,6 +107,8 @@ def write(
     calibration
         The calibration of the latest fit, as `crowdgraph.evaluation.calibration` measures it; by default that of the
         analysis, or what can be measured without a fit.
+    changes
+        The volunteers who changed, as ``fit.changes()`` returns them; by default those of the analysis.
     run
         How the results were made, for the page's last section: names and values such as versions, settings, seeds and
         timings, which may be nested; under ``"commands"`` those that repeat the run, and under ``"skipped"`` a mapping
@@ -128,11 +133,19 @@ def write(
     True
     """
     _check(crowd, path, title, findings, run)
+    if changes is not None:
+        check_instance("changes", changes, Changes, expected="what fit.changes() returns")
     check_choice("interface", interface, ("python", "cli"))
     check_bool("progress", progress)
     with atomic_file(path) as part:
         data = payload(
-            crowd, findings=findings, calibration=calibration, run=run, interface=interface, progress=progress
+            crowd,
+            findings=findings,
+            calibration=calibration,
+            changes=changes,
+            run=run,
+            interface=interface,
+            progress=progress,
         )
         part.write_text(page("Crowd report" if title is None else title, data), encoding="utf-8")
 
@@ -142,6 +155,7 @@ def payload(
     *,
     findings: Findings | None = None,
     calibration: Calibration | Unmeasured | None = None,
+    changes: Changes | None = None,
     run: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     progress: bool = False,
@@ -151,8 +165,11 @@ def payload(
     if not isinstance(crowd, CrowdGraph):
         findings = crowd.findings if findings is None else findings
         calibration = crowd.calibration if calibration is None else calibration
+        changes = crowd.changes if changes is None else changes
         run = _record(crowd) if run is None else run
-    results = GraphResults(graph, measured=calibration, interface=interface)
+    if changes is not None:
+        check_ids_match("What is known of changes", changes.ids, graph.volunteers.table)
+    results = GraphResults(graph, measured=calibration, interface=interface, changes=changes)
     skipped = (run or {}).get("skipped", {})
     data: dict[str, Any] = {
         "classes": to_texts(graph.classes),

@@ -35,8 +35,8 @@ def volunteer(drift):
 rows, pictures = [], {}
 for story, (drift, published) in STORIES.items():
     history, error = volunteer(drift)
-    moved = sum(abs(change.size) > 0.2 for change in history.changes())
-    rows.append((story, published, f"{moved} large moves; {error:.3f} from the truth on average"))
+    said = [f"a {change.kind} change" for change in history.changes()] or ["no evidence for a change"]
+    rows.append((story, published, f"{said[0]}; {error:.3f} from the truth on average"))
     pictures[f"A volunteer with 2,000 responses: {story}"] = cg.plot.confusion_history(history)
 write_entry(
     "figure_volunteers",

@@ -173,8 +173,26 @@ def test_small_crowds_never_fail(n_volunteers, n_items, n_labels, snapshots, tim
     if not timed:
         del columns["time"]
     analysis = analyse(cg.CrowdGraph.from_responses(columns), snapshots=snapshots, min_responses=1)
-    always = {"diagnosis", "model", "calibration", "communities over time"}
+    always = {"diagnosis", "model", "calibration", "changes", "communities over time"}
     assert set(analysis.skipped) | always >= set(analysis.timings) - ALL
+
+
+# Who changed
+
+
+def test_changes_are_those_of_the_fit():
+    graph = tiny(n_responses=[150] * 12, n_items=250, drift="step", drifting=0.3, n_volunteers=12)
+    analysis = analyse(graph, model="ibcc", snapshots=0)
+    assert "changes" in analysis.timings
+    assert analysis.changes.n_tested == 12
+    assert analysis.changes.to_frame().equals(cg.IBCC().fit(graph).changes().to_frame())
+
+
+def test_changes_need_times(columns):
+    del columns["time"]
+    analysis = analyse(cg.CrowdGraph.from_responses(columns), snapshots=0)
+    assert analysis.changes is None
+    assert analysis.skipped["changes"] == "There are no times; name the column that has them."
 
 
 # What is noted

@@ -192,6 +192,8 @@ SNAPSHOT = cg.ConfusionSnapshot(
     ids=["c", "b", "a"], concentration=np.ones((3, 2, 2)), classes=("no", "yes"), labels=("no", "yes")
 )
 HISTORY = history_of(np.column_stack([np.linspace(0.8, 0.2, 50), np.linspace(0.2, 0.8, 50)]))
+FIT = cg.IBCC().fit(cg.simulate.crowd(n_volunteers=5, n_items=20, n_responses=60, seed=0).graph)
+OTHER_GRAPH = cg.simulate.crowd(n_volunteers=6, n_items=21, n_responses=60, seed=1).graph
 FULL = network_of(1 - np.eye(4))
 NONE = communities_of(np.zeros((2, 0)))
 LARGER = network_of([[0, 1], [1, 0]], ids=["a", "d"])
@@ -248,23 +250,35 @@ NO_SNAPSHOT = r"Expected a ConfusionSnapshot, such as fit.confusion.latest\(\); 
         (lambda: MATRIX.accuracy([0.9, 0.9]), ResultError, "sum to one"),
         (lambda: MATRIX.interval(1.0), ParameterError, "between 0 and 1"),
         (lambda: SNAPSHOT.accuracy_interval(2), ParameterError, "level=2 must lie between 0 and 1"),
+        # Changes
+        (HISTORY.changes, NotAnnotatedError, r"do not know the answers .* Call fit\.changes\(graph\)"),
         *(
-            (lambda level=level: HISTORY.changes(level), ParameterError, f"level={level!r} must lie between 0 and 1")
-            for level in (0, 1, -0.5, 2.0, NAN)
+            (
+                lambda rate=rate: FIT.changes(false_discovery_rate=rate),
+                ParameterError,
+                "must be a share above 0 and below 1",
+            )
+            for rate in (0, 1, -0.5, 2.0, NAN, "0.05", None)
         ),
         *(
             (
-                lambda size=size: HISTORY.changes(min_size=size),
+                lambda least=least: FIT.changes(min_answers=least),
                 ParameterError,
-                f"min_size={size!r} must be a difference of probabilities",
+                f"min_answers={least!r} must be a whole number from 2 up",
             )
-            for size in (-0.1, 1.1, NAN)
+            for least in (1, 8.0, "8", None, True)
         ),
-        (
-            lambda: replace(HISTORY, inference="filtered").changes(),
-            ParameterError,
-            r"is filtered, .* Fit with inference='smoothed'",
-        ),
+        (lambda: FIT.changes(seed=-1), ParameterError, "seed=-1 must be a whole number"),
+        (lambda: FIT.changes(seed=0.5), ParameterError, "seed=0.5 must be a whole number"),
+        (lambda: FIT.changes(correct={"no": "no"}), ParameterError, "does not name the class 'yes'"),
+        (lambda: FIT.changes("graph"), ParameterError, "graph= takes a CrowdGraph; got a str"),
+        (lambda: FIT.changes(OTHER_GRAPH), AlignmentError, "was made for another graph"),
+        (lambda: FIT.changes_to_frame(kind="html"), ParameterError, "kind='html' is not a choice"),
+        (lambda: FIT.changes().of("nobody"), UnknownIdError, "nobody"),
+        (lambda: FIT.confusion.changes(min_answers=0), ParameterError, "min_answers=0"),
+        (lambda: cg.ModelFit(**GOOD[cg.ModelFit]).changes(), NotAnnotatedError, "pass the graph"),
+        (lambda: replace(FIT.changes(), p_values=[0.5]), ResultError, r"p_values has shape \(1,\); expected"),
+        (lambda: replace(FIT.changes(), moments=[[1, 2, 3]]), ResultError, r"moments has shape \(1, 3\)"),
         # Behaviour
         (lambda: behaviour([[0.5, 0.4], [0.5, 0.5]], **PETS), ResultError, "confusion must sum to one"),
         (lambda: behaviour([[0.5, 0.5]], **PETS), ResultError, r"confusion has shape \(1, 2\); expected \(2, 2\)"),

@@ -77,6 +77,7 @@ def results(graph, fit, moving):
             loads=np.ones(3),
             retired_items=np.zeros(0),
         ),
+        fit.changes(min_answers=2, false_discovery_rate=0.99),
         groups,
         track_of([[0, 0, 1], [0, 1, 1]]),
         moving.of("anna"),
@@ -125,6 +126,7 @@ def tables(graph, fit, moving, results):
     return {
         **{name: result.to_frame for name, result in results.items()},
         "ModelFit.volunteers_to_frame": fit.volunteers_to_frame,
+        "ModelFit.changes_to_frame": partial(fit.changes_to_frame, min_answers=2, false_discovery_rate=0.99),
         "ModelFit.predict_responses": partial(fit.predict_responses, graph),
         "ConfusionTrack.changes_to_frame": moving.changes_to_frame,
         "static ConfusionTrack": fit.confusion.to_frame,

@@ -9,6 +9,7 @@ from report.pages import VOTES
 
 import crowdgraph as cg
 from crowdgraph.diagnosis.findings import Finding, Findings
+from crowdgraph.errors import AlignmentError, ParameterError
 from crowdgraph.evaluation.model_checks import Calibration, probs_without_own_gold
 from crowdgraph.report.write import payload
 
@@ -214,3 +215,73 @@ def test_vague_communities_are_shades(options, words, agreeing):
     (sentence,) = [words for words in sentences(grouped(agreeing, [7, 3], **options)) if "communities" in words]
     assert sentence.startswith("There are 2 communities with 7, 3 volunteers.")
     assert sentence.endswith(words)
+
+
+# Who changed
+
+
+@pytest.fixture(scope="module")
+def stepping():
+    """Twelve volunteers of whom some break down suddenly, with a fit."""
+    crowd = cg.simulate.crowd(
+        n_volunteers=12, n_items=500, n_responses=[300] * 12, drift="step", drifting=0.5, gold=0, seed=4
+    )
+    return crowd.graph.annotate(cg.DynIBCC().fit(crowd.graph))
+
+
+def test_who_changed_is_named_with_the_rate(stepping):
+    changes = stepping.fit().changes()
+    assert len(changes) > 3
+    (words,) = sentences(stepping, "volunteers", changes=changes)
+    assert words.startswith(f"There is evidence that {len(changes)} volunteers changed: {changes[0].volunteer}, ")
+    assert all(change.volunteer in words for change in changes[:3])
+    assert changes[3].volunteer not in words
+    assert (
+        f"; and {len(changes) - 3} more. Of such reports at most 5% are false on average, the false-discovery rate"
+        in words
+    )
+    assert words.endswith("(12 volunteers were tested).")
+    for change in changes[:3]:
+        when = f"at {change.time:%Y-%m-%d}" if change.kind == "sudden" else f"from {change.low:%Y-%m-%d}"
+        assert f"{change.volunteer}, {change.kind}ly {when}" in words
+    assert f"right {changes[0].before:.0%} of the time before and {changes[0].after:.0%} after" in words
+
+
+def test_no_evidence_is_not_no_change(stepping):
+    none = replace(stepping.fit().changes(), changes=(), moments=np.zeros((0, 3), dtype="datetime64[us]"))
+    (words,) = sentences(stepping, "volunteers", changes=none)
+    assert words.startswith("There is no evidence that anybody changed, though small changes may be missed")
+    (words,) = sentences(stepping, "volunteers", changes=stepping.fit().changes(min_answers=1_000))
+    assert words == "Whether volunteers changed was not tested: nobody gave 1,000 answers or more."
+    assert sentences(stepping, "volunteers") == []
+
+
+def test_volunteers_and_histories_show_the_same_changes(stepping):
+    changes = stepping.fit().changes(min_answers=10)
+    data = payload(stepping, changes=changes)
+    notes = dict(zip(data["volunteers"]["id"], data["volunteers"]["change"], strict=True))
+    marks = dict(zip(data["volunteers"]["id"], data["histories"]["change"], strict=True))
+    for name in changes.ids:
+        change = changes.of(name)
+        assert (notes[name] == "no evidence for a change") == (change is None) == (marks[name] is None)
+    first = changes[0].volunteer
+    time, low, high = marks[first]
+    assert 0 <= low <= time <= high <= 1
+    assert notes[first].startswith(("suddenly at 2026-", "gradually from 2026-"))
+    untested = payload(stepping, changes=stepping.fit().changes(min_answers=1_000))["volunteers"]["change"]
+    assert set(untested) == {"not tested: fewer than 1000 answers"}
+
+
+def test_gradual_changes_are_worded_as_such():
+    crowd = cg.simulate.crowd(n_volunteers=6, n_items=2_500, n_responses=[2_000] * 6, drift="ramp", seed=0)
+    graph = crowd.graph.annotate(cg.IBCC().fit(crowd.graph))
+    changes = graph.fit().changes()
+    assert {change.kind for change in changes} == {"gradual"}
+    assert "gradually from 2026-" in sentences(graph, "volunteers", changes=changes)[0]
+
+
+def test_changes_of_another_graph_are_refused(stepping, agreeing):
+    with pytest.raises(AlignmentError, match="What is known of changes was made for another graph"):
+        payload(agreeing, changes=stepping.fit().changes())
+    with pytest.raises(ParameterError, match=r"changes= takes what fit\.changes\(\) returns; got a dict"):
+        cg.report.write(agreeing, "never.html", changes={})

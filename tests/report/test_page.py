@@ -365,3 +365,19 @@ def test_high_lines_have_an_axis_that_starts_high(browser, tmp_path):
     ticks.first.wait_for()
     assert start in ticks.all_text_contents()
     visit.page.close()
+
+
+def test_details_say_who_changed(browser, tmp_path):
+    crowd = cg.simulate.crowd(n_volunteers=8, n_items=400, n_responses=[300] * 8, drift="step", seed=0)
+    graph = crowd.graph.annotate(cg.DynIBCC().fit(crowd.graph))
+    changes = graph.fit().changes()
+    report.write(graph, tmp_path / "page.html", changes=changes)
+    visit = Visit(browser, tmp_path / "page.html")
+    name = changes[0].volunteer
+    visit.page.locator("#volunteer-table .link", has_text=name).click()
+    details = visit.page.locator("#details")
+    data = payload(graph, changes=changes)
+    assert data["volunteers"]["change"][data["volunteers"]["id"].index(name)] in details.inner_text()
+    # The band and the line of the skill, and those of the change.
+    assert details.locator(".chart svg path").count() == 4
+    assert visit.complaints == []

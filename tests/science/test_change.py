@@ -220,23 +220,26 @@ def test_next_response():
 
 
 @pytest.mark.science
-def test_changes_told():
-    """How many volunteers are told to have changed, of those who stayed and of those who changed."""
-    told = {}
-    for drift in ASKED:
-        flags = []
-        for seed in range(3):
-            crowd = cg.simulate.crowd(
+def test_changes_reported():
+    """How many volunteers are reported to have changed, where nobody does and where everybody does."""
+    shares = {}
+    for drift in (*ASKED, "visit"):
+        graphs = [
+            cg.simulate.crowd(
                 n_volunteers=60, n_items=1_500, n_responses=[400] * 60, drift=drift, gold=0, seed=seed
-            )
-            track = cg.DynIBCC().fit(crowd.graph).confusion
-            flags += [bool(track.of(name).changes()) for name in crowd.graph.volunteers.ids]
-        told[drift] = np.mean(flags)
-    print("\n| volunteers | told to have changed |\n|---|--:|")
-    for drift, share in told.items():
-        print(f"| {drift} | {share:.0%} |")
-    assert told["none"] <= 0.05
-    assert told["step"] >= 0.5
+            ).graph
+            for seed in range(3)
+        ]
+        for model in (cg.IBCC(), cg.DynIBCC(noise_scale="auto")):
+            changes = [model.fit(graph).changes() for graph in graphs]
+            sudden = [change.kind == "sudden" for one in changes for change in one]
+            shares[drift, model.name] = sum(map(len, changes)) / 180, np.mean(sudden) if sudden else np.nan
+    print("\n| volunteers | model | reported to have changed | of these suddenly |\n|---|---|--:|--:|")
+    for (drift, model), (share, sudden) in shares.items():
+        print(f"| {drift} | {model} | {share:.0%} | {sudden:.0%} |")
+    assert shares["none", "ibcc"][0] <= 0.01
+    assert shares["none", "dynibcc"][0] <= 0.01
+    assert shares["step", "dynibcc"][0] >= 0.8
 
 
 @pytest.mark.science

@@ -291,6 +291,7 @@ function openRow(row) {
       ["right", `${percent(people.accuracy[row])} (${percent(people.low[row])} to ${percent(people.high[row])})`],
       ["answers", people.behaviours[people.behaviour[row]]],
     );
+  if (people.change) facts.push(["changed?", people.change[row]]);
   if (people.community)
     facts.push([
       "communities",
@@ -313,12 +314,26 @@ function historyChart(history, row) {
   const band = times.map((time) => [history.positions[time], history.low[row][time], history.high[row][time]]);
   const line = { name: data.volunteers.id[row], colour: "var(--accent)", points: pointsOf(history, row), band };
   const scales = skillAxes(history, Math.min(...band.map(([, low]) => low)));
+  const change = history.change && history.change[row];
+  const lines = change ? [changeLine(change, scales), line] : [line];
+  const marked = change ? " The grey line and band are when the volunteer changed." : "";
   return el(
     "div",
     {},
-    lineChart("Expected share of right labels over time, with its interval", [line], { height: 200, ...scales }),
-    note(`The expected share of right labels and its interval${startWords(scales)}.`),
+    lineChart("Expected share of right labels over time, with its interval", lines, { height: 200, ...scales }),
+    note(`The expected share of right labels and its interval${startWords(scales)}.${marked}`),
   );
+}
+
+// When a volunteer changed: an upright line, and a band as wide as its interval.
+function changeLine([time, low, high], { y: [bottom, top] }) {
+  return {
+    name: "the change",
+    colour: "var(--grey)",
+    width: 1,
+    points: [bottom, top].map((share) => [time, share]),
+    band: [low, high].map((position) => [position, bottom, top]),
+  };
 }
 
 function factList(facts) {
