@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "analysis": GROUND | VERBS | STUDIES | {"plot", "report"},
     "cli": {"messages", "errors", "core", "io", "models", "simulate", "analysis", "report"} | STUDIES,
 }
-# The graph's exports and its diagnosis, the calibration of a fit and the test for changes are thin methods, which import
+# The graph's exports and diagnosis, the calibration of a fit and the test for changes are thin methods, which import
 # what they call.
 MAY_IMPORT_INSIDE = {"core": {"io", "diagnosis", "kernels", "models"}}
 # What a layer may not import from other packages, so that a user of the graph never waits for torch.

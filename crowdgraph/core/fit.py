@@ -445,7 +445,7 @@ class ModelFit(Result):
         else:
             check_instance("graph", graph, CrowdGraph)
             self.check_matches(graph)
-            source = ChangeSource(graph, self.item_probs, self.correct_labels)
+            source = ChangeSource(graph, self._probs_before_discount(graph), self.correct_labels)
         return source.changes(
             false_discovery_rate=false_discovery_rate, min_answers=min_answers, seed=seed, correct=correct
         )
@@ -525,7 +525,20 @@ class ModelFit(Result):
 
     @cached_property
     def _change_source(self) -> ChangeSource:
-        return ChangeSource(self._require_source().graph, self.item_probs, self.correct_labels)
+        graph = self._require_source().graph
+        return ChangeSource(graph, self._probs_before_discount(graph), self.correct_labels)
+
+    def _probs_before_discount(self, graph: CrowdGraph) -> Array:
+        """Return the class probabilities as they would be if answers were independent, of shape (N, J).
+
+        The discount blurs all classes alike, which hides how a volunteer's answers change.
+        """
+        if self.dependence is None:
+            return self.item_probs
+        discount = 1 + self.dependence.rho * (np.maximum(graph.answers.n_by_item, 1) - 1)
+        logs = np.log(np.maximum(self.item_probs, np.finfo(float).tiny)) * discount[:, None]
+        odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     @cached_property
     def _items_table(self) -> NodeTable:
