@@ -538,7 +538,7 @@ class ModelFit(Result):
         discount = 1 + self.dependence.rho * (np.maximum(graph.answers.n_by_item, 1) - 1)
         logs = np.log(np.maximum(self.item_probs, np.finfo(float).tiny)) * discount[:, None]
         odds = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        return np.where(graph.gold.known[:, None], self.item_probs, odds / odds.sum(axis=1, keepdims=True))
 
     @cached_property
     def _items_table(self) -> NodeTable:

@@ -115,7 +115,9 @@ def _comparable_concentration(
     prior makes; here everybody's answers are added to the prior of newcomers instead.
     """
     if track.inference == "static" and fit is not None and fit.prior is not None and "crowd_prior" in fit.diagnostics:
-        return np.asarray(fit.prior.shared + expected_counts(graph, fit.item_probs))
+        # All answers count, also where the graph is a view of an earlier time: the fit knows of no change.
+        fitted = graph if fit.source is None else fit.source.graph
+        return np.asarray(fit.prior.shared + expected_counts(fitted, fit.item_probs))
     return np.asarray((track.latest() if at is None else track.at(at)).concentration)
 
 

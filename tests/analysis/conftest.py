@@ -15,8 +15,8 @@ def small_crowd():
 
 @pytest.fixture(scope="session")
 def analysis(small_crowd):
-    """The analysis of that crowd, with a detector that does not examine its communities, which takes longest."""
-    return analyse(small_crowd, detector=cg.Leiden(), snapshots=2, seed=3)
+    """The analysis of that crowd by DynIBCC, with a detector that does not examine its communities, which is slow."""
+    return analyse(small_crowd, model="dynibcc", detector=cg.Leiden(), snapshots=2, seed=3)
 
 
 @pytest.fixture

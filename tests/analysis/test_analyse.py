@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 import crowdgraph.analysis
-from crowdgraph.errors import ConvergenceWarning, GoldWarning
+from crowdgraph.errors import ConvergenceWarning, GoldWarning, ParameterError
 
 # The package has a function of the same name.
 MODULE = sys.modules["crowdgraph.analysis.analyse"]
@@ -60,7 +60,7 @@ def test_the_graph_stays_as_it_is(analysis, small_crowd):
 
 
 def test_the_same_seed_gives_the_same_analysis(analysis, small_crowd):
-    again = analyse(small_crowd, snapshots=2, seed=3)
+    again = analyse(small_crowd, model="dynibcc", snapshots=2, seed=3)
     assert np.array_equal(again.graph.item_probs(), analysis.graph.item_probs())
     assert np.array_equal(again.graph.communities().participation, analysis.graph.communities().participation)
 
@@ -138,10 +138,36 @@ def test_what_cannot_be_done_is_skipped_with_a_reason(graph, step, reason):
     assert skipped.get("communities") == skipped.get("pi_similarity")
 
 
+def test_by_default_classes_are_calibrated_and_nobody_is_followed_who_does_not_change(small_crowd):
+    analysis = analyse(small_crowd, snapshots=0)
+    fit = analysis.graph.fit("calibrated ibcc")
+    assert fit.dependence.source == "gold"
+    assert fit.confusion.inference == "static"
+    assert any("one confusion matrix for all times" in note for note in analysis.notes)
+    assert analysis.calibration.gold == "hidden"
+
+
+def test_volunteers_who_change_are_followed_with_the_same_classes():
+    graph = crowd(0.95, n_volunteers=30, n_items=300, n_responses=[200] * 30, drift="step", gold=0.2).graph
+    analysis = analyse(graph, snapshots=0)
+    fit = analysis.graph.fit("calibrated ibcc over time")
+    assert fit.confusion.inference == "smoothed"
+    assert fit.diagnostics["noise_scale"] > 0
+    np.testing.assert_allclose(fit.item_probs, cg.Calibrated().fit(graph).item_probs, atol=1e-12)
+    assert any("DynIBCC follows them" in note for note in analysis.notes)
+
+
+def test_an_explicit_prior_reaches_the_model(small_crowd):
+    analysis = analyse(small_crowd, confusion_prior=(3, 1), snapshots=0)
+    assert "confusion_prior=(3.0, 1.0)" in analysis.parameters["model"]
+    with pytest.raises(ParameterError, match="'majority_vote' has no prior"):
+        analyse(small_crowd, model="majority_vote", confusion_prior=(3, 1))
+
+
 def test_without_times_ibcc_is_used_and_nothing_is_followed(small_crowd):
     columns = {name: small_crowd.to_arrow()[name] for name in ("volunteer", "item", "label")}
-    analysis = analyse(cg.CrowdGraph.from_responses(columns, gold=small_crowd.gold))
-    assert "ibcc" in analysis.graph.annotations
+    analysis = analyse(cg.CrowdGraph.from_responses(columns, gold=small_crowd.gold), model="dynibcc")
+    assert "calibrated ibcc" in analysis.graph.annotations
     assert "no times" in analysis.skipped["communities over time"]
     assert any("IBCC is used instead" in note for note in analysis.notes)
     assert len(analysis.graph.communities()) >= 1
@@ -173,7 +199,7 @@ def test_small_crowds_never_fail(n_volunteers, n_items, n_labels, snapshots, tim
     if not timed:
         del columns["time"]
     analysis = analyse(cg.CrowdGraph.from_responses(columns), snapshots=snapshots, min_responses=1)
-    always = {"diagnosis", "model", "calibration", "changes", "communities over time"}
+    always = {"diagnosis", "model", "skill over time", "calibration", "changes", "communities over time"}
     assert set(analysis.skipped) | always >= set(analysis.timings) - ALL
 
 

@@ -36,7 +36,7 @@ def responses(tmp_path_factory):
 def graph(responses):
     """The graph of these responses, with the fit that the command makes."""
     graph = cg.read_csv(responses)
-    return graph.annotate(cg.IBCC().fit(graph, seed=0))
+    return graph.annotate(cg.Calibrated().fit(graph, seed=0))
 
 
 LATE = {f"v{number}" for number in range(5, 10)}
@@ -48,7 +48,7 @@ LATE = {f"v{number}" for number in range(5, 10)}
 def test_questions_are_those_of_the_policy_with_the_reason(crowd):
     asked = questions(run("allocate", crowd / "responses.csv", "--gold", crowd / "gold.csv", "--budget", 5, "--json"))
     graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
-    fit = cg.IBCC().fit(graph)
+    fit = cg.Calibrated().fit(graph)
     expected = cg.allocation.GreedyValue().assign(graph.annotate(fit), budget=5, seed=0)
     assert [(row["volunteer"], row["item"]) for row in asked] == list(expected)
     certain = fit.item_probs.max(axis=1)[graph.items.codes([row["item"] for row in asked])]

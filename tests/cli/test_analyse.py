@@ -58,7 +58,7 @@ def test_guessed_columns_and_skipped_steps_are_printed(tmp_path):
     assert result.exit_code == 0
     assert "worker for the volunteer, task for the item, answer for the label" in result.stderr
     assert "Skipped pi_similarity, task_cooccurrence, communities: No volunteer has 10 answers or more" in result.stdout
-    assert "IBCC is used instead of DynIBCC" in result.stderr
+    assert "There are no times" in result.stdout
 
 
 def test_notes_of_the_reader_reach_the_record_and_the_page(tmp_path):

@@ -137,7 +137,7 @@ def two_crowds(same):
     columns, gold = {"volunteer": [], "item": [], "label": []}, {}
     for part in range(2):
         groups = GROUPS[part : part + 1] if same else GROUPS
-        graph = crowd(n_items=100, n_responses=1_000, groups=groups, gold=1.0, seed=part).graph
+        graph = crowd(n_items=100, n_responses=1_500, groups=groups, gold=1.0, seed=part).graph
         columns["volunteer"] += [f"{part}-{code}" for code in graph.responses.volunteer]
         columns["item"] += [f"{part}-{code}" for code in graph.responses.item]
         columns["label"] += graph.responses.label.tolist()

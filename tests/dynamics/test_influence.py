@@ -54,10 +54,9 @@ def test_the_graph_stays_and_without_controls_nothing_is_compared(bridged):
 def test_the_model_does_not_see_the_items():
     graph = crowd(n_volunteers=30, n_items=60, n_responses=900).graph
     batch = graph.items.ids[:20]
-    result = influence(
-        graph, batch, model=cg.IBCC(), detector=cg.BayesianNMF(restarts=1, nulls=0, sharpness=12.0), seed=0
-    )
+    model, detector = cg.IBCC(confusion_prior=(4, 1)), cg.BayesianNMF(restarts=1, nulls=0, sharpness=12.0)
+    result = influence(graph, batch, model=model, detector=detector, seed=0)
     rest = graph.subgraph(items=graph.items.ids[20:])
-    expected = cg.IBCC().fit(rest).confusion.latest()
+    expected = model.fit(rest).confusion.latest()
     before = result.track[0].confusion
     np.testing.assert_allclose(before.mean, expected.mean[expected.table.codes(before.ids)], atol=1e-4)

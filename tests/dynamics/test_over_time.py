@@ -91,7 +91,7 @@ def test_times_are_moments_before_which_responses_count(graph):
 
 
 def test_hindsight_reads_one_fit_at_the_times(graph):
-    model = cg.DynIBCC()
+    model = cg.DynIBCC(confusion_prior=(4, 1))
     options = {**QUICK, "network": pi_similarity, "model": model, "detector": cg.BayesianNMF(restarts=1, nulls=0)}
     track = over_time(graph, counts=[500, 1_600], hindsight=True, **options)
     fit = model.fit(graph)
@@ -280,7 +280,7 @@ def test_the_better_of_two_fits_is_taken(graph, cold, warm, compare, better):
     assert fits.n_sweeps == [model.cold.n_iter, model.cold.n_iter * (1 + compare)]
 
 
-@pytest.mark.parametrize("model", [cg.IBCC(tol=1e-9), cg.DynIBCC(tol=1e-9)])
+@pytest.mark.parametrize("model", [cg.IBCC(tol=1e-9), cg.DynIBCC(confusion_prior=(4, 1), tol=1e-9)])
 def test_warm_fits_in_the_same_mode_are_the_same(model):
     graph = crowd(n_volunteers=60, n_items=300, n_responses=6_000, gold=0.2).graph
     early = model.fit(graph.first(3_000))

@@ -80,8 +80,9 @@ def test_confusion_stays_with_its_volunteer(answered):
     """With gold for everything each volunteer's Dirichlet is known exactly: their draws have its mean and spread."""
     gold = dict(zip(answered.items.ids.tolist(), np.resize(np.array(answered.classes), 15).tolist(), strict=True))
     graph = answered.with_gold(gold)
-    fit = cg.GibbsIBCC(keep_draws=500, stop_change=1.0, max_draws=500, r_hat=2.0).fit(graph, seed=1)
-    exact = cg.IBCC().fit(graph).confusion.latest()
+    prior = {"confusion_prior": (4, 1)}
+    fit = cg.GibbsIBCC(keep_draws=500, stop_change=1.0, max_draws=500, r_hat=2.0, **prior).fit(graph, seed=1)
+    exact = cg.IBCC(**prior).fit(graph).confusion.latest()
     draws = fit.to_arviz()["posterior"]["confusion"].stack(sample=("chain", "draw"))
     total = exact.concentration.sum(axis=2, keepdims=True)
     variance = exact.mean * (1 - exact.mean) / (total + 1)

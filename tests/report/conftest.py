@@ -17,7 +17,7 @@ def graph():
 @pytest.fixture(scope="session")
 def calibrated(graph):
     """The calibration of the latest fit, measured while gold is hidden."""
-    return cg.evaluation.calibration(graph, graph.fit(), model=cg.DynIBCC(votes=VOTES))
+    return cg.evaluation.calibration(graph, graph.fit(), model=cg.DynIBCC(confusion_prior=(4, 1), votes=VOTES))
 
 
 @pytest.fixture(scope="session")

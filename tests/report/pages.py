@@ -37,7 +37,9 @@ def annotated_graph():
         gold=0.5,
         seed=1,
     )
-    graph = graph.annotate(cg.IBCC(votes=VOTES).fit(graph)).annotate(cg.DynIBCC(votes=VOTES).fit(graph))
+    graph = graph.annotate(cg.IBCC(confusion_prior=(4, 1), votes=VOTES).fit(graph)).annotate(
+        cg.DynIBCC(confusion_prior=(4, 1), votes=VOTES).fit(graph)
+    )
     graph = graph.annotate(cg.networks.pi_similarity(graph)).annotate(cg.networks.task_cooccurrence(graph))
     graph = graph.annotate(_task_communities(graph), name="task communities")
     return graph.annotate(_communities(graph, truth.group)).annotate(_track(graph, truth.group))

@@ -22,7 +22,7 @@ def test_calibration_says_when_the_model_was_given_the_gold(graph, data):
     assert data["checks"]["calibration"]["without_gold"] is True
     assert sum(data["checks"]["calibration"]["items"]) == len(graph.gold)
     blind = graph.with_gold(None)
-    fair = graph.with_gold(graph.gold).annotate(cg.IBCC(votes=VOTES).fit(blind))
+    fair = graph.with_gold(graph.gold).annotate(cg.IBCC(confusion_prior=(4, 1), votes=VOTES).fit(blind))
     shown = payload(fair)["checks"]["calibration"]
     known = graph.gold.known
     right = fair.item_probs()[known].argmax(axis=1) == graph.gold.codes[known]
@@ -32,7 +32,10 @@ def test_calibration_says_when_the_model_was_given_the_gold(graph, data):
 
 def test_no_gold_no_calibration(graph):
     blind = graph.with_gold(None)
-    assert payload(blind.annotate(cg.IBCC(votes=VOTES).fit(blind)))["checks"]["calibration"] is None
+    assert (
+        payload(blind.annotate(cg.IBCC(confusion_prior=(4, 1), votes=VOTES).fit(blind)))["checks"]["calibration"]
+        is None
+    )
 
 
 @pytest.mark.parametrize("model", [cg.DynIBCC(), cg.Cautious()], ids=lambda model: model.name)
@@ -65,7 +68,7 @@ def test_models_that_are_no_products_are_judged_while_gold_is_hidden(model):
     ],
 )
 def test_what_was_not_measured_is_not_shown(obstacle, reason, graph, monkeypatch):
-    model = None if obstacle == "no model" else cg.DynIBCC(votes=VOTES)
+    model = None if obstacle == "no model" else cg.DynIBCC(confusion_prior=(4, 1), votes=VOTES)
     if obstacle == "large crowd":
         monkeypatch.setattr("crowdgraph.evaluation.model_checks.MAX_RESPONSES_TO_REFIT", 2_399)
     if obstacle == "little gold":

@@ -80,7 +80,7 @@ def test_only_all_items_are_a_hundred_percent(n_sure, shown, agreeing):
 
 def test_settled_items_need_agreement(graph):
     graph = graph.with_gold(None)
-    graph = graph.annotate(cg.IBCC(votes=VOTES).fit(graph))
+    graph = graph.annotate(cg.IBCC(confusion_prior=(4, 1), votes=VOTES).fit(graph))
     assert "no agreement" in [finding.name for finding in graph.diagnose()]
     assert card(graph, "settled items") == ("\u2013", "too little agreement to tell")
     assert any("means little: too little agreement" in words for words in sentences(graph))
