@@ -29,8 +29,9 @@ LEVEL = 0.02
 INTERVAL = 0.9
 # At most this many pairs are named in a sentence, and listed in all.
 MAX_PAIRS_IN_WORDS, MAX_PAIRS = 3, 20
-# A label is named if its share differs by at least this much from the replicated one.
-MIN_LABEL_GAP = 0.005
+# Smaller differences than these from what the fit expects are no matter of concern, however certain they are.
+MIN_AGREEMENT_GAP = 0.02
+MIN_LABEL_GAP = 0.01
 NO_PAIRS_OF_ANSWERS = "nothing to compare: no item has answers of two volunteers"
 
 
@@ -216,7 +217,8 @@ def predictive_checks(
     - ``"label shares"``: how far the shares of labels are from those that the fit expects, as the share of answers that
       would have to change.
 
-    A check stands out if its p-value is below 0.02. P-values are conservative: the posterior has seen the answers, so
+    A check stands out if its p-value is below 0.02; of the fit as it is, differences below 0.02 (agreement) and 0.01
+    (shares) have no cause named. P-values are conservative: the posterior has seen the answers, so
     that without dependence they are small less often than they say. Of repeated answers the last counts.
 
     Parameters
@@ -370,12 +372,12 @@ def _fit_checks(statistics: ReplicateStatistics, labels: LabelShares, *, depende
     volunteers = PredictiveCheck("volunteers", reason=NO_PAIRS_OF_ANSWERS)
     if not np.isnan(statistics.agreement[0]):
         volunteers = _summary("volunteers", statistics.agreement[0], statistics.fit_agreement, two_sided=True)
-    if volunteers.stands_out:
+    if volunteers.stands_out and abs(volunteers.observed - volunteers.replicated) >= MIN_AGREEMENT_GAP:
         volunteers = volunteers._replace(cause=_volunteers_cause(volunteers, dependent=dependent))
     observed, replicated = statistics.label_shares
     gaps = np.abs(np.vstack([observed, replicated]) - labels.replicated).sum(axis=1) / 2
     shares = _summary("label shares", float(gaps[0]), gaps[1:])
-    if shares.stands_out:
+    if shares.stands_out and np.abs(labels.observed - labels.replicated).max() >= MIN_LABEL_GAP:
         shares = shares._replace(cause=_labels_cause(labels))
     return [volunteers, shares]
 
@@ -401,5 +403,4 @@ def _labels_cause(labels: LabelShares) -> str:
     named = join_names(
         f"{labels.labels[code]} {labels.observed[code]:.1%} against {labels.replicated[code]:.1%}" for code in order
     )
-    shares = f" ({named})" if named else ""
-    return f"Labels are given in other shares than the fit expects{shares}: its confusion matrices are off."
+    return f"Labels are given in other shares than the fit expects ({named}): its confusion matrices are off."

@@ -16,7 +16,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding
 from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import SETTLED_PROBABILITY, GraphResults
-from crowdgraph.report.communities import track_sentence
+from crowdgraph.report.communities import one_community, track_sentence
 
 __all__ = ["overview"]
 
@@ -105,7 +105,8 @@ def _settled(fit: ModelFit, has_gold: Array, doubt: str | None) -> tuple[str, st
 
 def _community_card(communities: Communities) -> tuple[str, str]:
     if len(communities) == 1:
-        return "none", "one crowd"
+        weak = communities.evidence is not None and "weak" in communities.evidence.verdict
+        return "\u2013", "weak evidence, not enough to call" if weak else "no clear evidence"
     return f"{len(communities):,}" if len(communities) else "none", f"found by {communities.method}"
 
 
@@ -181,13 +182,14 @@ def _about_communities(communities: Communities) -> str:
     if not len(communities):
         return f"No communities were found by {communities.method}."
     if len(communities) == 1:
-        return "No groups were found: the volunteers are one crowd."
+        return one_community(communities)
     return f"There are {len(communities):,} communities with {_sizes(communities)} volunteers.{_verdict(communities)}"
 
 
 def _about_tasks(communities: Communities) -> str:
     if len(communities) < 2:
-        return "By the items that they work on, volunteers form no groups."
+        verdict = "no clear evidence for communities" if communities.evidence is None else communities.evidence.verdict
+        return f"By the items that volunteers work on, there is {verdict}."
     return (
         f"By the items that they work on, volunteers form {len(communities):,} task communities with "
         f"{_sizes(communities)} volunteers.{_verdict(communities)}"
@@ -203,9 +205,9 @@ def _sizes(communities: Communities) -> str:
 def _verdict(communities: Communities) -> str:
     """Return a sentence on whether there are communities, and how clear they are."""
     evidence = communities.evidence
+    verdict = "" if evidence is None else f" There is {evidence.verdict}."
     if evidence is not None and not evidence.structured:
-        return " They may be chance."
-    verdict = "" if evidence is None else " The network has more structure than chance gives."
+        return f"{verdict} They may be chance."
     reasons = []
     if communities.entropy[communities.assignment >= 0].mean() > MAX_MIXED:
         reasons.append("most members belong to several")

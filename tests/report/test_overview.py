@@ -194,20 +194,28 @@ def evidence(agreement, *, structured=True):
     return cg.Evidence(agreement=agreement, modularity=0.3, null_modularity=[0.1, 0.1, 0.1], structured=structured)
 
 
-def test_one_community_is_one_crowd(agreeing):
-    graph = grouped(agreeing, [20], evidence=evidence(0.4, structured=False))
-    assert "No groups were found: the volunteers are one crowd." in sentences(graph)
-    assert card(graph, "communities") == ("none", "one crowd")
+@pytest.mark.parametrize(
+    ("modularity", "words", "note"),
+    [
+        (0.1, "no clear evidence for communities (p = 0.500)", "no clear evidence"),
+        (0.12, "weak evidence for communities, not enough to call (p = 0.037)", "weak evidence, not enough to call"),
+    ],
+)
+def test_one_community_is_no_claim_that_there_are_no_groups(modularity, words, note, agreeing):
+    doubt = replace(evidence(0.4, structured=False), modularity=modularity)
+    graph = grouped(agreeing, [20], evidence=doubt)
+    assert f"There is {words}, so the volunteers are shown as one group." in sentences(graph)
+    assert card(graph, "communities") == ("\u2013", note)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"evidence": evidence(0.9)}, "chance gives."),
+        ({"evidence": evidence(0.9)}, "There is evidence for communities (p < 0.001)."),
         ({"evidence": evidence(0.9, structured=False)}, "may be chance."),
         ({"evidence": evidence(0.79)}, "shades rather than groups: several starts agree by 0.79 only (1 is the same)."),
         ({"mixed": 0.8}, "shades rather than groups: most members belong to several."),
-        ({"mixed": 0.2, "evidence": evidence(float("nan"))}, "chance gives."),
+        ({"mixed": 0.2, "evidence": evidence(float("nan"))}, "evidence for communities (p < 0.001)."),
     ],
 )
 def test_vague_communities_are_shades(options, words, agreeing):

@@ -172,7 +172,7 @@ function evidencePanel(evidence) {
           "Communities found by cg.BayesianNMF().detect(network) are compared with random networks of the same kind without communities.",
       ),
     );
-  const verdict = evidence.structured ? "There are communities." : "There is no evidence for communities.";
+  const verdict = `There is ${evidence.verdict}.`;
   const agreement = isKnown(evidence.agreement)
     ? ` Several starts agree by ${fixed(evidence.agreement)} (1 is the same, 0 chance).`
     : "";
@@ -219,7 +219,7 @@ function evidencePanel(evidence) {
     },
   );
   const chance = isKnown(evidence.p_value)
-    ? ` So high a ${name} without communities has a probability ${evidence.p_value < 0.001 ? "below 0.001" : `of about ${evidence.p_value.toFixed(3)}`}.`
+    ? ` Without communities, so high a ${name} would occur in ${evidence.p_value < 0.001 ? "less than 1 of 1,000" : `about ${(100 * evidence.p_value).toFixed(1)}% of`} networks.`
     : "";
   return panel(
     title,
