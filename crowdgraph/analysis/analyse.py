@@ -26,6 +26,7 @@ from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.dynamics.over_time import MakeNetwork, over_time
 from crowdgraph.errors import CrowdGraphError, ParameterError, collect_warnings
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
+from crowdgraph.evaluation.predictive import PredictiveChecks, predictive_checks
 from crowdgraph.messages import Hint, with_article
 from crowdgraph.models.base import Model
 from crowdgraph.models.dynibcc import DynIBCC
@@ -54,7 +55,9 @@ class Analysis(ReadOnlyArrays, Tabular):
     findings
         The findings of the data doctor.
     calibration
-        The calibration of the fit against gold, or the reason why it was not measured; None without gold or fit.
+        The calibration of the fit against gold, or the reason why it was not measured; None without a fit.
+    predictive
+        The predictive checks of the fit; None if they were not made.
     skipped
         The steps that could not be done, each with the reason.
     notes
@@ -68,6 +71,7 @@ class Analysis(ReadOnlyArrays, Tabular):
     graph: CrowdGraph
     findings: Findings
     calibration: Calibration | Unmeasured | None = None
+    predictive: PredictiveChecks | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -187,10 +191,15 @@ def analyse(
         progress=progress,
     )
     measured = None if fit is None else steps.run("calibration", lambda: calibration(graph, fit, model=model))
+    predictive = None
+    if fit is not None:
+        check = partial(predictive_checks, graph, fit, seed=seed, progress=progress)
+        predictive = steps.run("predictive checks", check)
     return Analysis(
         graph=steps.graph,
         findings=Findings(()) if findings is None else findings,
         calibration=measured,
+        predictive=predictive,
         skipped=steps.skipped,
         notes=tuple(steps.notes),
         timings=steps.timings,

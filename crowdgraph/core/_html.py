@@ -169,7 +169,9 @@ def track_html(track: CommunityTrack) -> str:
 def _history(events: Sequence[CommunityEvent], track: CommunityTrack) -> str:
     """Return the last events of a community in words."""
     earlier = f"{len(events) - MAX_EVENTS:,} more, " if len(events) > MAX_EVENTS else ""
-    return earlier + ", ".join(f"{_event(event, track.unclear)} ({track.counts[event.snapshot]:,})" for event in events[-MAX_EVENTS:])
+    return earlier + ", ".join(
+        f"{_event(event, track.unclear)} ({track.counts[event.snapshot]:,})" for event in events[-MAX_EVENTS:]
+    )
 
 
 def _event(event: CommunityEvent, unclear: Sequence[bool]) -> str:

@@ -1,4 +1,4 @@
-"""Posterior predictive checks: are the answers those of independent volunteers, and those that the fit expects?"""
+"""Posterior predictive checks: whether the answers are those of independent volunteers, and what the fit expects."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, ReadOnlyArrays, object_array
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, object_array, read_only
 from crowdgraph.core._parameters import check_bool, check_integer, check_seed
 from crowdgraph.core._random import child_seed
-from crowdgraph.core._text import join_names, quantity
+from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.result import Columns, Tabular, read_only
+from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import ParameterError, TooFewError, UnknownIdError
 from crowdgraph.messages import Message, quote, suggestion, with_article
 
@@ -27,6 +27,8 @@ __all__ = ["ErrorPair", "LabelShares", "PredictiveCheck", "PredictiveChecks", "p
 LEVEL = 0.02
 # Replicates lie within the interval with this probability.
 INTERVAL = 0.9
+# A cause is named if it makes the answers about gold items 20 times as probable as another; this is the logarithm.
+MIN_LOG_RATIO = 3.0
 # At most this many pairs are named in a sentence, and listed in all.
 MAX_PAIRS_IN_WORDS, MAX_PAIRS = 3, 20
 # Smaller differences than these from what the fit expects are no matter of concern, however certain they are.
@@ -217,6 +219,9 @@ def predictive_checks(
     - ``"label shares"``: how far the shares of labels are from those that the fit expects, as the share of answers that
       would have to change.
 
+    Whether correlated errors come from items of different difficulty or from items that mislead nearly everyone is
+    told by gold, if one of the two makes the answers about gold items 20 times as probable as the other.
+
     A check stands out if its p-value is below 0.02; of the fit as it is, differences below 0.02 (agreement) and 0.01
     (shares) have no cause named. P-values are conservative: the posterior has seen the answers, so
     that without dependence they are small less often than they say. Of repeated answers the last counts.
@@ -262,14 +267,16 @@ def predictive_checks(
     checks = _independence_checks(graph, fit, statistics, pairs)
     labels = _label_shares(graph, *statistics.label_shares)
     checks += _fit_checks(statistics, labels, dependent=any(check.stands_out for check in checks))
-    return PredictiveChecks(model=fit.model, checks=tuple(checks), labels=labels, pairs=pairs, n_replicates=n_replicates)
+    return PredictiveChecks(
+        model=fit.model, checks=tuple(checks), labels=labels, pairs=pairs, n_replicates=n_replicates
+    )
 
 
 def _summary(name: str, observed: Array | float, replicated: Array, *, two_sided: bool = False) -> PredictiveCheck:
     """Return a check without its cause; an observed statistic may differ from draw to draw."""
     n = len(replicated)
     # Statistics that are the same but for rounding are the same.
-    n_above, n_below = (np.count_nonzero(sign * (replicated - observed) >= -1e-12) for sign in (1, -1))
+    n_above, n_below = (int(np.count_nonzero(sign * (replicated - observed) >= -1e-12)) for sign in (1, -1))
     p_value = (1 + n_above) / (1 + n)
     if two_sided:
         p_value = min(1.0, 2 * min(p_value, (1 + n_below) / (1 + n)))
@@ -301,8 +308,8 @@ def _independence_checks(
         crowd_wide = median.stands_out or not checks[paired].stands_out
     causes = {
         agreement: _agreement_cause(checks[agreement]),
-        errors: _errors_cause(checks[misled]) if crowd_wide else "",
-        misled: "Some items mislead nearly everyone.",
+        errors: _errors_cause(statistics, has_gold=not checks[misled].reason) if crowd_wide else "",
+        misled: _misled_cause(checks[misled]),
         paired: _pairs_cause(pairs),
     }
     if any(checks[name].stands_out and causes[name] for name in (errors, paired)):
@@ -327,16 +334,24 @@ def _agreement_cause(check: PredictiveCheck) -> str:
     return "Answers about an item agree less often than those of independent volunteers would."
 
 
-def _errors_cause(misled: PredictiveCheck) -> str:
-    """Return what correlated errors of the crowd point to, by whether nearly everyone gets some gold items wrong."""
-    if misled.reason:
-        return (
-            "Errors about an item go together: some items are hard for everybody, or volunteers err together; gold "
-            "would tell which."
-        )
-    if misled.stands_out:
+def _errors_cause(statistics: ReplicateStatistics, *, has_gold: bool) -> str:
+    """Return what correlated errors of the crowd point to, by what explains the answers about gold items best."""
+    ratio = statistics.misled_gain - statistics.difficulty_gain
+    if ratio >= MIN_LOG_RATIO:
         return "Volunteers make the same errors about the same items: the items mislead them, or they confer."
-    return "Items differ in difficulty: some are hard for everybody, others easy."
+    if ratio <= -MIN_LOG_RATIO:
+        return "Items differ in difficulty: some are hard for everybody, others easy."
+    return (
+        "Errors about an item go together: some items are hard for everybody, or volunteers err together; "
+        f"{'more ' if has_gold else ''}gold would tell which."
+    )
+
+
+def _misled_cause(check: PredictiveCheck) -> str:
+    return (
+        f"Nearly everyone gets {percent(check.observed)} of the gold items wrong, where {percent(check.replicated)} "
+        "are expected."
+    )
 
 
 def _pairs_cause(pairs: tuple[ErrorPair, ...]) -> str:
@@ -362,9 +377,7 @@ def _error_pairs(graph: CrowdGraph, pairs: PairStatistics | None) -> tuple[Error
 
 def _label_shares(graph: CrowdGraph, observed: Array, replicated: Array) -> LabelShares:
     low, high = np.quantile(replicated, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2], axis=0)
-    return LabelShares(
-        labels=graph.labels, observed=observed, replicated=replicated.mean(axis=0), low=low, high=high
-    )
+    return LabelShares(labels=graph.labels, observed=observed, replicated=replicated.mean(axis=0), low=low, high=high)
 
 
 def _fit_checks(statistics: ReplicateStatistics, labels: LabelShares, *, dependent: bool) -> list[PredictiveCheck]:
@@ -391,8 +404,8 @@ def _volunteers_cause(check: PredictiveCheck, *, dependent: bool) -> str:
     if dependent:
         return "The fit expects less agreement than there is, since it takes volunteers for independent."
     return (
-        "The fit takes volunteers for less reliable than their answers show: its prior is too strong for so few answers "
-        "to so many labels, and errors in common are not the cause."
+        "The fit takes volunteers for less reliable than their answers show: its prior is too strong for so few "
+        "answers to so many labels, and errors in common are not the cause."
         + Message(" IBCC(learn_prior=True) learns the prior.", cli="")
     )
 

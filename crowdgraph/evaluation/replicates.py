@@ -44,6 +44,12 @@ MAX_VOLUNTEERS_IN_PAIRS = 300
 MAX_PRODUCTS = 2e7
 # Pairs with fewer common items are left out: the correlation of their errors would be chance.
 MIN_COMMON = 20
+# What makes gold items hard is looked at after so many replicates: items are hard to these degrees (1: guessing), or
+# mislead volunteers, who then err with this probability.
+REPLICATES_A_LOOK = 10
+DEGREES = (0.0, 0.25, 0.5, 0.75, 1.0)
+MISLED_ERROR = 0.9
+N_MIXTURE_STEPS = 30
 # Nearly everyone gets an item wrong if it has so many answers and at least this share of them is wrong.
 MIN_ANSWERS_MISLED, MISLED_SHARE = 3, 0.75
 
@@ -93,8 +99,9 @@ class ReplicateStatistics:
     misled
         The share of gold items that nearly everyone gets wrong: observed, and in replicates, of shape (S,). None if
         there are none to look at.
-    n_misled_items
-        How many gold items that is a share of.
+    difficulty_gain, misled_gain
+        By how much the answers about gold items become more probable, as logarithms, if items may be hard to different
+        degrees, and if some may mislead nearly everyone; zero where there is no gold.
     pairs
         The pairs of volunteers; None if none has enough common items.
     """
@@ -104,7 +111,8 @@ class ReplicateStatistics:
     label_shares: tuple[Array, Array]
     correlation: Array
     misled: tuple[float, Array] | None
-    n_misled_items: int
+    difficulty_gain: float
+    misled_gain: float
     pairs: PairStatistics | None
 
 
@@ -140,7 +148,9 @@ def compare_with_replicates(
     answers, concentration = grouped_answers(graph, fit)
     n_labels = len(graph.labels)
     chain = _Chain(graph, fit, answers, rng)
-    misled, pairs = _MisledItems.of(graph, fit, answers.starts), _Pairs.of(graph, answers)
+    gold_items, pairs = _GoldItems.of(graph, fit, answers), _Pairs.of(graph, answers)
+    misled = gold_items is not None and gold_items.enough.any()
+    gains: list[tuple[float, float]] = []
     edges = fit.item_probs.cumsum(axis=1)
     agreement, fit_agreement, misled_share = (np.empty(n_replicates) for _ in range(3))
     correlation, label_shares = np.empty((n_replicates, 2)), np.empty((n_replicates, n_labels))
@@ -153,8 +163,10 @@ def compare_with_replicates(
             label = draw_answers(rng, answers, chain.classes, rows)
             agreement[s] = mean_agreement(answers.starts, label, n_labels)
             correlation[s] = [error_correlation(answers, one, chain.classes, rows) for one in (answers.label, label)]
-            if misled is not None:
-                misled_share[s] = misled.share(label)
+            if gold_items is not None and misled:
+                misled_share[s] = gold_items.misled_share(label)
+            if gold_items is not None and s % REPLICATES_A_LOOK == 0:
+                gains.append(gold_items.explain(rows))
             if pairs is not None:
                 pairs.compare(answers, label, chain.classes, rows)
             if s % REPLICATES_A_PRIOR == REPLICATES_A_PRIOR - 1:
@@ -164,13 +176,15 @@ def compare_with_replicates(
             fit_agreement[s] = mean_agreement(answers.starts, fit_label, n_labels)
             label_shares[s] = np.bincount(fit_label, minlength=n_labels) / len(fit_label)
             bar.update()
+    difficulty_gain, misled_gain = np.mean(gains, axis=0).tolist() if gains else (0.0, 0.0)
     return ReplicateStatistics(
         agreement=(mean_agreement(answers.starts, answers.label, n_labels), agreement),
         fit_agreement=fit_agreement,
         label_shares=(np.bincount(answers.label, minlength=n_labels) / len(answers.label), label_shares),
         correlation=correlation,
-        misled=None if misled is None else (misled.share(answers.label), misled_share),
-        n_misled_items=0 if misled is None else int(misled.chosen.sum()),
+        misled=(gold_items.misled_share(answers.label), misled_share) if gold_items is not None and misled else None,
+        difficulty_gain=difficulty_gain,
+        misled_gain=misled_gain,
         pairs=None if pairs is None else pairs.statistics(),
     )
 
@@ -253,37 +267,94 @@ class _Chain:
 
 
 @dataclass(frozen=True)
-class _MisledItems:
-    """The gold items with enough answers to say that nearly everyone gets them wrong.
+class _GoldItems:
+    """The answers about M gold items, and which labels are right.
 
     Attributes
     ----------
-    item
-        The item of each answer, of shape (A,).
-    right
-        Whether each label would be right for each item, of shape (N, L).
-    n_answers, chosen
-        The number of answers of each item, and whether it is looked at, both of shape (N,).
+    answers
+        All answers.
+    chosen
+        Which of the answers are about gold items, of shape (G,).
+    item, item_class
+        The number of the item of each of these, of shape (G,), and the class of each item, of shape (M,).
+    is_right
+        Whether each label is right for each class, of shape (J, L).
+    enough
+        Whether an item has enough answers to say that nearly everyone gets it wrong, of shape (M,).
     """
 
-    item: Array
-    right: Array
-    n_answers: Array
+    answers: GroupedAnswers
     chosen: Array
+    item: Array
+    item_class: Array
+    is_right: Array
+    enough: Array
 
     @classmethod
-    def of(cls, graph: CrowdGraph, fit: ModelFit, starts: Array) -> _MisledItems | None:
+    def of(cls, graph: CrowdGraph, fit: ModelFit, answers: GroupedAnswers) -> _GoldItems | None:
         """Return those of a graph; None if there are none, or if it is unknown which labels are right."""
-        is_right, codes, n_answers = correct_labels(graph, fit), graph.gold.codes, np.diff(starts)
-        chosen = (codes >= 0) & (n_answers >= MIN_ANSWERS_MISLED)
-        if is_right is None or not chosen.any():
+        is_right, codes = correct_labels(graph, fit), graph.gold.codes
+        all_items = np.repeat(np.arange(len(codes)), np.diff(answers.starts))
+        chosen = np.flatnonzero(codes[all_items] >= 0)
+        if is_right is None or not len(chosen):
             return None
-        return cls(np.repeat(np.arange(len(n_answers)), n_answers), is_right[codes], n_answers, chosen)
+        items, item = np.unique(all_items[chosen], return_inverse=True)
+        return cls(answers, chosen, item, codes[items], is_right, np.bincount(item) >= MIN_ANSWERS_MISLED)
 
-    def share(self, label: Array) -> float:
-        """Return the share of items of which at least three in four answers are wrong."""
-        n_wrong = np.bincount(self.item, ~self.right[self.item, label], minlength=len(self.chosen))
-        return float((n_wrong >= MISLED_SHARE * self.n_answers)[self.chosen].mean())
+    def misled_share(self, label: Array) -> float:
+        """Return the share of items with enough answers of which at least three in four are wrong."""
+        is_wrong = ~self.is_right[self.item_class[self.item], label[self.chosen]]
+        return float((self._mean(is_wrong) >= MISLED_SHARE)[self.enough].mean())
+
+    def explain(self, rows: Array) -> tuple[float, float]:
+        """Return the gains of `ReplicateStatistics`: if items may be hard, and if they may mislead nearly everyone."""
+        volunteer, label = self.answers.volunteer[self.chosen], self.answers.label[self.chosen]
+        classes = self.item_class[self.item]
+        probs = rows[volunteer, classes]
+        if len(self.answers.factor):
+            probs = probs * self.answers.factor[self.chosen, classes]
+            probs /= probs.sum(axis=1, keepdims=True)
+        expected = np.maximum(probs[np.arange(len(label)), label], 1e-9)
+        guess = (np.bincount(self.answers.label, minlength=rows.shape[2]) / len(self.answers.label))[label]
+        independent = self._log_product(expected)
+        hard = [self._log_product((1 - degree) * expected + degree * guess) for degree in DEGREES]
+        misled = [independent, *self._misled_logs(label, classes)]
+        total = float(independent.sum())
+        return _mixture_log(np.stack(hard, axis=1)) - total, _mixture_log(np.stack(misled, axis=1)) - total
+
+    def _misled_logs(self, label: Array, classes: Array) -> list[Array]:
+        """Return the log probability of each item's answers if nearly everyone gives a wrong label: one, or any."""
+        wrong = ~self.is_right
+        n_wrong, n_right = (np.maximum(side.sum(axis=1), 1)[classes] for side in (wrong, self.is_right))
+        any_wrong = self._log_product(
+            np.where(wrong[classes, label], MISLED_ERROR / n_wrong, (1 - MISLED_ERROR) / n_right)
+        )
+        n_others = max(wrong.shape[1] - 1, 1)
+        same = np.full((len(self.item_class), wrong.shape[1]), -np.inf)
+        for code in range(wrong.shape[1]):
+            log = self._log_product(np.where(label == code, MISLED_ERROR, (1 - MISLED_ERROR) / n_others))
+            same[:, code] = np.where(wrong[self.item_class, code], log, -np.inf)
+        n_wrong_labels = np.maximum(wrong.sum(axis=1), 1)[self.item_class]
+        return [any_wrong, np.logaddexp.reduce(same, axis=1) - np.log(n_wrong_labels)]
+
+    def _log_product(self, probs: Array) -> Array:
+        return np.asarray(np.bincount(self.item, np.log(probs)))
+
+    def _mean(self, values: Array) -> Array:
+        return np.asarray(np.bincount(self.item, values) / np.bincount(self.item))
+
+
+def _mixture_log(logs: Array) -> float:
+    """Return the largest log probability of items, (M,), whose kinds, (M, K), have unknown shares; by EM."""
+    peak = logs.max(axis=1, keepdims=True)
+    probs = np.exp(logs - peak)
+    shares = np.full(logs.shape[1], 0.2 / (logs.shape[1] - 1))
+    shares[0] = 0.8
+    for _ in range(N_MIXTURE_STEPS):
+        kinds = probs * shares
+        shares = (kinds / kinds.sum(axis=1, keepdims=True)).mean(axis=0)
+    return float((np.log(probs @ shares) + peak[:, 0]).sum())
 
 
 class _Pairs:

@@ -1,8 +1,8 @@
 """Replicated answers: draws from the posterior of independent volunteers, and statistics of the answers; compiled.
 
 A sweep draws confusion, class proportions and classes in turn from their conditional distributions under the joint
-distribution eq:IBCC, as `crowdgraph.kernels.gibbs` does. Answers are grouped by item. A volunteer's rows may differ from
-answer to answer by known factors, so that volunteers who change are replicated as they changed.
+distribution eq:IBCC, as `crowdgraph.kernels.gibbs` does. Answers are grouped by item. A volunteer's rows may differ
+from answer to answer by known factors, so that volunteers who change are replicated as they changed.
 """
 
 from __future__ import annotations

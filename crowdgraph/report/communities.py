@@ -181,6 +181,8 @@ def describe_event(event: CommunityEvent, *, unclear: Sequence[bool] = ()) -> st
         if event.event == "shrank":
             return f"{who} is told apart from others: {event.after:,} of the {event.before:,} who were seen as one"
     if any(unclear[event.snapshot : event.snapshot + 1]):
+        if event.event == "born":
+            return f"{people} are shown as one group, since communities are not visible"
         if event.event in ("merged", "ended"):
             return f"{who} ({quantity(event.before, 'volunteer')}) is not visible; that does not say that it ended"
         if event.event == "grew":

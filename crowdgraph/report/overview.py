@@ -32,9 +32,7 @@ MIN_AGREEMENT = 0.8
 MAX_MIXED = 0.5
 
 
-def overview(
-    results: GraphResults, findings: Sequence[Finding], calibration: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping[str, Any]) -> dict[str, Any]:
     """Return cards with the main numbers, sentences about what was found, and the facts about the graph.
 
     Parameters
@@ -43,16 +41,17 @@ def overview(
         The results on the graph.
     findings
         The findings of the data doctor, the worst first.
-    calibration
-        The calibration against gold, as the section of checks has it.
+    checks
+        The section of checks.
     """
+    calibration, predictive = checks.get("calibration"), checks.get("predictive")
     against_gold = None if calibration is None or "missing" in calibration else calibration
     doubt = _doubt(results.graph, findings, against_gold)
     return {
         "headline": headline(results.graph),
         "cards": [{"name": name, "value": value, "note": note} for name, value, note in _cards(results, doubt)],
         "sentences": [
-            *([] if against_gold is None else [{"words": _about_gold(against_gold), "section": "checks"}]),
+            *({"words": words, "section": "checks"} for words in _about_checks(calibration, predictive)),
             *({"words": words, "section": None} for words in _sentences(results, doubt)),
             *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
         ],
@@ -134,6 +133,14 @@ def _span(graph: CrowdGraph) -> str:
     return first if first == last else f"{first} to {last}"
 
 
+def _about_checks(calibration: Mapping[str, Any] | None, predictive: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what gold says of the fit, or why nothing, and what the predictive checks say."""
+    if calibration is not None:
+        yield calibration["missing"] if "missing" in calibration else _about_gold(calibration)
+    if predictive is not None and "missing" not in predictive:
+        yield predictive["verdict"]
+
+
 def _about_gold(calibration: Mapping[str, Any]) -> str:
     n_items = sum(calibration["items"])
     n_right = f"{calibration['accuracy']:.1%} of {quantity(n_items, 'item')}"
@@ -143,12 +150,7 @@ def _about_gold(calibration: Mapping[str, Any]) -> str:
     caveat = ""
     if calibration["without_gold"] and not calibration["hidden"]:
         caveat = " That is somewhat kind, since skills were learned with this gold."
-    if not calibration["sure"]:
-        return f"{words}; of none is the model at least {SETTLED_PROBABILITY:.0%} sure.{caveat}"
-    if calibration["sure"] == n_items:
-        return f"{words}; the model is at least {SETTLED_PROBABILITY:.0%} sure of each.{caveat}"
-    sure = f"of the {calibration['sure']:,} that the model is at least {SETTLED_PROBABILITY:.0%} sure of"
-    return f"{words}; {sure}, {calibration['sure_accuracy']:.1%} are right.{caveat}"
+    return f"{words}. {calibration['verdict']}{caveat}"
 
 
 def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:

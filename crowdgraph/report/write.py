@@ -18,6 +18,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured
+from crowdgraph.evaluation.predictive import PredictiveChecks
 from crowdgraph.io._files import atomic_file
 from crowdgraph.messages import Interface, with_article, wording
 from crowdgraph.plot._style import GREY, HUES, INK, colours
@@ -76,6 +77,7 @@ def write(
     title: str | None = None,
     findings: Findings | None = None,
     calibration: Calibration | Unmeasured | None = None,
+    predictive: PredictiveChecks | None = None,
     run: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     progress: bool = False,
@@ -88,8 +90,9 @@ def write(
     so. Of files named by absolute paths it shows the names only.
 
     Nothing is fitted here. What is missing is named on the page, with the way to get it. A graph alone lacks the
-    calibration of models that repeat the gold they were given (`crowdgraph.DynIBCC`, `crowdgraph.Cautious`): they must
-    be fitted again while gold is hidden. `crowdgraph.analysis.analyse` does that, and the page of its result has all.
+    predictive checks, and the calibration of models that repeat the gold they were given (`crowdgraph.DynIBCC`,
+    `crowdgraph.Cautious`): they must be fitted again while gold is hidden. `crowdgraph.analysis.analyse` does both, and
+    the page of its result has all.
 
     Parameters
     ----------
@@ -104,6 +107,9 @@ def write(
     calibration
         The calibration of the latest fit, as `crowdgraph.evaluation.calibration` measures it; by default that of the
         analysis, or what can be measured without a fit.
+    predictive
+        The predictive checks of a fit, as `crowdgraph.evaluation.predictive_checks` makes them; by default those of the
+        analysis.
     run
         How the results were made, for the page's last section: names and values such as versions, settings, seeds and
         timings, which may be nested; under ``"commands"`` those that repeat the run, and under ``"skipped"`` a mapping
@@ -132,7 +138,13 @@ def write(
     check_bool("progress", progress)
     with atomic_file(path) as part:
         data = payload(
-            crowd, findings=findings, calibration=calibration, run=run, interface=interface, progress=progress
+            crowd,
+            findings=findings,
+            calibration=calibration,
+            predictive=predictive,
+            run=run,
+            interface=interface,
+            progress=progress,
         )
         part.write_text(page("Crowd report" if title is None else title, data), encoding="utf-8")
 
@@ -142,6 +154,7 @@ def payload(
     *,
     findings: Findings | None = None,
     calibration: Calibration | Unmeasured | None = None,
+    predictive: PredictiveChecks | None = None,
     run: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     progress: bool = False,
@@ -151,8 +164,9 @@ def payload(
     if not isinstance(crowd, CrowdGraph):
         findings = crowd.findings if findings is None else findings
         calibration = crowd.calibration if calibration is None else calibration
+        predictive = crowd.predictive if predictive is None else predictive
         run = _record(crowd) if run is None else run
-    results = GraphResults(graph, measured=calibration, interface=interface)
+    results = GraphResults(graph, measured=calibration, predictive=predictive, interface=interface)
     skipped = (run or {}).get("skipped", {})
     data: dict[str, Any] = {
         "classes": to_texts(graph.classes),
@@ -168,7 +182,7 @@ def payload(
     data["doctor"] = findings.to_dict(most_ids=MAX_IDS)
     return {
         **data,
-        "overview": overview(results, findings, data["checks"].get("calibration")),
+        "overview": overview(results, findings, data["checks"]),
         "provenance": provenance(results, run),
     }
 

@@ -101,7 +101,9 @@ def test_communities_that_become_visible_have_not_split(graph):
         data = payload(graph.annotate(track))
         words = [event["words"] for event in data["track"]["events"]]
         assert any(told in one for one in words)
-        assert all(("community 0 is told apart" in "".join(words), "not visible" in "".join(words))) == (evidence is doubt)
+        assert all(("community 0 is told apart" in "".join(words), "not visible" in "".join(words))) == (
+            evidence is doubt
+        )
         (over_time,) = [s["words"] for s in data["overview"]["sentences"] if "over time" in s["words"]]
         first = "none clear" if evidence is doubt else "1"
         assert over_time == f"Communities over time: {first} at the first of 3 snapshots, {first} at the last."

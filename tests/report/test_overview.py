@@ -41,6 +41,11 @@ def calibration(n_sure, sure_accuracy):
         n_sure=n_sure,
         sure_accuracy=sure_accuracy,
         error=0.0,
+        error_interval=(0.0, 0.1),
+        log_loss=0.7,
+        log_loss_interval=(0.6, 0.8),
+        bias=0.0,
+        p_value=0.5,
     )
 
 
@@ -139,20 +144,26 @@ def test_the_overview_begins_with_gold(agreeing):
     right, sure = probs.argmax(axis=1) == graph.gold.codes[known], probs.max(axis=1) >= 0.9
     assert first["section"] == "checks"
     assert f"right for {right.mean():.1%} of {known.sum()} items" in first["words"]
-    assert f"of the {sure.sum()} that" in first["words"]
-    assert f"sure of, {right[sure].mean():.1%} are right." in first["words"]
+    assert f"Of {sure.sum()} gold items that" in first["words"]
+    assert f"sure of, {right[sure].sum()} are right: {right[sure].mean():.0%}" in first["words"]
     assert "somewhat kind" in first["words"]
-    assert sentences(agreeing, "checks") == []
+    (words,) = sentences(agreeing, "checks")
+    assert words.startswith("The stated probabilities were not checked: no gold.")
 
 
 def test_a_model_that_is_sure_of_everything_is_counted_once(agreeing):
     (words,) = sentences(agreeing, "checks", calibration=calibration(100, 0.5))
-    assert words.endswith("of 100 items; the model is at least 90% sure of each.")
+    assert "of 100 items. Of 100 gold items that the model is at least 90% sure of, 50 are right: 50%" in words
 
 
 def test_a_model_that_is_sure_of_nothing_says_so(agreeing):
     (words,) = sentences(agreeing, "checks", calibration=calibration(0, np.nan))
-    assert words.endswith("of 100 items; of none is the model at least 90% sure.")
+    assert "of 100 items. The model is at least 90% sure of no gold item." in words
+
+
+def test_the_overview_repeats_the_verdict_of_the_predictive_checks(agreeing):
+    checks = cg.evaluation.predictive_checks(agreeing, n_replicates=20)
+    assert sentences(agreeing, "checks", predictive=checks)[-1] == checks.verdict
 
 
 # Findings

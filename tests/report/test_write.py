@@ -37,7 +37,13 @@ def test_the_page_of_an_analysis(columns):
     data = payload(analysis)
     record = {name: getattr(analysis, name) for name in ("parameters", "notes", "skipped", "timings")}
     run = {name: value for name, value in record.items() if value}
-    expected = payload(analysis.graph, findings=analysis.findings, calibration=analysis.calibration, run=run)
+    expected = payload(
+        analysis.graph,
+        findings=analysis.findings,
+        calibration=analysis.calibration,
+        predictive=analysis.predictive,
+        run=run,
+    )
     assert data == expected
     assert data["provenance"]["run"][0][0] == "parameters"
 
