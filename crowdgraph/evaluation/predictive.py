@@ -73,7 +73,7 @@ class PredictiveCheck(NamedTuple):
     def __repr__(self) -> str:
         if self.reason:
             return f"{self.name}: not checked ({self.reason})"
-        numbers = f"{self.observed:.3f}, replicated {self.replicated:.3f} ({self.low:.3f} to {self.high:.3f})"
+        numbers = f"{self.observed:z.3f}, replicated {self.replicated:z.3f} ({self.low:z.3f} to {self.high:z.3f})"
         return f"{self.name}: {numbers}, p = {self.p_value:.3f}{f'; {self.cause}' if self.cause else ''}"
 
 
@@ -357,8 +357,9 @@ def _misled_cause(check: PredictiveCheck) -> str:
 def _pairs_cause(pairs: tuple[ErrorPair, ...]) -> str:
     if not pairs:
         return "Some pairs of volunteers err together."
-    named = join_names((f"{pair.volunteer} and {pair.other}" for pair in pairs), most=MAX_PAIRS_IN_WORDS)
-    return f"These volunteers err together: {named}."
+    named = "; ".join(f"{pair.volunteer} and {pair.other}" for pair in pairs[:MAX_PAIRS_IN_WORDS])
+    n_more = len(pairs) - MAX_PAIRS_IN_WORDS
+    return f"These volunteers err together: {named}{f'; and {n_more:,} more pairs' if n_more > 0 else ''}."
 
 
 def _error_pairs(graph: CrowdGraph, pairs: PairStatistics | None) -> tuple[ErrorPair, ...]:

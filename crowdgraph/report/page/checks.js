@@ -173,15 +173,18 @@ function predictivePanel(check) {
   );
 }
 
+// Zero has no sign.
+const rounded = (value) => fixed(value, 3).replace(/^-(0\.000)$/, "$1");
+
 function checkTable(checks) {
   const head = ["check", "observed", "expected", "p"].map((name) => el("th", { scope: "col" }, name));
   const rows = checks.map((check) => {
     const cells = check.reason
       ? [el("td", { colspan: 3 }, `not checked: ${check.reason}`)]
       : [
-          el("td", {}, fixed(check.observed, 3)),
-          el("td", {}, `${fixed(check.replicated, 3)} (${fixed(check.low, 3)} to ${fixed(check.high, 3)})`),
-          el("td", {}, fixed(check.p_value, 3)),
+          el("td", {}, rounded(check.observed)),
+          el("td", {}, rounded(check.replicated), el("span", {}, `${rounded(check.low)} to ${rounded(check.high)}`)),
+          el("td", {}, rounded(check.p_value)),
         ];
     return el("tr", check.stands_out ? { class: "strong" } : {}, el("th", { scope: "row" }, check.name), ...cells);
   });
