@@ -210,7 +210,7 @@ def predictive_checks(
       three quarters are wrong.
     - ``"pairs who err together"``: the largest correlation of the errors of two volunteers, times the root of the
       number of their common items, over all pairs with 20 common items or more among the 300 most active volunteers.
-      What all pairs have in common (their median) is taken off.
+      What the crowd has in common, by the medians of all pairs and of those of each volunteer, is taken off.
 
     Two are of the fit as it is:
 

@@ -44,6 +44,9 @@ MAX_VOLUNTEERS_IN_PAIRS = 300
 MAX_PRODUCTS = 2e7
 # Pairs with fewer common items are left out: the correlation of their errors would be chance.
 MIN_COMMON = 20
+# How much more than others a volunteer owes to the crowd is known by so many pairs, and is at most this.
+MIN_PAIRS_OF_ONE = 4
+MAX_FACTOR = 3.0
 # What makes gold items hard is looked at after so many replicates: items are hard to these degrees (1: guessing), or
 # mislead volunteers, who then err with this probability.
 REPLICATES_A_LOOK = 10
@@ -65,8 +68,8 @@ class PairStatistics:
     common
         How many items each two of them have in common, of shape (P, P).
     correlation, score
-        Means over replicates of the observed correlation, and of what it exceeds the median of all pairs by, times the
-        root of the number of common items; each of shape (P, P), and zero for pairs with too few items.
+        Means over replicates of the observed correlation, and of its excess over what the crowd has in common, times
+        the root of the number of common items; each of shape (P, P), and zero for pairs with too few items.
     largest, median
         The largest score, and the median correlation of all pairs, for observed and for replicated answers at each
         draw; each of shape (S, 2).
@@ -396,9 +399,8 @@ class _Pairs:
             scale = np.sqrt(sums.squares * sums.squares.T)
             correlation = np.where(self._enough & (scale > 0), sums.products / np.where(scale > 0, scale, 1.0), 0.0)
             middle = float(np.median(correlation[self._enough]))
-            # What all pairs have in common is no matter of a pair: with one or two pairs that cannot be known.
-            common_part = max(middle, 0.0) if self._enough.sum() > 2 else 0.0
-            score = np.where(self._enough, (correlation - common_part) * np.sqrt(self._common), 0.0)
+            excess = correlation - self._shared_part(correlation, middle)
+            score = np.where(self._enough, excess * np.sqrt(self._common), 0.0)
             largest.append(float(score[self._enough].max()))
             median.append(middle)
             if labels is answers.label:
@@ -406,6 +408,24 @@ class _Pairs:
                 self._score += score
         self._largest.append(largest)
         self._median.append(median)
+
+    def _shared_part(self, correlation: Array, middle: float) -> Array | float:
+        """Return the correlation that each pair owes to what the crowd has in common, (P, P): a factor for each.
+
+        Hard items let the errors of all correlate, those of some volunteers more than those of others. The part of a
+        volunteer is the median over their pairs, relative to the median of all. With one or two pairs nothing is
+        known of the crowd.
+        """
+        if middle <= 0 or self._enough.sum() <= 2:
+            return 0.0
+        either = self._enough | self._enough.T
+        known = np.where(either, correlation + correlation.T, np.nan)
+        several = either.sum(axis=1) >= MIN_PAIRS_OF_ONE
+        own = np.ones(len(known))
+        if several.any():
+            own[several] = np.nanmedian(known[several], axis=1) / middle
+        own = own.clip(0.0, MAX_FACTOR)
+        return np.asarray(middle * own[:, None] * own)
 
     def statistics(self) -> PairStatistics:
         """Return the statistics over all draws."""

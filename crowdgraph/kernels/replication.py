@@ -332,11 +332,12 @@ def _correlate(starts: Any, volunteer: Any, factor: Any, label: Any, classes: An
     n_labels = rows.shape[2]
     expected, total_residual = np.empty(n_labels), np.empty(n_labels)
     changing = len(factor) > 0
-    products, squares = 0.0, 0.0
+    products, squares, compared = 0.0, 0.0, False
     for item in range(len(classes)):
         n, j, power = starts[item + 1] - starts[item], classes[item], 0.0
         if n < 2:
             continue
+        compared = True
         total_residual[:] = 0.0
         for r in range(starts[item], starts[item + 1]):
             norm = 0.0
@@ -349,7 +350,10 @@ def _correlate(starts: Any, volunteer: Any, factor: Any, label: Any, classes: An
                 power += residual**2
         products += ((total_residual**2).sum() - power) / (n - 1)
         squares += power
-    return products / squares if squares > 0 else np.nan
+    if squares > 0:
+        return products / squares
+    # Answers that are just as expected have no errors that could correlate.
+    return 0.0 if compared else np.nan
 
 
 @cache
