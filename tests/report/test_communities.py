@@ -98,6 +98,8 @@ def test_communities_that_become_visible_have_not_split(graph):
             clock=graph.responses.clock,
             method="by hand",
         )
+        assert track.unclear == (evidence is doubt, False, evidence is doubt)
+        assert ("first visible" in track._repr_html_()) == (evidence is doubt)
         data = payload(graph.annotate(track))
         words = [event["words"] for event in data["track"]["events"]]
         assert any(told in one for one in words)
