@@ -419,12 +419,11 @@ class _Pairs:
         if middle <= 0 or self._enough.sum() <= 2:
             return 0.0
         either = self._enough | self._enough.T
-        known = np.where(either, correlation + correlation.T, np.nan)
-        several = either.sum(axis=1) >= MIN_PAIRS_OF_ONE
-        own = np.ones(len(known))
-        if several.any():
-            own[several] = np.nanmedian(known[several], axis=1) / middle
-        own = own.clip(0.0, MAX_FACTOR)
+        # Pairs with too few items come last, and do not count.
+        ordered = np.sort(np.where(either, correlation + correlation.T, np.inf), axis=1)
+        n_pairs, rows = either.sum(axis=1), np.arange(len(either))
+        medians = (ordered[rows, (n_pairs - 1) // 2] + ordered[rows, n_pairs // 2]) / 2
+        own = np.where(n_pairs >= MIN_PAIRS_OF_ONE, medians / middle, 1.0).clip(0.0, MAX_FACTOR)
         return np.asarray(middle * own[:, None] * own)
 
     def statistics(self) -> PairStatistics:
