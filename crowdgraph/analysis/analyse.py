@@ -27,6 +27,7 @@ from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.dynamics.over_time import MakeNetwork, over_time
 from crowdgraph.errors import CrowdGraphError, ParameterError, collect_warnings
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
+from crowdgraph.evaluation.predictive import PredictiveChecks, predictive_checks
 from crowdgraph.messages import Hint, with_article
 from crowdgraph.models._priors import ConfusionPrior
 from crowdgraph.models.base import Model
@@ -57,7 +58,9 @@ class Analysis(ReadOnlyArrays, Tabular):
     findings
         The findings of the data doctor.
     calibration
-        The calibration of the fit against gold, or the reason why it was not measured; None without gold or fit.
+        The calibration of the fit against gold, or the reason why it was not measured; None without a fit.
+    predictive
+        The predictive checks of the fit; None if they were not made.
     changes
         The volunteers who changed; None without a fit or without times.
     skipped
@@ -74,6 +77,7 @@ class Analysis(ReadOnlyArrays, Tabular):
     findings: Findings
     calibration: Calibration | Unmeasured | None = None
     changes: Changes | None = None
+    predictive: PredictiveChecks | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -202,11 +206,16 @@ def analyse(
     )
     measured = None if fit is None else steps.run("calibration", lambda: calibration(graph, fit, model=model))
     changes = None if fit is None else steps.run("changes", lambda: _changes(graph, fit))
+    predictive = None
+    if fit is not None:
+        check = partial(predictive_checks, graph, fit, seed=seed, progress=progress)
+        predictive = steps.run("predictive checks", check)
     return Analysis(
         graph=steps.graph,
         findings=Findings(()) if findings is None else findings,
         calibration=measured,
         changes=changes,
+        predictive=predictive,
         skipped=steps.skipped,
         notes=tuple(steps.notes),
         timings=steps.timings,

@@ -29,6 +29,11 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
 
 
+def p_value_text(p_value: float) -> str:
+    """Return a p-value in words: ``p = 0.016``, or ``p < 0.001``."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
 def join_names(values: Iterable[object], *, most: int = 3) -> str:
     """Return the first few of several values, as in ``a, b, c and 4 more``."""
     names = [str(value) for value in values]

@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, object_array, plain
 from crowdgraph.core._parameters import check_bool, is_integer, is_number
+from crowdgraph.core._text import p_value_text
 from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.network import VolunteerNetwork
@@ -39,6 +40,8 @@ COVER_THRESHOLD = 0.25
 FEW_RESPONSES = 10
 # Modularities that differ by less than a few times this are regarded as the same.
 MIN_SPREAD = 0.005
+# Below this p-value evidence that does not suffice for a verdict is weak, rather than none that is clear.
+WEAK_P_VALUE = 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -370,7 +373,7 @@ class Communities(VolunteerIndexed, Result):
         communities = f"{len(self)} of sizes {sizes}{more}" if len(self) else "none"
         n_unassigned = np.count_nonzero(self.assignment < 0)
         unassigned = f"; {n_unassigned:,} unassigned" if n_unassigned else ""
-        doubt = "" if self.evidence is None or self.evidence.structured else "; evidence against communities"
+        doubt = "" if self.evidence is None or self.evidence.structured else f"; {self.evidence.verdict}"
         return f"Communities({self.method}: {communities}{unassigned}; modularity {self.modularity:.3f}{doubt})"
 
     def _repr_html_(self) -> str:
@@ -435,12 +438,28 @@ class Evidence(ReadOnlyArrays):
         spread = max(float(null.std(ddof=1)), MIN_SPREAD) * np.sqrt(1 + 1 / len(null))
         return float(stdtr(len(null) - 1, (null.mean() - self.modularity) / spread))
 
+    @property
+    def verdict(self) -> str:
+        """The verdict in words, with its p-value if there is one; it never claims that there are no communities.
+
+        Examples
+        --------
+        >>> Evidence(agreement=0.9, modularity=0.12, null_modularity=[0.09, 0.1, 0.1], structured=False).verdict
+        'weak evidence for communities, not enough to call (p = 0.036)'
+        """
+        p_value = self.p_value
+        chance = "" if np.isnan(p_value) else f" ({p_value_text(p_value)})"
+        if self.structured:
+            return f"evidence for communities{chance}"
+        if p_value < WEAK_P_VALUE:
+            return f"weak evidence for communities, not enough to call{chance}"
+        return f"no clear evidence for communities{chance}"
+
     def __repr__(self) -> str:
-        verdict = "communities" if self.structured else "no communities"
         agreement = "one start" if np.isnan(self.agreement) else f"restarts agree by {self.agreement:.2f}"
         null = self.null_modularity
         chance = f", without communities {null.min():.3f} to {null.max():.3f}" if len(null) else ""
-        return f"Evidence({verdict}: {agreement}; modularity {self.modularity:.3f}{chance})"
+        return f"Evidence({self.verdict}: {agreement}; modularity {self.modularity:.3f}{chance})"
 
 
 def main_community(participation: Array) -> Array:

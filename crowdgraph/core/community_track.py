@@ -214,6 +214,20 @@ class CommunityTrack(VolunteerIndexed, Result):
         return lock(stable_participation(self.participation, self.assignment))
 
     @cached_property
+    def unclear(self) -> tuple[bool, ...]:
+        """Whether there was no clear evidence for communities, by snapshot; one where nobody has any repeats the last.
+
+        What is seen first after such a snapshot need not be new.
+        """
+        unclear: list[bool] = []
+        for snapshot in self.snapshots:
+            if len(snapshot.ids) or not unclear:
+                unclear.append(snapshot.evidence is not None and not snapshot.evidence.structured)
+            else:
+                unclear.append(unclear[-1])
+        return tuple(unclear)
+
+    @cached_property
     def events(self) -> tuple[CommunityEvent, ...]:
         """The events in the life of the communities, in order of time; see `CommunityEvent`."""
         return tuple(find_events(self.assignment, self.n_communities_ever))

@@ -11,8 +11,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding, FindingType, reports
+from crowdgraph.kernels.crowd_prior import MAX_ACCURACY_WEIGHT
 from crowdgraph.messages import Hint
-from crowdgraph.models._priors import DEFAULT_PSEUDO_COUNTS
 
 __all__ = ["check_activity", "check_anonymous", "check_parts", "check_prior"]
 
@@ -263,26 +263,22 @@ RULED_BY_PRIOR = FindingType(
 
 @reports(RULED_BY_PRIOR)
 def check_prior(graph: CrowdGraph) -> list[Finding]:
-    """Find volunteers with fewer answers than the usual prior of the models weighs."""
+    """Find volunteers with fewer answers than what the crowd is like may count for in the models' prior."""
     # With repeated answers, which the models count.
     n_answers = graph.answers.n_by_volunteer
-    right, wrong = DEFAULT_PSEUDO_COUNTS
-    weight = len(graph.classes) * (right + wrong * (len(graph.labels) - 1))
+    weight = MAX_ACCURACY_WEIGHT
     codes = np.flatnonzero((n_answers > 0) & (n_answers < weight))
     if not len(codes):
         return []
     n_active = int(np.count_nonzero(n_answers))
     share, share_of_answers = len(codes) / n_active, float(n_answers[codes].sum() / n_answers.sum())
-    learn = "confusion_prior='gold'" if graph.gold.known[graph.answers.item].any() else "learn_prior=True"
     finding = RULED_BY_PRIOR.finding(
         f"{len(codes):,} of {quantity(n_active, 'volunteer')} ({percent(share)}), with {percent(share_of_answers)} of "
-        f"the answers, gave fewer than {weight:g}: less than the usual prior of IBCC weighs.",
+        f"the answers, gave fewer than {weight:g}: less than what the crowd is like may count for in IBCC.",
         severity="note" if max(share, share_of_answers) >= PRIOR_NOTE_SHARE else "info",
         advice=Hint(
-            "Look at intervals, not at means; leave them out of networks with min_responses=...; choose the prior with "
-            f"care, or learn it with IBCC({learn}).",
-            cli="Look at intervals, not at means; leave them out of networks with --min-responses; choose the prior "
-            f"with care, or, in Python, learn it with IBCC({learn}).",
+            "Look at intervals, not at means, and leave them out of networks with min_responses=....",
+            cli="Look at intervals, not at means, and leave them out of networks with --min-responses.",
         ),
         ids=graph.volunteers.ids[codes],
         evidence={"answers": n_answers[codes]},

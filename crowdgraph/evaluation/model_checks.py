@@ -1,4 +1,4 @@
-"""Checks of a fitted model: its calibration against gold, and whether the answers are what it expects."""
+"""The calibration of a fitted model against gold."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core._text import p_value_text, quantity
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning
 from crowdgraph.evaluation.cross_validation import cross_validate
-from crowdgraph.evaluation.scores import calibration_error, reliability_bins
+from crowdgraph.evaluation.scores import calibration_error, item_log_losses, reliability_bins
 from crowdgraph.messages import Message
 
 if TYPE_CHECKING:
     from crowdgraph.models.base import Model
 
-__all__ = ["SURE_PROBABILITY", "Calibration", "PredictiveCheck", "Unmeasured", "calibration", "predictive_check"]
+__all__ = ["SURE_PROBABILITY", "Calibration", "Unmeasured", "calibration"]
 
 N_BINS = 10
 # A model is sure of an item if its most probable class is at least this probable.
@@ -27,6 +28,14 @@ SURE_PROBABILITY = 0.9
 # Gold is hidden in this many folds, each of which is a fit, for graphs of at most this many responses.
 N_FOLDS = 3
 MAX_RESPONSES_TO_REFIT = 200_000
+# Bootstraps and draws by chance, the ends of intervals, and the p-value from which on the stated probabilities hold.
+N_DRAWS = 500
+TAILS = np.array([0.05, 0.95])
+MIN_P_VALUE = 0.05
+NO_GOLD = (
+    "The stated probabilities were not checked: no gold. Give the true classes of some items that have answers to have "
+    "them checked."
+)
 CROSS_VALIDATION_HINT = Message(
     "crowdgraph evaluate, or cg.evaluation.cross_validate, hides gold in turns and measures it.",
     cli="crowdgraph evaluate hides gold in turns and measures it.",
@@ -49,8 +58,16 @@ class Calibration(NamedTuple):
     n_sure, sure_accuracy
         The number of items whose most probable class has a probability of 0.9 or more, and the share of these for which
         it is right (NaN if there are none).
-    error
-        The mean difference between stated and observed shares.
+    error, error_interval
+        The mean difference between stated and observed shares, and the interval in which 90 % of bootstraps over items
+        lie.
+    log_loss, log_loss_interval
+        The mean log loss, and its interval likewise.
+    bias
+        The share of items whose most probable class is right, minus the mean of what is stated: negative if the model
+        is surer than it should be.
+    p_value
+        How often a model whose stated probabilities hold would show so large an `error` by chance.
     """
 
     gold: Literal["unused", "left out", "hidden"]
@@ -61,6 +78,44 @@ class Calibration(NamedTuple):
     n_sure: int
     sure_accuracy: float
     error: float
+    error_interval: tuple[float, float]
+    log_loss: float
+    log_loss_interval: tuple[float, float]
+    bias: float
+    p_value: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether stated and observed shares differ by no more than chance explains (a p-value of 0.05 or more)."""
+        return self.p_value >= MIN_P_VALUE
+
+    @property
+    def sure_interval(self) -> tuple[float, float]:
+        """The interval that holds `sure_accuracy` with a probability of 90 %, by Jeffreys' prior; NaN without items."""
+        from scipy.special import betaincinv
+
+        if not self.n_sure:
+            return float("nan"), float("nan")
+        n_right = round(self.n_sure * self.sure_accuracy)
+        low, high = betaincinv(n_right + 0.5, self.n_sure - n_right + 0.5, TAILS)
+        return float(low) if n_right else 0.0, float(high) if n_right < self.n_sure else 1.0
+
+    @property
+    def verdict(self) -> str:
+        """A sentence on whether the stated probabilities hold."""
+        if not self.n_sure:
+            words = f"The model is at least {SURE_PROBABILITY:.0%} sure of no gold item."
+        else:
+            low, high = self.sure_interval
+            words = (
+                f"Of {quantity(self.n_sure, 'gold item')} that the model is at least {SURE_PROBABILITY:.0%} sure of, "
+                f"{round(self.n_sure * self.sure_accuracy):,} are right: {self.sure_accuracy:.0%} (90% interval "
+                f"{low:.0%} to {high:.0%})."
+            )
+        if self.holds:
+            return f"{words} Gold does not contradict the stated probabilities (p = {self.p_value:.2f})."
+        direction = "surer" if self.bias < 0 else "less sure"
+        return f"{words} The model is {direction} than it should be ({p_value_text(self.p_value)})."
 
 
 class Unmeasured(NamedTuple):
@@ -69,24 +124,7 @@ class Unmeasured(NamedTuple):
     reason: str
 
 
-class PredictiveCheck(NamedTuple):
-    """The answers that a model expects of these volunteers about these items, beside those that were given.
-
-    Attributes
-    ----------
-    observed, expected
-        The share of each label, of shape (L,).
-    agreement, expected_agreement
-        How often two answers about an item agree, averaged over items with two answers or more; NaN if there are none.
-    """
-
-    observed: Array
-    expected: Array
-    agreement: float
-    expected_agreement: float
-
-
-def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None) -> Calibration | Unmeasured | None:
+def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None) -> Calibration | Unmeasured:
     """Compare the class probabilities of a fit with gold, without letting the gold help the model.
 
     A model that was given the gold repeats it. If its confusion matrices do not change over time, every item's gold is
@@ -103,8 +141,8 @@ def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None)
 
     Returns
     -------
-    Calibration, Unmeasured or None
-        None if no item with an answer has gold that is certain.
+    Calibration or Unmeasured
+        The calibration; or the reason why it was not measured, such as that there is no gold.
 
     Examples
     --------
@@ -117,16 +155,14 @@ def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None)
     gold = graph.gold
     items = np.flatnonzero((gold.codes >= 0) & (graph.items.n_responses > 0))
     if not len(items):
-        return None
+        return Unmeasured(NO_GOLD)
     truth, probs = gold.codes[items], fit.item_probs[items]
     if not np.allclose(probs, gold.probs[items], atol=1e-6):
         return _against(truth, probs, "unused")
     # Neither the class probabilities of a model of difficulties nor calibrated ones follow from the answers alone.
     is_product = "difficulties" not in fit.diagnostics and fit.dependence is None
     if fit.confusion is not None and fit.confusion.inference == "static" and is_product:
-        return _against(
-            truth, probs_without_own_gold(graph, fit.confusion, class_probs=fit.class_probs)[items], "left out"
-        )
+        return _against(truth, probs_without_own_gold(graph, fit, fit.confusion)[items], "left out")
     return _while_hidden(graph, model)
 
 
@@ -134,6 +170,9 @@ def _against(truth: Array, probs: Array, gold: Literal["unused", "left out", "hi
     """Compare class probabilities, of shape (N, J), with the true classes."""
     stated, observed, n_items = reliability_bins(truth, probs, n_bins=N_BINS)
     right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1) >= SURE_PROBABILITY
+    losses = item_log_losses(truth, probs)
+    error = calibration_error(truth, probs, n_bins=N_BINS)
+    errors, mean_losses, chance_errors = _resampled(right, probs.max(axis=1), losses)
     return Calibration(
         gold=gold,
         stated=stated,
@@ -142,8 +181,37 @@ def _against(truth: Array, probs: Array, gold: Literal["unused", "left out", "hi
         accuracy=float(right.mean()),
         n_sure=int(sure.sum()),
         sure_accuracy=_share(float(right[sure].sum()), float(sure.sum())),
-        error=calibration_error(truth, probs, n_bins=N_BINS),
+        error=error,
+        error_interval=_interval(errors),
+        log_loss=float(losses.mean()),
+        log_loss_interval=_interval(mean_losses),
+        bias=float((right - probs.max(axis=1)).mean()),
+        p_value=float((1 + np.count_nonzero(chance_errors >= error - 1e-12)) / (1 + N_DRAWS)),
     )
+
+
+def _resampled(right: Array, stated: Array, losses: Array) -> tuple[Array, Array, Array]:
+    """Return calibration errors and log losses of bootstraps over items, and errors of a model that is calibrated."""
+    rng, n = np.random.default_rng(0), len(right)
+    edges = np.linspace(0.0, 1.0, N_BINS + 1)
+    bins = np.clip(np.searchsorted(edges, stated, side="right") - 1, 0, N_BINS - 1)
+    errors, mean_losses, chance_errors = np.empty(N_DRAWS), np.empty(N_DRAWS), np.empty(N_DRAWS)
+    for draw in range(N_DRAWS):
+        rows = rng.integers(n, size=n)
+        errors[draw] = _bin_gap(bins[rows], (right - stated)[rows])
+        mean_losses[draw] = losses[rows].mean()
+        chance_errors[draw] = _bin_gap(bins, (rng.random(n) < stated) - stated)
+    return errors, mean_losses, chance_errors
+
+
+def _bin_gap(bins: Array, gaps: Array) -> float:
+    """Return the sum over bins of the absolute sums of gaps, for each item."""
+    return float(np.abs(np.bincount(bins, gaps, minlength=N_BINS)).sum() / len(gaps))
+
+
+def _interval(draws: Array) -> tuple[float, float]:
+    low, high = np.quantile(draws, TAILS)
+    return float(low), float(high)
 
 
 def _while_hidden(graph: CrowdGraph, model: Model | None) -> Calibration | Unmeasured:
@@ -177,73 +245,19 @@ def _unmeasured(reason: str) -> Unmeasured:
     return Unmeasured("Accuracy was not measured. " + reason)
 
 
-def probs_without_own_gold(graph: CrowdGraph, track: ConfusionTrack, *, class_probs: Array) -> Array:
+def probs_without_own_gold(graph: CrowdGraph, fit: ModelFit, track: ConfusionTrack) -> Array:
     """Return the class probabilities of each item given its answers but not its own gold, of shape (N, J).
 
-    The confusion matrices, which do not change over time, have counted the answers about items with gold; each of these
-    answers is taken out again. The effect of an item's gold on other items stays.
+    The confusion matrices, which do not change over time, have counted the answers about items with gold; each item's
+    own answers are taken out again. The effect of an item's gold on other items stays.
     """
-    answers, concentration = graph.answers, track.initial
-    item, label, volunteer = answers.item, answers.label, answers.volunteer
-    log_odds = np.tile(np.log(np.maximum(class_probs, 1e-300)), (len(graph.items), 1))
-    for j in range(len(track.classes)):
-        of_class = graph.gold.codes[item] == j
-        own = np.maximum(concentration[volunteer, j, label] - of_class, 1e-9)
-        total = np.maximum(concentration[:, j].sum(axis=1)[volunteer] - of_class, own)
-        log_odds[:, j] += np.bincount(item, np.log(own / total), minlength=len(graph.items))
-    odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+    from crowdgraph.kernels.discount import discounted_probs
+    from crowdgraph.models.calibrated import evidence_without_own_answers
 
-
-def predictive_check(graph: CrowdGraph, track: ConfusionTrack, *, item_probs: Array) -> PredictiveCheck | None:
-    """Compare the answers with what the model expects: the share of each label, and the agreement of two volunteers.
-
-    The model says that volunteers answer independently once the class is known. If two agree more often than it
-    expects, something else makes items easy or hard, or volunteers err together. Every item with two answers or more
-    counts the same: counted by pairs, a few items with very many answers would decide alone. None if there are no
-    answers.
-
-    Parameters
-    ----------
-    graph
-        The graph.
-    track
-        The confusion matrices of its volunteers.
-    item_probs
-        The class probabilities of its items, of shape (N, J).
-    """
-    answers, n_items, n_labels = graph.answers, len(graph.items), len(graph.labels)
-    item, label = answers.item, answers.label
-    if not len(label):
-        return None
-    mean = track.latest().mean if track.inference == "static" else track.mean
-    rows = _confusion_rows(graph, track)[answers.rows]
-    expected, agreeing = np.zeros(n_labels), np.zeros(n_items)
-    for j in range(len(graph.classes)):
-        for code in range(n_labels):
-            chance = mean[rows, j, code]
-            sums = np.bincount(item, chance, minlength=n_items)
-            expected[code] += item_probs[:, j] @ sums
-            agreeing += item_probs[:, j] * (sums**2 - np.bincount(item, chance**2, minlength=n_items))
-    cells = np.bincount(item.astype(np.int64) * n_labels + label, minlength=n_items * n_labels)
-    counts = cells.reshape(n_items, -1)
-    n_pairs = counts.sum(axis=1) * (counts.sum(axis=1) - 1.0)
-    several = n_pairs > 0
-    return PredictiveCheck(
-        observed=counts.sum(axis=0) / len(label),
-        expected=expected / len(label),
-        agreement=_share(((counts * (counts - 1.0)).sum(axis=1)[several] / n_pairs[several]).sum(), several.sum()),
-        expected_agreement=_share((agreeing[several] / n_pairs[several]).sum(), several.sum()),
-    )
-
-
-def _confusion_rows(graph: CrowdGraph, track: ConfusionTrack) -> Array:
-    """Return, for each response, the row of its confusion matrix in the track: that of its volunteer or of its step."""
-    if track.inference == "static":
-        return graph.responses.volunteer
-    rows = np.empty(len(graph.responses), dtype=np.int64)
-    rows[graph.responses.by_volunteer.order] = np.arange(len(rows))
-    return rows
+    evidence = evidence_without_own_answers(fit, track, graph)
+    if evidence is None:
+        return fit.item_probs
+    return discounted_probs(evidence, graph.answers.n_by_item, fit.class_probs, 0.0)
 
 
 def _share(part: float, total: float) -> float:

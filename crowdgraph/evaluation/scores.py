@@ -15,6 +15,7 @@ __all__ = [
     "aucs_by_class",
     "brier_score",
     "calibration_error",
+    "item_log_losses",
     "log_loss",
     "nan_mean",
     "nan_std",
@@ -39,6 +40,12 @@ def log_loss(truth: Array, probs: Array) -> float:
     # Probabilities of single precision sum to one less exactly than scikit-learn wants.
     normalised = probs / probs.sum(axis=1, keepdims=True)
     return float(sklearn.metrics.log_loss(truth, normalised, labels=np.arange(probs.shape[1])))
+
+
+def item_log_losses(truth: Array, probs: Array) -> Array:
+    """Return minus the logarithm of the probability of each item's true class, (N,), with 0 counted as 2.2e-16."""
+    probs_of_truth = probs[np.arange(len(truth)), truth] / probs.sum(axis=1)
+    return np.asarray(-np.log(np.clip(probs_of_truth, np.finfo(float).eps, 1.0)))
 
 
 def brier_score(truth: Array, probs: Array) -> float:

@@ -120,7 +120,7 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
     fit.check_matches(graph)
     n_answers = graph.answers.n_by_item
     class_probs = evenness_guard(fit.class_probs)
-    evidence = _evidence(fit, fit.confusion, graph)
+    evidence = evidence_without_own_answers(fit, fit.confusion, graph)
     scored = np.flatnonzero((graph.gold.codes >= 0) & (n_answers > 0)) if evidence is not None else np.zeros(0, int)
     if rho is None:
         rho, source = TYPICAL_CORRELATION if evidence is not None else TYPICAL_REMAINING_CORRELATION, "assumed"
@@ -147,7 +147,7 @@ def _source(fit: ModelFit, dependence: Dependence) -> FitSource | None:
     return fit.source._replace(model=Calibrated(model=fit.source.model, rho=rho))
 
 
-def _evidence(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array | None:
+def evidence_without_own_answers(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Array | None:
     """Return the log probabilities of the answers about each item given its class; None if they are no product.
 
     They are those of confusion that has not counted the item's own answers. Otherwise an item whose class is not known

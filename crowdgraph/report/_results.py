@@ -21,6 +21,7 @@ from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import Result
 from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.evaluation.model_checks import SURE_PROBABILITY, Calibration, Unmeasured, calibration
+from crowdgraph.evaluation.predictive import PredictiveChecks
 from crowdgraph.messages import Interface, wording
 
 # A table holds at most this many rows, and a section of the page about this many numbers: some megabytes in all.
@@ -48,6 +49,8 @@ class AnalysisLike(Protocol):
     @property
     def changes(self) -> Changes | None: ...
     @property
+    def predictive(self) -> PredictiveChecks | None: ...
+    @property
     def notes(self) -> tuple[str, ...]: ...
     @property
     def skipped(self) -> Mapping[str, str]: ...
@@ -67,6 +70,8 @@ class GraphResults:
         The annotated graph.
     measured
         The calibration, as far as it was measured before; else what can be measured without a fit.
+    predictive
+        The predictive checks, if they were made.
     interface
         For whom advice is worded.
     changes
@@ -75,6 +80,7 @@ class GraphResults:
 
     graph: CrowdGraph
     measured: Calibration | Unmeasured | None = None
+    predictive: PredictiveChecks | None = None
     interface: Interface = "python"
     changes: Changes | None = None
 

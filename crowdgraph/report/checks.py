@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core.fit import ModelFit
-from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, predictive_check
+from crowdgraph.evaluation.model_checks import Calibration, Unmeasured
+from crowdgraph.evaluation.predictive import PredictiveChecks
 from crowdgraph.messages import Interface, Message, wording
 from crowdgraph.report._results import GraphResults, to_numbers, to_texts
 from crowdgraph.report.communities import community_evidence
@@ -30,7 +31,7 @@ def check_section(results: GraphResults) -> dict[str, Any]:
     return {
         "fits": [_convergence(name, fit) for name, fit in fits.items()],
         "calibration": _calibration(results.calibration, results.interface),
-        "predictive": _predictive(results),
+        "predictive": _predictive(results.predictive, results.interface),
         "evidence": None if results.communities is None else community_evidence(results.communities),
     }
 
@@ -73,25 +74,42 @@ def _calibration(measured: Calibration | Unmeasured | None, interface: Interface
         "sure": measured.n_sure,
         "sure_accuracy": _rounded(measured.sure_accuracy),
         "error": round(measured.error, 4),
+        "error_interval": to_numbers(measured.error_interval),
+        "log_loss": round(measured.log_loss, 4),
+        "log_loss_interval": to_numbers(measured.log_loss_interval),
+        "verdict": measured.verdict,
     }
 
 
-def _predictive(results: GraphResults) -> dict[str, Any] | None:
-    """Return the answers that the latest confusion matrices expect, at the class probabilities of their own fit."""
-    graph, (track, fit) = results.graph, results.confusion_and_fit
-    if track is None:
-        return None
-    fit = results.fit if fit is None else fit
-    item_probs = np.tile(results.class_probs, (len(graph.items), 1)) if fit is None else fit.item_probs
-    check = predictive_check(graph, track, item_probs=item_probs)
-    if check is None:
-        return None
+def _predictive(checks: PredictiveChecks | None, interface: Interface) -> dict[str, Any]:
+    """Return the predictive checks: each with its numbers, the share of each label, and pairs who err together."""
+    if checks is None:
+        missing = "Whether volunteers answer independently was not checked" + Message(
+            ": crowdgraph.analysis.analyse(graph) does it, and cg.evaluation.predictive_checks(graph).",
+            cli="; crowdgraph analyse does it.",
+        )
+        return {"missing": wording(missing, interface)}
     return {
-        "labels": to_texts(graph.labels),
-        "observed": to_numbers(check.observed),
-        "expected": to_numbers(check.expected),
-        "agreement": _rounded(check.agreement),
-        "expected_agreement": _rounded(check.expected_agreement),
+        "replicates": checks.n_replicates,
+        "verdict": wording(checks.verdict, interface),
+        "checks": [
+            {
+                "name": check.name,
+                **{
+                    name: _rounded(getattr(check, name))
+                    for name in ("observed", "replicated", "low", "high", "p_value")
+                },
+                "stands_out": check.stands_out,
+                "reason": check.reason,
+            }
+            for check in checks
+        ],
+        "labels": to_texts(checks.labels.labels),
+        "observed": to_numbers(checks.labels.observed),
+        "expected": to_numbers(checks.labels.replicated),
+        "pairs": [
+            [str(pair.volunteer), str(pair.other), pair.n_common, round(pair.correlation, 3)] for pair in checks.pairs
+        ],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +22,14 @@ from crowdgraph.report._results import TASK_METHOD, GraphResults, most_active, t
 from crowdgraph.report.nodes import participation_pairs
 from crowdgraph.report.tables import community_table
 
-__all__ = ["community_evidence", "community_section", "network_section", "track_section", "track_sentence"]
+__all__ = [
+    "community_evidence",
+    "community_section",
+    "network_section",
+    "one_community",
+    "track_section",
+    "track_sentence",
+]
 
 # More volunteers and links than these are a cloud, and slow to move.
 MAX_VOLUNTEERS = 2_000
@@ -43,7 +51,7 @@ def community_section(results: GraphResults) -> dict[str, Any]:
             )
         )
     if len(communities) == 1:
-        return results.advice("No groups were found: the volunteers are one crowd.")
+        return results.advice(one_community(communities))
     confusion = results.snapshot if communities.confusion is None else communities.confusion
     on_page = (communities, results.task_communities)
     others = [name for name, other in results.all_of(Communities).items() if not any(other is one for one in on_page)]
@@ -69,13 +77,21 @@ def _prototypes(communities: Communities, confusion: ConfusionSnapshot) -> dict[
     return {"mean": to_numbers(mean), "central": to_numbers(central)}
 
 
+def one_community(communities: Communities) -> str:
+    """Return why a single community is shown, which is no claim that there are no groups."""
+    if communities.evidence is None:
+        return f"{communities.method} found one community; whether there are more was not tested."
+    return f"There is {communities.evidence.verdict}, so the volunteers are shown as one group."
+
+
 def community_evidence(communities: Communities) -> dict[str, Any] | None:
-    """Return the evidence for or against communities."""
+    """Return the evidence for communities."""
     evidence = communities.evidence
     if evidence is None:
         return None
     return {
         "structured": bool(evidence.structured),
+        "verdict": evidence.verdict,
         "agreement": _cell(float(evidence.agreement)),
         "modularity": to_numbers(evidence.modularity),
         "null": to_numbers(evidence.null_modularity),
@@ -104,7 +120,7 @@ def track_section(results: GraphResults) -> dict[str, Any]:
             )
         )
     if track.n_communities.max() == 1:
-        return results.advice("No groups were found at any time: the volunteers are one crowd.")
+        return results.advice("At no time was there clear evidence for communities, so there is nothing to follow.")
     times = short_times(track.clock, track.times)
     return {
         "method": track.method,
@@ -122,7 +138,7 @@ def track_section(results: GraphResults) -> dict[str, Any]:
                 "snapshot": event.snapshot,
                 "community": event.community,
                 "event": event.event,
-                "words": f"{times[event.snapshot]}: {describe_event(event)}",
+                "words": f"{times[event.snapshot]}: {describe_event(event, unclear=track.unclear)}",
             }
             for event in track.events
         ],
@@ -145,10 +161,32 @@ def ribbons(before: Array, after: Array) -> list[list[int]]:
     return [[source, target, n] for (source, target), n in zip(ways.T.tolist(), counts.tolist(), strict=True)]
 
 
-def describe_event(event: CommunityEvent) -> str:
-    """Return what happened to a community in words."""
+def describe_event(event: CommunityEvent, *, unclear: Sequence[bool] = ()) -> str:
+    """Return what happened to a community in words.
+
+    Where the evidence was not clear before, or is not now, a community need not be new, nor gone.
+
+    Parameters
+    ----------
+    event
+        The event.
+    unclear
+        For each snapshot, whether there was no clear evidence for communities.
+    """
     who, other = f"community {event.community}", f"community {event.other}"
     people, n = quantity(event.volunteers, "volunteer"), event.volunteers
+    if event.snapshot and any(unclear[event.snapshot - 1 : event.snapshot]):
+        if event.event in ("born", "split", "returned"):
+            return f"{who} is first visible, with {quantity(event.after, 'volunteer')}; it may be older"
+        if event.event == "shrank":
+            return f"{who} is told apart from others: {event.after:,} of the {event.before:,} who were seen as one"
+    if any(unclear[event.snapshot : event.snapshot + 1]):
+        if event.event == "born":
+            return f"{people} are shown as one group, since communities are not visible"
+        if event.event in ("merged", "ended"):
+            return f"{who} ({quantity(event.before, 'volunteer')}) is not visible; that does not say that it ended"
+        if event.event == "grew":
+            return f"{who} stands for all {event.after:,}, since communities are not visible"
     return {
         "born": f"{who} appears with {people}",
         "split": f"{who} ({quantity(event.after, 'volunteer')}) splits off {other}, from which {n:,} came",
@@ -163,7 +201,9 @@ def describe_event(event: CommunityEvent) -> str:
 
 def track_sentence(track: CommunityTrack) -> str:
     """Return how many communities there were at first and at last."""
-    n_first, n_last = track.n_communities[[0, -1]].tolist()
+    n_first, n_last = (
+        "none clear" if track.unclear[index] else f"{track.n_communities[index]}" for index in (0, len(track) - 1)
+    )
     if len(track) == 1:
         return f"{n_last} in the only snapshot"
     return f"{n_first} at the first of {len(track)} snapshots, {n_last} at the last"

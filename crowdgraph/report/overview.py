@@ -16,7 +16,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding
 from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import SETTLED_PROBABILITY, GraphResults
-from crowdgraph.report.communities import track_sentence
+from crowdgraph.report.communities import one_community, track_sentence
 from crowdgraph.report.nodes import change_sentences
 
 __all__ = ["overview"]
@@ -34,9 +34,7 @@ MIN_AGREEMENT = 0.8
 MAX_MIXED = 0.5
 
 
-def overview(
-    results: GraphResults, findings: Sequence[Finding], calibration: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping[str, Any]) -> dict[str, Any]:
     """Return cards with the main numbers, sentences about what was found, and the facts about the graph.
 
     Parameters
@@ -45,16 +43,17 @@ def overview(
         The results on the graph.
     findings
         The findings of the data doctor, the worst first.
-    calibration
-        The calibration against gold, as the section of checks has it.
+    checks
+        The section of checks.
     """
+    calibration, predictive = checks.get("calibration"), checks.get("predictive")
     against_gold = None if calibration is None or "missing" in calibration else calibration
     doubt = _doubt(results.graph, findings, against_gold)
     return {
         "headline": headline(results.graph),
         "cards": [{"name": name, "value": value, "note": note} for name, value, note in _cards(results, doubt)],
         "sentences": [
-            *([] if against_gold is None else [{"words": _about_gold(against_gold), "section": "checks"}]),
+            *({"words": words, "section": "checks"} for words in _about_checks(calibration, predictive)),
             *({"words": words, "section": None} for words in _sentences(results, doubt)),
             *({"words": words, "section": "volunteers"} for words in _about_changes(results)),
             *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
@@ -108,7 +107,8 @@ def _settled(fit: ModelFit, has_gold: Array, doubt: str | None) -> tuple[str, st
 
 def _community_card(communities: Communities) -> tuple[str, str]:
     if len(communities) == 1:
-        return "none", "one crowd"
+        weak = communities.evidence is not None and "weak" in communities.evidence.verdict
+        return "\u2013", "weak evidence, not enough to call" if weak else "no clear evidence"
     return f"{len(communities):,}" if len(communities) else "none", f"found by {communities.method}"
 
 
@@ -136,6 +136,14 @@ def _span(graph: CrowdGraph) -> str:
     return first if first == last else f"{first} to {last}"
 
 
+def _about_checks(calibration: Mapping[str, Any] | None, predictive: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what gold says of the fit, or why nothing, and what the predictive checks say."""
+    if calibration is not None:
+        yield calibration["missing"] if "missing" in calibration else _about_gold(calibration)
+    if predictive is not None and "missing" not in predictive:
+        yield predictive["verdict"]
+
+
 def _about_gold(calibration: Mapping[str, Any]) -> str:
     n_items = sum(calibration["items"])
     n_right = f"{calibration['accuracy']:.1%} of {quantity(n_items, 'item')}"
@@ -145,12 +153,7 @@ def _about_gold(calibration: Mapping[str, Any]) -> str:
     caveat = ""
     if calibration["without_gold"] and not calibration["hidden"]:
         caveat = " That is somewhat kind, since skills were learned with this gold."
-    if not calibration["sure"]:
-        return f"{words}; of none is the model at least {SETTLED_PROBABILITY:.0%} sure.{caveat}"
-    if calibration["sure"] == n_items:
-        return f"{words}; the model is at least {SETTLED_PROBABILITY:.0%} sure of each.{caveat}"
-    sure = f"of the {calibration['sure']:,} that the model is at least {SETTLED_PROBABILITY:.0%} sure of"
-    return f"{words}; {sure}, {calibration['sure_accuracy']:.1%} are right.{caveat}"
+    return f"{words}. {calibration['verdict']}{caveat}"
 
 
 def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
@@ -210,13 +213,14 @@ def _about_communities(communities: Communities) -> str:
     if not len(communities):
         return f"No communities were found by {communities.method}."
     if len(communities) == 1:
-        return "No groups were found: the volunteers are one crowd."
+        return one_community(communities)
     return f"There are {len(communities):,} communities with {_sizes(communities)} volunteers.{_verdict(communities)}"
 
 
 def _about_tasks(communities: Communities) -> str:
     if len(communities) < 2:
-        return "By the items that they work on, volunteers form no groups."
+        verdict = "no clear evidence for communities" if communities.evidence is None else communities.evidence.verdict
+        return f"By the items that volunteers work on, there is {verdict}."
     return (
         f"By the items that they work on, volunteers form {len(communities):,} task communities with "
         f"{_sizes(communities)} volunteers.{_verdict(communities)}"
@@ -232,9 +236,9 @@ def _sizes(communities: Communities) -> str:
 def _verdict(communities: Communities) -> str:
     """Return a sentence on whether there are communities, and how clear they are."""
     evidence = communities.evidence
+    verdict = "" if evidence is None else f" There is {evidence.verdict}."
     if evidence is not None and not evidence.structured:
-        return " They may be chance."
-    verdict = "" if evidence is None else " The network has more structure than chance gives."
+        return f"{verdict} They may be chance."
     reasons = []
     if communities.entropy[communities.assignment >= 0].mean() > MAX_MIXED:
         reasons.append("most members belong to several")

@@ -20,6 +20,7 @@ from crowdgraph.core.result import check_ids_match
 from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured
+from crowdgraph.evaluation.predictive import PredictiveChecks
 from crowdgraph.io._files import atomic_file
 from crowdgraph.messages import Interface, with_article, wording
 from crowdgraph.plot._style import GREY, HUES, INK, colours
@@ -79,6 +80,7 @@ def write(
     findings: Findings | None = None,
     calibration: Calibration | Unmeasured | None = None,
     changes: Changes | None = None,
+    predictive: PredictiveChecks | None = None,
     run: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     progress: bool = False,
@@ -91,8 +93,9 @@ def write(
     so. Of files named by absolute paths it shows the names only.
 
     Nothing is fitted here. What is missing is named on the page, with the way to get it. A graph alone lacks the
-    calibration of models that repeat the gold they were given (`crowdgraph.DynIBCC`, `crowdgraph.Cautious`): they must
-    be fitted again while gold is hidden. `crowdgraph.analysis.analyse` does that, and the page of its result has all.
+    predictive checks, and the calibration of models that repeat the gold they were given (`crowdgraph.DynIBCC`,
+    `crowdgraph.Cautious`): they must be fitted again while gold is hidden. `crowdgraph.analysis.analyse` does both, and
+    the page of its result has all.
 
     Parameters
     ----------
@@ -109,6 +112,9 @@ def write(
         analysis, or what can be measured without a fit.
     changes
         The volunteers who changed, as ``fit.changes()`` returns them; by default those of the analysis.
+    predictive
+        The predictive checks of a fit, as `crowdgraph.evaluation.predictive_checks` makes them; by default those of the
+        analysis.
     run
         How the results were made, for the page's last section: names and values such as versions, settings, seeds and
         timings, which may be nested; under ``"commands"`` those that repeat the run, and under ``"skipped"`` a mapping
@@ -143,6 +149,7 @@ def write(
             findings=findings,
             calibration=calibration,
             changes=changes,
+            predictive=predictive,
             run=run,
             interface=interface,
             progress=progress,
@@ -156,6 +163,7 @@ def payload(
     findings: Findings | None = None,
     calibration: Calibration | Unmeasured | None = None,
     changes: Changes | None = None,
+    predictive: PredictiveChecks | None = None,
     run: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     progress: bool = False,
@@ -166,10 +174,11 @@ def payload(
         findings = crowd.findings if findings is None else findings
         calibration = crowd.calibration if calibration is None else calibration
         changes = crowd.changes if changes is None else changes
+        predictive = crowd.predictive if predictive is None else predictive
         run = _record(crowd) if run is None else run
     if changes is not None:
         check_ids_match("What is known of changes", changes.ids, graph.volunteers.table)
-    results = GraphResults(graph, measured=calibration, interface=interface, changes=changes)
+    results = GraphResults(graph, measured=calibration, predictive=predictive, interface=interface, changes=changes)
     skipped = (run or {}).get("skipped", {})
     data: dict[str, Any] = {
         "classes": to_texts(graph.classes),
@@ -185,7 +194,7 @@ def payload(
     data["doctor"] = findings.to_dict(most_ids=MAX_IDS)
     return {
         **data,
-        "overview": overview(results, findings, data["checks"].get("calibration")),
+        "overview": overview(results, findings, data["checks"]),
         "provenance": provenance(results, run),
     }
 

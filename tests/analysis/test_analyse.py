@@ -38,6 +38,8 @@ def test_every_step_is_done(analysis):
     assert analysis.parameters["seed"] == 3
     assert "noise_scale='auto'" in analysis.parameters["model"]
     assert analysis.findings.examined
+    assert analysis.predictive.model == "dynibcc"
+    assert analysis.predictive.n_replicates == 200
     assert all(seconds >= 0 for seconds in analysis.timings.values())
 
 
@@ -199,7 +201,8 @@ def test_small_crowds_never_fail(n_volunteers, n_items, n_labels, snapshots, tim
     if not timed:
         del columns["time"]
     analysis = analyse(cg.CrowdGraph.from_responses(columns), snapshots=snapshots, min_responses=1)
-    always = {"diagnosis", "model", "skill over time", "calibration", "changes", "communities over time"}
+    always = {"diagnosis", "model", "skill over time", "calibration", "changes", "predictive checks"}
+    always |= {"communities over time"}
     assert set(analysis.skipped) | always >= set(analysis.timings) - ALL
 
 

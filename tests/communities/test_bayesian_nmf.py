@@ -34,7 +34,8 @@ def test_one_group_of_behaviour_is_no_communities():
     groups = cg.BayesianNMF().detect(network, seed=0)
     assert groups.sizes.tolist() == [80]
     assert not groups.evidence.structured
-    assert "evidence against communities" in repr(groups)
+    assert groups.evidence.verdict == "weak evidence for communities, not enough to call (p = 0.087)"
+    assert repr(groups).endswith(f"; {groups.evidence.verdict})")
     unexamined = cg.BayesianNMF(nulls=0).detect(network, seed=0)
     assert len(unexamined) > 1
     assert unexamined.evidence.null_modularity.size == 0

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from builders import communities_of, crowd, network_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -117,9 +118,26 @@ def test_the_repr_tells_of_the_unassigned_and_of_doubt():
     sure = Evidence(agreement=1.0, modularity=0.5, null_modularity=[0.2, 0.3], structured=True)
     assert repr(GROUPS) == "Communities(m: 3 of sizes 1, 2, 0; 1 unassigned; modularity 0.200)"
     assert repr(replace(GROUPS, evidence=sure)) == repr(GROUPS)
-    assert "modularity 0.200; evidence against communities)" in repr(replace(GROUPS, evidence=doubt))
+    assert "modularity 0.200; no clear evidence for communities)" in repr(replace(GROUPS, evidence=doubt))
     everybody = communities_of([[1.0], [1.0]], ids="ab", method="m")
     assert repr(everybody) == "Communities(m: 1 of sizes 2; modularity 0.000)"
+
+
+@pytest.mark.parametrize(
+    ("modularity", "structured", "verdict"),
+    [
+        (0.5, True, "evidence for communities (p < 0.001)"),
+        (0.12, False, "weak evidence for communities, not enough to call (p = 0.0"),
+        (0.1, False, "no clear evidence for communities (p = 0.5"),
+    ],
+)
+def test_evidence_that_does_not_suffice_is_no_evidence_against(modularity, structured, verdict):
+    null = [0.09, 0.1, 0.1, 0.11, 0.1]
+    evidence = Evidence(agreement=0.9, modularity=modularity, null_modularity=null, structured=structured)
+    assert evidence.verdict.startswith(verdict)
+    assert evidence.verdict in repr(evidence)
+    few = replace(evidence, null_modularity=[0.1])
+    assert "p =" not in few.verdict
 
 
 def test_the_mean_confusion_is_that_of_the_snapshot_or_their_own():

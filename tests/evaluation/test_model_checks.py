@@ -1,13 +1,11 @@
-"""Checks of a fitted model, against slow oracles."""
-
-from itertools import combinations
+"""The calibration of a fitted model: gold does not help it, and intervals and verdicts are right."""
 
 import numpy as np
 import pytest
 
 import crowdgraph as cg
 from crowdgraph.evaluation import Unmeasured, calibration
-from crowdgraph.evaluation.model_checks import predictive_check, probs_without_own_gold
+from crowdgraph.evaluation.model_checks import probs_without_own_gold
 
 
 def brute_alone(graph, concentration, class_probs):
@@ -28,39 +26,10 @@ def brute_alone(graph, concentration, class_probs):
 def test_answers_alone_leave_out_the_gold(columns):
     graph = cg.CrowdGraph.from_responses(columns, gold={"x": "yes"}, duplicates="first")
     fit = cg.IBCC().fit(graph)
-    alone = probs_without_own_gold(graph, fit.confusion, class_probs=fit.class_probs)
+    alone = probs_without_own_gold(graph, fit, fit.confusion)
     np.testing.assert_allclose(alone, brute_alone(graph, fit.confusion.initial, fit.class_probs), rtol=1e-9)
     assert fit.item_probs[graph.items.table.code("x")].max() == 1
     assert alone.max() < 1
-
-
-def test_predictive_check_is_what_draws_give():
-    graph = cg.simulate.crowd(n_volunteers=8, n_items=12, n_responses=60, gold=1.0, seed=3).graph
-    fit = cg.IBCC().fit(graph)
-    found = predictive_check(graph, fit.confusion, item_probs=fit.item_probs)
-    mean, responses = fit.confusion.latest().mean, graph.responses
-    expected, agree, seen = np.zeros(2), [], []
-    for i in range(len(graph.items)):
-        rows = np.flatnonzero(responses.item == i)
-        chance = mean[responses.volunteer[rows]]
-        expected += np.einsum("j,rjl->l", fit.item_probs[i], chance)
-        pairs = list(combinations(range(len(rows)), 2))
-        if pairs:
-            agree.append(np.mean([fit.item_probs[i] @ (chance[a] * chance[b]).sum(axis=1) for a, b in pairs]))
-            seen.append(np.mean([responses.label[rows[a]] == responses.label[rows[b]] for a, b in pairs]))
-    np.testing.assert_allclose(found.expected, expected / len(responses), atol=5e-5)
-    assert found.expected_agreement == pytest.approx(np.mean(agree), abs=5e-5)
-    assert found.agreement == pytest.approx(np.mean(seen), abs=5e-5)
-
-
-def test_one_item_does_not_decide_how_volunteers_agree():
-    # About one item 40 volunteers disagree, about nine others two agree: nearly all pairs are about the first.
-    rows = [(who, 0, who % 2) for who in range(40)] + [(who, item, 1) for item in range(1, 10) for who in (0, 1)]
-    who, what, said = zip(*rows, strict=True)
-    graph = cg.CrowdGraph.from_responses({"volunteer": who, "item": what, "label": said}, classes=[0, 1])
-    fit = cg.IBCC().fit(graph)
-    found = predictive_check(graph, fit.confusion, item_probs=fit.item_probs)
-    assert found.agreement == pytest.approx((9 + 380 / 780) / 10, abs=5e-5)
 
 
 def guesses():
@@ -98,4 +67,58 @@ def test_nothing_is_fitted_without_a_model():
     assert isinstance(measured, Unmeasured)
     assert "must be fitted again while gold is hidden" in measured.reason
     assert "analysis.analyse" not in measured.reason.wording("cli")
-    assert calibration(graph.with_gold(None), cg.IBCC().fit(graph)) is None
+
+
+def test_without_gold_the_reason_is_returned():
+    graph = guesses()
+    unmeasured = calibration(graph.with_gold(None), cg.IBCC().fit(graph))
+    assert isinstance(unmeasured, Unmeasured)
+    assert unmeasured.reason.startswith("The stated probabilities were not checked: no gold.")
+
+
+def stated(probability, share_right, n=400):
+    """The calibration of a model that states one probability of two classes, and of the share of items it is right."""
+    truth = (np.arange(n) >= share_right * n).astype(int)
+    columns = {"volunteer": np.zeros(n), "item": np.arange(n), "label": np.zeros(n)}
+    graph = cg.CrowdGraph.from_responses(columns, classes=[0, 1], labels=[0, 1], gold=dict(enumerate(truth.tolist())))
+    probs = np.tile([probability, 1 - probability], (n, 1))
+    fit = cg.ModelFit(model="by hand", items=graph.items.ids, classes=(0, 1), item_probs=probs, class_probs=[0.5, 0.5])
+    return calibration(graph, fit)
+
+
+def test_scores_come_with_intervals_of_bootstraps():
+    measured = stated(0.95, 0.9)
+    right = np.arange(400) < 360
+    assert measured.error == pytest.approx(0.05)
+    assert measured.log_loss == pytest.approx(-np.log(np.where(right, 0.95, 0.05)).mean())
+    # The error of a bootstrap is that of its share of right items, which is binomial.
+    spread = np.sqrt(0.9 * 0.1 / 400)
+    np.testing.assert_allclose(measured.error_interval, 0.05 + 1.645 * spread * np.array([-1, 1]), atol=0.006)
+    middle = np.mean(measured.log_loss_interval)
+    assert middle == pytest.approx(measured.log_loss, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("probability", "share", "words"),
+    [
+        (
+            0.95,
+            0.95,
+            "sure of, 380 are right: 95% (90% interval 93% to 97%). Gold does not contradict",
+        ),
+        (0.95, 0.8, "The model is surer than it should be (p = 0.002)."),
+        (0.91, 1.0, "400 are right: 100% (90% interval 100% to 100%). The model is less sure than it should be"),
+        (0.6, 0.6, "The model is at least 90% sure of no gold item. Gold does not contradict"),
+    ],
+)
+def test_the_verdict_says_whether_stated_probabilities_hold(probability, share, words):
+    measured = stated(probability, share)
+    assert words in measured.verdict
+    assert measured.holds == ("does not contradict" in words)
+
+
+def test_stated_probabilities_that_hold_seldom_seem_wrong():
+    rng, wrong = np.random.default_rng(0), 0
+    for _ in range(60):
+        wrong += not stated(0.8, rng.binomial(100, 0.8) / 100, n=100).holds
+    assert wrong <= 8

@@ -101,6 +101,7 @@ def results(graph, fit, moving):
         graph.volunteers,
         fit.influence(volunteer="anna"),
         fit,
+        cg.evaluation.predictive_checks(graph, fit, n_replicates=3),
         folds.reliability("majority_vote"),
         graph.responses,
         folds.roc("majority_vote"),

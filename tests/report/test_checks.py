@@ -32,10 +32,9 @@ def test_calibration_says_when_the_model_was_given_the_gold(graph, data):
 
 def test_no_gold_no_calibration(graph):
     blind = graph.with_gold(None)
-    assert (
-        payload(blind.annotate(cg.IBCC(confusion_prior=(4, 1), votes=VOTES).fit(blind)))["checks"]["calibration"]
-        is None
-    )
+    fit = cg.IBCC(confusion_prior=(4, 1), votes=VOTES).fit(blind)
+    shown = payload(blind.annotate(fit))["checks"]["calibration"]
+    assert "not checked: no gold" in shown["missing"]
 
 
 @pytest.mark.parametrize("model", [cg.DynIBCC(), cg.Cautious()], ids=lambda model: model.name)
@@ -81,6 +80,24 @@ def test_what_was_not_measured_is_not_shown(obstacle, reason, graph, monkeypatch
     # It needs gold of all classes as well.
     assert ("crowdgraph evaluate" in shown["missing"]) == (obstacle != "little gold")
     assert not any("Against gold" in sentence["words"] for sentence in data["overview"]["sentences"])
+
+
+def test_predictive_checks_are_shown(graph):
+    checks = cg.evaluation.predictive_checks(graph, n_replicates=100)
+    shown = payload(graph, predictive=checks)["checks"]["predictive"]
+    assert shown["replicates"] == 100
+    assert shown["verdict"] == checks.verdict
+    assert [one["name"] for one in shown["checks"]] == [check.name for check in checks]
+    p_values = [one["p_value"] for one in shown["checks"]]
+    np.testing.assert_allclose(p_values, [check.p_value for check in checks], atol=5e-5)
+    np.testing.assert_allclose(shown["observed"], checks.labels.observed, atol=5e-5)
+    assert len(shown["pairs"]) == len(checks.pairs)
+
+
+def test_a_page_without_predictive_checks_says_how_to_get_them(graph):
+    assert "cg.evaluation.predictive_checks(graph)" in payload(graph)["checks"]["predictive"]["missing"]
+    cli = payload(graph, interface="cli")["checks"]["predictive"]["missing"]
+    assert cli == "Whether volunteers answer independently was not checked; crowdgraph analyse does it."
 
 
 def test_a_page_fits_nothing(graph, monkeypatch):

@@ -77,10 +77,38 @@ def test_one_crowd_has_no_groups(graph):
     one_crowd = graph.first(2_400).annotate(network)
     one_crowd = one_crowd.annotate(communities_of([0] * len(network), ids=network.ids), name="task communities")
     data = payload(one_crowd.annotate(everybody, name="groups").annotate(track))
-    assert "one crowd" in data["communities"]["missing"]
-    assert "one crowd" in data["track"]["missing"]
+    assert data["communities"]["missing"] == "by hand found one community; whether there are more was not tested."
+    assert "At no time was there clear evidence" in data["track"]["missing"]
     assert "community" not in data["volunteers"]
     assert data["networks"]["pictures"][0]["noun"] is None
+
+
+def test_communities_that_become_visible_have_not_split(graph):
+    ids, two = graph.volunteers.ids, (np.arange(60) < 20).astype(int)
+    doubt = cg.Evidence(agreement=0.5, modularity=0.1, null_modularity=[0.1, 0.1, 0.1], structured=False)
+    clear = cg.Evidence(agreement=0.9, modularity=0.5, null_modularity=[0.1, 0.1, 0.1], structured=True)
+    for evidence, told in ((doubt, "is first visible, with 20 volunteers; it may be older"), (clear, "splits off")):
+        everybody = communities_of(np.tile([1.0, 0.0], (60, 1)), ids=ids, evidence=evidence)
+        snapshots = [everybody, communities_of(two, ids=ids, evidence=clear), everybody]
+        track = cg.CommunityTrack(
+            ids=ids,
+            times=graph.responses.time[[800, 1_600, 2_399]],
+            counts=[801, 1_601, 2_400],
+            snapshots=snapshots,
+            clock=graph.responses.clock,
+            method="by hand",
+        )
+        assert track.unclear == (evidence is doubt, False, evidence is doubt)
+        assert ("first visible" in track._repr_html_()) == (evidence is doubt)
+        data = payload(graph.annotate(track))
+        words = [event["words"] for event in data["track"]["events"]]
+        assert any(told in one for one in words)
+        assert all(("community 0 is told apart" in "".join(words), "not visible" in "".join(words))) == (
+            evidence is doubt
+        )
+        (over_time,) = [s["words"] for s in data["overview"]["sentences"] if "over time" in s["words"]]
+        first = "none clear" if evidence is doubt else "1"
+        assert over_time == f"Communities over time: {first} at the first of 3 snapshots, {first} at the last."
 
 
 # Communities of those who work on the same items

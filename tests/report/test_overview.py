@@ -42,6 +42,11 @@ def calibration(n_sure, sure_accuracy):
         n_sure=n_sure,
         sure_accuracy=sure_accuracy,
         error=0.0,
+        error_interval=(0.0, 0.1),
+        log_loss=0.7,
+        log_loss_interval=(0.6, 0.8),
+        bias=0.0,
+        p_value=0.5,
     )
 
 
@@ -136,24 +141,30 @@ def test_the_overview_begins_with_gold(agreeing):
     first = payload(graph)["overview"]["sentences"][0]
     known = graph.gold.known & (graph.items.n_responses > 0)
     fit = graph.fit()
-    probs = probs_without_own_gold(graph, fit.confusion, class_probs=fit.class_probs)[known]
+    probs = probs_without_own_gold(graph, fit, fit.confusion)[known]
     right, sure = probs.argmax(axis=1) == graph.gold.codes[known], probs.max(axis=1) >= 0.9
     assert first["section"] == "checks"
     assert f"right for {right.mean():.1%} of {known.sum()} items" in first["words"]
-    assert f"of the {sure.sum()} that" in first["words"]
-    assert f"sure of, {right[sure].mean():.1%} are right." in first["words"]
+    assert f"Of {sure.sum()} gold items that" in first["words"]
+    assert f"sure of, {right[sure].sum()} are right: {right[sure].mean():.0%}" in first["words"]
     assert "somewhat kind" in first["words"]
-    assert sentences(agreeing, "checks") == []
+    (words,) = sentences(agreeing, "checks")
+    assert words.startswith("The stated probabilities were not checked: no gold.")
 
 
 def test_a_model_that_is_sure_of_everything_is_counted_once(agreeing):
     (words,) = sentences(agreeing, "checks", calibration=calibration(100, 0.5))
-    assert words.endswith("of 100 items; the model is at least 90% sure of each.")
+    assert "of 100 items. Of 100 gold items that the model is at least 90% sure of, 50 are right: 50%" in words
 
 
 def test_a_model_that_is_sure_of_nothing_says_so(agreeing):
     (words,) = sentences(agreeing, "checks", calibration=calibration(0, np.nan))
-    assert words.endswith("of 100 items; of none is the model at least 90% sure.")
+    assert "of 100 items. The model is at least 90% sure of no gold item." in words
+
+
+def test_the_overview_repeats_the_verdict_of_the_predictive_checks(agreeing):
+    checks = cg.evaluation.predictive_checks(agreeing, n_replicates=20)
+    assert sentences(agreeing, "checks", predictive=checks)[-1] == checks.verdict
 
 
 # Findings
@@ -195,20 +206,28 @@ def evidence(agreement, *, structured=True):
     return cg.Evidence(agreement=agreement, modularity=0.3, null_modularity=[0.1, 0.1, 0.1], structured=structured)
 
 
-def test_one_community_is_one_crowd(agreeing):
-    graph = grouped(agreeing, [20], evidence=evidence(0.4, structured=False))
-    assert "No groups were found: the volunteers are one crowd." in sentences(graph)
-    assert card(graph, "communities") == ("none", "one crowd")
+@pytest.mark.parametrize(
+    ("modularity", "words", "note"),
+    [
+        (0.1, "no clear evidence for communities (p = 0.500)", "no clear evidence"),
+        (0.12, "weak evidence for communities, not enough to call (p = 0.037)", "weak evidence, not enough to call"),
+    ],
+)
+def test_one_community_is_no_claim_that_there_are_no_groups(modularity, words, note, agreeing):
+    doubt = replace(evidence(0.4, structured=False), modularity=modularity)
+    graph = grouped(agreeing, [20], evidence=doubt)
+    assert f"There is {words}, so the volunteers are shown as one group." in sentences(graph)
+    assert card(graph, "communities") == ("\u2013", note)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"evidence": evidence(0.9)}, "chance gives."),
+        ({"evidence": evidence(0.9)}, "There is evidence for communities (p < 0.001)."),
         ({"evidence": evidence(0.9, structured=False)}, "may be chance."),
         ({"evidence": evidence(0.79)}, "shades rather than groups: several starts agree by 0.79 only (1 is the same)."),
         ({"mixed": 0.8}, "shades rather than groups: most members belong to several."),
-        ({"mixed": 0.2, "evidence": evidence(float("nan"))}, "chance gives."),
+        ({"mixed": 0.2, "evidence": evidence(float("nan"))}, "evidence for communities (p < 0.001)."),
     ],
 )
 def test_vague_communities_are_shades(options, words, agreeing):

@@ -44,7 +44,8 @@ def browser():
 def path(graph, calibrated, tmp_path_factory):
     written = tmp_path_factory.mktemp("report") / "page.html"
     run = {"seed": 1, "commands": ["crowdgraph demo"]}
-    report.write(graph, written, title=TITLE, calibration=calibrated, run=run)
+    checks = cg.evaluation.predictive_checks(graph, n_replicates=100)
+    report.write(graph, written, title=TITLE, calibration=calibrated, predictive=checks, run=run)
     return written
 
 
@@ -239,6 +240,12 @@ def test_the_task_network_has_its_own_legend(page):
     legends = page.locator("#networks .legend").all_inner_texts()
     assert legends[0].split("\n") == [f"community {k}" for k in range(5)]
     assert legends[1].split("\n") == ["task community 0", "task community 1"]
+
+
+def test_predictive_checks_have_a_row_each(page):
+    rows = page.locator("#checks table.checks tbody tr")
+    assert rows.count() == 6
+    assert "errors in common" in rows.nth(1).inner_text()
 
 
 def test_two_modularities_have_two_names(page):

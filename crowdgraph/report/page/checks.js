@@ -1,4 +1,4 @@
-// Can the model be believed? Whether it converged, what gold says, what it expects of the answers, and communities or chance.
+// Can the model be believed? Whether it converged, what gold says, whether volunteers answer independently, and communities or chance.
 
 function drawChecks() {
   const body = bodyOf("checks");
@@ -47,15 +47,11 @@ function boundChart(fit, ends) {
   });
 }
 
+const withInterval = (value, [low, high]) => `${fixed(value, 3)} (90% interval ${fixed(low, 3)} to ${fixed(high, 3)})`;
+
 function calibrationPanel(calibration) {
   const title = "Against gold";
-  if (!calibration)
-    return panel(
-      title,
-      missing(
-        "Nothing to compare with: give gold for some items. With it, crowdgraph evaluate (in Python cg.evaluation.cross_validate) hides gold by turns and compares models.",
-      ),
-    );
+  if (!calibration) return panel(title, missing("There is no fit to check."));
   if (calibration.missing) return panel(title, missing(calibration.missing));
   const kind =
     "The model was given the gold and repeats it, so this is what the answers alone say of those items. The volunteers’ skill was still learned with gold, so it is somewhat kind; crowdgraph evaluate, in Python cg.evaluation.cross_validate, is stricter.";
@@ -111,21 +107,23 @@ function calibrationPanel(calibration) {
       {},
       `The most probable class is right for ${(100 * calibration.accuracy).toFixed(1)}% of ${quantity(
         calibration.items.reduce((sum, n) => sum + n, 0),
-        "item",
-      )}; stated and observed shares differ by ${fixed(calibration.error, 3)} on average.`,
+        "gold item",
+      )}. ${calibration.verdict}`,
     ),
+    factList([
+      ["log loss", withInterval(calibration.log_loss, calibration.log_loss_interval)],
+      ["calibration error", withInterval(calibration.error, calibration.error_interval)],
+    ]),
     diagram,
-    note(`Larger dots are more items; on the dashed line the model is as sure as it should be. ${how}`),
+    note(
+      `The calibration error is the mean difference between stated and observed shares; intervals are bootstraps over items. Larger dots are more items; on the dashed line the model is as sure as it should be. ${how}`,
+    ),
   );
 }
 
 function predictivePanel(check) {
-  const title = "What the model expects of the answers";
-  if (!check)
-    return panel(
-      title,
-      missing(data.volunteers.missing || "There are no answers."),
-    );
+  const title = "Do volunteers answer independently?";
+  if (!check || check.missing) return panel(title, missing(check?.missing || "There is no fit to check."));
   const diagram = chart("Observed and expected share of each label", 44 * check.labels.length + 24, (picture, width) => {
     const left = Math.min(10 + 7 * Math.max(...check.labels.map((label) => label.length)), width * 0.35);
     const wide = (share) => ((width - left - 112) * share) / Math.max(...check.observed, ...check.expected, 1e-9);
@@ -149,17 +147,48 @@ function predictivePanel(check) {
       });
     });
   });
-  const gap = check.agreement - check.expected_agreement;
-  const verdict =
-    Math.abs(gap) < 0.02
-      ? "That fits."
-      : gap > 0
-        ? "More than expected: some items are easy or hard for everybody, or volunteers err together."
-        : "Volunteers agree less than the model expects.";
-  const pairs = isKnown(check.agreement)
-    ? `Two answers about the same item agree in ${(100 * check.agreement).toFixed(1)}% of cases, on average over items. If volunteers answered independently of each other given the item’s class, as the model says, they would in ${(100 * check.expected_agreement).toFixed(1)}%. ${verdict} (The data doctor’s agreement by chance is another: that of volunteers who do not look at the item.)`
-    : "No item has two answers.";
-  return panel(title, el("p", {}, pairs), diagram, note("Measured on the same answers that the model has seen."));
+  const pairs = check.pairs.length
+    ? el(
+        "details",
+        {},
+        el("summary", {}, `${quantity(check.pairs.length, "pair")} who err together`),
+        factList(
+          check.pairs.map(([one, other, items, correlation]) => [
+            `${one}, ${other}`,
+            `errors correlate by ${fixed(correlation)} over ${quantity(items, "item")}`,
+          ]),
+        ),
+      )
+    : null;
+  return panel(
+    title,
+    el("p", {}, check.verdict),
+    checkTable(check.checks),
+    pairs,
+    el("h4", {}, "Labels"),
+    diagram,
+    note(
+      `By ${quantity(check.replicates, "replicate")} of all answers. Expected: the mean of replicates, and the interval that holds 90% of them; p: how often replicates are as extreme. Below 0.02 a check stands out (bold). The first four compare with independent volunteers whose skills are learned from these answers; volunteers and label shares with the fit as it is. The model has seen these answers, so p-values are rather too large than too small.`,
+    ),
+  );
+}
+
+// Zero has no sign.
+const rounded = (value) => fixed(value, 3).replace(/^-(0\.000)$/, "$1");
+
+function checkTable(checks) {
+  const head = ["check", "observed", "expected", "p"].map((name) => el("th", { scope: "col" }, name));
+  const rows = checks.map((check) => {
+    const cells = check.reason
+      ? [el("td", { colspan: 3 }, `not checked: ${check.reason}`)]
+      : [
+          el("td", {}, rounded(check.observed)),
+          el("td", {}, rounded(check.replicated), el("span", {}, `${rounded(check.low)} to ${rounded(check.high)}`)),
+          el("td", {}, rounded(check.p_value)),
+        ];
+    return el("tr", check.stands_out ? { class: "strong" } : {}, el("th", { scope: "row" }, check.name), ...cells);
+  });
+  return el("table", { class: "checks" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
 }
 
 function evidencePanel(evidence) {
@@ -172,7 +201,7 @@ function evidencePanel(evidence) {
           "Communities found by cg.BayesianNMF().detect(network) are compared with random networks of the same kind without communities.",
       ),
     );
-  const verdict = evidence.structured ? "There are communities." : "There is no evidence for communities.";
+  const verdict = `There is ${evidence.verdict}.`;
   const agreement = isKnown(evidence.agreement)
     ? ` Several starts agree by ${fixed(evidence.agreement)} (1 is the same, 0 chance).`
     : "";
@@ -219,7 +248,7 @@ function evidencePanel(evidence) {
     },
   );
   const chance = isKnown(evidence.p_value)
-    ? ` So high a ${name} without communities has a probability ${evidence.p_value < 0.001 ? "below 0.001" : `of about ${evidence.p_value.toFixed(3)}`}.`
+    ? ` Without communities, so high a ${name} would occur in ${evidence.p_value < 0.001 ? "less than 1 of 1,000" : `about ${(100 * evidence.p_value).toFixed(1)}% of`} networks.`
     : "";
   return panel(
     title,
