@@ -113,12 +113,12 @@ def test_without_confusion_matrices_the_network_is_that_of_tasks(small_crowd, tm
 
 
 def test_advice_on_the_page_is_in_the_words_of_the_interface(tmp_path, without_figures):
-    graph = crowd(n_volunteers=4, n_items=30, n_responses=60, gold=0.0).graph
+    graph = crowd(n_volunteers=4, n_items=30, n_responses=20, gold=0.0).graph
     analysis = analyse(graph, model="majority_vote", min_responses=50)
     data = page_data(write_results(analysis, tmp_path / "results", interface="cli") / "report.html")
     assert data["volunteers"]["missing"] == f"This was skipped. {analysis.skipped['pi_similarity']}"
     advice = [finding["advice"] for finding in data["doctor"]["findings"] if finding["name"] == "ruled by the prior"]
-    assert "leave them out of networks with --min-responses;" in advice[0]
+    assert "leave them out of networks with --min-responses." in advice[0]
     skipped, reason = dict(dict(data["provenance"]["run"])["skipped"]), analysis.skipped["task_cooccurrence"]
     assert skipped["task_cooccurrence"] == wording(reason, "cli") != reason
     missing = [section["missing"] for section in data.values() if isinstance(section, dict) and "missing" in section]

@@ -8,16 +8,15 @@ from crowdgraph.evaluation import Unmeasured, calibration
 from crowdgraph.evaluation.model_checks import probs_without_own_gold
 
 
-def brute_alone(graph, concentration, class_probs):
+def brute_alone(graph, fit):
     """As `probs_without_own_gold` for static matrices, response by response."""
-    probs = np.tile(np.log(class_probs), (len(graph.items), 1))
+    probs, concentration = np.tile(np.log(fit.class_probs), (len(graph.items), 1)), fit.confusion.initial
     for response in graph.responses:
         k, i = graph.volunteers.table.code(response.volunteer), graph.items.table.code(response.item)
         label = graph.labels.index(response.label)
-        for j, name in enumerate(graph.classes):
+        for j in range(len(graph.classes)):
             row = concentration[k, j].copy()
-            if graph.items[response.item].gold == name:
-                row[label] -= 1
+            row[label] -= fit.item_probs[i, j]
             probs[i, j] += np.log(row[label] / row.sum())
     odds = np.exp(probs)
     return odds / odds.sum(axis=1, keepdims=True)
@@ -25,9 +24,9 @@ def brute_alone(graph, concentration, class_probs):
 
 def test_answers_alone_leave_out_the_gold(columns):
     graph = cg.CrowdGraph.from_responses(columns, gold={"x": "yes"}, duplicates="first")
-    fit = cg.IBCC().fit(graph)
+    fit = cg.IBCC(confusion_prior=(4, 1)).fit(graph)
     alone = probs_without_own_gold(graph, fit, fit.confusion)
-    np.testing.assert_allclose(alone, brute_alone(graph, fit.confusion.initial, fit.class_probs), rtol=1e-9)
+    np.testing.assert_allclose(alone, brute_alone(graph, fit), rtol=1e-9)
     assert fit.item_probs[graph.items.table.code("x")].max() == 1
     assert alone.max() < 1
 

@@ -83,11 +83,11 @@ def test_a_strong_prior_is_not_taken_for_difficulty():
     classes = tuple("abcde")
     group = cg.simulate.Group(name="all", confusion=0.875 * np.eye(5) + 0.025)
     graph = crowd(n_volunteers=80, n_items=300, n_responses=2_400, classes=classes, groups=[group], gold=0.2).graph
-    checks = predictive_checks(graph, cg.IBCC().fit(graph))
+    checks = predictive_checks(graph, cg.IBCC(confusion_prior=(4, 1)).fit(graph))
     assert not any(checks[name].stands_out for name in INDEPENDENCE)
     assert "its prior is too strong" in checks.verdict
-    assert "learn_prior" not in checks.verdict.wording("cli")
-    learned = predictive_checks(graph, cg.IBCC(learn_prior=True).fit(graph))
+    assert "Leave --prior out" in checks.verdict.wording("cli")
+    learned = predictive_checks(graph, cg.IBCC().fit(graph))
     assert not learned["volunteers"].stands_out
 
 
