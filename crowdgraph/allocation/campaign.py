@@ -29,7 +29,7 @@ from crowdgraph.core.tables import ResponseTable
 from crowdgraph.errors import GoldError, InfeasibleError, ParameterError, ResultError
 from crowdgraph.evaluation.scores import calibration_error
 from crowdgraph.models.base import Model
-from crowdgraph.models.ibcc import IBCC
+from crowdgraph.models.calibrated import Calibrated
 
 if TYPE_CHECKING:
     from crowdgraph.simulate.crowd import SimulatedCrowd
@@ -134,7 +134,7 @@ def simulate_campaign(
     budget: int,
     update_every: int = 100,
     capacity: int | None = None,
-    model: Model = IBCC(),  # noqa: B008 - models cannot be changed
+    model: Model = Calibrated(),  # noqa: B008 - models cannot be changed
     known_items: Iterable[Hashable] = (),
     retirement: Retirement | None = None,
     objective: Objective = Objective(),  # noqa: B008 - it cannot be changed
@@ -205,7 +205,7 @@ class CampaignSetup:
 
     def __post_init__(self) -> None:
         check_instance("policy", self.policy, Policy, expected="a policy, such as GreedyValue()")
-        check_instance("model", self.model, Model, expected="a model, such as IBCC()")
+        check_instance("model", self.model, Model, expected="a model, such as Calibrated()")
         check_instance("objective", self.objective, Objective, expected="an objective, such as Objective(cost=0.1)")
         if self.retirement is not None:
             expected = "a retirement rule, such as Retirement(threshold=0.99)"

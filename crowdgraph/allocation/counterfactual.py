@@ -20,7 +20,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import ParameterError, ResultError
 from crowdgraph.models.base import Model
-from crowdgraph.models.ibcc import IBCC
+from crowdgraph.models.calibrated import Calibrated
 
 __all__ = ["Counterfactual", "counterfactual"]
 
@@ -105,7 +105,7 @@ def counterfactual(
     *,
     without: Iterable[Hashable] | None = None,
     retirement: Retirement | None = None,
-    model: Model = IBCC(),  # noqa: B008 - models cannot be changed
+    model: Model = Calibrated(),  # noqa: B008 - models cannot be changed
     updates: int = 10,
     hide_gold: bool = False,
     seed: int | None = None,
@@ -149,7 +149,7 @@ def counterfactual(
     --------
     >>> import crowdgraph as cg
     >>> graph = cg.simulate.crowd(n_volunteers=40, n_items=200, n_responses=3_000, seed=0).graph
-    >>> result = counterfactual(graph, retirement=Retirement(threshold=0.99), hide_gold=True, seed=0)
+    >>> result = counterfactual(graph, retirement=Retirement(threshold=0.9), hide_gold=True, seed=0)
     >>> 0 < result.n_left_out < 3_000
     True
     >>> bool((result.retired_at > 0).sum() == len(result.retired))
@@ -176,7 +176,7 @@ def _check(graph: object, without: object, retirement: object, model: object) ->
         )
     if retirement is not None:
         check_instance("retirement", retirement, Retirement, expected="a rule, such as Retirement(threshold=0.99)")
-    check_instance("model", model, Model, expected="a model, such as IBCC()")
+    check_instance("model", model, Model, expected="a model, such as Calibrated()")
 
 
 def _without_volunteers(

@@ -20,7 +20,7 @@ from crowdgraph.core._parameters import check_instance, check_seed
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import GoldError
 from crowdgraph.models.base import Model
-from crowdgraph.models.ibcc import IBCC
+from crowdgraph.models.calibrated import Calibrated
 
 __all__ = ["replay_campaign"]
 
@@ -32,7 +32,7 @@ def replay_campaign(
     budget: int | None = None,
     update_every: int = 100,
     capacity: int | None = None,
-    model: Model = IBCC(),  # noqa: B008 - models cannot be changed
+    model: Model = Calibrated(),  # noqa: B008 - models cannot be changed
     known_items: Iterable[Hashable] = (),
     retirement: Retirement | None = None,
     objective: Objective = Objective(),  # noqa: B008 - it cannot be changed

@@ -20,7 +20,7 @@ from crowdgraph.core.result import probability_array
 from crowdgraph.errors import GoldError, ParameterError
 from crowdgraph.messages import Hint
 from crowdgraph.models.base import Model
-from crowdgraph.models.ibcc import IBCC
+from crowdgraph.models.calibrated import Calibrated
 
 __all__ = ["ErrorGuarantee", "Retirement", "calibrated_retirement"]
 
@@ -110,7 +110,7 @@ class Retirement(Configured):
 
 def calibrated_retirement(
     graph: CrowdGraph,
-    model: Model = IBCC(),  # noqa: B008 - models cannot be changed
+    model: Model = Calibrated(),  # noqa: B008 - models cannot be changed
     *,
     error: float = 0.02,
     confidence: float = 0.95,
@@ -226,7 +226,7 @@ def upper_bound(n_wrong: int, n: int, confidence: float) -> float:
 
 def _check_settings(graph: object, model: object, error: object, confidence: object) -> None:
     check_instance("graph", graph, CrowdGraph, expected="a CrowdGraph with gold")
-    check_instance("model", model, Model, expected="a model, such as IBCC()")
+    check_instance("model", model, Model, expected="a model, such as Calibrated()")
     for name, value in (("error", error), ("confidence", confidence)):
         check_number(name, value, valid=lambda number: 0 < number < 1, expected="be a number between 0 and 1")
 

@@ -188,7 +188,7 @@ def training_candidates(
     >>> graph = graph.annotate(cg.IBCC().fit(graph))
     >>> graph = graph.annotate(cg.Leiden().detect(cg.networks.pi_similarity(graph), seed=0))
     >>> training_candidates(graph)
-    TrainingPlan(30 volunteers would gain, 30 of them have teachers; at most 0.314 nats more for each label)
+    TrainingPlan(30 volunteers would gain, 30 of them have teachers; at most 0.316 nats more for each label)
     """
     check_integer("n_teachers", n_teachers, minimum=0)
     beliefs = current_beliefs(graph, fit)

@@ -114,7 +114,7 @@ CAMPAIGNS = [
     ({"seed": 1.5}, "seed"),
     ({"policy": "random"}, "takes a policy"),
     ({"policy": CommunitiesFirst()}, r"CommunitiesFirst\(communities=...\)"),
-    ({"model": "ibcc"}, "model= takes a model, such as IBCC"),
+    ({"model": "ibcc"}, "model= takes a model, such as Calibrated"),
     ({"objective": None}, "objective= takes an objective"),
     ({"retirement": 0.9}, "retirement= takes a retirement"),
     ({"known_items": "item-000"}, "known_items='item-000' must be several items"),

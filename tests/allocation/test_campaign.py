@@ -78,9 +78,9 @@ def test_only_recorded_answers_are_revealed(three_skills):
     assert answers_of(model.shown[-1]) == answers_of(graph.responses)
     assert_array_equal(complete.loads, graph.volunteers.n_responses)
     # After everything is revealed the order of revealing does not matter.
-    other = replay_campaign(graph, RandomPolicy(), update_every=100, seed=0)
+    other = replay_campaign(graph, RandomPolicy(), update_every=100, model=cg.IBCC(), seed=0)
     assert_allclose(complete.accuracy[-1], other.accuracy[-1], atol=0.01)
-    part = replay_campaign(graph, GreedyValue(), budget=250, update_every=100, seed=0)
+    part = replay_campaign(graph, GreedyValue(), budget=250, update_every=100, model=cg.IBCC(), seed=0)
     assert part.spent.tolist() == [100, 200, 250]
     assert_array_equal(part.accuracy[:2], complete.accuracy[:2])
 

@@ -36,9 +36,9 @@ def test_without_volunteers_is_the_fit_of_the_other_answers(graph):
     absent = graph.volunteers.ids[[3, 7, 11]].tolist()
     result = counterfactual(graph, without=absent, seed=0)
     selected = [response.volunteer not in absent for response in graph.responses]
-    by_hand = cg.IBCC().fit(rebuilt(graph, selected))
+    by_hand = cg.Calibrated().fit(rebuilt(graph, selected))
     assert_allclose(result.other.item_probs, by_hand.item_probs, atol=1e-3)
-    assert_allclose(result.fit.item_probs, cg.IBCC().fit(graph).item_probs, atol=1e-6)
+    assert_allclose(result.fit.item_probs, cg.Calibrated().fit(graph).item_probs, atol=1e-6)
     assert result.n_left_out == selected.count(False)
     assert result.n_responses == 400
     was, would_be = result.fit.predict(), result.other.predict()
@@ -66,7 +66,7 @@ def test_who_never_answered_changes_nothing(graph):
 def test_one_volunteer_is_as_influence_tells(graph):
     someone = graph.volunteers.ids[4]
     result = counterfactual(graph, without=[someone])
-    influence = cg.IBCC().fit(graph).influence(volunteer=someone)
+    influence = cg.Calibrated().fit(graph).influence(volunteer=someone)
     assert_allclose(result.item_change, -influence.item_change, atol=1e-9)
     assert result.changed.tolist() == influence.flipped
 
@@ -82,7 +82,7 @@ def test_retirement_is_as_in_a_slow_loop(graph, hide_gold):
         for index in range(start, end):
             answered[index] = rows[index] not in when
         start = end
-        fit = cg.IBCC().fit(rebuilt(seen, answered), start=fit)
+        fit = cg.Calibrated().fit(rebuilt(seen, answered), start=fit)
         for item, row in zip(graph.items.ids.tolist(), fit.item_probs.tolist(), strict=True):
             asked = any(was_answered and rows[index] == item for index, was_answered in enumerate(answered))
             if item not in when:
@@ -109,7 +109,7 @@ def test_a_rule_that_retires_nothing_changes_nothing(graph):
     assert_array_equal(result.fit.item_probs, result.other.item_probs)
     assert result.accuracy[0] == result.accuracy[1] > 0.8
     assert_allclose(
-        result.fit.item_probs, cg.IBCC().fit(graph.with_gold(None, classes=graph.classes)).item_probs, atol=1e-3
+        result.fit.item_probs, cg.Calibrated().fit(graph.with_gold(None, classes=graph.classes)).item_probs, atol=1e-3
     )
 
 

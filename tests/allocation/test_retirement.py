@@ -154,16 +154,17 @@ def test_updates_share_the_answers_equally():
 
 def test_good_crowds_get_a_guarantee_that_holds():
     graph = crowd(0.85, **{**SIZES, "n_responses": 6_000}).graph
-    rule = calibrated_retirement(graph, error=0.05, updates=4, folds=2, seed=0)
+    model = cg.IBCC()
+    rule = calibrated_retirement(graph, model, error=0.05, updates=4, folds=2, seed=0)
     guarantee = rule.guarantee
     assert guarantee.n_gold == 400
     assert guarantee.n_retired > 300
     assert guarantee.bound <= 0.05
-    fit = cg.IBCC().fit(graph.with_gold(None, classes=graph.classes))
+    fit = model.fit(graph.with_gold(None, classes=graph.classes))
     assert rule.retired(fit.item_probs).sum() > 300
     assert f"{guarantee.n_retired:,} of 400 gold items retired, {guarantee.n_wrong:,} of them wrongly" in repr(rule)
     assert "at most 5.00% wrong with 95% confidence" in repr(rule)
-    assert rule == calibrated_retirement(graph, error=0.05, updates=4, folds=2, seed=0)
+    assert rule == calibrated_retirement(graph, model, error=0.05, updates=4, folds=2, seed=0)
 
 
 def test_the_model_does_not_see_the_gold_that_it_is_judged_by():
