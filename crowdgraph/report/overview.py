@@ -11,7 +11,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import facts, headline, quantity
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import Dependence, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding
 from crowdgraph.plot._style import short_times
@@ -117,6 +117,8 @@ def _sentences(results: GraphResults, doubt: str | None) -> Iterator[str]:
     graph, track, tasks = results.graph, results.community_track, results.task_communities
     if results.fit is not None and len(graph.items):
         yield _about_items(results.fit, graph.gold.known, doubt)
+    if results.fit is not None and results.fit.dependence is not None and len(graph.answers):
+        yield _about_dependence(results.fit.dependence, graph)
     if results.snapshot is not None and len(graph.volunteers):
         yield _about_skill(results, results.snapshot, doubt)
     if results.communities is not None:
@@ -170,6 +172,24 @@ def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
     if not n_open:
         return f"{words} All are settled: a class is at least {SETTLED_PROBABILITY:.0%} probable."
     return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {quantity(n_open, 'item')}."
+
+
+def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:
+    """Return for how many independent answers the answers about a typical item count, and how that is known."""
+    counts = graph.answers.n_by_item
+    typical = int(np.median(counts[counts > 0]))
+    source = {
+        "gold": f"as {quantity(dependence.n_gold, 'gold item')} show",
+        "given": "as was asked for",
+        "assumed": "as is typical of real crowds; gold would show how many it is here",
+    }[dependence.source]
+    if typical < 2:
+        return "Most items have one answer, so nothing is known about how answers depend on each other."
+    effective = float(dependence.effective_answers(typical))
+    return (
+        f"Answers about one item depend on each other, so {typical:,} of them, as many as a typical item has, count as "
+        f"{effective:.1f} independent ones (rho {dependence.rho:.2f}), {source}."
+    )
 
 
 def _about_skill(results: GraphResults, snapshot: ConfusionSnapshot, doubt: str | None) -> str:

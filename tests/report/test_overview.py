@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import communities_of, fitted
+from builders import communities_of, crowd, fitted
 from report.pages import VOTES
 
 import crowdgraph as cg
@@ -304,3 +304,20 @@ def test_changes_of_another_graph_are_refused(stepping, agreeing):
         payload(agreeing, changes=stepping.fit().changes())
     with pytest.raises(ParameterError, match=r"changes= takes what fit\.changes\(\) returns; got a dict"):
         cg.report.write(agreeing, "never.html", changes={})
+
+
+@pytest.mark.parametrize(
+    ("gold", "rho", "words"),
+    [
+        (0.0, None, "typical of real crowds; gold would show"),
+        (0.5, None, "gold items show"),
+        (0.0, 0.3, "(rho 0.30), as was asked for"),
+    ],
+)
+def test_how_many_independent_answers_there_are(gold, rho, words):
+    graph = crowd(n_volunteers=20, n_items=80, n_responses=800, gold=gold).graph
+    graph = graph.annotate(cg.Calibrated(rho=rho).fit(graph))
+    (sentence,) = [words for words in sentences(graph) if "depend on each other" in words]
+    assert words in sentence
+    effective = graph.fit().dependence.effective_answers(10)
+    assert f"so 10 of them, as many as a typical item has, count as {float(effective):.1f} independent ones" in sentence
