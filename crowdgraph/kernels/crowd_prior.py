@@ -182,6 +182,7 @@ def honest_totals(
     *,
     weights: CrowdWeights | None,
     variance_of: Any,
+    doubt: Numbers | float = 0.0,
 ) -> Numbers:
     r"""Return the concentrations of rows, of shape (K, J), at which the interval of a volunteer's accuracy holds.
 
@@ -202,6 +203,8 @@ def honest_totals(
         What the crowd says about its volunteers; None if the centres of rows were given and not learned.
     variance_of
         A function that returns `class_variance` for the effects of answers.
+    doubt
+        Further variance of each volunteer's accuracy, of shape (K,).
     """
     right = (rows * is_correct).sum(axis=2)
     accuracy = right @ class_probs
@@ -217,5 +220,5 @@ def honest_totals(
         effect = effect + (pull / n_answers)[:, None, None] * worth[:, :, None] * (is_correct - accuracy[:, None, None])
     variance = np.maximum(known + centre, np.finfo(float).tiny)
     missing = np.minimum(variance_of(effect) / variance, MAX_MISSING)
-    widening = variance / np.maximum(known, np.finfo(float).tiny) / (1 - missing)
+    widening = (variance / (1 - missing) + doubt) / np.maximum(known, np.finfo(float).tiny)
     return np.asarray(np.maximum((totals + 1) / widening[:, None] - 1, np.minimum(totals, MIN_TOTAL)))

@@ -88,6 +88,7 @@ def honest_concentration(
     is_correct: Array,
     class_probs: Array,
     learned: LearnedPrior | None = None,
+    other_accuracy: Array | None = None,
 ) -> Array:
     """Return the posterior of every volunteer's confusion, (K, J, L), wide enough for its intervals to hold.
 
@@ -103,6 +104,9 @@ def honest_concentration(
         Whether a label is correct for a class, of shape (J, L).
     learned
         What was learned from the crowd, if the centres of `prior` were.
+    other_accuracy
+        The accuracies that the volunteers have under another assumption, of shape (K,), which may hold as well: it is
+        taken to be two standard deviations away.
     """
     concentration = prior + expected_counts(graph, item_probs)
     totals = concentration.sum(axis=2)
@@ -114,6 +118,7 @@ def honest_concentration(
         class_probs,
         weights=None if learned is None else learned.weights,
         variance_of=lambda effect: _class_variance(graph, item_probs, effect),
+        doubt=0.0 if other_accuracy is None else (_accuracy(rows, is_correct, class_probs) - other_accuracy) ** 2 / 4,
     )
     posterior = rows * honest[:, :, None]
     if learned is not None:
@@ -147,6 +152,11 @@ def correct_mask(fit: ModelFit, track: ConfusionTrack) -> Array:
         return correct_labels(fit.classes, track.labels, correct)
     typical = track.latest().mean.mean(axis=0)
     return np.asarray(typical == typical.max(axis=1, keepdims=True))
+
+
+def _accuracy(rows: Array, is_correct: Array, class_probs: Array) -> Array:
+    """Return the expected share of correct labels of each volunteer, of shape (K,)."""
+    return np.asarray((rows * is_correct).sum(axis=2) @ class_probs)
 
 
 def _class_variance(graph: CrowdGraph, item_probs: Array, effect: Array) -> Array:

@@ -225,15 +225,18 @@ def _with_probs(
         item_probs=probs,
         class_probs=class_probs,
         class_concentration=concentration,
-        confusion=_confusion(fit, track, graph, probs, class_probs),
+        confusion=_confusion(fit, track, graph, probs, class_probs, is_assumed=dependence.source == "assumed"),
         diagnostics={**fit.diagnostics, "dependence": dependence.to_facts()},
     )
 
 
 def _confusion(
-    fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array, class_probs: Array
+    fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array, class_probs: Array, *, is_assumed: bool
 ) -> ConfusionTrack:
-    """Return the volunteers' confusion, given class probabilities of the items."""
+    """Return the volunteers' confusion, given class probabilities of the items.
+
+    Where the correlation is assumed, answers may as well be independent, and volunteers as the fit says.
+    """
     from crowdgraph.models._crowd_prior import correct_mask, honest_concentration
 
     if track.inference != "static":
@@ -248,8 +251,16 @@ def _confusion(
     else:
         # Models without a prior, such as that of Dawid and Skene, smooth a little.
         prior = np.maximum(track.latest().concentration - expected_counts(graph, fit.item_probs), MIN_COUNT)
+    is_correct = correct_mask(fit, track)
+    plain = (track.latest().mean * is_correct).sum(axis=2) @ class_probs
     concentration = honest_concentration(
-        graph, prior, probs, is_correct=correct_mask(fit, track), class_probs=class_probs, learned=learned
+        graph,
+        prior,
+        probs,
+        is_correct=is_correct,
+        class_probs=class_probs,
+        learned=learned,
+        other_accuracy=plain if is_assumed else None,
     )
     return ConfusionTrack.static(ids=track.ids, concentration=concentration, classes=track.classes, labels=track.labels)
 
