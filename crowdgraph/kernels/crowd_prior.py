@@ -35,8 +35,8 @@ MAX_SAMPLED_VOLUNTEERS = 5_000
 MIN_TOTAL = 0.5
 # At most this share of what answers say about a volunteer is lost because classes are uncertain.
 MAX_MISSING = 0.8
-# Answers that are looked at together, which bounds the memory.
-ANSWERS_PER_CHUNK = 2**18
+# Answers that are looked at together: few enough to stay in the cache.
+ANSWERS_PER_CHUNK = 2**14
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ CROWD, GOLD = "crowd", "gold"
 DEFAULT_PSEUDO_COUNTS = (4.0, 1.0)
 # A class needs this many gold items before their answers say how the crowd labels it.
 MIN_GOLD_ITEMS = 5
+# How many volunteers such a start is learned from; more hardly change where the fit ends.
+MAX_START_VOLUNTEERS = 1_000
 # Beyond these, sums of digamma functions are no longer exact enough for a bound that never falls.
 MIN_PSEUDO_COUNT, MAX_PSEUDO_COUNT = 1e-8, 1e8
 
@@ -137,16 +139,20 @@ def _start_of_crowd(graph: CrowdGraph, votes: Votes | None) -> Array:
     mild = _from_pair(graph, DEFAULT_PSEUDO_COUNTS, votes)
     answered = graph.gold.known & (graph.answers.n_by_item > 0)
     enough = (graph.gold.probs[answered].sum(axis=0) >= MIN_GOLD_ITEMS)[:, None]
-    return np.where(enough, _from_gold(graph, votes), mild) if enough.any() else mild
+    return (
+        np.where(enough, _from_gold(graph, votes, max_volunteers=MAX_START_VOLUNTEERS), mild) if enough.any() else mild
+    )
 
 
-def _from_gold(graph: CrowdGraph, votes: Votes | None) -> Array:
+def _from_gold(graph: CrowdGraph, votes: Votes | None, *, max_volunteers: int | None = None) -> Array:
     """Estimate the shared Dirichlet rows under which the labels given to gold items are most probable.
 
-    One pseudo-volunteer distributed according to the default prior keeps them finite.
+    One pseudo-volunteer distributed according to the default prior keeps them finite. Of more than `max_volunteers` a
+    sample counts.
     """
     import torch
 
+    from crowdgraph.kernels._runtime import single_threaded_torch
     from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
 
     counts, _ = gold_counts(graph)
@@ -165,7 +171,10 @@ def _from_gold(graph: CrowdGraph, votes: Votes | None) -> Array:
         if labels_have_classes
         else np.ones((len(graph.classes), len(graph.labels)))
     )
-    return empirical_bayes_concentration(torch.from_numpy(counts), torch.from_numpy(prior.astype(float))).numpy()
+    if max_volunteers is not None:
+        counts = counts[:: 1 + len(counts) // max_volunteers].copy()
+    with single_threaded_torch():
+        return empirical_bayes_concentration(torch.from_numpy(counts), torch.from_numpy(prior.astype(float))).numpy()
 
 
 def _class_concentration(graph: CrowdGraph, spec: Any) -> Array:

@@ -32,8 +32,8 @@ TYPICAL_REMAINING_CORRELATION = 0.2
 TINY = 1e-9
 # The least concentration of a label without one of the answers that gave it.
 MIN_COUNT = 1e-3
-# Answers that are looked at together, which bounds the memory.
-ANSWERS_PER_CHUNK = 2**18
+# Answers that are looked at together: few enough to stay in the cache.
+ANSWERS_PER_CHUNK = 2**14
 
 
 def _check_model(name: str, value: object) -> None:
