@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import is_number, setting
+from crowdgraph.core._parameters import check_instance, is_number, setting
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import Dependence, FitSource, ModelFit
@@ -117,6 +117,7 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
             hint=Message("Fit IBCC, and calibrate that.", cli="Use --model ibcc."),
         )
     _check_correlation("rho", rho)
+    check_instance("graph", graph, CrowdGraph)
     fit.check_matches(graph)
     n_answers = graph.answers.n_by_item
     class_probs = evenness_guard(fit.class_probs)
