@@ -138,6 +138,7 @@ def test_a_chunk_of_answers_more_or_less_changes_nothing(monkeypatch):
     ],
     ids=lambda model: model.name,
 )
+@pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")
 def test_models_with_confusion_can_be_calibrated(model):
     graph = simulated().graph
     fit = quietly(model, graph, seed=0)
