@@ -42,6 +42,12 @@ def small():
     )
 
 
+@cache
+def repeating():
+    """A crowd in which volunteers answer items again, the same or not."""
+    return crowd(0.9, 0.65, n_volunteers=12, n_items=40, n_responses=300, duplicates=0.3, gold=0.2, seed=5).graph
+
+
 # The evidence
 
 
@@ -75,7 +81,7 @@ def calibrated_by_loops(fit, graph, rho, confusion_without):
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("build", [small, lambda: simulated().graph], ids=["tiny", "simulated"])
+@pytest.mark.parametrize("build", [small, lambda: simulated().graph, repeating], ids=["tiny", "simulated", "repeating"])
 def test_an_items_own_answers_do_not_judge_it_with_a_given_prior(build, rho):
     graph, prior = build(), np.array([[3.0, 1.0], [0.5, 2.0]])
     fit = quietly(cg.IBCC(confusion_prior=prior, tol=1e-14, max_iter=20_000, accelerate=False), graph)
@@ -89,7 +95,7 @@ def test_an_items_own_answers_do_not_judge_it_with_a_given_prior(build, rho):
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5])
-@pytest.mark.parametrize("build", [small, lambda: simulated().graph], ids=["tiny", "simulated"])
+@pytest.mark.parametrize("build", [small, lambda: simulated().graph, repeating], ids=["tiny", "simulated", "repeating"])
 def test_an_items_own_answers_do_not_judge_it_with_the_crowds_prior(build, rho):
     """Neither in the counts nor in the accuracy around which the volunteer's own prior lies."""
     graph = build()
