@@ -257,7 +257,8 @@ def test_the_network_compares_answers_around_one_prior():
     """A likeness of the volunteers' own prior matrices would be one that the model makes."""
     graph = crowd(0.9, 0.6, gold=0.2).graph
     fit = cg.IBCC().fit(graph)
-    for one in (fit, fit.calibrated()):
+    cautious = cg.Cautious().fit(graph)
+    for one in (fit, fit.calibrated(), cautious, cautious.calibrated()):
         network = pi_similarity(graph, fit=one)
         expected = one.prior.shared + counts_by_loop(graph, one.item_probs)
         codes = graph.volunteers.codes(network.ids.tolist())
@@ -273,3 +274,18 @@ def test_gibbs_and_dynibcc_start_from_what_the_crowd_is_like():
     for fit in (dynamic, gibbs):
         assert_allclose(fit.prior.shared, expected, rtol=1e-9)
         assert not len(fit.prior.ids)
+
+
+def test_a_model_around_another_knows_of_its_crowd():
+    """Calibrated, its confusion lies around the volunteers' own matrices, as that of the inner model does."""
+    graph = crowd(0.9, 0.6, gold=0.2).graph
+    inner, around = cg.IBCC().fit(graph), cg.Cautious().fit(graph)
+    assert weights_of(around) == weights_of(inner)
+    calibrated = around.calibrated()
+    learned = learn_prior(
+        graph, calibrated.item_probs, votes=None, class_concentration=np.ones(2), weights=weights_of(inner)
+    )
+    posterior = learned.own + counts_by_loop(graph, calibrated.item_probs)
+    active = graph.answers.n_by_volunteer > 0
+    expected = posterior / posterior.sum(axis=2, keepdims=True)
+    assert_allclose(calibrated.confusion.latest().mean[active], expected[active])
