@@ -239,7 +239,10 @@ class ModelFit(Result):
 
         Without a calibration, every answer counts as one.
         """
+        from crowdgraph.core.graph import CrowdGraph
+
         graph = self._require_source().graph if graph is None else graph
+        check_instance("graph", graph, CrowdGraph)
         self.check_nodes(graph)
         dependence = Dependence(0.0, "given", 0) if self.dependence is None else self.dependence
         return lock(dependence.effective_answers(graph.answers.n_by_item))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import is_number, setting
+from crowdgraph.core._parameters import check_instance, is_number, setting
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import Dependence, FitSource, ModelFit
@@ -117,6 +117,7 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
             hint=Message("Fit IBCC, and calibrate that.", cli="Use --model ibcc."),
         )
     _check_correlation("rho", rho)
+    check_instance("graph", graph, CrowdGraph)
     fit.check_matches(graph)
     n_answers = graph.answers.n_by_item
     class_probs = evenness_guard(fit.class_probs)
@@ -174,35 +175,52 @@ def _static_rows(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Cal
     counts = expected_counts(graph, fit.item_probs)
     label_use, votes = counts.sum(axis=(0, 1)), fit.params.get("votes")
     concentration = track.latest().concentration
+    labels_of = _labels_about_item(graph)
 
     def rows_of(chunk: slice) -> Array:
         volunteer, label = answers.volunteer[chunk], answers.label[chunk]
-        own = fit.item_probs[answers.item[chunk]]
+        own = fit.item_probs[answers.item[chunk]][:, :, None] * labels_of(chunk)[:, None, :]
         if weights is None:
             return _without_own(concentration[volunteer], label, own)
-        others = counts[volunteer]
-        rows = np.arange(len(others))
-        others[rows, :, label] = np.maximum(others[rows, :, label] - own, 0.0)
+        others = np.maximum(counts[volunteer] - own, 0.0)
         return _chosen(posterior_mean(graph, others, weights, votes=votes, label_use=label_use), label)
 
     return rows_of
+
+
+def _labels_about_item(graph: CrowdGraph) -> Callable[[slice], Array]:
+    """Return a function of a stretch of answers: how often the volunteer gave the item each label, of shape (n, L).
+
+    That is the answer itself, and those in which the volunteer repeated or changed it.
+    """
+    answers, each = graph.answers, np.eye(len(graph.labels))
+    if not answers.n_repeats:
+        return lambda chunk: each[answers.label[chunk]]
+    pair = np.unique(answers.volunteer.astype(np.int64) * len(graph.items) + answers.item, return_inverse=True)[1]
+    cells = np.bincount(pair * len(each) + answers.label, minlength=(pair.max() + 1) * len(each))
+    tallies = cells.reshape(-1, len(each))
+    return lambda chunk: np.asarray(tallies[pair[chunk]])
 
 
 def _dynamic_rows(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Callable[[slice], Array]:
     """Do the same as `_static_rows` for confusion over time."""
     answers = graph.answers
     concentration = answers.of_responses(track.at_responses(graph))
+    each = np.eye(len(graph.labels))
 
     def rows_of(chunk: slice) -> Array:
-        return _without_own(concentration[chunk], answers.label[chunk], fit.item_probs[answers.item[chunk]])
+        label = answers.label[chunk]
+        own = fit.item_probs[answers.item[chunk]][:, :, None] * each[label][:, None, :]
+        return _without_own(concentration[chunk], label, own)
 
     return rows_of
 
 
 def _without_own(concentration: Array, label: Array, own: Array) -> Array:
-    """Return the probability of answers from Dirichlets, (n, J, L), less what each answer has added itself, (n, J)."""
-    chosen = np.maximum(_chosen(concentration, label) - own, MIN_COUNT)
-    return np.asarray(chosen / np.maximum(concentration.sum(axis=2) - own, chosen))
+    """Return the probability of answers, (n, J), from Dirichlets less what answers about the item added, (n, J, L)."""
+    others = concentration - own
+    chosen = np.maximum(_chosen(others, label), MIN_COUNT)
+    return np.asarray(chosen / np.maximum(others.sum(axis=2), chosen))
 
 
 def _chosen(table: Array, label: Array) -> Array:

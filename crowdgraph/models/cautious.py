@@ -132,6 +132,8 @@ class Cautious(Model):
             n_iter=base.n_iter + trace.n_steps,
             diagnostics={
                 "model": dict(base.diagnostics),
+                # Its confusion lies around a prior that was learned from the crowd, if that of the model does.
+                **{name: base.diagnostics[name] for name in ("crowd_prior",) if name in base.diagnostics},
                 "change": trace.change,
                 "difficulties": dict(zip(self._difficulties, learned.shares.tolist(), strict=True)),
                 "chances": learned.chances.numpy(),

@@ -161,6 +161,28 @@ class DynIBCC(Model):
         compile_sweep_for(graph)
         compile_scan_for(graph, published=self.published)
 
+    def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
+        if self.update_classes:
+            return super()._refit(graph, start=start, seed=seed)
+        # The classes of the start are those of other responses, or of gold that is no longer there.
+        from crowdgraph.models.calibrated import calibrated
+
+        static = self._static_model(self.confusion_prior)._refit(graph, start=start, seed=seed)
+        if start.dependence is not None:
+            rho = start.dependence.rho if start.dependence.source == "given" else None
+            static = calibrated(static, graph, rho=rho)
+        return self.fit(graph, seed=seed, start=static)
+
+    def _static_model(self, confusion_prior: ConfusionPrior) -> IBCC:
+        """Return the model of the same classes for volunteers who never change."""
+        return IBCC(
+            confusion_prior=confusion_prior,
+            class_prior=self.class_prior,
+            votes=self.votes,
+            device=self.device,
+            dtype=self.dtype,
+        )
+
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         from crowdgraph.kernels._runtime import single_threaded_torch
         from crowdgraph.models._tensors import StepTensors
@@ -171,13 +193,7 @@ class DynIBCC(Model):
         learns_prior = self.confusion_prior == CROWD
         if start is None:
             # Start from the class probabilities for volunteers who never change.
-            static = IBCC(
-                confusion_prior=CROWD if learns_prior else prior,
-                class_prior=self.class_prior,
-                votes=self.votes,
-                device=self.device,
-                dtype=self.dtype,
-            )
+            static = self._static_model(CROWD if learns_prior else prior)
             start = static._fit(graph, seed=seed, start=None, progress=progress)
         if learns_prior:
             # Everybody starts from what the crowd is like; a matrix of their own would hide how they began.

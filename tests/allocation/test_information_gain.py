@@ -54,6 +54,38 @@ def test_gain_is_that_of_all_labels(case):
     assert_allclose(gain.nats, enumerated(*case), atol=1e-10)
 
 
+def erased(confusion, independence):
+    """Confusion with one more label, which says nothing: what is given where the label is not an independent one."""
+    nothing = np.broadcast_to((1 - independence)[:, None, None], (*confusion.shape[:2], 1))
+    return np.concatenate([independence[:, None, None] * confusion, nothing], axis=2)
+
+
+@given(cases(), st.lists(st.sampled_from([0.0, 0.2, 0.7, 1.0]), min_size=4, max_size=4))
+def test_labels_that_may_add_nothing_are_those_with_an_erasure(case, independence):
+    probs, confusion = case
+    chances = np.array(independence[: len(confusion)])
+    gain = coalition_gain(probs, confusion, independence=chances)
+    assert gain.error == 0
+    assert_allclose(gain.nats, enumerated(probs, erased(confusion, chances)), atol=1e-10)
+    assert gain.nats <= coalition_gain(probs, confusion).nats + 1e-10
+    # One more label adds its chance of what it would add as an independent one.
+    tree = PosteriorTree(probs)
+    for rows, chance in zip(confusion[:-1], chances[:-1], strict=True):
+        tree.add_label(rows, independence=chance)
+    if len(confusion):
+        marginal = chances[-1] * tree.marginal_gain(confusion)[-1]
+        assert_allclose(tree.gain.nats + marginal, gain.nats, atol=1e-10)
+    few = coalition_gain(probs, confusion, independence=chances, max_states=4)
+    assert few.nats - 1e-10 <= gain.nats <= few.nats + few.error + 1e-10
+
+
+@given(cases())
+def test_independent_labels_are_not_changed(case):
+    probs, confusion = case
+    assert coalition_gain(probs, confusion, independence=np.ones(len(confusion))) == coalition_gain(probs, confusion)
+    assert_allclose(coalition_gain(probs, confusion, independence=np.zeros(len(confusion))).nats, 0, atol=1e-12)
+
+
 def drawn_together(confusion, labels, j):
     """The probability that one uniform draw gives everybody their label."""
     low, high = 0.0, 1.0

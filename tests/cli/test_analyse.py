@@ -102,3 +102,12 @@ def test_absolute_paths_are_not_recorded(monkeypatch):
     typed = ["x", "analyse", "/home/me/r.csv", "--gold=/home/me/gold.csv", "--vote", "a=b", "--out", "../results"]
     monkeypatch.setattr(sys, "argv", typed)
     assert command_line() == "crowdgraph analyse r.csv --gold=gold.csv --vote a=b --out ../results"
+
+
+def test_the_default_model_and_the_prior_are_recorded(analysed, crowd, tmp_path):
+    assert record(analysed[0])["parameters"]["model"].startswith("Calibrated(model=IBCC(confusion_prior='crowd'")
+    options = ("--snapshots", 0, "--min-responses", 100, "--gold", crowd / "gold.csv")
+    for prior, recorded in (("crowd", "'crowd'"), ("gold", "'gold'"), ("4,1", "(4.0, 1.0)")):
+        out = tmp_path / prior
+        assert run("analyse", crowd / "responses.csv", "--out", out, "--prior", prior, *options).exit_code == 0
+        assert f"IBCC(confusion_prior={recorded}" in record(out)["parameters"]["model"]

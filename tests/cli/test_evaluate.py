@@ -41,3 +41,17 @@ def test_a_single_model_is_ahead_of_none(crowd):
     source = (crowd / "responses.csv", "--gold", crowd / "gold.csv")
     result = run("evaluate", *source, "--folds", 2, "--model", "majority_vote", "--json")
     assert list(json.loads(result.stdout)["best"]["log_loss"]) == ["model", "mean"]
+
+
+def test_votes_ibcc_and_calibrated_are_compared_by_default(crowd):
+    command = ("evaluate", crowd / "responses.csv", "--gold", crowd / "gold.csv", "--folds", 2, "--json")
+    scores = json.loads(run(*command).stdout)["models"]
+    assert list(scores) == ["majority_vote", "ibcc", "calibrated"]
+    # The prior is for those that have one.
+    with_prior = json.loads(run(*command, "--prior", "40,1").stdout)["models"]
+    for score in ("accuracy", "log_loss"):
+        assert with_prior["majority_vote"][score] == scores["majority_vote"][score]
+    for model in ("ibcc", "calibrated"):
+        assert with_prior[model]["log_loss"] != scores[model]["log_loss"]
+    same = json.loads(run(*command, "--prior", "crowd").stdout)["models"]
+    assert same["ibcc"]["log_loss"] == scores["ibcc"]["log_loss"]

@@ -95,6 +95,24 @@ MESSAGES = [
         1,
         "Add some with --gold FILE, or use --model majority_vote or --model mean_score",
     ),
+    # Priors
+    *(
+        (f"{command} --prior {prior}", 1, f"--prior {prior} must be crowd, gold, or two numbers such as 4,1.")
+        for command in ("allocate r.csv", "analyse r.csv --out new", "evaluate r.csv --gold gold.csv")
+        for prior in ("4", "a,b", "4,1,1", "Crowd", "4;1")
+    ),
+    *(
+        (f"allocate r.csv --prior {prior}", 1, f"--prior {prior} must be made of numbers above zero, such as 4,1.")
+        for prior in ("0,1", "1,0", "inf,1", "nan,1", "1,-2")
+    ),
+    ("allocate r.csv --prior 1e-20,1", 1, "numbers above zero (pseudo-counts)"),
+    ("allocate r.csv --prior gold", 1, "Add gold with --gold FILE, or give the prior as numbers"),
+    (
+        "allocate r.csv --model majority_vote --prior 4,1",
+        1,
+        "The model 'majority_vote' has no prior of confusion.",
+        "Leave --prior out, or use --model ibcc",
+    ),
     # Evaluation
     ("evaluate r.csv", 1, "give a file of items and their classes with --gold"),
     ("evaluate soft.crowd", 1, "Add some with --gold FILE"),

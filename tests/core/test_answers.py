@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import answered_graphs
 
 import crowdgraph as cg
+from crowdgraph.core.answers import expected_counts
 
 
 @pytest.fixture
@@ -96,3 +98,34 @@ def test_first_and_last_are_those_of_a_plain_loop(rows):
             last[who, what] = row
     assert answers.first.rows.tolist() == sorted(first.values())
     assert answers.last.rows.tolist() == sorted(last.values())
+
+
+@given(answered_graphs(), st.integers(0, 10**6))
+def test_expected_counts_are_those_of_a_plain_loop(graph, seed):
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet(np.ones(len(graph.classes)), len(graph.items))
+    mask = rng.random(len(graph.answers)) < 0.5
+    for answers in (None, graph.answers, graph.answers.where(mask)):
+        chosen = graph.answers if answers is None else answers
+        expected = np.zeros((len(graph.volunteers), len(graph.classes), len(graph.labels)))
+        for who, what, said in zip(chosen.volunteer, chosen.item, chosen.label, strict=True):
+            for j in range(len(graph.classes)):
+                expected[who, j, said] += probs[what, j]
+        counts = expected_counts(graph, probs, answers=answers)
+        np.testing.assert_allclose(counts, expected, atol=1e-12)
+        np.testing.assert_allclose(counts.sum(), len(chosen))
+
+
+def test_expected_counts_with_many_volunteers_do_not_overflow():
+    """Codes are kept in small types; a volunteer times the number of labels would not fit."""
+    n = 200
+    table = {"volunteer": list(range(n)), "item": [0] * n, "label": [0, 1] * (n // 2)}
+    graph = cg.CrowdGraph.from_responses(table)
+    counts = expected_counts(graph, np.array([[0.25, 0.75]]))
+    np.testing.assert_allclose(counts[np.arange(n), :, np.arange(n) % 2], np.tile([0.25, 0.75], (n, 1)))
+    assert counts.sum() == n
+
+
+def test_expected_counts_leave_out_what_was_only_shown(shown):
+    counts = expected_counts(shown, np.full((3, 2), 0.5))
+    assert counts.sum(axis=(1, 2)).tolist() == [2, 1, 1]

@@ -267,3 +267,30 @@ def test_nothing_is_pickled(tmp_path, annotated, monkeypatch):
         monkeypatch.setattr(pickle, name, refuse)
     annotated.save(tmp_path / "g")
     cg.load(tmp_path / "g")
+
+
+@pytest.mark.parametrize("votes", [None, {-1: "no", 1: None, 3: "yes"}], ids=["labels are classes", "votes"])
+def test_a_calibrated_fit_and_its_dependence_survive(tmp_path, votes):
+    rng = np.random.default_rng(0)
+    table = {"volunteer": rng.integers(0, 8, 200), "item": rng.permutation(200) % 25}
+    labels = ["no", "yes"] if votes is None else list(votes)
+    table["label"] = [labels[code] for code in rng.integers(0, len(labels), 200)]
+    gold = {item: ["no", "yes"][item % 2] for item in range(12)}
+    graph = cg.CrowdGraph.from_responses(table, labels=labels, classes=["no", "yes"], gold=gold, duplicates="first")
+    first = cg.IBCC(votes=votes).fit(graph)
+    calibrated = first.calibrated()
+    graph = graph.annotate(first).annotate(calibrated)
+    graph.save(tmp_path / "g")
+    loaded = cg.load(tmp_path / "g")
+    again = loaded.annotations[calibrated.name]
+    assert again.dependence == calibrated.dependence
+    assert again.dependence.source == "gold"
+    assert np.array_equal(again.item_probs, calibrated.item_probs)
+    assert np.array_equal(again.confusion.latest().concentration, calibrated.confusion.latest().concentration)
+    assert np.array_equal(again.effective_answers(loaded), calibrated.effective_answers())
+    assert repr(again) == repr(calibrated)
+    assert again.correct_labels == calibrated.correct_labels
+    # The fit from which it was made can be calibrated as before: settings and learned weights survive, too.
+    anew = loaded.annotations[first.name].calibrated(loaded)
+    assert np.array_equal(anew.item_probs, calibrated.item_probs)
+    assert np.array_equal(anew.confusion.latest().concentration, calibrated.confusion.latest().concentration)
