@@ -14,7 +14,7 @@ votes = {-1: no, 1: yes, 3: yes}
 print(graph)
 
 # %% Pretend that a third of the gold is all we have. IBCC learns every volunteer's confusion matrix, and the classes.
-# Answers about one item depend on each other, and IBCC is too sure; gold shows how much, and calibrated() allows for it.
+# Answers about one item depend on each other, so IBCC is too sure; calibrated() allows for that, as gold shows.
 known = list(graph.gold)[::3]
 sparse = graph.with_gold({item: graph.gold[item] for item in known}, classes=graph.classes)
 fit = cg.IBCC(votes=votes).fit(sparse).calibrated()
