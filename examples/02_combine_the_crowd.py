@@ -14,10 +14,11 @@ votes = {-1: no, 1: yes, 3: yes}
 print(graph)
 
 # %% Pretend that a third of the gold is all we have. IBCC learns every volunteer's confusion matrix, and the classes.
+# Answers about one item depend on each other, so IBCC is too sure; calibrated() allows for that, as gold shows.
 known = list(graph.gold)[::3]
 sparse = graph.with_gold({item: graph.gold[item] for item in known}, classes=graph.classes)
-fit = cg.IBCC(votes=votes).fit(sparse)
-print(fit)
+fit = cg.IBCC(votes=votes).fit(sparse).calibrated()
+print(fit, fit.dependence.words)
 sparse = sparse.annotate(fit)
 right = sum(fit.predict()[item] == graph.gold[item] for item in graph.gold if item not in sparse.gold)
 print(f"{right} of {len(graph.gold) - len(known)} items without gold are classified right")
@@ -47,6 +48,7 @@ models = {
     "weighted majority": cg.WeightedMajority(votes=votes),
     "Dawid-Skene": cg.DawidSkene(votes=votes),
     "IBCC": cg.IBCC(votes=votes),
+    "IBCC, calibrated": cg.Calibrated(model=cg.IBCC(votes=votes)),
 }
 comparison = cg.evaluation.cross_validate(graph, models)
 print(comparison)

@@ -44,7 +44,7 @@ for model in (cg.MajorityVote(), cg.WeightedMajority(), cg.DawidSkene(), cg.IBCC
     print(f"{type(model).__name__:<17} is right about {accuracy:.1%} of the items without gold")
 
 # %% Are the models as sure as they should be? Hide some of the gold and see.
-result = cg.evaluation.cross_validate(graph, [cg.MajorityVote(), cg.IBCC()])
+result = cg.evaluation.cross_validate(graph, [cg.MajorityVote(), cg.IBCC(), cg.Calibrated()])
 out = Path("demo")
 out.mkdir(exist_ok=True)
 cg.plot.reliability(result).figure.savefig(out / "machines.png", dpi=150)

@@ -10,8 +10,9 @@ import crowdgraph as cg
 
 crowd = cg.simulate.galaxy_zoo_supernovae()
 expert_items = crowd.graph.items.ids[::5]
-# The prior of the paper's authors.
-model = cg.IBCC(confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[10, 10])
+# The prior of the paper's authors. Decisions are by probabilities that allow for dependence between answers.
+ibcc = cg.IBCC(confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[10, 10])
+model = cg.Calibrated(model=ibcc)
 
 # %% One round: whose answer about which item is worth most? The audit log says why.
 graph = crowd.graph.with_gold({item: crowd.graph.items[item].gold for item in expert_items}).first(5_000)

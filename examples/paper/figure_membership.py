@@ -27,7 +27,7 @@ track = cg.dynamics.over_time(
     crowd.graph,
     counts=counts,
     network=partial(cg.networks.pi_similarity, min_responses=10),
-    model=cg.DynIBCC(votes={-1: no, 1: yes, 3: yes}, noise_scale=3.0),
+    model=cg.DynIBCC(confusion_prior=(4, 1), votes={-1: no, 1: yes, 3: yes}, noise_scale=3.0),
     seed=0,
     progress=True,
 )

@@ -8,7 +8,7 @@ import crowdgraph as cg
 
 crowd = cg.simulate.galaxy_zoo_supernovae_full()
 no, yes = crowd.graph.classes
-fit = cg.IBCC(votes={-1: no, 1: yes, 3: yes}).fit(crowd.graph)
+fit = cg.IBCC(confusion_prior=(4, 1), votes={-1: no, 1: yes, 3: yes}).fit(crowd.graph)
 network = cg.networks.task_cooccurrence(crowd.graph, min_responses=10)
 groups = cg.BayesianNMF().detect(network, seed=0, progress=True)
 planted = crowd.truth.community[crowd.graph.volunteers.codes(groups.ids)]

@@ -13,7 +13,7 @@ track = cg.dynamics.over_time(
     crowd.graph,
     counts=COUNTS,
     network=cg.networks.task_cooccurrence,
-    model=cg.DynIBCC(votes={-1: no, 1: yes, 3: yes}),
+    model=cg.DynIBCC(confusion_prior=(4, 1), votes={-1: no, 1: yes, 3: yes}),
     detector=cg.BayesianNMF(restarts=2),
     restarts=1,
     compare_starts=False,

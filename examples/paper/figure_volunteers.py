@@ -26,7 +26,7 @@ def volunteer(drift):
         seed=3,
     )
     no, yes = crowd.graph.classes
-    fit = cg.DynIBCC(votes={-1: no, 1: yes, 3: yes}).fit(crowd.graph)
+    fit = cg.DynIBCC(confusion_prior=(4, 1), votes={-1: no, 1: yes, 3: yes}).fit(crowd.graph)
     history = fit.confusion.of("volunteer-0")
     own = crowd.graph.responses.volunteer == 0
     return history, float(np.abs(history.mean - crowd.truth.confusion[own]).sum(axis=2).mean() / 2)

@@ -20,7 +20,7 @@ track = cg.dynamics.over_time(
     graph,
     times=[f"{year}-01-01" for year in range(2010, 2023, 2)],
     network=partial(cg.networks.pi_similarity, min_responses=20),
-    model=cg.DynIBCC(votes={"unlikely": "no", "unsure": None, "likely": "yes"}),
+    model=cg.DynIBCC(confusion_prior=(4, 1), votes={"unlikely": "no", "unsure": None, "likely": "yes"}),
     seed=0,
     progress=True,
 )

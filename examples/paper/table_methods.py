@@ -49,12 +49,12 @@ def further_methods(graph):
         "majority vote, shares": cg.MajorityVote(votes=votes),
         "weighted majority, shares": cg.WeightedMajority(votes=votes),
         "Dawid-Skene": cg.DawidSkene(votes=votes),
-        "IBCC, prior from votes": cg.IBCC(votes=votes),
+        "IBCC, prior from votes": cg.IBCC(confusion_prior=(4, 1), votes=votes),
         "IBCC, prior learned from the crowd": cg.IBCC(votes=votes, learn_prior=True),
         "DynIBCC, the authors' prior": cg.DynIBCC(**AUTHORS_PRIOR),
-        "DynIBCC, prior from votes": cg.DynIBCC(votes=votes),
+        "DynIBCC, prior from votes": cg.DynIBCC(confusion_prior=(4, 1), votes=votes),
         "DynIBCC, the authors' prior, auto": cg.DynIBCC(**AUTHORS_PRIOR, noise_scale="auto"),
-        "DynIBCC, prior from votes, auto": cg.DynIBCC(votes=votes, noise_scale="auto"),
+        "DynIBCC, prior from votes, auto": cg.DynIBCC(confusion_prior=(4, 1), votes=votes, noise_scale="auto"),
     }
 
 
