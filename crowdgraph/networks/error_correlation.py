@@ -57,7 +57,7 @@ def error_correlation(
     >>> crowd = cg.simulate.crowd(n_volunteers=40, n_responses=8_000, groups=kinds, shared_errors=0.4, seed=0)
     >>> graph = crowd.graph.annotate(cg.IBCC().fit(crowd.graph))
     >>> cg.Leiden().detect(cg.networks.error_correlation(graph), seed=0)
-    Communities(leiden: 2 of sizes 20, 20; modularity 0.357)
+    Communities(leiden: 2 of sizes 20, 20; modularity 0.356)
     """
     volunteers, n_answers = experienced_volunteers(graph, min_responses)
     check_integer("min_common", min_common)

@@ -98,7 +98,6 @@ def unnamed():
         (rows_twice, "rows twice", "--duplicates first"),
         (inconsistent, "repeated answers", "--duplicates last"),
         (lambda: small(gold=0), "ruled by the prior", "--min-responses"),
-        (lambda: small(gold=0), "ruled by the prior", "in Python, learn it with IBCC("),
         (lambda: large(gold=0), "no gold", "Add the classes of some items with --gold FILE"),
         (unnamed, "no gold", "or say what labels mean with --vote LABEL=CLASS"),
         (untimed, "no times", "name it: --time created_at"),
