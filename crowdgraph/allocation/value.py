@@ -58,11 +58,13 @@ def information_gain(
     .. math:: H(t_i) - E_{c}\, H(t_i \mid c), \qquad c_k \mid t_i = j \sim E[\pi^{(k)}_j],
 
     with everybody's current confusion. Where the fit is calibrated, each label counts as what it adds to the item's
-    effective number of answers: it is an independent one with that probability, and otherwise adds nothing. The result
-    is exact up to 4,096 combinations of labels. Beyond that, nearly
-    equal posteriors are merged, and the result is too small by at most the error of `information_gain_bounds`. With
-    `shared_errors` nothing can be merged: volunteers beyond that number of combinations (from the 13th on where there
-    are two labels) are ignored, so that their order matters.
+    effective number of answers: it is an independent one with that probability, and otherwise adds nothing; the first
+    ones count most, so the order of the coalition matters a little.
+
+    The result is exact up to 4,096 combinations of labels. Beyond that, nearly equal posteriors are merged, and the
+    result is too small by at most the error of `information_gain_bounds`. With `shared_errors` nothing can be merged:
+    volunteers beyond that number of combinations (from the 13th on where there are two labels) are ignored, so that
+    their order matters.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ def _with_fit(graph: CrowdGraph, model: str, prior: str | None, vote: list[str] 
     from crowdgraph.core.fit import ModelFit
 
     if any(isinstance(result, ModelFit) for result in graph.annotations.values()):
-        note(["The fit that the saved graph carries is used."])
+        note(["The fit that the saved graph carries is used, and --model, --prior and --vote are not."])
         return graph
     votes = parse_votes(vote, graph.labels, graph.classes)
     notes: list[str] = []

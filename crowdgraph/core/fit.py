@@ -217,7 +217,7 @@ class ModelFit(Result):
         rho
             The correlation, from 0 to 1. If left out, it is learned from gold if ten answered items or more have some,
             each judged by confusion that has not counted its own gold; otherwise it is 0.5, which suits real crowds of
-            many kinds.
+            many kinds. For `Cautious`, which allows for difficulty already, it is always 0.2.
 
         Examples
         --------
@@ -574,7 +574,7 @@ class ModelFit(Result):
         """Return what the class probabilities take for granted about answers, as the end of a sentence."""
         if self.dependence is not None:
             return f"; allows for dependence between answers ({self.dependence.words})"
-        if self.confusion is None:
+        if self.confusion is None or "difficulties" in self.diagnostics:
             return ""
         return "; takes answers for independent, see calibrated()"
 

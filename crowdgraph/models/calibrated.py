@@ -66,7 +66,7 @@ class Calibrated(Model):
         The model that estimates the confusion and the class proportions.
     rho
         The correlation of two answers about an item given its class, from 0 to 1. If left out, it is learned from gold
-        if ten answered items or more have some; otherwise it is 0.5.
+        if ten answered items or more have some; otherwise it is 0.5. Around `Cautious` it is always 0.2.
 
     Examples
     --------

@@ -91,7 +91,8 @@ DEPENDENT = {
 def checked(make):
     """The checks of a crowd for each seed."""
     graphs = [make(seed) for seed in range(SEEDS)]
-    return [cg.evaluation.predictive_checks(graph, cg.IBCC(confusion_prior=(4, 1)).fit(graph), seed=1) for graph in graphs]
+    model = cg.IBCC(confusion_prior=(4, 1))
+    return [cg.evaluation.predictive_checks(graph, model.fit(graph), seed=1) for graph in graphs]
 
 
 def row(name, found):
