@@ -230,8 +230,9 @@ class ModelFit(Result):
         >>> bool(calibrated.item_probs.max(axis=1).mean() < fit.item_probs.max(axis=1).mean())
         True
         """
-        from crowdgraph.models.calibrated import calibrated
+        from crowdgraph.models.calibrated import calibrated, check_uncalibrated
 
+        check_uncalibrated(self)
         return calibrated(self, self._require_source().graph if graph is None else graph, rho=rho)
 
     def effective_answers(self, graph: CrowdGraph | None = None) -> Array:
@@ -448,7 +449,7 @@ class ModelFit(Result):
         else:
             check_instance("graph", graph, CrowdGraph)
             self.check_matches(graph)
-            source = ChangeSource(graph, self._probs_before_discount(graph), self.correct_labels)
+            source = ChangeSource(graph, self.probs_before_discount(graph), self.correct_labels)
         return source.changes(
             false_discovery_rate=false_discovery_rate, min_answers=min_answers, seed=seed, correct=correct
         )
@@ -521,20 +522,22 @@ class ModelFit(Result):
     def _require_source(self) -> FitSource:
         if self.source is None:
             raise NotAnnotatedError(
-                "This fit does not know the graph it comes from (it was loaded from a file or made by hand). Fit the "
-                "model again or, to predict responses or test for changes, pass the graph."
+                "This fit does not know the graph it comes from (it was loaded from a file or made by hand). Pass the "
+                "graph, as in fit.calibrated(graph), fit.effective_answers(graph) or fit.changes(graph), or fit the "
+                "model again."
             )
         return self.source
 
     @cached_property
     def _change_source(self) -> ChangeSource:
         graph = self._require_source().graph
-        return ChangeSource(graph, self._probs_before_discount(graph), self.correct_labels)
+        return ChangeSource(graph, self.probs_before_discount(graph), self.correct_labels)
 
-    def _probs_before_discount(self, graph: CrowdGraph) -> Array:
+    def probs_before_discount(self, graph: CrowdGraph) -> Array:
         """Return the class probabilities as they would be if answers were independent, of shape (N, J).
 
-        The discount blurs all classes alike, which hides how a volunteer's answers change.
+        They are those of a calibrated fit with its discount undone; other fits have none. The discount blurs all
+        classes alike, which would hide how a volunteer's answers change.
         """
         if self.dependence is None:
             return self.item_probs

@@ -115,7 +115,7 @@ class Calibration(NamedTuple):
         if self.holds:
             return f"{words} Gold does not contradict the stated probabilities (p = {self.p_value:.2f})."
         direction = "surer" if self.bias < 0 else "less sure"
-        return f"{words} The model is {direction} than it should be ({p_value_text(self.p_value)})."
+        return f"{words} Over all gold items the model is {direction} than it should be ({p_value_text(self.p_value)})."
 
 
 class Unmeasured(NamedTuple):

@@ -12,7 +12,7 @@ from crowdgraph.core._arrays import Array, ReadOnlyArrays, object_array, read_on
 from crowdgraph.core._parameters import check_bool, check_integer, check_seed
 from crowdgraph.core._random import child_seed
 from crowdgraph.core._text import join_names, percent, quantity
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import Dependence, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import ParameterError, TooFewError, UnknownIdError
@@ -266,7 +266,8 @@ def predictive_checks(
     pairs = _error_pairs(graph, statistics.pairs)
     checks = _independence_checks(graph, fit, statistics, pairs)
     labels = _label_shares(graph, *statistics.label_shares)
-    checks += _fit_checks(statistics, labels, dependent=any(check.stands_out for check in checks))
+    is_dependent = any(check.stands_out for check in checks)
+    checks += _fit_checks(statistics, labels, dependent=is_dependent, allowance=fit.dependence)
     return PredictiveChecks(
         model=fit.model, checks=tuple(checks), labels=labels, pairs=pairs, n_replicates=n_replicates
     )
@@ -381,13 +382,15 @@ def _label_shares(graph: CrowdGraph, observed: Array, replicated: Array) -> Labe
     return LabelShares(labels=graph.labels, observed=observed, replicated=replicated.mean(axis=0), low=low, high=high)
 
 
-def _fit_checks(statistics: ReplicateStatistics, labels: LabelShares, *, dependent: bool) -> list[PredictiveCheck]:
+def _fit_checks(
+    statistics: ReplicateStatistics, labels: LabelShares, *, dependent: bool, allowance: Dependence | None
+) -> list[PredictiveCheck]:
     """Return the checks of the fit as it is, with causes."""
     volunteers = PredictiveCheck("volunteers", reason=NO_PAIRS_OF_ANSWERS)
     if not np.isnan(statistics.agreement[0]):
         volunteers = _summary("volunteers", statistics.agreement[0], statistics.fit_agreement, two_sided=True)
     if volunteers.stands_out and abs(volunteers.observed - volunteers.replicated) >= MIN_AGREEMENT_GAP:
-        volunteers = volunteers._replace(cause=_volunteers_cause(volunteers, dependent=dependent))
+        volunteers = volunteers._replace(cause=_volunteers_cause(volunteers, dependent=dependent, allowance=allowance))
     observed, replicated = statistics.label_shares
     gaps = np.abs(np.vstack([observed, replicated]) - labels.replicated).sum(axis=1) / 2
     shares = _summary("label shares", float(gaps[0]), gaps[1:])
@@ -396,12 +399,19 @@ def _fit_checks(statistics: ReplicateStatistics, labels: LabelShares, *, depende
     return [volunteers, shares]
 
 
-def _volunteers_cause(check: PredictiveCheck, *, dependent: bool) -> str:
+def _volunteers_cause(check: PredictiveCheck, *, dependent: bool, allowance: Dependence | None) -> str:
     if check.observed < check.replicated:
         return (
             "The fit takes volunteers for more reliable than their answers show; with few answers an item it is too "
             "sure of classes."
         )
+    if allowance is not None and not dependent:
+        return (
+            "The fit takes volunteers for less reliable than their answers show: it allows for more dependence between "
+            f"answers ({allowance.words}) than there is a sign of."
+        ) + (" Gold would show how much there is." if allowance.source == "assumed" else "")
+    if allowance is not None:
+        return "Answers agree more than the fit expects, whose volunteers treat easy and hard items of a class alike."
     if dependent:
         return "The fit expects less agreement than there is, since it takes volunteers for independent."
     return (

@@ -27,6 +27,8 @@ MIN_ACCURACY_WEIGHT, MAX_ACCURACY_WEIGHT = 1.0, 8.0
 MIN_ROW_WEIGHT, MAX_ROW_WEIGHT = 1.0, 16.0
 # Answers assumed beforehand, three of four correct, so that accuracies are neither 0 nor 1.
 ASSUMED_RIGHT, ASSUMED_ANSWERS = 3.0, 4.0
+# Answers, over all rows, that a volunteer's prior takes for possible beside those that they always give.
+MIN_OTHER_ANSWERS = 0.5
 # No label is impossible.
 MIN_LABEL_PROBABILITY = 1e-3
 # More volunteers hardly change what is learned.
@@ -134,6 +136,9 @@ def one_coin_rows(
     worth = 1.0 if pooled else (weights.row_weight + 1) / (weights.row_weight + by_class)
     n_right, n_answers = (worth * right).sum(axis=1), (worth * by_class).sum(axis=1)
     accuracy = (n_right + weights.accuracy_weight * weights.accuracy) / (n_answers + weights.accuracy_weight)
+    # Nobody is so good, or so bad, that half an answer among all rows could not have been otherwise.
+    margin = min(0.5, MIN_OTHER_ANSWERS / (weights.row_weight * counts.shape[1]))
+    accuracy = np.clip(accuracy, margin, 1 - margin)
     use = label_use + 1.0
     correct, wrong = _shares(np.where(is_correct, use, 0.0)), _shares(np.where(is_correct, 0.0, use))
     rows = accuracy[:, None, None] * correct + (1 - accuracy)[:, None, None] * wrong

@@ -43,9 +43,9 @@ def item_discount(n_answers: Numbers, correlation: float) -> Numbers:
     return np.asarray(1 / (1 + correlation * (np.maximum(n_answers, 1) - 1)))
 
 
-def evenness_guard(class_probs: Numbers) -> Numbers:
-    """Return class proportions moved a third of the way to equal ones, so that no class is ruled out."""
-    return np.asarray((1 - EVEN_WEIGHT) * class_probs + EVEN_WEIGHT / len(class_probs))
+def evenness_guard(class_probs: Numbers, *, possible: Numbers) -> Numbers:
+    """Return class proportions moved a third of the way to equal ones of the `possible` classes, (J,), a mask."""
+    return np.asarray((1 - EVEN_WEIGHT) * class_probs + EVEN_WEIGHT * possible / possible.sum())
 
 
 def discounted_probs(evidence: Numbers, n_answers: Numbers, class_probs: Numbers, correlation: float) -> Numbers:

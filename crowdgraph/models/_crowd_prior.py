@@ -14,6 +14,8 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.kernels.crowd_prior import (
+    MAX_MISSING,
+    MIN_TOTAL,
     CrowdWeights,
     class_variance,
     honest_totals,
@@ -108,9 +110,7 @@ def honest_concentration(
         The accuracies that the volunteers have under another assumption, of shape (K,), which may hold as well: it is
         taken to be two standard deviations away.
     """
-    concentration = prior + expected_counts(graph, item_probs)
-    totals = concentration.sum(axis=2)
-    rows = concentration / totals[:, :, None]
+    rows, totals = _rows_and_totals(prior + expected_counts(graph, item_probs))
     honest = honest_totals(
         rows,
         totals,
@@ -125,6 +125,56 @@ def honest_concentration(
         # Of somebody without answers nothing is known but the crowd.
         posterior[graph.answers.n_by_volunteer == 0] = learned.newcomers.shared
     return np.asarray(posterior)
+
+
+def widen_steps(graph: CrowdGraph, concentration: Array, starts: Array, fit: ModelFit, prior: CrowdPrior) -> Array:
+    """Widen confusion over time, given the classes of a calibrated fit, so that its intervals hold.
+
+    As for confusion that does not change, unknown classes cost information; and where the correlation of answers is
+    assumed, volunteers may as well be as independent answers would have them.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    concentration, starts
+        One Dirichlet for each step, of shape (S, J, L), and where each volunteer's steps begin, of shape (K + 1,).
+    fit
+        The fit that the classes come from.
+    prior
+        The prior of the volunteers.
+    """
+    is_correct, class_probs = _mask_of(graph, fit, prior), fit.class_probs
+    start = prior.of_all(graph.volunteers.ids.tolist())
+    rows, totals = _rows_and_totals(start + expected_counts(graph, fit.item_probs))
+    right = (rows * is_correct).sum(axis=2)
+    known = np.maximum((right * (1 - right) / (totals + 1)) @ class_probs**2, np.finfo(float).tiny)
+    effect = (class_probs / totals)[:, :, None] * (is_correct - right[:, :, None])
+    missing = np.minimum(_class_variance(graph, fit.item_probs, effect) / known, MAX_MISSING)
+    doubt = np.zeros(len(known))
+    if fit.dependence is not None and fit.dependence.source == "assumed":
+        others, _ = _rows_and_totals(start + expected_counts(graph, fit.probs_before_discount(graph)))
+        doubt = (right @ class_probs - _accuracy(others, is_correct, class_probs)) ** 2 / 4
+    owner = np.repeat(np.arange(len(known)), np.diff(starts))
+    step_rows, step_totals = _rows_and_totals(concentration)
+    step_right = (step_rows * is_correct).sum(axis=2)
+    step_known = np.maximum((step_right * (1 - step_right) / (step_totals + 1)) @ class_probs**2, np.finfo(float).tiny)
+    widening = 1 / (1 - missing[owner]) + doubt[owner] / step_known
+    honest = np.maximum((step_totals + 1) / widening[:, None] - 1, np.minimum(step_totals, MIN_TOTAL))
+    return np.asarray(step_rows * honest[:, :, None])
+
+
+def _rows_and_totals(concentration: Array) -> tuple[Array, Array]:
+    """Return the means and the concentrations of Dirichlet rows."""
+    totals = concentration.sum(axis=2)
+    return concentration / totals[:, :, None], totals
+
+
+def _mask_of(graph: CrowdGraph, fit: ModelFit, prior: CrowdPrior) -> Array:
+    """Return which labels are correct for each class, (J, L): as the fit's votes, names or the prior say."""
+    if fit.correct_labels is not None or set(graph.labels) <= set(graph.classes):
+        return vote_mask(graph, fit.params.get("votes"))
+    return np.asarray(prior.shared == prior.shared.max(axis=1, keepdims=True))
 
 
 def weights_to_facts(weights: CrowdWeights) -> dict[str, float]:

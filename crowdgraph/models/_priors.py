@@ -14,7 +14,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import missing_ids
 from crowdgraph.errors import AlignmentError, GoldError, ParameterError
-from crowdgraph.messages import Hint, quote, suggestion
+from crowdgraph.messages import Hint, Message, quote, suggestion
 from crowdgraph.models.label_votes import Votes, gold_counts, vote_mask
 
 ConfusionPrior: TypeAlias = (
@@ -159,10 +159,12 @@ def _from_gold(graph: CrowdGraph, votes: Votes | None, *, max_volunteers: int | 
     counts = counts[counts.sum(axis=(1, 2)) > 0]
     if not len(counts):
         raise GoldError(
-            "confusion_prior='gold' is learned from answers to items with gold, and there are none.",
+            Message("confusion_prior='gold'", cli="--prior gold")
+            + " is learned from answers to items with gold, and there are none.",
             hint=Hint(
-                "Add gold with graph.with_gold({item: class, ...}), or give the prior as numbers.",
-                cli="Add gold with --gold FILE, or give the prior as numbers.",
+                "Add gold with graph.with_gold({item: class, ...}), or leave confusion_prior out: it is then learned "
+                "from the crowd.",
+                cli="Add gold with --gold FILE, or leave --prior out: it is then learned from the crowd.",
             ),
         )
     labels_have_classes = votes is not None or set(graph.labels) <= set(graph.classes)

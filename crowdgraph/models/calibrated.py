@@ -103,14 +103,19 @@ class Calibrated(Model):
         return calibrated(self.model._fit(graph, seed=seed, start=start, progress=progress), graph, rho=self.rho)
 
 
-def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) -> ModelFit:
-    """Return the fit with class probabilities that allow for dependence; see `ModelFit.calibrated`."""
-    from crowdgraph.kernels.discount import TYPICAL_CORRELATION, discounted_probs, evenness_guard, learn_correlation
-
+def check_uncalibrated(fit: ModelFit) -> None:
+    """Raise if a fit is calibrated already."""
     if fit.dependence is not None:
         raise ParameterError(
             f"This fit is calibrated already ({fit.dependence.words}).", hint="Calibrate the fit that it was made from."
         )
+
+
+def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) -> ModelFit:
+    """Return the fit with class probabilities that allow for dependence; see `ModelFit.calibrated`."""
+    from crowdgraph.kernels.discount import TYPICAL_CORRELATION, discounted_probs, evenness_guard, learn_correlation
+
+    check_uncalibrated(fit)
     if fit.confusion is None:
         raise NotAnnotatedError(
             f"The model {fit.model!r} has no confusion matrices, so there is no evidence to discount.",
@@ -120,9 +125,10 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
     check_instance("graph", graph, CrowdGraph)
     fit.check_matches(graph)
     n_answers = graph.answers.n_by_item
-    class_probs = evenness_guard(fit.class_probs)
+    class_probs = evenness_guard(fit.class_probs, possible=_possible_classes(graph))
     evidence = evidence_without_own_answers(fit, fit.confusion, graph)
-    scored = np.flatnonzero((graph.gold.codes >= 0) & (n_answers > 0)) if evidence is not None else np.zeros(0, int)
+    # A single answer depends on no other.
+    scored = np.flatnonzero((graph.gold.codes >= 0) & (n_answers > 1))
     if rho is None:
         rho, source = TYPICAL_CORRELATION if evidence is not None else TYPICAL_REMAINING_CORRELATION, "assumed"
         if evidence is not None and len(scored) >= MIN_GOLD_ITEMS:
@@ -138,6 +144,12 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
     probs = np.where(graph.gold.known[:, None], np.nan_to_num(graph.gold.probs), probs)
     dependence = Dependence(rho, source, len(scored) if source == "gold" else 0)
     return replace(_with_probs(fit, fit.confusion, graph, probs, dependence), source=_source(fit, dependence))
+
+
+def _possible_classes(graph: CrowdGraph) -> Array:
+    """Return which classes, (J,), may be more frequent than they seem: those in gold, if there is enough of it."""
+    counts = graph.gold.probs[graph.gold.known].sum(axis=0)
+    return np.asarray(counts > 0) if counts.sum() >= MIN_GOLD_ITEMS else np.ones(len(graph.classes), dtype=bool)
 
 
 def _source(fit: ModelFit, dependence: Dependence) -> FitSource | None:
@@ -243,13 +255,18 @@ def _with_probs(
         item_probs=probs,
         class_probs=class_probs,
         class_concentration=concentration,
-        confusion=_confusion(fit, track, graph, probs, class_probs, is_assumed=dependence.source == "assumed"),
+        confusion=_confusion(fit, track, graph, probs, class_probs, dependence),
         diagnostics={**fit.diagnostics, "dependence": dependence.to_facts()},
     )
 
 
 def _confusion(
-    fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array, class_probs: Array, *, is_assumed: bool
+    fit: ModelFit,
+    track: ConfusionTrack,
+    graph: CrowdGraph,
+    probs: Array,
+    class_probs: Array,
+    dependence: Dependence,
 ) -> ConfusionTrack:
     """Return the volunteers' confusion, given class probabilities of the items.
 
@@ -260,7 +277,7 @@ def _confusion(
     if track.inference != "static":
         from crowdgraph.models.dynibcc import follow_classes
 
-        return follow_classes(fit, track, graph, probs)
+        return follow_classes(fit, track, graph, probs, dependence)
     learned = _learned_prior(fit, graph, probs)
     if learned is not None:
         prior = learned.own
@@ -278,7 +295,7 @@ def _confusion(
         is_correct=is_correct,
         class_probs=class_probs,
         learned=learned,
-        other_accuracy=plain if is_assumed else None,
+        other_accuracy=plain if dependence.source == "assumed" else None,
     )
     return ConfusionTrack.static(ids=track.ids, concentration=concentration, classes=track.classes, labels=track.labels)
 

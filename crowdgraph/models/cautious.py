@@ -30,7 +30,7 @@ PRIOR_STRENGTH = 10.0
 
 
 def _check_model(name: str, value: object) -> None:
-    if not isinstance(value, Model) or isinstance(value, Cautious):
+    if not isinstance(value, Model) or value.name in ("cautious", "calibrated"):
         raise ParameterError(f"{name}= takes a model with confusion matrices, such as IBCC(); got {value!r}.")
 
 

@@ -13,7 +13,7 @@ from crowdgraph.core._parameters import boolean, check_number, choice, converted
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.clock import UNITS
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import Dependence, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import (
@@ -185,6 +185,7 @@ class DynIBCC(Model):
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         from crowdgraph.kernels._runtime import single_threaded_torch
+        from crowdgraph.models._crowd_prior import widen_steps
         from crowdgraph.models._tensors import StepTensors
 
         self._check_labels_and_times(graph)
@@ -212,6 +213,8 @@ class DynIBCC(Model):
             noise_scale, n_iter, change = self._iterate(vb, tensors, prior, bar)
             log_predictive, score = vb.scores(noise_scale)
             concentration = np.array(vb.confusion(noise_scale).cpu().double().numpy())
+        if not self.update_classes and start.dependence is not None:
+            concentration = widen_steps(graph, concentration, tensors.starts, start, prior)
         classes = vb.classes.cpu().double().numpy()
         dependence = {} if self.update_classes or start.dependence is None else start.dependence.to_facts()
         return self._result(
@@ -339,7 +342,9 @@ def _informative(vb: DynamicVB, noise_scale: float, *, prior: Tensor) -> float:
     return noise_scale if noise_scale > 0 and vb.order_is_informative(noise_scale, prior=prior) else 0.0
 
 
-def follow_classes(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array) -> ConfusionTrack:
+def follow_classes(
+    fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, probs: Array, dependence: Dependence
+) -> ConfusionTrack:
     """Return the confusion over time of a fit's volunteers, given other class probabilities of the items, (N, J).
 
     It is the fit's own where the settings with which it was made are not known.
@@ -350,7 +355,7 @@ def follow_classes(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph, prob
     if not isinstance(model, DynIBCC) or noise_scale is None or fit.prior is None:
         return track
     follow = replace(model, update_classes=False, noise_scale=float(noise_scale), confusion_prior=fit.prior)
-    start = replace(fit, item_probs=probs)
+    start = replace(fit, item_probs=probs, diagnostics={**fit.diagnostics, "dependence": dependence.to_facts()})
     with warnings.catch_warnings():
         # The fit itself has warned already.
         warnings.simplefilter("ignore", CrowdGraphWarning)

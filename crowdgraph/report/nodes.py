@@ -189,7 +189,8 @@ def history_table(results: GraphResults) -> dict[str, Any]:
         )
     if track.inference == "static":
         return results.advice(
-            "The model takes volunteers to be the same at all times. To see how they change"
+            "The model takes volunteers to be the same at all times. To follow everybody over time, whether or not the "
+            "order of their answers shows a change"
             + Message(": graph = graph.annotate(cg.DynIBCC().fit(graph)).", cli=", use --model dynibcc.")
         )
     moments = _moments(graph.responses.time)

@@ -179,16 +179,16 @@ def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:
     counts = graph.answers.n_by_item
     typical = int(np.median(counts[counts > 0]))
     source = {
-        "gold": f"as {quantity(dependence.n_gold, 'gold item')} show",
-        "given": "as was asked for",
-        "assumed": "as is typical of real crowds; gold would show how many it is here",
+        "gold": f"learned from {quantity(dependence.n_gold, 'gold item')}",
+        "given": "as asked for",
+        "assumed": "as is typical of real crowds; gold would show what it is here",
     }[dependence.source]
     if typical < 2:
         return "Most items have one answer, so nothing is known about how answers depend on each other."
     effective = float(dependence.effective_answers(typical))
     return (
-        f"Answers about one item depend on each other, so {typical:,} of them, as many as a typical item has, count as "
-        f"{effective:.1f} independent ones (rho {dependence.rho:.2f}), {source}."
+        f"To allow for answers about one item that depend on each other, {typical:,} of them, as many as a typical "
+        f"item has, count as {effective:.1f} independent ones (rho {dependence.rho:.2f}, {source})."
     )
 
 

@@ -106,7 +106,7 @@ MESSAGES = [
         for prior in ("0,1", "1,0", "inf,1", "nan,1", "1,-2")
     ),
     ("allocate r.csv --prior 1e-20,1", 1, "numbers above zero (pseudo-counts)"),
-    ("allocate r.csv --prior gold", 1, "Add gold with --gold FILE, or give the prior as numbers"),
+    ("allocate r.csv --prior gold", 1, "Add gold with --gold FILE, or leave --prior out"),
     (
         "allocate r.csv --model majority_vote --prior 4,1",
         1,
@@ -257,7 +257,7 @@ def test_warnings_on_the_command_line(call, sentence):
         ),
         (
             lambda _: cg.IBCC(confusion_prior="gold").fit(small(gold=0)),
-            "Add gold with --gold FILE, or give the prior as numbers",
+            "Add gold with --gold FILE, or leave --prior out",
         ),
         (lambda _: cg.allocation.calibrated_retirement(small(gold=0)), "Add gold with --gold FILE"),
         (lambda folder: cg.read_csv(folder / "semicolons.csv", delimiter=","), "use --delimiter ;"),

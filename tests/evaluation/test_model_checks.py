@@ -105,8 +105,12 @@ def test_scores_come_with_intervals_of_bootstraps():
             0.95,
             "sure of, 380 are right: 95% (90% interval 93% to 97%). Gold does not contradict",
         ),
-        (0.95, 0.8, "The model is surer than it should be (p = 0.002)."),
-        (0.91, 1.0, "400 are right: 100% (90% interval 100% to 100%). The model is less sure than it should be"),
+        (0.95, 0.8, "Over all gold items the model is surer than it should be (p = 0.002)."),
+        (
+            0.91,
+            1.0,
+            "400 are right: 100% (90% interval 100% to 100%). Over all gold items the model is less sure than it should be",
+        ),
         (0.6, 0.6, "The model is at least 90% sure of no gold item. Gold does not contradict"),
     ],
 )

@@ -51,6 +51,8 @@ def one_coin_by_loops(counts, is_correct, weights, label_use, *, pooled=False):
             right += each * sum(counts[k, j, c] for c in range(n_labels) if is_correct[j, c])
             total += each * n
         accuracy = (right + weights.accuracy_weight * weights.accuracy) / (total + weights.accuracy_weight)
+        margin = min(0.5, 0.5 / (weights.row_weight * counts.shape[1]))
+        accuracy = min(max(accuracy, margin), 1 - margin)
         for j in range(n_classes):
             for c in range(n_labels):
                 share = 0.0

@@ -111,8 +111,9 @@ def test_a_class_without_a_share_is_ruled_out_but_guarded_ones_are_not():
     shares = np.array([1.0, 0.0, 0.0])
     probs = discounted_probs(np.zeros((1, 3)), np.array([0]), shares, 0.5)
     assert_allclose(probs, [[1, 0, 0]], atol=1e-200)
-    assert_allclose(evenness_guard(shares), [7 / 9, 1 / 9, 1 / 9])
-    assert_allclose(evenness_guard(np.full(4, 0.25)), 0.25)
+    assert_allclose(evenness_guard(shares, possible=np.ones(3, dtype=bool)), [7 / 9, 1 / 9, 1 / 9])
+    assert_allclose(evenness_guard(shares, possible=np.array([True, True, False])), [5 / 6, 1 / 6, 0])
+    assert_allclose(evenness_guard(np.full(4, 0.25), possible=np.ones(4, dtype=bool)), 0.25)
 
 
 # The correlation

@@ -1,6 +1,7 @@
 """Calibrated fits: evidence that leaves out an item's own answers, where rho comes from, and what they compose with."""
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -348,3 +349,39 @@ def test_the_influence_on_a_fit_that_follows_classes_is_not_zero():
     assert without.item_probs[graph.items.table.code(item)].max() < 0.99
     assert without.dependence.source == fit.dependence.source
     assert np.abs(fit.influence(volunteer=graph.volunteers.ids[0]).item_change).max() > 1e-3
+
+
+def test_confusion_over_time_is_widened_by_what_the_classes_leave_open():
+    """Without gold the correlation is assumed: the intervals of those who are followed reach what independence says."""
+    crowd = cg.simulate.crowd(n_volunteers=40, n_items=300, n_responses=4_000, gold=0.0, seed=4)
+    start = cg.IBCC().fit(crowd.graph).calibrated()
+    follow = cg.DynIBCC(noise_scale=0.0, update_classes=False)
+    plain = follow.fit(crowd.graph, start=replace(start, diagnostics={}))
+    widened = follow.fit(crowd.graph, start=start)
+    np.testing.assert_allclose(widened.confusion.mean, plain.confusion.mean, rtol=1e-10)
+    totals, narrower = (fit.confusion.concentration.sum(axis=2) for fit in (widened, plain))
+    assert (totals <= narrower + 1e-9).all()
+    volunteers = widened.volunteers_to_frame().set_index("volunteer").loc[crowd.graph.volunteers.ids.tolist()]
+    first = np.unique(crowd.graph.responses.volunteer, return_index=True)[1]
+    truth = crowd.truth.confusion[first][:, [0, 1], [0, 1]] @ widened.class_probs
+    assert ((volunteers["low"] <= truth) & (truth <= volunteers["high"])).mean() > 0.8
+
+
+def test_gold_that_says_nothing_about_dependence_is_not_said_to():
+    """An item with one answer has nothing to discount."""
+    rng = np.random.default_rng(0)
+    table = {"volunteer": np.arange(60) % 6, "item": np.arange(60), "label": rng.integers(0, 2, 60)}
+    graph = cg.CrowdGraph.from_responses(table, gold={item: int(rng.integers(0, 2)) for item in range(30)})
+    assert cg.IBCC().fit(graph).calibrated().dependence == cg.Dependence(0.5, "assumed", 0)
+
+
+def test_classes_that_gold_never_has_are_not_lifted():
+    """A label such as "can't tell" becomes a class if nobody says otherwise; gold shows that it is none."""
+    crowd = cg.simulate.crowd(n_volunteers=30, n_items=200, n_responses=2_000, gold=0.3, seed=1)
+    table = crowd.graph.to_arrow().to_pydict()
+    table["label"] = ["can't tell" if row % 12 == 0 else label for row, label in enumerate(table["label"])]
+    gold = {item: crowd.graph.gold[item] for item in crowd.graph.gold}
+    graph = cg.CrowdGraph.from_responses(table, gold=gold, classes=["can't tell", "no", "yes"])
+    plain = cg.IBCC().fit(graph)
+    said = set(plain.calibrated().predict().values())
+    assert said <= set(plain.predict().values()) | {"no", "yes"}

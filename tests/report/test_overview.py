@@ -310,14 +310,14 @@ def test_changes_of_another_graph_are_refused(stepping, agreeing):
     ("gold", "rho", "words"),
     [
         (0.0, None, "typical of real crowds; gold would show"),
-        (0.5, None, "gold items show"),
-        (0.0, 0.3, "(rho 0.30), as was asked for"),
+        (0.5, None, " gold items)"),
+        (0.0, 0.3, "(rho 0.30, as asked for)"),
     ],
 )
 def test_how_many_independent_answers_there_are(gold, rho, words):
     graph = crowd(n_volunteers=20, n_items=80, n_responses=800, gold=gold).graph
     graph = graph.annotate(cg.Calibrated(rho=rho).fit(graph))
-    (sentence,) = [words for words in sentences(graph) if "depend on each other" in words]
+    (sentence,) = [words for words in sentences(graph) if "that depend on each other" in words]
     assert words in sentence
     effective = graph.fit().dependence.effective_answers(10)
-    assert f"so 10 of them, as many as a typical item has, count as {float(effective):.1f} independent ones" in sentence
+    assert f"10 of them, as many as a typical item has, count as {float(effective):.1f} independent ones" in sentence
