@@ -109,7 +109,7 @@ def test_scores_come_with_intervals_of_bootstraps():
         (
             0.91,
             1.0,
-            "400 are right: 100% (90% interval 100% to 100%). Over all gold items the model is less sure than it should be",
+            "interval 100% to 100%). Over all gold items the model is less sure than it should be",
         ),
         (0.6, 0.6, "The model is at least 90% sure of no gold item. Gold does not contradict"),
     ],
