@@ -276,7 +276,7 @@ NO_SNAPSHOT = r"Expected a ConfusionSnapshot, such as fit.confusion.latest\(\); 
         (lambda: FIT.changes_to_frame(kind="html"), ParameterError, "kind='html' is not a choice"),
         (lambda: FIT.changes().of("nobody"), UnknownIdError, "nobody"),
         (lambda: FIT.confusion.changes(min_answers=0), ParameterError, "min_answers=0"),
-        (lambda: cg.ModelFit(**GOOD[cg.ModelFit]).changes(), NotAnnotatedError, "pass the graph"),
+        (lambda: cg.ModelFit(**GOOD[cg.ModelFit]).changes(), NotAnnotatedError, "Pass the graph"),
         (lambda: replace(FIT.changes(), p_values=[0.5]), ResultError, r"p_values has shape \(1,\); expected"),
         (lambda: replace(FIT.changes(), moments=[[1, 2, 3]]), ResultError, r"moments has shape \(1, 3\)"),
         # Behaviour

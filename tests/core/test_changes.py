@@ -158,7 +158,7 @@ def test_any_fit_can_be_tested(fit, changes):
     assert majority.confusion is None or majority.confusion.source is not None
     assert majority.changes().to_frame().equals(changes.to_frame())
     loaded = replace(fit, source=None, confusion=None)
-    with pytest.raises(NotAnnotatedError, match="pass the graph"):
+    with pytest.raises(NotAnnotatedError, match="Pass the graph"):
         loaded.changes()
     assert loaded.changes(graph).to_frame().equals(changes.to_frame())
 
