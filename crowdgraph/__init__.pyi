@@ -25,7 +25,7 @@ from crowdgraph.core.confusion import ConfusionHistory as ConfusionHistory
 from crowdgraph.core.confusion import ConfusionMatrix as ConfusionMatrix
 from crowdgraph.core.confusion import ConfusionSnapshot as ConfusionSnapshot
 from crowdgraph.core.confusion import ConfusionTrack as ConfusionTrack
-from crowdgraph.core.fit import Dependence as Dependence
+from crowdgraph.core.dependence import Dependence as Dependence
 from crowdgraph.core.fit import Influence as Influence
 from crowdgraph.core.fit import ModelFit as ModelFit
 from crowdgraph.core.fit import PosteriorDraws as PosteriorDraws

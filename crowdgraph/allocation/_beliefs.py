@@ -8,7 +8,8 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays
 from crowdgraph.core._parameters import check_instance
-from crowdgraph.core.fit import Dependence, ModelFit
+from crowdgraph.core.dependence import Dependence
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 
 

@@ -22,7 +22,7 @@ from crowdgraph.allocation.specialisation import Specialisation
 from crowdgraph.allocation.training import Training, training_effect
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import Configured, check_non_negative, instance, non_negative, setting
-from crowdgraph.core.fit import Dependence
+from crowdgraph.core.dependence import Dependence
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ParameterError

@@ -12,7 +12,8 @@ from crowdgraph.core._arrays import Array, ReadOnlyArrays, object_array, read_on
 from crowdgraph.core._parameters import check_bool, check_integer, check_seed
 from crowdgraph.core._random import child_seed
 from crowdgraph.core._text import join_names, percent, quantity
-from crowdgraph.core.fit import Dependence, ModelFit
+from crowdgraph.core.dependence import Dependence
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import ParameterError, TooFewError, UnknownIdError

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-__all__ = ["CrowdWeights", "class_variance", "honest_totals", "learn_crowd_weights", "one_coin_rows"]
+__all__ = [
+    "CrowdWeights",
+    "class_variance",
+    "honest_totals",
+    "known_variance",
+    "learn_crowd_weights",
+    "one_coin_rows",
+    "widened_totals",
+]
 
 Numbers = NDArray[Any]
 
@@ -179,6 +187,29 @@ def class_variance(
     return np.maximum(variance, 0.0)
 
 
+def known_variance(
+    rows: Numbers, totals: Numbers, is_correct: Numbers, class_probs: Numbers
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the shares of correct labels by class, and the variance of the accuracy if classes were known.
+
+    Parameters
+    ----------
+    rows, totals
+        The means, of shape (n, J, L), and the concentrations, of shape (n, J), of Dirichlet rows.
+    is_correct, class_probs
+        Whether a label is correct for a class, of shape (J, L), and the proportion of each class, of shape (J,).
+
+    Returns
+    -------
+    tuple
+        The shares, of shape (n, J); the variance, of shape (n,); and what an answer adds to the accuracy if its item
+        has a class, by label, of shape (n, J, L).
+    """
+    right = (rows * is_correct).sum(axis=2)
+    variance = np.maximum((right * (1 - right) / (totals + 1)) @ class_probs**2, np.finfo(float).tiny)
+    return right, variance, (class_probs / totals)[:, :, None] * (is_correct - right[:, :, None])
+
+
 def honest_totals(
     rows: Numbers,
     totals: Numbers,
@@ -211,10 +242,8 @@ def honest_totals(
     doubt
         Further variance of each volunteer's accuracy, of shape (K,).
     """
-    right = (rows * is_correct).sum(axis=2)
+    right, known, effect = known_variance(rows, totals, is_correct, class_probs)
     accuracy = right @ class_probs
-    known = (right * (1 - right) / (totals + 1)) @ class_probs**2
-    effect = (class_probs / totals)[:, :, None] * (is_correct - right[:, :, None])
     centre = np.zeros(len(rows))
     if weights is not None:
         strength = weights.row_weight
@@ -223,7 +252,11 @@ def honest_totals(
         pull = (strength / totals) @ class_probs
         centre = pull**2 * accuracy * (1 - accuracy) / (n_answers + 1)
         effect = effect + (pull / n_answers)[:, None, None] * worth[:, :, None] * (is_correct - accuracy[:, None, None])
-    variance = np.maximum(known + centre, np.finfo(float).tiny)
+    variance = known + centre
     missing = np.minimum(variance_of(effect) / variance, MAX_MISSING)
-    widening = (variance / (1 - missing) + doubt) / np.maximum(known, np.finfo(float).tiny)
+    return widened_totals(totals, (variance / (1 - missing) + doubt) / known)
+
+
+def widened_totals(totals: Numbers, widening: Numbers) -> Numbers:
+    """Return the concentrations of rows, of shape (n, J), whose variances are `widening` times as large, (n,)."""
     return np.asarray(np.maximum((totals + 1) / widening[:, None] - 1, np.minimum(totals, MIN_TOTAL)))

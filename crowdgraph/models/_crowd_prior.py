@@ -15,12 +15,13 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.kernels.crowd_prior import (
     MAX_MISSING,
-    MIN_TOTAL,
     CrowdWeights,
     class_variance,
     honest_totals,
+    known_variance,
     learn_crowd_weights,
     one_coin_rows,
+    widened_totals,
 )
 from crowdgraph.models.label_votes import Votes, vote_mask
 
@@ -147,9 +148,7 @@ def widen_steps(graph: CrowdGraph, concentration: Array, starts: Array, fit: Mod
     is_correct, class_probs = _mask_of(graph, fit, prior), fit.class_probs
     start = prior.of_all(graph.volunteers.ids.tolist())
     rows, totals = _rows_and_totals(start + expected_counts(graph, fit.item_probs))
-    right = (rows * is_correct).sum(axis=2)
-    known = np.maximum((right * (1 - right) / (totals + 1)) @ class_probs**2, np.finfo(float).tiny)
-    effect = (class_probs / totals)[:, :, None] * (is_correct - right[:, :, None])
+    right, known, effect = known_variance(rows, totals, is_correct, class_probs)
     missing = np.minimum(_class_variance(graph, fit.item_probs, effect) / known, MAX_MISSING)
     doubt = np.zeros(len(known))
     if fit.dependence is not None and fit.dependence.source == "assumed":
@@ -157,10 +156,8 @@ def widen_steps(graph: CrowdGraph, concentration: Array, starts: Array, fit: Mod
         doubt = (right @ class_probs - _accuracy(others, is_correct, class_probs)) ** 2 / 4
     owner = np.repeat(np.arange(len(known)), np.diff(starts))
     step_rows, step_totals = _rows_and_totals(concentration)
-    step_right = (step_rows * is_correct).sum(axis=2)
-    step_known = np.maximum((step_right * (1 - step_right) / (step_totals + 1)) @ class_probs**2, np.finfo(float).tiny)
-    widening = 1 / (1 - missing[owner]) + doubt[owner] / step_known
-    honest = np.maximum((step_totals + 1) / widening[:, None] - 1, np.minimum(step_totals, MIN_TOTAL))
+    _, step_known, _ = known_variance(step_rows, step_totals, is_correct, class_probs)
+    honest = widened_totals(step_totals, 1 / (1 - missing[owner]) + doubt[owner] / step_known)
     return np.asarray(step_rows * honest[:, :, None])
 
 

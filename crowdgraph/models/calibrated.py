@@ -12,7 +12,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_instance, is_number, setting
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.fit import Dependence, FitSource, ModelFit
+from crowdgraph.core.dependence import Dependence
+from crowdgraph.core.fit import FitSource, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import NotAnnotatedError, ParameterError
 from crowdgraph.messages import Message

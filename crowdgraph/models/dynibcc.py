@@ -13,7 +13,8 @@ from crowdgraph.core._parameters import boolean, check_number, choice, converted
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.clock import UNITS
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.fit import Dependence, ModelFit
+from crowdgraph.core.dependence import Dependence
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import (

@@ -11,7 +11,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import facts, headline, quantity
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionSnapshot
-from crowdgraph.core.fit import Dependence, ModelFit
+from crowdgraph.core.dependence import Dependence
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.diagnosis.findings import Finding
 from crowdgraph.plot._style import short_times

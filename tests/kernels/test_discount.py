@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from crowdgraph.core.fit import Dependence
+from crowdgraph.core.dependence import Dependence
 from crowdgraph.kernels.discount import (
     discounted_probs,
     evenness_guard,
