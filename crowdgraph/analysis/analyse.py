@@ -29,7 +29,7 @@ from crowdgraph.errors import CrowdGraphError, ParameterError, collect_warnings
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
 from crowdgraph.evaluation.predictive import PredictiveChecks, predictive_checks
 from crowdgraph.messages import Hint, with_article
-from crowdgraph.models._priors import ConfusionPrior
+from crowdgraph.models._priors import GOLD, ConfusionPrior, check_gold_for_prior
 from crowdgraph.models.base import Model
 from crowdgraph.models.calibrated import Calibrated
 from crowdgraph.models.dynibcc import DynIBCC
@@ -304,6 +304,8 @@ def _choose_model(
         model = Calibrated.name
     if votes is not None:
         vote_codes(graph, votes)
+    if isinstance(confusion_prior, str) and confusion_prior == GOLD:
+        check_gold_for_prior(graph)
     named = named_model(model, graph=graph, votes=votes, confusion_prior=confusion_prior)
     guessed = named.settings().get("votes")
     if votes is None and guessed is not None:

@@ -53,6 +53,8 @@ def evaluate(
     names = model or ["majority_vote", "ibcc", "calibrated"]
     votes = parse_votes(vote, graph.labels, graph.classes)
     confusion_prior = parse_prior(prior)
+    without_prior = [] if confusion_prior is None else [name for name in names if not takes_prior(name)]
+    note([f"--prior is not for {', '.join(without_prior)}."] if without_prior else [])
     models = {
         name: named_model(
             name, graph=graph, votes=votes, confusion_prior=confusion_prior if takes_prior(name) else None

@@ -144,6 +144,20 @@ def _start_of_crowd(graph: CrowdGraph, votes: Votes | None) -> Array:
     )
 
 
+def check_gold_for_prior(graph: CrowdGraph) -> None:
+    """Raise unless there are answers to items with gold, from which a prior can be learned."""
+    if not graph.gold.known[graph.answers.item].any():
+        raise GoldError(
+            Message("confusion_prior='gold'", cli="--prior gold")
+            + " is learned from answers to items with gold, and there are none.",
+            hint=Hint(
+                "Add gold with graph.with_gold({item: class, ...}), or leave confusion_prior out: it is then learned "
+                "from the crowd.",
+                cli="Add gold with --gold FILE, or leave --prior out: it is then learned from the crowd.",
+            ),
+        )
+
+
 def _from_gold(graph: CrowdGraph, votes: Votes | None, *, max_volunteers: int | None = None) -> Array:
     """Estimate the shared Dirichlet rows under which the labels given to gold items are most probable.
 
@@ -155,18 +169,9 @@ def _from_gold(graph: CrowdGraph, votes: Votes | None, *, max_volunteers: int | 
     from crowdgraph.kernels._runtime import single_threaded_torch
     from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
 
+    check_gold_for_prior(graph)
     counts, _ = gold_counts(graph)
     counts = counts[counts.sum(axis=(1, 2)) > 0]
-    if not len(counts):
-        raise GoldError(
-            Message("confusion_prior='gold'", cli="--prior gold")
-            + " is learned from answers to items with gold, and there are none.",
-            hint=Hint(
-                "Add gold with graph.with_gold({item: class, ...}), or leave confusion_prior out: it is then learned "
-                "from the crowd.",
-                cli="Add gold with --gold FILE, or leave --prior out: it is then learned from the crowd.",
-            ),
-        )
     labels_have_classes = votes is not None or set(graph.labels) <= set(graph.classes)
     prior = (
         _from_pair(graph, DEFAULT_PSEUDO_COUNTS, votes)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 import crowdgraph.analysis
-from crowdgraph.errors import ConvergenceWarning, GoldWarning, ParameterError
+from crowdgraph.errors import ConvergenceWarning, GoldError, GoldWarning, ParameterError
 
 # The package has a function of the same name.
 MODULE = sys.modules["crowdgraph.analysis.analyse"]
@@ -162,6 +162,10 @@ def test_volunteers_who_change_are_followed_with_the_same_classes():
 def test_an_explicit_prior_reaches_the_model(small_crowd):
     analysis = analyse(small_crowd, confusion_prior=(3, 1), snapshots=0)
     assert "confusion_prior=(3.0, 1.0)" in analysis.parameters["model"]
+    matrix = np.array([[3.0, 1.0], [1.0, 3.0]])
+    assert "((3.0, 1.0), (1.0, 3.0))" in analyse(small_crowd, confusion_prior=matrix, snapshots=0).parameters["model"]
+    with pytest.raises(GoldError, match="there are none"):
+        analyse(small_crowd.with_gold(None), confusion_prior="gold", snapshots=0)
     with pytest.raises(ParameterError, match="'majority_vote' has no prior"):
         analyse(small_crowd, model="majority_vote", confusion_prior=(3, 1))
 

@@ -48,7 +48,9 @@ def test_votes_ibcc_and_calibrated_are_compared_by_default(crowd):
     scores = json.loads(run(*command).stdout)["models"]
     assert list(scores) == ["majority_vote", "ibcc", "calibrated"]
     # The prior is for those that have one.
-    with_prior = json.loads(run(*command, "--prior", "40,1").stdout)["models"]
+    noted = run(*command, "--prior", "40,1")
+    assert "--prior is not for majority_vote." in noted.stderr
+    with_prior = json.loads(noted.stdout)["models"]
     for score in ("accuracy", "log_loss"):
         assert with_prior["majority_vote"][score] == scores["majority_vote"][score]
     for model in ("ibcc", "calibrated"):
