@@ -19,6 +19,7 @@ from scipy.special import gammaln
 
 __all__ = [
     "CrowdWeights",
+    "answer_effects",
     "class_variance",
     "honest_totals",
     "known_variance",
@@ -189,8 +190,8 @@ def class_variance(
 
 def known_variance(
     rows: Numbers, totals: Numbers, is_correct: Numbers, class_probs: Numbers
-) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the shares of correct labels by class, and the variance of the accuracy if classes were known.
+) -> tuple[Numbers, Numbers]:
+    """Return the shares of correct labels by class, (n, J), and the accuracy's variance if classes were known, (n,).
 
     Parameters
     ----------
@@ -198,16 +199,14 @@ def known_variance(
         The means, of shape (n, J, L), and the concentrations, of shape (n, J), of Dirichlet rows.
     is_correct, class_probs
         Whether a label is correct for a class, of shape (J, L), and the proportion of each class, of shape (J,).
-
-    Returns
-    -------
-    tuple
-        The shares, of shape (n, J); the variance, of shape (n,); and what an answer adds to the accuracy if its item
-        has a class, by label, of shape (n, J, L).
     """
     right = (rows * is_correct).sum(axis=2)
-    variance = np.maximum((right * (1 - right) / (totals + 1)) @ class_probs**2, np.finfo(float).tiny)
-    return right, variance, (class_probs / totals)[:, :, None] * (is_correct - right[:, :, None])
+    return right, np.maximum((right * (1 - right) / (totals + 1)) @ class_probs**2, np.finfo(float).tiny)
+
+
+def answer_effects(right: Numbers, totals: Numbers, is_correct: Numbers, class_probs: Numbers) -> Numbers:
+    """Return what an answer adds to the accuracy if its item has a class, by label, of shape (n, J, L)."""
+    return np.asarray((class_probs / totals)[:, :, None] * (is_correct - right[:, :, None]))
 
 
 def honest_totals(
@@ -242,7 +241,8 @@ def honest_totals(
     doubt
         Further variance of each volunteer's accuracy, of shape (K,).
     """
-    right, known, effect = known_variance(rows, totals, is_correct, class_probs)
+    right, known = known_variance(rows, totals, is_correct, class_probs)
+    effect = answer_effects(right, totals, is_correct, class_probs)
     accuracy = right @ class_probs
     centre = np.zeros(len(rows))
     if weights is not None:

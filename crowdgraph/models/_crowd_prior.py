@@ -16,6 +16,7 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.kernels.crowd_prior import (
     MAX_MISSING,
     CrowdWeights,
+    answer_effects,
     class_variance,
     honest_totals,
     known_variance,
@@ -148,7 +149,8 @@ def widen_steps(graph: CrowdGraph, concentration: Array, starts: Array, fit: Mod
     is_correct, class_probs = _mask_of(graph, fit, prior), fit.class_probs
     start = prior.of_all(graph.volunteers.ids.tolist())
     rows, totals = _rows_and_totals(start + expected_counts(graph, fit.item_probs))
-    right, known, effect = known_variance(rows, totals, is_correct, class_probs)
+    right, known = known_variance(rows, totals, is_correct, class_probs)
+    effect = answer_effects(right, totals, is_correct, class_probs)
     missing = np.minimum(_class_variance(graph, fit.item_probs, effect) / known, MAX_MISSING)
     doubt = np.zeros(len(known))
     if fit.dependence is not None and fit.dependence.source == "assumed":
@@ -156,7 +158,7 @@ def widen_steps(graph: CrowdGraph, concentration: Array, starts: Array, fit: Mod
         doubt = (right @ class_probs - _accuracy(others, is_correct, class_probs)) ** 2 / 4
     owner = np.repeat(np.arange(len(known)), np.diff(starts))
     step_rows, step_totals = _rows_and_totals(concentration)
-    _, step_known, _ = known_variance(step_rows, step_totals, is_correct, class_probs)
+    _, step_known = known_variance(step_rows, step_totals, is_correct, class_probs)
     honest = widened_totals(step_totals, 1 / (1 - missing[owner]) + doubt[owner] / step_known)
     return np.asarray(step_rows * honest[:, :, None])
 
