@@ -214,12 +214,12 @@ def _weight_correlation(
         return float("nan"), float("nan")
     parts = [network.subnetwork(common) for network in (behaviour, exposure)]
     fewer, more = sorted(parts, key=lambda part: part.n_edges)
-    left, right, values = fewer.edges()
+    left, right, values = fewer.pairs()
     dense = more.weights if isinstance(more.weights, np.ndarray) else more.weights.toarray()
     n_pairs = n * (n - 1) / 2
     # Permutations change neither means nor standard deviations, only the products.
     means = [part.strength.sum() / 2 / n_pairs for part in parts]
-    deviations = [_standard_deviation(part.edges()[2], n_pairs) for part in parts]
+    deviations = [_standard_deviation(part.pairs()[2], n_pairs) for part in parts]
     if min(deviations) <= 0:
         return float("nan"), float("nan")
 

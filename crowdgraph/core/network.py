@@ -248,10 +248,10 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         save_network(self, path, communities=communities)
 
     def _columns(self) -> Columns:
-        left, right, weights = self.edges()
+        left, right, weights = self.pairs()
         return {"volunteer": CodedColumn(left, self.ids), "neighbour": CodedColumn(right, self.ids), "weight": weights}
 
-    def edges(self) -> tuple[Array, Array, Array]:
+    def pairs(self) -> tuple[Array, Array, Array]:
         """Return each linked pair once: the codes of both ends (the smaller first) and the weight."""
         from scipy.sparse import coo_array, triu
 
@@ -280,7 +280,7 @@ def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any
             "and cannot show what chance gives. Build it with networks.pi_similarity, which can draw a crowd without "
             "communities; files do not keep that."
         )
-    left, right, values = network.edges()
+    left, right, values = network.pairs()
     # The weight of a link depends on its ends; what is shuffled is its weight relative to that.
     usual = network.strength / np.maximum(network.degree, 1)
     relative = rng.permutation(values / (usual[left] * usual[right]))

@@ -318,7 +318,7 @@ def network_to_igraph(network: VolunteerNetwork, *, communities: Communities | N
     """Return volunteer ids as vertex attribute `id`, weights on the edges; see `VolunteerNetwork.to_igraph`."""
     import igraph
 
-    left, right, weights = network.edges()
+    left, right, weights = network.pairs()
     result = igraph.Graph(n=len(network), edges=np.column_stack([left, right]), directed=False)
     result.vs["id"] = network.ids.tolist()
     for name, values in _volunteer_attributes(network, communities).items():
@@ -329,7 +329,7 @@ def network_to_igraph(network: VolunteerNetwork, *, communities: Communities | N
 
 
 def _edges(network: VolunteerNetwork) -> Iterator[tuple[int, int, float]]:
-    return zip(*map(np.ndarray.tolist, network.edges()), strict=True)
+    return zip(*map(np.ndarray.tolist, network.pairs()), strict=True)
 
 
 def _volunteer_attributes(network: VolunteerNetwork, communities: Communities | None) -> dict[str, list[Any]]:

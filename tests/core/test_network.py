@@ -130,7 +130,7 @@ def test_rewiring_keeps_who_has_heavy_links():
     assert np.corrcoef(np.log(null.strength), np.log(network.strength))[0, 1] > 0.9
     assert_allclose(null.strength.sum(), network.strength.sum())
     equal = network_of(3.0 * (linked + linked.T))
-    assert_allclose(equal.null(seed=0).edges()[2], 3.0)
+    assert_allclose(equal.null(seed=0).pairs()[2], 3.0)
 
 
 def test_a_network_without_links_is_its_own_null():

@@ -104,7 +104,7 @@ def test_lfr():
         for seed in SEEDS:
             links, truth = lfr(mixing, seed)
             network = network_of(links)
-            left, right, _ = network.edges()
+            left, right, _ = network.pairs()
             facts.append(((truth[left] != truth[right]).mean(), network.degree.mean(), truth.max() + 1))
             ours, n_unsettled = detected(network, seed)
             found.append(ours)
