@@ -64,6 +64,13 @@ class Grouping(NamedTuple):
         """Return the rows of one group."""
         return self.order[self.starts[group] : self.starts[group + 1]]
 
+    def rows_of(self, groups: Array) -> Array:
+        """Return the rows of several groups, one group after the other."""
+        starts, lengths = self.starts[groups], self.starts[np.asarray(groups) + 1] - self.starts[groups]
+        ends = np.cumsum(lengths)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+        return np.asarray(self.order[np.repeat(starts, lengths) + within])
+
 
 def lock(array: Array) -> Array:
     """Make an array read-only, with all that it is a view of, and return it; for arrays that nobody else holds."""

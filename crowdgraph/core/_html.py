@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from crowdgraph.core.communities import Communities
     from crowdgraph.core.community_events import CommunityEvent
     from crowdgraph.core.community_track import CommunityTrack
-    from crowdgraph.core.confusion import ConfusionSnapshot
+    from crowdgraph.core.confusion import ConfusionHistory, ConfusionMatrix, ConfusionSnapshot
     from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.graph import CrowdGraph
+    from crowdgraph.core.network import VolunteerNetwork
+    from crowdgraph.core.nodes import Node, Nodes, ParticipationHistory
+    from crowdgraph.core.volunteer_values import VolunteerValues
 
 # How many items and volunteers, communities, snapshots and events of a community a notebook shows.
 MAX_NODES, MAX_ROWS, MAX_SNAPSHOTS, MAX_EVENTS = 5, 20, 8, 6
@@ -185,3 +188,77 @@ def _event(event: CommunityEvent, unclear: Sequence[bool]) -> str:
 def graph_html(graph: CrowdGraph) -> str:
     """Return a summary of a graph as a small table."""
     return html_card("CrowdGraph", headline(graph), facts_table(facts(graph)))
+
+
+def values_html(values: VolunteerValues) -> str:
+    """Return the largest of some values by volunteer."""
+    best = values.top(MAX_ROWS)
+    columns = {"volunteer": _names(best.ids), values.quantity: best.array.tolist()}
+    caption = f"{MAX_ROWS} of {len(values):,} volunteers" if len(values) > MAX_ROWS else ""
+    return html_table(columns, caption=caption)
+
+
+def network_html(network: VolunteerNetwork) -> str:
+    """Return a network's summary and its volunteers of greatest strength."""
+    best = np.argsort(-network.strength, kind="stable")[:MAX_NODES]
+    columns = {
+        "volunteer": _names(network.ids[best]),
+        "neighbours": network.degree[best].tolist(),
+        "strength": network.strength[best].tolist(),
+    }
+    table = html_table(columns, caption=_first_of(len(network), "volunteers, the strongest first"))
+    return html_card(*_summary(network), table)
+
+
+def nodes_html(nodes: Nodes[Any]) -> str:
+    """Return the first nodes with their numbers of responses and their attributes."""
+    kind = nodes.table.kind
+    columns = {kind: _names(nodes.ids[:MAX_NODES]), "responses": nodes.n_responses[:MAX_NODES].tolist()}
+    columns |= {name: to_list(column[:MAX_NODES]) for name, column in nodes.attributes.items()}
+    return html_table(columns, caption=_first_of(len(nodes), f"{kind}s, in their order"))
+
+
+def node_html(node: Node) -> str:
+    """Return a node's number of responses and its attributes and, if the graph carries it, what is known of it."""
+    facts = [(name, cell_text(value)) for name, value in node.attributes.items()]
+    try:
+        known = _knowledge(node)
+    except NotAnnotatedError:
+        known = ""
+    summary = f"{node.id!r}, {node.n_responses:,} responses"
+    return html_card(type(node).__name__, summary, facts_table(facts) if facts else "", known)
+
+
+def _knowledge(node: Any) -> str:
+    """Return the latest confusion of a volunteer, or the class probabilities of an item."""
+    if node.kind == "volunteer":
+        return confusion_html(node.confusion.latest(), caption="confusion after the last response")
+    probs = {str(name): [share] for name, share in node.class_probs.items()}
+    return html_table(probs, caption="probability of each class")
+
+
+def confusion_html(confusion: ConfusionMatrix, *, caption: str = "probability of a label") -> str:
+    """Return a confusion matrix: a row for each true class, a column for each label."""
+    columns: dict[str, Sequence[object]] = {"true class": [str(name) for name in confusion.classes]}
+    # Labels are distinct as text.
+    columns |= {f"says {label}": confusion.mean[:, code].tolist() for code, label in enumerate(confusion.labels)}
+    return html_table(columns, caption=caption)
+
+
+def confusion_history_html(history: ConfusionHistory) -> str:
+    """Return the latest confusion of a volunteer, and how many steps led to it."""
+    when = "at all times" if history.inference == "static" else "after the last response"
+    summary = f"{history.volunteer!r}, {history.inference}, {len(history):,} steps"
+    return html_card("ConfusionHistory", summary, confusion_html(history.latest(), caption=when))
+
+
+def participation_html(history: ParticipationHistory) -> str:
+    """Return the last snapshots of a volunteer's participation."""
+    last = slice(max(len(history) - MAX_ROWS, 0), None)
+    columns: dict[str, Sequence[object]] = {
+        "time": [str(time) for time in history.clock.to_python(history.times[last])],
+        "responses": history.counts[last].tolist(),
+        "community": ["none" if k < 0 else str(k) for k in history.community[last].tolist()],
+    }
+    columns |= {f"in {k}": column[last].tolist() for k, column in enumerate(history.participation.T)}
+    return html_card("ParticipationHistory", f"{history.volunteer!r}, {len(history):,} snapshots", html_table(columns))

@@ -23,6 +23,7 @@ __all__ = [
     "is_sorted",
     "iso_datetime",
     "length_in_ticks",
+    "snapshot_counts",
     "ticks",
     "ticks_per_second",
     "zone_info",
@@ -32,6 +33,10 @@ ClockKind = Literal["order", "number", "datetime"]
 EPOCH = dt.datetime(1970, 1, 1)
 # How many ticks of each unit a second has.
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+# How many seconds the units have in which text gives a length of time.
+LENGTHS = {"W": 7 * 86_400, "D": 86_400, "h": 3_600, "min": 60, "s": 1}
+# More snapshots than this are a mistake in the unit.
+MAX_SNAPSHOTS = 100_000
 
 Moment: TypeAlias = "int | float | str | dt.date | dt.datetime | np.generic"
 
@@ -173,12 +178,16 @@ def ticks(times: Array) -> Array:
 
 
 def length_in_ticks(name: str, length: object, clock: Clock, times: Array) -> float:
-    """Return a duration, which is the argument `name` of a user, in ticks of a clock: a timedelta, or a number."""
+    """Return a duration, which is the argument `name` of a user, in ticks of a clock.
+
+    It is a timedelta or text such as ``"30D"`` where times are datetimes, and a number otherwise.
+    """
     if clock.kind == "datetime":
+        length = _timedelta(name, length) if isinstance(length, str) else length
         if not isinstance(length, dt.timedelta | np.timedelta64):
             raise TimeError(
                 f"{name}={length!r} has no unit, and the graph's times are datetimes; give a timedelta, such as "
-                "datetime.timedelta(days=30)."
+                "datetime.timedelta(days=30), or text in W, D, h, min or s, such as '30D'."
             )
         n_ticks = float(np.timedelta64(length) / np.timedelta64(1, "s")) * ticks_per_second(times)
     elif not is_number(length):
@@ -189,6 +198,47 @@ def length_in_ticks(name: str, length: object, clock: Clock, times: Array) -> fl
     if not 0 < n_ticks < np.inf:
         raise ParameterError(f"{name}={length!r} must be longer than zero, and finite.")
     return n_ticks
+
+
+def _timedelta(name: str, text: str) -> dt.timedelta:
+    """Return the length of time that the text of an argument means, such as ``"30D"``."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", text)
+    units = {**LENGTHS, "H": LENGTHS["h"], "d": LENGTHS["D"], "w": LENGTHS["W"]}
+    try:
+        if match is not None and match[2] in units:
+            return dt.timedelta(seconds=float(match[1]) * units[match[2]])
+    except OverflowError:
+        pass
+    raise TimeError(
+        f"{name}={text!r} is not a length of time; give a number with the unit {', '.join(LENGTHS)}, such as '30D', or "
+        "a timedelta."
+    )
+
+
+def snapshot_counts(name: str, every: object, clock: Clock, times: Array) -> list[int]:
+    """Return how many of the sorted times lie before each multiple of a length of time after the first, up to all.
+
+    Parameters
+    ----------
+    name, every
+        The argument of a user, as for `length_in_ticks`.
+    clock, times
+        The times, and what they are.
+    """
+    length = length_in_ticks(name, every, clock, times)
+    if not len(times):
+        return []
+    values = ticks(times)
+    with np.errstate(over="ignore"):
+        since = values - values[0]
+    # The difference of two integers can exceed the largest signed one, but not the largest unsigned one.
+    elapsed = since.view(np.uint64) if since.dtype == np.int64 else since
+    part = np.floor(elapsed / length)
+    if part[-1] >= MAX_SNAPSHOTS:
+        raise ParameterError(
+            f"{name}={every!r} makes {part[-1] + 1:,.0f} snapshots; choose a longer time (at most {MAX_SNAPSHOTS:,})."
+        )
+    return [int(count) for count in np.searchsorted(part, np.arange(part[-1] + 1), side="right")]
 
 
 def ticks_per_second(times: Array) -> int:

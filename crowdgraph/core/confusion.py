@@ -190,6 +190,11 @@ class ConfusionMatrix(DirichletRows):
         ]
         return "\n".join(["ConfusionMatrix (rows: true class, entries: probability of a label)", *rows])
 
+    def _repr_html_(self) -> str:
+        from crowdgraph.core._html import confusion_html
+
+        return confusion_html(self)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ConfusionSnapshot(DirichletRows, VolunteerIndexed):
@@ -299,6 +304,11 @@ class ConfusionHistory(DirichletRows):
 
     def __repr__(self) -> str:
         return f"ConfusionHistory of {self.volunteer!r}: {len(self):,} steps\n{self.latest()!r}"
+
+    def _repr_html_(self) -> str:
+        from crowdgraph.core._html import confusion_history_html
+
+        return confusion_history_html(self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

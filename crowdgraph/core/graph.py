@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+import datetime as dt
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, wraps
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, TypeVar, get_args
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
 from crowdgraph.core._html import graph_html
-from crowdgraph.core._parameters import check_instance, check_integer
+from crowdgraph.core._parameters import check_instance, check_integer, is_integer
 from crowdgraph.core._text import class_sentence, graph_text
 from crowdgraph.core.answers import Answers
-from crowdgraph.core.clock import Moment
+from crowdgraph.core.clock import Moment, snapshot_counts
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.gold import Gold
+from crowdgraph.core.graph_views import GraphDegrees, GraphEdges, GraphNodes, NodeNames
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result, Tabular
 from crowdgraph.core.tables import NodeTable, ResponseTable
-from crowdgraph.errors import ColumnError, GoldError, NotAnnotatedError, ParameterError, check_choice
+from crowdgraph.errors import ColumnError, GoldError, InputError, NotAnnotatedError, ParameterError, check_choice
 from crowdgraph.messages import Hint, quote, suggestion, with_article
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ Duplicates = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop", "keep"]
 TableName = Literal["responses", "volunteers", "items", "gold"]
 ResultType = TypeVar("ResultType", bound=Result)
+Arguments = ParamSpec("Arguments")
 
 FIT_A_MODEL = Hint(
     "Fit a model with confusion matrices: graph = graph.annotate(cg.IBCC().fit(graph)), or cg.DynIBCC() where "
@@ -52,6 +55,23 @@ MAKE = {
     "communities": "Find some first: graph = graph.annotate(cg.BayesianNMF().detect(network)).",
     "communities over time": "Track some first: graph = graph.annotate(cg.dynamics.over_time(graph, counts=[...])).",
 }
+
+
+def _of_finished_tables(init: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Let a constructor of finished tables say what to call with a table of responses."""
+
+    @wraps(init)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        first = args[1] if len(args) > 1 else kwargs.get("volunteers")
+        if not isinstance(first, NodeTable):
+            raise InputError(
+                "CrowdGraph(...) takes finished tables of nodes and responses; got "
+                f"{'nothing' if first is None else with_article(type(first))}.",
+                hint="Build a graph from a table of responses with cg.CrowdGraph.from_responses(table).",
+            )
+        init(*args, **kwargs)
+
+    return checked
 
 
 class CrowdGraph:
@@ -94,6 +114,7 @@ class CrowdGraph:
     gold: Gold
     annotations: Mapping[str, Result]
 
+    @_of_finished_tables
     def __init__(
         self,
         volunteers: NodeTable,
@@ -180,6 +201,98 @@ class CrowdGraph:
     def answers(self) -> Answers:
         """The responses that are answers; items that were shown but not answered are left out."""
         return Answers(self._responses, n_volunteers=len(self._volunteers), n_items=len(self._items))
+
+    # As a network
+
+    @property
+    def nodes(self) -> GraphNodes:
+        """All nodes by name: ``graph.nodes["anna"]`` is a volunteer, ``graph.nodes["x17"]`` an item.
+
+        A node's name is its id, or ``("volunteer", id)`` and ``("item", id)`` where a volunteer and an item share an
+        id; such pairs are always understood.
+        """
+        return GraphNodes(self)
+
+    @property
+    def edges(self) -> GraphEdges:
+        """The responses as edges: ``graph.edges(data=True)`` has label, time, confusion at that moment and surprise."""
+        return GraphEdges(self)
+
+    @property
+    def degree(self) -> GraphDegrees:
+        """The number of responses of each node: ``graph.degree["anna"]``, or all as ``dict(graph.degree)``."""
+        return GraphDegrees(self)
+
+    def neighbors(self, name: Hashable) -> list[Any]:
+        """Return the names of a volunteer's items or of an item's volunteers, each once, in order of first response.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses({"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": [1, 3]})
+        >>> graph.neighbors("x")
+        ['anna', 'bert']
+        """
+        node = self.nodes[name]
+        return self._names.of("item" if node.kind == "volunteer" else "volunteer", node.neighbor_codes())
+
+    def has_edge(self, volunteer: Hashable, item: Hashable) -> bool:
+        """Return whether a volunteer has a response to an item; False, too, if there is no such node.
+
+        As edges have no direction, the item may come first.
+        """
+        names = self._names
+        for one, other in ((volunteer, item), (item, volunteer)):
+            codes = names.find_as("volunteer", one), names.find_as("item", other)
+            if codes[0] is not None and codes[1] is not None:
+                return self._have_response(codes[0], codes[1])
+        return False
+
+    def _have_response(self, volunteer: int, item: int) -> bool:
+        rows, others = self._rows_by_volunteer.rows(volunteer), self._rows_by_item.rows(item)
+        if len(rows) <= len(others):
+            return bool((self._responses.item[rows] == item).any())
+        return bool((self._responses.volunteer[others] == volunteer).any())
+
+    @property
+    def n_volunteers(self) -> int:
+        """The number of volunteers."""
+        return len(self._volunteers)
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return len(self._items)
+
+    @property
+    def n_responses(self) -> int:
+        """The number of responses, with those that have no label."""
+        return len(self._responses)
+
+    def number_of_nodes(self) -> int:
+        """Return the number of volunteers and items, which is also ``len(graph)``."""
+        return len(self)
+
+    def number_of_edges(self) -> int:
+        """Return the number of responses."""
+        return self.n_responses
+
+    def __len__(self) -> int:
+        return self.n_volunteers + self.n_items
+
+    def __bool__(self) -> bool:
+        # A graph without nodes is a graph, too: only `None` stands for no graph.
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.nodes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    @cached_property
+    def _names(self) -> NodeNames:
+        return NodeNames(self._volunteers, self._items)
 
     # Build
 
@@ -303,9 +416,26 @@ class CrowdGraph:
         return self._rows(first, end)
 
     def snapshots(
-        self, *, times: Iterable[Moment] | None = None, counts: Iterable[int] | None = None
+        self,
+        n: int | None = None,
+        *,
+        times: Iterable[Moment] | None = None,
+        counts: Iterable[int] | None = None,
+        every: dt.timedelta | float | str | None = None,
     ) -> Iterator[CrowdGraph]:
-        """Return an iterator over views of the past: `before` each of `times`, or `first` of each of `counts`.
+        """Return an iterator over views of the past, which grow up to all responses; give one of the arguments.
+
+        Parameters
+        ----------
+        n
+            Views at `n` equal steps of the number of responses.
+        times
+            The views `before` each of these moments.
+        counts
+            The `first` so many responses, for each of these counts.
+        every
+            A view after each such length of time since the first response: a timedelta or text such as ``"30D"`` where
+            times are datetimes (in weeks W, days D, hours h, minutes min or seconds s), a number otherwise.
 
         Examples
         --------
@@ -313,16 +443,32 @@ class CrowdGraph:
         >>> graph = cg.simulate.crowd(seed=0).graph
         >>> [len(view.responses) for view in graph.snapshots(counts=[1000, 2000])]
         [1000, 2000]
+        >>> [view.n_responses for view in graph.snapshots(4)]
+        [1250, 2500, 3750, 5000]
         """
-        if (times is None) == (counts is None):
-            raise ParameterError("snapshots() needs either times=[...] or counts=[...].")
-        if counts is not None:
+        if sum(argument is not None for argument in (n, times, counts, every)) != 1:
+            raise ParameterError(
+                "snapshots() needs either a number of equal parts, times=[...], counts=[...] or every=...."
+            )
+        if n is not None:
+            stops = self._equal_parts(n)
+        elif every is not None:
+            stops = snapshot_counts("every", every, self._responses.clock, self._responses.time)
+        elif counts is not None:
             stops = [len(self.first(count).responses) for count in _as_list(counts, "counts")]
         else:
             stops = [self._count_until(time) for time in _as_list(times, "times")]
         if stops != sorted(stops):
             raise ParameterError("The times or counts of snapshots must increase; sort them.")
         return (self._rows(0, stop) for stop in stops)
+
+    def _equal_parts(self, n: int) -> list[int]:
+        if not is_integer(n) or n < 1:
+            raise ParameterError(
+                f"snapshots({n!r}): expected a whole number of parts from 1 up.",
+                hint=f"For a length of time, write snapshots(every={n!r}).",
+            )
+        return [self.n_responses * part // n for part in range(1, n + 1)]
 
     def subgraph(
         self, *, volunteers: Iterable[Hashable] | None = None, items: Iterable[Hashable] | None = None

@@ -6,23 +6,26 @@ A view refers to the graph and holds no data of its own, so it is cheap to make 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Grouping, grouped, id_array, lock, plain, to_list
+from crowdgraph.core._arrays import Array, Grouping, ReadOnlyArrays, grouped, id_array, lock, plain, to_list
+from crowdgraph.core._html import node_html, nodes_html, participation_html
 from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.confusion import ConfusionHistory
 from crowdgraph.core.result import CodedColumn, Columns, Tabular, TimeColumn
 from crowdgraph.core.tables import NodeTable, ResponseTable
+from crowdgraph.core.volunteer_values import VolunteerValues
 from crowdgraph.errors import ParameterError
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["Item", "Items", "Response", "Responses", "Volunteer", "Volunteers"]
+__all__ = ["Item", "Items", "ParticipationHistory", "Response", "Responses", "Volunteer", "Volunteers"]
 
 
 # How many responses are decoded at a time.
@@ -198,6 +201,22 @@ class Node:
         return len(self._rows)
 
     @property
+    def degree(self) -> int:
+        """The number of responses of this node, which are its edges."""
+        return len(self._rows)
+
+    @property
+    def neighbors(self) -> list[Any]:
+        """The ids of the nodes at the other end of the responses, each once, in order of the first response."""
+        other = self._graph.items if self.kind == "volunteer" else self._graph.volunteers
+        return to_list(other.ids[self.neighbor_codes()])
+
+    def neighbor_codes(self) -> Array:
+        """Return the codes of `neighbors`."""
+        responses = self._graph.responses
+        return _distinct((responses.item if self.kind == "volunteer" else responses.volunteer)[self._rows])
+
+    @property
     def responses(self) -> Responses:
         """The node's responses, in order of time."""
         return Responses(self._graph, self._graph.responses.table.take(self._rows))
@@ -212,11 +231,48 @@ class Node:
         extra = "".join(f", {name}={value!r}" for name, value in self.attributes.items())
         return f"{type(self).__name__}({self.id!r}, {self.n_responses:,} responses{extra})"
 
+    def _repr_html_(self) -> str:
+        return node_html(self)
+
+
+def _distinct(codes: Array) -> Array:
+    """Return each code once, in order of its first occurrence."""
+    _, first = np.unique(codes, return_index=True)
+    return np.asarray(codes[np.sort(first)])
+
 
 class Volunteer(Node):
     """One volunteer: their responses and, once the graph is annotated, their confusion and participation."""
 
     kind = "volunteer"
+
+    @property
+    def items(self) -> list[Any]:
+        """The ids of the items that the volunteer met, each once, in order of the first response."""
+        return self.neighbors
+
+    def coworkers(self) -> VolunteerValues:
+        """Return who met the same items, and how many of them: a mapping from id to number, the most first.
+
+        An item counts once for a pair, however often they answered it; items that were only shown count, too.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses({
+        ...     "volunteer": ["anna", "bert", "cleo", "anna", "bert"], "item": ["x", "x", "x", "y", "y"],
+        ...     "label": [1, 1, 0, 0, 0]})
+        >>> dict(graph.volunteers["anna"].coworkers())
+        {'bert': 2, 'cleo': 1}
+        """
+        responses, n_volunteers = self._graph.responses, len(self._table)
+        rows = responses.by_item.rows_of(self.neighbor_codes())
+        pairs = np.unique(responses.item[rows].astype(np.int64) * n_volunteers + responses.volunteer[rows])
+        codes, counts = np.unique(pairs % n_volunteers, return_counts=True)
+        others = codes != self.code
+        order = np.argsort(-counts[others], kind="stable")
+        ids = self._graph.volunteers.ids[codes[others][order]]
+        return VolunteerValues("common_items", ids, counts[others][order])
 
     @property
     def confusion(self) -> ConfusionHistory:
@@ -232,11 +288,73 @@ class Volunteer(Node):
         groups = self._graph.communities()
         return groups.of(self.id) if self.id in groups.table else np.zeros(len(groups))
 
+    def participation_over_time(self) -> ParticipationHistory:
+        """Return how much the volunteer belonged to each community at each snapshot of the latest community track."""
+        track = self._graph.community_track()
+        code = track.table.code(self.id)
+        return ParticipationHistory(
+            volunteer=self.id,
+            times=track.times,
+            counts=track.counts,
+            participation=track.participation[:, code],
+            community=track.assignment[:, code],
+            clock=track.clock,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ParticipationHistory(ReadOnlyArrays, Tabular):
+    """How much one volunteer belonged to each community at several times.
+
+    `to_frame` has a row for each snapshot: the time, the number of responses until then, the community, and the
+    participation in each as `participation_0`, `participation_1` and so on.
+
+    Attributes
+    ----------
+    volunteer
+        The volunteer.
+    times, counts
+        The time of each snapshot and the number of responses until then, both of shape (T,).
+    participation
+        The participation in each community, of shape (T, K); zeros while the volunteer belongs to none.
+    community
+        The community of assignment, of shape (T,); -1 for none.
+    clock
+        The kind of times.
+    """
+
+    volunteer: Hashable
+    times: Array
+    counts: Array
+    participation: Array
+    community: Array
+    clock: Clock
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def _columns(self) -> Columns:
+        numbered = {f"participation_{k}": column for k, column in enumerate(self.participation.T)}
+        times = TimeColumn(self.times, self.clock)
+        return {"time": times, "count": self.counts, "community": self.community, **numbered}
+
+    def __repr__(self) -> str:
+        communities = ", ".join("none" if k < 0 else str(k) for k in self.community.tolist())
+        return f"ParticipationHistory of {self.volunteer!r}: {len(self):,} snapshots, communities {communities}"
+
+    def _repr_html_(self) -> str:
+        return participation_html(self)
+
 
 class Item(Node):
     """One item: its responses, its gold and, once the graph is annotated, its class probabilities."""
 
     kind = "item"
+
+    @property
+    def volunteers(self) -> list[Any]:
+        """The ids of the volunteers who met the item, each once, in order of the first response."""
+        return self.neighbors
 
     @property
     def gold(self) -> Hashable | dict[Hashable, float] | None:
@@ -301,13 +419,20 @@ class Nodes(Tabular, Generic[NodeType]):
         return node_id in self.table
 
     def __getitem__(self, node_id: Hashable) -> NodeType:
-        return self._node(self._graph, self.table, self._grouping, self.table.code(node_id))
+        return self.at_code(self.table.code(node_id))
+
+    def at_code(self, code: int) -> NodeType:
+        """Return the node of a code."""
+        return self._node(self._graph, self.table, self._grouping, code)
 
     def __repr__(self) -> str:
         first = ", ".join(repr(node_id) for node_id in self.ids[:3].tolist())
         more = ", ..." if len(self) > 3 else ""
         extra = f"; with {', '.join(self.attributes)}" if self.attributes else ""
         return f"{type(self).__name__}: {len(self):,} ({first}{more}){extra}"
+
+    def _repr_html_(self) -> str:
+        return nodes_html(self)
 
 
 class Volunteers(Nodes[Volunteer]):

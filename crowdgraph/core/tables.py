@@ -101,6 +101,10 @@ class NodeTable(ReadOnlyArrays):
         ids = node_ids.tolist() if isinstance(node_ids, np.ndarray) else list(node_ids)
         return np.array([self.code(node_id) for node_id in ids], dtype=np.int64)
 
+    def shared_ids(self, other: NodeTable) -> frozenset[Hashable]:
+        """Return the ids that both tables have."""
+        return frozenset(self._code_of.keys() & other._code_of.keys())
+
     def take(self, codes: Array) -> NodeTable:
         """Return the table of some nodes."""
         return NodeTable(self.kind, self.ids[codes], {name: column[codes] for name, column in self.attributes.items()})

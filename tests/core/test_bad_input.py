@@ -329,8 +329,12 @@ def test_impossible_arguments_are_refused(call, error, words):
         *(
             (lambda graph, options=options: graph.snapshots(**options), ParameterError, words)
             for options, words in (
-                ({}, r"needs either times=\[...\] or counts=\[...\]"),
-                ({"times": [1], "counts": [1]}, r"needs either times=\[...\] or counts=\[...\]"),
+                ({}, r"needs either a number of equal parts, times=\[...\], counts=\[...\] or every"),
+                ({"n": 0}, r"snapshots\(0\): expected a whole number of parts from 1 up"),
+                ({"n": "30D"}, r"For a length of time, write snapshots\(every='30D'\)"),
+                ({"every": 0}, "every=0 must be longer than zero"),
+                ({"every": 1e-9}, "every=1e-09 makes .* snapshots; choose a longer time"),
+                ({"times": [1], "counts": [1]}, r"needs either a number of equal parts, times"),
                 ({"counts": [7]}, r"first\(7\): expected a whole number from 0 to 6"),
                 ({"counts": [3, 1]}, "must increase; sort them"),
                 ({"counts": 5}, "counts=5 must be several values"),
