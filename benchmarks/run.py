@@ -13,10 +13,12 @@ import communities
 import graph
 import imports
 import models
+import vocabulary
 
 BENCHMARKS = {
     "imports": imports.main,
     "graph": graph.main,
+    "vocabulary": vocabulary.main,
     "models": models.main,
     "change": change.main,
     "communities": communities.main,

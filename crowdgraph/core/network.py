@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -12,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array, lock, read_only
-from crowdgraph.core._parameters import check_seed
+from crowdgraph.core._html import network_html
+from crowdgraph.core._parameters import check_non_negative, check_number, check_seed
 from crowdgraph.core._rewiring import rewire_pairs
+from crowdgraph.core.assortativity import assortativity
+from crowdgraph.core.centrality import CentralityKind, centrality
+from crowdgraph.core.network_views import NetworkEdges, NetworkNodes
 from crowdgraph.core.result import (
     CodedColumn,
     Columns,
@@ -24,6 +29,7 @@ from crowdgraph.core.result import (
     real_array,
     unique_ids,
 )
+from crowdgraph.core.volunteer_values import VolunteerValues
 from crowdgraph.errors import ParameterError, ResultError
 
 if TYPE_CHECKING:
@@ -158,6 +164,170 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         support = None if self.support is None else self.support[codes]
         return replace(self, ids=self.ids[codes], weights=self.weights[codes][:, codes], support=support)
 
+    def largest_component(self) -> VolunteerNetwork:
+        """Return the network of the largest connected component, with its volunteers in their order."""
+        return self.subnetwork(self.ids[self.components == 0])
+
+    def threshold(self, min_weight: float | None = None, *, strongest: float | None = None) -> VolunteerNetwork:
+        """Return the network of the same volunteers with only its heavier links; give one of the two arguments.
+
+        `params` records the smallest weight as `min_weight`. The network returned has no `model`, since its weights are
+        no longer what the model computes; so its null networks are rewired.
+
+        Parameters
+        ----------
+        min_weight
+            Links of at least this weight stay.
+        strongest
+            The share of links that stay, above 0 and up to 1: the heaviest ones, rounded up, and all that are as heavy
+            as the lightest of them.
+
+        Examples
+        --------
+        >>> network = VolunteerNetwork(ids=["anna", "bert", "cleo"], method="by hand",
+        ...                            weights=[[0, 2, 1], [2, 0, 3], [1, 3, 0]])
+        >>> list(network.threshold(2).edges)
+        [('anna', 'bert'), ('bert', 'cleo')]
+        >>> network.threshold(strongest=0.3).n_edges
+        1
+        """
+        if (min_weight is None) == (strongest is None):
+            raise ParameterError("threshold() needs either a smallest weight or strongest=..., a share of links.")
+        if min_weight is None:
+            min_weight = self._weight_of_strongest(strongest)
+        check_non_negative("min_weight", min_weight)
+        least = max(float(min_weight), self.params.get("min_weight", 0.0))
+        weights = self.weights * (self.weights >= min_weight) if min_weight else self.weights
+        return replace(self, weights=weights, model=None, params={**self.params, "min_weight": least})
+
+    def _weight_of_strongest(self, share: float | None) -> float:
+        """Return the weight of the lightest among a share of the heaviest links."""
+        check_number(
+            "strongest", share, valid=lambda value: 0 < value <= 1, expected="be a share of links above 0 and up to 1"
+        )
+        weights = np.sort(self.pairs()[2])[::-1]
+        return float(weights[math.ceil(float(share or 0) * len(weights)) - 1]) if len(weights) else 0.0
+
+    # As a network
+
+    def __contains__(self, volunteer: object) -> bool:
+        return volunteer in self.table
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ids.tolist())
+
+    def __getitem__(self, volunteer: Hashable) -> VolunteerValues:
+        codes, weights = self._links(volunteer)
+        return VolunteerValues("weight", self.ids[codes], weights)
+
+    @property
+    def nodes(self) -> NetworkNodes:
+        """The volunteers; ``network.nodes(data=True)`` gives degree and strength, too."""
+        return NetworkNodes(self)
+
+    @property
+    def edges(self) -> NetworkEdges:
+        """The linked pairs; ``network.edges(data=True)`` gives the weight, too."""
+        return NetworkEdges(self)
+
+    def neighbors(self, volunteer: Hashable) -> list[Any]:
+        """Return the ids of those to whom a volunteer is linked, by the heaviest link first.
+
+        ``network[volunteer]`` gives their weights, too.
+
+        Examples
+        --------
+        >>> network = VolunteerNetwork(ids=["anna", "bert", "cleo"], method="by hand",
+        ...                            weights=[[0, 2, 1], [2, 0, 3], [1, 3, 0]])
+        >>> network.neighbors("bert")
+        ['cleo', 'anna']
+        >>> dict(network["bert"])
+        {'cleo': 3.0, 'anna': 2.0}
+        """
+        codes, _ = self._links(volunteer)
+        neighbours: list[Any] = self.ids[codes].tolist()
+        return neighbours
+
+    def _links(self, volunteer: Hashable) -> tuple[Array, Array]:
+        """Return the codes of a volunteer's neighbours and the weights of the links, the heaviest first."""
+        code = self.table.code(volunteer)
+        if isinstance(self.weights, np.ndarray):
+            codes, weights = np.arange(len(self)), self.weights[code]
+        else:
+            row = slice(self.weights.indptr[code], self.weights.indptr[code + 1])
+            codes, weights = self.weights.indices[row], self.weights.data[row]
+        linked = np.flatnonzero(weights > 0)
+        # Equal weights in order of codes.
+        order = linked[np.lexsort((codes[linked], -weights[linked]))]
+        return codes[order], weights[order]
+
+    def weight(self, volunteer: Hashable, neighbour: Hashable) -> float:
+        """Return the weight of the link between two volunteers; zero if they are not linked."""
+        return float(self.weights[self.table.code(volunteer), self.table.code(neighbour)])
+
+    def has_edge(self, volunteer: Hashable, neighbour: Hashable) -> bool:
+        """Return whether two volunteers are linked; False, too, if one of them is not in the network."""
+        return volunteer in self and neighbour in self and self.weight(volunteer, neighbour) > 0
+
+    def centrality(self, kind: CentralityKind, *, weighted: bool = True) -> VolunteerValues:
+        """Return the centrality of each volunteer, with the conventions of networkx.
+
+        Weights are similarities, so the length of a link is one over its weight where paths are measured. Betweenness
+        and closeness need the shortest paths between all pairs, which takes long in dense networks; `threshold` them.
+
+        Parameters
+        ----------
+        kind
+            ``"degree"``
+                The share of others to whom the volunteer is linked, whatever the weights.
+            ``"strength"``
+                The sum of weights, which is not normalised.
+            ``"betweenness"``
+                The share of shortest paths between others that pass through the volunteer. Paths whose lengths differ
+                by rounding only count as equally short.
+            ``"closeness"``
+                One over the mean distance to others, times the share of others who can be reached.
+            ``"eigenvector"``
+                The leading eigenvector of the weights, of Euclidean norm one; the network must be connected.
+            ``"pagerank"``
+                PageRank with damping 0.85; it sums to one.
+        weighted
+            Whether weights count; otherwise all links are equal.
+
+        Examples
+        --------
+        >>> network = VolunteerNetwork(ids=["anna", "bert", "cleo"], method="by hand",
+        ...                            weights=[[0, 2, 0], [2, 0, 1], [0, 1, 0]])
+        >>> network.centrality("betweenness").top(1)
+        betweenness of 1 volunteers: 'bert' 1
+        """
+        return VolunteerValues(kind, self.ids, centrality(self, kind, weighted=weighted))
+
+    def assortativity(self, attribute: Any, *, nominal: bool | None = None, weighted: bool = False) -> float:
+        """Return whether linked volunteers are alike, from -1 to 1: 0 is what chance gives, 1 only equals are linked.
+
+        It is NaN where there are no links, or all of them join volunteers of one value.
+
+        Parameters
+        ----------
+        attribute
+            A value for each volunteer: a mapping (or pandas Series) by id, values in order of `ids`, `Communities`
+            (links of volunteers who belong to none are left out), or ``"degree"`` or ``"strength"``.
+        nominal
+            Whether values are categories, of which equal ones are alike (Newman 2003), or numbers, whose correlation
+            over links is returned. If left out, numbers are numbers, anything else and `Communities` are categories.
+        weighted
+            Whether links count by their weights; networkx counts them equally.
+
+        Examples
+        --------
+        >>> network = VolunteerNetwork(ids=["anna", "bert", "cleo", "dora"], method="by hand",
+        ...                            weights=[[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]])
+        >>> network.assortativity({"anna": "new", "bert": "new", "cleo": "old", "dora": "old"})
+        1.0
+        """
+        return assortativity(self, attribute, nominal=nominal, weighted=weighted)
+
     @property
     def has_null(self) -> bool:
         """Whether `null` can draw a network: it needs a model of the network, or room to rewire its links."""
@@ -268,6 +438,9 @@ class VolunteerNetwork(VolunteerIndexed, Result):
             f"VolunteerNetwork({self.method}: {len(self):,} volunteers, {self.n_edges:,} edges, "
             f"density {self.density:.3g}, {len(self.isolated):,} isolated)"
         )
+
+    def _repr_html_(self) -> str:
+        return network_html(self)
 
 
 def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any:
