@@ -66,8 +66,8 @@ def graph_calls(graph: cg.CrowdGraph) -> dict[str, Callable[[], Any]]:
         "graph.neighbors(item)": lambda: graph.neighbors(item),
         "graph.has_edge('v2000', item)": lambda: graph.has_edge("v2000", item),
         "volunteers['v2000'].items": lambda: graph.volunteers["v2000"].items,
-        "volunteers['v2000'].coworkers()": lambda: graph.volunteers["v2000"].coworkers(),
-        "volunteers['v0'].coworkers()": lambda: graph.volunteers["v0"].coworkers(),
+        "volunteers['v2000'].coworkers()": lambda: coworkers(graph, "v2000"),
+        "volunteers['v0'].coworkers()": lambda: coworkers(graph, "v0"),
         "items[item].volunteers": lambda: graph.items[item].volunteers,
         "next(iter(graph.edges))": lambda: next(iter(graph.edges)),
         "graph.edges.to_frame()": graph.edges.to_frame,
@@ -76,6 +76,10 @@ def graph_calls(graph: cg.CrowdGraph) -> dict[str, Callable[[], Any]]:
         "all edges": lambda: sum(1 for _ in graph.edges),
         "all edges(data=True)": lambda: sum(1 for _ in graph.edges(data=True)),
     }
+
+
+def coworkers(graph: cg.CrowdGraph, volunteer: str) -> Any:
+    return graph.volunteers[volunteer].coworkers()
 
 
 def network_calls(network: cg.VolunteerNetwork) -> dict[str, Callable[[], Any]]:

@@ -234,7 +234,7 @@ class CrowdGraph:
         ['anna', 'bert']
         """
         node = self.nodes[name]
-        return self._names.of("item" if node.kind == "volunteer" else "volunteer", node.neighbor_codes())
+        return self._names.of("item" if node.kind == "volunteer" else "volunteer", node._neighbor_codes())
 
     def has_edge(self, volunteer: Hashable, item: Hashable) -> bool:
         """Return whether a volunteer has a response to an item; False, too, if there is no such node.

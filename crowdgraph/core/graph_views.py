@@ -115,7 +115,7 @@ class GraphNodes(GraphView, Tabular):
 
     A node's name is its id, or ``("volunteer", id)`` and ``("item", id)`` where a volunteer and an item share an id.
     Besides ``graph.nodes[name]`` there are `len`, ``in`` and iteration; ``graph.nodes(data=True)`` gives pairs of a
-    name and a dict of attributes. `to_frame` has the kind, the id and the degree of each node.
+    name and a dict of attributes. `to_frame` has the kind, the volunteer or the item, and the degree of each node.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class GraphNodes(GraphView, Tabular):
 
     def __getitem__(self, name: Hashable) -> Volunteer | Item:
         kind, code = self._graph._names.find(name)
-        return self._graph.volunteers.at_code(code) if kind == "volunteer" else self._graph.items.at_code(code)
+        return self._graph.volunteers._at_code(code) if kind == "volunteer" else self._graph.items._at_code(code)
 
     @overload
     def __call__(self, *, data: Literal[False] = False) -> GraphNodes: ...
@@ -162,10 +162,11 @@ class GraphNodes(GraphView, Tabular):
     def _columns(self) -> Columns:
         graph = self._graph
         sizes = [graph.n_volunteers, graph.n_items]
-        ids = id_array([*graph.volunteers, *graph.items])
+        of_volunteers, of_items = (np.full(size, -1) for size in sizes)
         return {
             "kind": CodedColumn(np.repeat(np.arange(2), sizes), object_array(KINDS)),
-            "id": ids,
+            "volunteer": CodedColumn(np.concatenate([np.arange(sizes[0]), of_items]), graph.volunteers.ids),
+            "item": CodedColumn(np.concatenate([of_volunteers, np.arange(sizes[1])]), graph.items.ids),
             "degree": graph.degree.array,
         }
 

@@ -209,9 +209,9 @@ class Node:
     def neighbors(self) -> list[Any]:
         """The ids of the nodes at the other end of the responses, each once, in order of the first response."""
         other = self._graph.items if self.kind == "volunteer" else self._graph.volunteers
-        return to_list(other.ids[self.neighbor_codes()])
+        return to_list(other.ids[self._neighbor_codes()])
 
-    def neighbor_codes(self) -> Array:
+    def _neighbor_codes(self) -> Array:
         """Return the codes of `neighbors`."""
         responses = self._graph.responses
         return _distinct((responses.item if self.kind == "volunteer" else responses.volunteer)[self._rows])
@@ -266,13 +266,14 @@ class Volunteer(Node):
         {'bert': 2, 'cleo': 1}
         """
         responses, n_volunteers = self._graph.responses, len(self._table)
-        rows = responses.by_item.rows_of(self.neighbor_codes())
-        pairs = np.unique(responses.item[rows].astype(np.int64) * n_volunteers + responses.volunteer[rows])
-        codes, counts = np.unique(pairs % n_volunteers, return_counts=True)
-        others = codes != self.code
-        order = np.argsort(-counts[others], kind="stable")
-        ids = self._graph.volunteers.ids[codes[others][order]]
-        return VolunteerValues("common_items", ids, counts[others][order])
+        rows = responses.by_item.rows_of(self._neighbor_codes())
+        pairs = np.sort(responses.item[rows].astype(np.int64) * n_volunteers + responses.volunteer[rows])
+        is_first = np.diff(pairs, prepend=-1) > 0
+        counts = np.bincount(pairs[is_first] % n_volunteers, minlength=n_volunteers)
+        counts[self.code] = 0
+        others = np.flatnonzero(counts)
+        order = others[np.argsort(-counts[others], kind="stable")]
+        return VolunteerValues("common_items", self._table.ids[order], counts[order])
 
     @property
     def confusion(self) -> ConfusionHistory:
@@ -419,9 +420,9 @@ class Nodes(Tabular, Generic[NodeType]):
         return node_id in self.table
 
     def __getitem__(self, node_id: Hashable) -> NodeType:
-        return self.at_code(self.table.code(node_id))
+        return self._at_code(self.table.code(node_id))
 
-    def at_code(self, code: int) -> NodeType:
+    def _at_code(self, code: int) -> NodeType:
         """Return the node of a code."""
         return self._node(self._graph, self.table, self._grouping, code)
 

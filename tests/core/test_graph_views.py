@@ -55,7 +55,7 @@ def test_names_degrees_and_neighbours_are_those_of_networkx(graph):
         assert len(set(neighbours)) == len(neighbours)
         first = [graph.responses.table.item, graph.responses.table.volunteer][graph.nodes[name].kind == "item"]
         codes = [first[row] for row in graph.nodes[name]._rows]
-        assert graph.nodes[name].neighbor_codes().tolist() == list(dict.fromkeys(codes))
+        assert graph.nodes[name]._neighbor_codes().tolist() == list(dict.fromkeys(codes))
 
 
 @FEW
@@ -188,8 +188,12 @@ def test_frames_and_data_of_nodes():
         "bert": {"kind": "volunteer", "age": 40},
         1: {"kind": "item"},
     }
-    rows = graph.nodes.to_frame().values.tolist()
-    assert rows == [["volunteer", "anna", 1], ["volunteer", "bert", 1], ["item", 1, 2]]
+    rows = graph.nodes.to_frame(kind="arrow").to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        ("volunteer", "anna", None, 1),
+        ("volunteer", "bert", None, 1),
+        ("item", None, 1, 2),
+    ]
 
 
 def test_participation_over_time():

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -51,6 +52,8 @@ def results(graph, fit, moving):
     groups = communities_of([[1, 0], [0.2, 0.8], [0, 1]], ids=NAMES, support=[4, 4, 4])
     folds = cg.evaluation.cross_validate(graph, [cg.MajorityVote()], folds=2, seed=0)
     findings = graph.diagnose()
+    network = cg.networks.task_cooccurrence(graph, min_responses=1)
+    track = track_of([[0, 0, 1]])
     examples = [
         Assignment(
             volunteers=["anna", "bert"],
@@ -115,7 +118,13 @@ def results(graph, fit, moving):
             teachers=[["anna"]],
             common=[[4]],
         ),
-        cg.networks.task_cooccurrence(graph, min_responses=1),
+        network,
+        network.edges,
+        network.nodes,
+        network["anna"],
+        graph.annotate(fit).edges,
+        graph.nodes,
+        graph.annotate(replace(track, ids=NAMES, snapshots=[groups])).volunteers["anna"].participation_over_time(),
     ]
     return {type(example).__name__: example for example in examples}
 
