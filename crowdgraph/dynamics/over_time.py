@@ -141,6 +141,8 @@ def _snapshots(graph: CrowdGraph, counts: Iterable[int] | None, times: Iterable[
         raise ParameterError(f"Communities are tracked in a CrowdGraph; got {with_article(type(graph))}.")
     if not len(graph.responses):
         raise ParameterError("The graph has no responses, so there are no communities to track.")
+    if (times is None) == (counts is None):
+        raise ParameterError("Communities over time need either times=[...] or counts=[...].")
     views = list(graph.snapshots(counts=counts, times=times))
     if not views:
         raise ParameterError("There is no snapshot to take; name at least one of counts=[...] or times=[...].")
