@@ -115,7 +115,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
     support: Array | None = None
-    p_values: csr_array | None = None
+    p_values: csr_array | None = field(default=None, metadata={"saved": "unless None"})
     model: NetworkModel | None = field(default=None, metadata={"saved": False})
 
     def __post_init__(self) -> None:
