@@ -211,7 +211,9 @@ class BayesianNMF(Detector):
     def _modularity_of(
         self, network: VolunteerNetwork, sharpness: float, strength: float, factorise: Factorise
     ) -> float:
-        """Return the modularity of the communities that one start finds in a network."""
+        """Return the modularity of the communities that one start finds in a network; 0 in one without links."""
+        if not network.n_edges:
+            return 0.0
         weights = self._prepare(network, sharpness, strength)
         return weights.modularity(factorise(weights).assignment)
 

@@ -44,6 +44,8 @@ class Consensus(ReadOnlyArrays):
     @property
     def stability(self) -> Array:
         """The share of draws in which each volunteer has the same community as on average, of shape (V,)."""
+        if not len(self.communities):
+            return np.ones(len(self.communities.ids))  # nobody has a community in any draw
         assignment = np.where(self.draws.sum(axis=2) > 0, self.draws.argmax(axis=2), -1)
         return np.asarray((assignment == self.communities.assignment).mean(axis=0))
 

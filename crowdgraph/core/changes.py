@@ -372,8 +372,10 @@ def line_ends(height: Array, rights: Array, weights: Array) -> tuple[float, floa
     return tuple(np.clip([share - slope * middle, share + slope * (1 - middle)], 0, 1).tolist())
 
 
-def benjamini_hochberg(p_values: Array) -> Array:
+def benjamini_hochberg(p_values: Array, *, n_tests: int | None = None) -> Array:
     """Return q-values: for each p-value the smallest false-discovery rate at which it is rejected.
+
+    With `n_tests`, so many tests were made, and those whose p-values are not given had 1.
 
     Examples
     --------
@@ -382,7 +384,7 @@ def benjamini_hochberg(p_values: Array) -> Array:
     """
     n, order = len(p_values), np.argsort(-p_values, kind="stable")
     q_values = np.empty(n)
-    q_values[order] = np.minimum.accumulate(p_values[order] * n / np.arange(n, 0, -1))
+    q_values[order] = np.minimum.accumulate(p_values[order] * (n_tests or n) / np.arange(n, 0, -1))
     return np.minimum(q_values, 1.0)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array, lock, read_only
+from crowdgraph.core._backbone import BackboneMethod, backbone, checked_p_values
 from crowdgraph.core._html import network_html
 from crowdgraph.core._parameters import check_non_negative, check_number, check_seed
 from crowdgraph.core._rewiring import rewire_pairs
@@ -55,6 +56,8 @@ class NetworkModel(ABC):
 
     #: The confusion matrices that the weights compare; None for networks of other data.
     confusion: ConfusionSnapshot | None = None
+    #: The methods of `VolunteerNetwork.backbone` that test links against this model.
+    link_tests: tuple[str, ...] = ()
 
     @abstractmethod
     def weights(self) -> csr_array | Array:
@@ -68,12 +71,23 @@ class NetworkModel(ABC):
     def resampled(self, volunteers: Array, rng: np.random.Generator) -> NetworkModel:
         """Draw the data anew, given what is known of these volunteers."""
 
+    def p_values(self) -> csr_array | None:
+        """Return the adjusted p-values of the links of a model that validates them; None of one that does not."""
+        return None
+
+    def validated(self, volunteers: Array, *, level: float, method: str) -> NetworkModel:
+        """Return a model of these volunteers that has only validated links, as have the models drawn from it.
+
+        `method` is one of `link_tests`, which are none unless a model has this method.
+        """
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VolunteerNetwork(VolunteerIndexed, Result):
     """A weighted undirected network of volunteers without self-loops.
 
-    `to_frame` has a row for each linked pair: volunteer, neighbour and weight.
+    `to_frame` has a row for each linked pair: volunteer, neighbour and weight, and p_value where links were tested.
 
     Attributes
     ----------
@@ -85,6 +99,9 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         How the network was built.
     support
         How many answers each volunteer's links rest on, of shape (V,); None if that is not known.
+    p_values
+        How likely chance gives a link, where links were tested (see `backbone`): a SciPy CSR array of shape (V, V) with
+        a value above 0 up to 1 for each link, adjusted for the number of tests. None if they were not tested.
     model
         The data that the weights were computed from, to draw null networks and to resample; None if made by hand. It
         is not saved with a graph.
@@ -104,6 +121,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
     support: Array | None = None
+    p_values: csr_array | None = field(default=None, metadata={"saved": "unless None"})
     model: NetworkModel | None = field(default=None, metadata={"saved": False})
 
     def __post_init__(self) -> None:
@@ -111,6 +129,8 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         self._set(ids=ids, weights=_checked_weights(self.weights, len(ids)), params=frozen_copy(self.params))
         if self.support is not None:
             self._set(support=real_array("support", self.support, shape=(len(ids),)))
+        if self.p_values is not None:
+            self._set(p_values=checked_p_values(self.p_values, self.weights))
 
     @property
     def name(self) -> str:
@@ -162,7 +182,57 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         """Return the network of some of the volunteers, in the order named, with the weights between them."""
         codes = self.table.codes(volunteers)
         support = None if self.support is None else self.support[codes]
-        return replace(self, ids=self.ids[codes], weights=self.weights[codes][:, codes], support=support)
+        weights, p_values = (
+            None if matrix is None else matrix[codes][:, codes] for matrix in (self.weights, self.p_values)
+        )
+        return replace(self, ids=self.ids[codes], weights=weights, support=support, p_values=p_values)
+
+    def backbone(self, *, level: float = 0.01, method: BackboneMethod = "configuration") -> VolunteerNetwork:
+        r"""Return the network of those links that are more than chance explains.
+
+        Each link gets a p-value, adjusted by the method of Benjamini and Hochberg, and stays if it is at most `level`,
+        with its weight: on average at most a share `level` of the links that stay is there by chance. `p_values` and
+        `to_frame` of the network returned have the adjusted p-values: the smallest level at which a link stays.
+
+        Parameters
+        ----------
+        level
+            The false-discovery rate, above 0 and below 1.
+        method
+            What chance is. ``"configuration"``: volunteers and items meet at random, everybody answers as many items
+            and every item has as many answers as they have, on average (the bipartite configuration model).
+            ``"hypergeometric"``: everybody draws as many items as they answered, each item as likely; where some items
+            have more answers than others this validates links that the popular items explain. Both count the items that
+            two volunteers have in common, so they need a network of `networks.task_cooccurrence` whose model was not
+            lost in a file; all pairs of volunteers count as tested. ``"disparity"``, for any weighted network: a
+            volunteer's strength is split over their links at random; a link stays if either end finds it too heavy,
+            and as many tests are made as there are links.
+
+        Notes
+        -----
+        With the first two methods, null and resampled networks are validated in the same way. With ``"disparity"`` the
+        network returned has no model, so that `null` rewires its links.
+
+        References
+        ----------
+        .. [1] M. Tumminello, S. Miccichè, F. Lillo, J. Piilo and R. N. Mantegna, "Statistically validated networks in
+           bipartite complex systems", PLoS ONE 6, e17994 (2011).
+        .. [2] F. Saracco, M. J. Straka, R. Di Clemente, A. Gabrielli, G. Caldarelli and T. Squartini, "Inferring
+           monopartite projections of bipartite networks: an entropy-based approach", New J. Phys. 19, 053022 (2017).
+        .. [3] M. Á. Serrano, M. Boguñá and A. Vespignani, "Extracting the multiscale backbone of complex weighted
+           networks", PNAS 106, 6483 (2009).
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(n_communities=4, seed=0).graph
+        >>> network = cg.networks.task_cooccurrence(graph)
+        >>> network
+        VolunteerNetwork(task_cooccurrence: 100 volunteers, 3,332 edges, density 0.673, 0 isolated)
+        >>> network.backbone(level=0.01)
+        VolunteerNetwork(task_cooccurrence: 100 volunteers, 775 edges, density 0.157, 0 isolated)
+        """
+        return backbone(self, level=level, method=method)
 
     def largest_component(self) -> VolunteerNetwork:
         """Return the network of the largest connected component, with its volunteers in their order."""
@@ -358,9 +428,9 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         rng = np.random.default_rng(seed)
         method = self.method.removesuffix(NULL_SUFFIX) + NULL_SUFFIX
         if self.model is None:
-            return replace(self, weights=_rewired_weights(self, rng), method=method)
+            return replace(self, weights=_rewired_weights(self, rng), method=method, p_values=None)
         model = self.model.null(self.ids, rng)
-        return replace(self, weights=model.weights(), method=method, model=model)
+        return replace(self, weights=model.weights(), method=method, p_values=model.p_values(), model=model)
 
     def resampled(self, *, seed: int | None = None) -> VolunteerNetwork:
         """Draw the network anew, given what is known of its volunteers.
@@ -380,10 +450,10 @@ class VolunteerNetwork(VolunteerIndexed, Result):
                 "with networks.pi_similarity or networks.task_cooccurrence; files do not keep the model."
             )
         model = self.model.resampled(self.ids, np.random.default_rng(seed))
-        return replace(self, weights=model.weights(), model=model)
+        return replace(self, weights=model.weights(), p_values=model.p_values(), model=model)
 
     def to_networkx(self, *, communities: Communities | None = None) -> Any:
-        """Return a `networkx.Graph` with volunteer ids as nodes and `weight` on the edges.
+        """Return a `networkx.Graph` with volunteer ids as nodes and `weight`, where known `p_value`, on the edges.
 
         Nodes have `strength`, `support` where it is known, and with `communities` the community of assignment (-1 for
         none) as `community` and the participation in each as `participation_0`, `participation_1` and so on.
@@ -395,7 +465,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     def to_igraph(self, *, communities: Communities | None = None) -> Any:
         """Return an undirected `igraph.Graph` with vertex attribute `id` and edge attribute `weight`.
 
-        Vertices also have the other attributes of `to_networkx`.
+        Vertices and edges also have the other attributes of `to_networkx`.
         """
         from crowdgraph.io.networkx import network_to_igraph
 
@@ -404,7 +474,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     def save(self, path: str | PathLike[str], *, communities: Communities | None = None) -> None:
         """Write a file for Gephi and other tools: GraphML or GEXF, if the name ends in ``.graphml`` or ``.gexf``.
 
-        Ids become text, as names and labels of nodes, which have the attributes of `to_networkx`.
+        Ids become text, as names and labels of nodes; nodes and edges have the attributes of `to_networkx`.
 
         Parameters
         ----------
@@ -419,15 +489,17 @@ class VolunteerNetwork(VolunteerIndexed, Result):
 
     def _columns(self) -> Columns:
         left, right, weights = self.pairs()
-        return {"volunteer": CodedColumn(left, self.ids), "neighbour": CodedColumn(right, self.ids), "weight": weights}
+        ends = {"volunteer": CodedColumn(left, self.ids), "neighbour": CodedColumn(right, self.ids)}
+        return {**ends, "weight": weights, **self.pair_attributes()}
 
     def pairs(self) -> tuple[Array, Array, Array]:
         """Return each linked pair once: the codes of both ends (the smaller first) and the weight."""
-        from scipy.sparse import coo_array, triu
-
-        upper = coo_array(triu(coo_array(self.weights), k=1))
-        upper.eliminate_zeros()
+        upper = _upper_triangle(self.weights)
         return upper.coords[0], upper.coords[1], upper.data
+
+    def pair_attributes(self) -> dict[str, Array]:
+        """Return what is known of each linked pair besides its weight, by name, in the order of `pairs`."""
+        return {} if self.p_values is None else {"p_value": _upper_triangle(self.p_values).data}
 
     def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless all volunteers of the network are in the graph."""
@@ -441,6 +513,15 @@ class VolunteerNetwork(VolunteerIndexed, Result):
 
     def _repr_html_(self) -> str:
         return network_html(self)
+
+
+def _upper_triangle(matrix: Any) -> Any:
+    """Return the values of each pair once, in order of rows and columns."""
+    from scipy.sparse import coo_array, triu
+
+    upper = coo_array(triu(coo_array(matrix), k=1))
+    upper.eliminate_zeros()
+    return upper
 
 
 def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any:
@@ -465,8 +546,12 @@ def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any
     return weights if issparse(network.weights) else weights.toarray()
 
 
-def _asymmetry(matrix: Array) -> float:
-    """Return the largest difference of a dense matrix from its transpose, in strips, since it may fill the memory."""
+def _asymmetry(matrix: Any) -> float:
+    """Return the largest difference from the transpose, of a dense matrix in strips, since it may fill the memory."""
+    from scipy.sparse import issparse
+
+    if issparse(matrix):
+        return float(abs(matrix - matrix.T).max())
     strips = range(0, len(matrix), max(1, 2**24 // max(len(matrix), 1)))
     height = strips.step
     gaps = (np.abs(matrix[row : row + height] - matrix[:, row : row + height].T).max() for row in strips)
@@ -491,8 +576,7 @@ def _checked_weights(weights: Any, n_volunteers: int) -> Any:
         raise ResultError(f"Weights must not be negative; the smallest is {values.min():g}.")
     if matrix.diagonal().any():
         raise ResultError("The network has self-loops; set the diagonal of the weights to zero.")
-    gap = abs(matrix - matrix.T).max() if issparse(matrix) else _asymmetry(matrix)
-    if values.size and gap > 1e-12 * values.max():
+    if values.size and (gap := _asymmetry(matrix)) > 1e-12 * values.max():
         raise ResultError(f"Weights must be symmetric; they differ from their transpose by up to {gap:g}.")
     if issparse(matrix):
         matrix.sum_duplicates()

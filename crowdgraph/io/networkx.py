@@ -310,7 +310,8 @@ def network_to_networkx(network: VolunteerNetwork, *, communities: Communities |
     result.add_nodes_from(ids)
     for name, values in _volunteer_attributes(network, communities).items():
         nx.set_node_attributes(result, dict(zip(ids, values, strict=True)), name)
-    result.add_weighted_edges_from((ids[left], ids[right], weight) for left, right, weight in _edges(network))
+    for left, right, attributes in _edges(network):
+        result.add_edge(ids[left], ids[right], **attributes)
     return result
 
 
@@ -318,18 +319,29 @@ def network_to_igraph(network: VolunteerNetwork, *, communities: Communities | N
     """Return volunteer ids as vertex attribute `id`, weights on the edges; see `VolunteerNetwork.to_igraph`."""
     import igraph
 
-    left, right, weights = network.pairs()
+    left, right, _ = network.pairs()
     result = igraph.Graph(n=len(network), edges=np.column_stack([left, right]), directed=False)
     result.vs["id"] = network.ids.tolist()
     for name, values in _volunteer_attributes(network, communities).items():
         result.vs[name] = values
-    result.es["weight"] = weights.tolist()
+    for name, values in _link_attributes(network).items():
+        result.es[name] = values
     result["method"] = network.method
     return result
 
 
-def _edges(network: VolunteerNetwork) -> Iterator[tuple[int, int, float]]:
-    return zip(*map(np.ndarray.tolist, network.pairs()), strict=True)
+def _edges(network: VolunteerNetwork) -> Iterator[tuple[int, int, dict[str, float]]]:
+    """Yield the codes of both ends of each link, and its attributes."""
+    left, right, _ = network.pairs()
+    columns = _link_attributes(network)
+    for one, other, *values in zip(left.tolist(), right.tolist(), *columns.values(), strict=True):
+        yield one, other, dict(zip(columns, values, strict=True))
+
+
+def _link_attributes(network: VolunteerNetwork) -> dict[str, list[float]]:
+    """Return the weight of each link, and its p-value where links were tested, in the order of the pairs."""
+    columns = {"weight": network.pairs()[2], **network.pair_attributes()}
+    return {name: values.tolist() for name, values in columns.items()}
 
 
 def _volunteer_attributes(network: VolunteerNetwork, communities: Communities | None) -> dict[str, list[Any]]:
@@ -374,7 +386,8 @@ def _graphml_lines(network: VolunteerNetwork, names: list[str], attributes: Mapp
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     for name, values in attributes.items():
         yield f'<key id="{name}" for="node" attr.name="{name}" attr.type="{_xml_type(values)}"/>\n'
-    yield '<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n'
+    for name in ("weight", *network.pair_attributes()):
+        yield f'<key id="{name}" for="edge" attr.name="{name}" attr.type="double"/>\n'
     yield '<key id="method" for="graph" attr.name="method" attr.type="string"/>\n'
     yield f'<graph edgedefault="undirected">\n<data key="method">{_xml_text(network.method)}</data>\n'
     columns = [
@@ -383,8 +396,9 @@ def _graphml_lines(network: VolunteerNetwork, names: list[str], attributes: Mapp
     quoted = [quoteattr(name) for name in names]
     for name, *data in zip(quoted, *columns, strict=True):
         yield f"<node id={name}>{''.join(data)}</node>\n"
-    for left, right, weight in _edges(network):
-        yield f'<edge source={quoted[left]} target={quoted[right]}><data key="weight">{weight}</data></edge>\n'
+    for left, right, link in _edges(network):
+        inner = "".join(f'<data key="{key}">{number}</data>' for key, number in link.items())
+        yield f"<edge source={quoted[left]} target={quoted[right]}>{inner}</edge>\n"
     yield "</graph>\n</graphml>\n"
 
 
@@ -397,14 +411,22 @@ def _gexf_lines(network: VolunteerNetwork, names: list[str], attributes: Mapping
     declared = {name: values for name, values in attributes.items() if name != "label"}
     for name, values in declared.items():
         yield f'<attribute id="{name}" title="{name}" type="{_xml_type(values)}"/>\n'
-    yield "</attributes>\n<nodes>\n"
+    yield "</attributes>\n"
+    tested = tuple(network.pair_attributes())
+    if tested:
+        yield '<attributes class="edge" mode="static">\n'
+        yield from (f'<attribute id="{name}" title="{name}" type="double"/>\n' for name in tested)
+        yield "</attributes>\n"
+    yield "<nodes>\n"
     columns = [[f'<attvalue for="{name}" value="{value}"/>' for value in column] for name, column in declared.items()]
     quoted = [quoteattr(name) for name in names]
     for name, *data in zip(quoted, *columns, strict=True):
         yield f"<node id={name} label={name}><attvalues>{''.join(data)}</attvalues></node>\n"
     yield "</nodes>\n<edges>\n"
-    for number, (left, right, weight) in enumerate(_edges(network)):
-        yield f'<edge id="{number}" source={quoted[left]} target={quoted[right]} weight="{weight}"/>\n'
+    for number, (left, right, link) in enumerate(_edges(network)):
+        inner = "".join(f'<attvalue for="{key}" value="{link[key]}"/>' for key in tested)
+        rest = f"><attvalues>{inner}</attvalues></edge>" if tested else "/>"
+        yield f'<edge id="{number}" source={quoted[left]} target={quoted[right]} weight="{link["weight"]}"{rest}\n'
     yield "</edges>\n</graph>\n</gexf>\n"
 
 

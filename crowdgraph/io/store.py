@@ -12,7 +12,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import Field, fields
 from decimal import Decimal
 from os import PathLike, fspath
 from pathlib import Path
@@ -188,8 +188,7 @@ class _ArchiveWriter:
         if isinstance(value, np.ndarray):
             return self._array(value)
         if type(value) in STORED_NAMES:
-            names = [field.name for field in fields(value) if field.metadata.get("saved", True)]
-            contents = {name: self.value(getattr(value, name)) for name in names}
+            contents = {field.name: self.value(getattr(value, field.name)) for field in _saved_fields(value)}
             return {"result": STORED_NAMES[type(value)], "fields": contents}
         if isinstance(value, tuple | list):
             return {"tuple" if isinstance(value, tuple) else "list": [self.value(part) for part in value]}
@@ -315,6 +314,16 @@ class _ArchiveReader:
 
     def _array(self, file: str) -> Array:
         return np.lib.format.read_array(io.BytesIO(self._archive.read(file)), allow_pickle=False)
+
+
+def _saved_fields(result: Any) -> list[Field[Any]]:
+    """Return the fields of a result that a file keeps; newer ones only where they are set, so that older files stay."""
+    rules = {field: field.metadata.get("saved", True) for field in fields(result)}
+    return [
+        field
+        for field, saved in rules.items()
+        if saved is True or (saved == "unless None" and getattr(result, field.name) is not None)
+    ]
 
 
 def _read_datetime(parts: tuple[str, int, str | None]) -> dt.datetime:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core._backbone import check_level, significant_links
 from crowdgraph.core._rewiring import rewire_bipartite
 from crowdgraph.core.clock import length_in_ticks, ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.result import VolunteerIndexed
 from crowdgraph.errors import ParameterError
+from crowdgraph.kernels.link_tests import common_items_p_values, configuration_model, hypergeometric_p_values
 from crowdgraph.networks._volunteers import bootstrap_counts, experienced_volunteers, last_answers
 
 __all__ = ["task_cooccurrence"]
@@ -26,6 +29,7 @@ def task_cooccurrence(
     min_responses: int = 10,
     half_life: float | dt.timedelta | np.timedelta64 | None = None,
     prior: tuple[float, float] | None = None,
+    validate: float | None = None,
 ) -> VolunteerNetwork:
     r"""Link volunteers by the share of their items that they have in common.
 
@@ -53,6 +57,12 @@ def task_cooccurrence(
         A Beta prior (a, b) on the probability to share an item: the weight becomes :math:`(c + a) / (n + a + b)`, where
         `c` and `n` are the numerator and the denominator above. It weakens links between volunteers with few items.
         Pairs without a common item stay unlinked.
+    validate
+        Keep only links between volunteers who have more items in common than chance explains, given how many items
+        everybody answered and how many answers every item has, at this false-discovery rate over all pairs, such as
+        0.01; see `VolunteerNetwork.backbone`. All links stay if left out. For the test, an item counts once however old
+        it is. Null and resampled networks are validated in the same way; in the latter an item that is drawn twice
+        counts once for the test.
 
     Examples
     --------
@@ -61,18 +71,22 @@ def task_cooccurrence(
     >>> cg.networks.task_cooccurrence(graph)
     VolunteerNetwork(task_cooccurrence: 20 volunteers, 90 edges, density 0.474, 0 isolated)
     """
+    if validate is not None:
+        check_level("validate", validate)
     volunteers, n_answers = experienced_volunteers(graph, min_responses)
     model = CooccurrenceModel(
         ids=graph.volunteers.ids[volunteers],
         incidence=_incidence(graph, volunteers, half_life),
         prior=_beta_prior(prior),
+        level=validate,
     )
     return VolunteerNetwork(
         ids=model.ids,
         weights=model.weights(),
         method="task_cooccurrence",
-        params={"min_responses": min_responses, "half_life": half_life, "prior": prior},
+        params={"min_responses": min_responses, "half_life": half_life, "prior": prior, "validate": validate},
         support=n_answers,
+        p_values=model.p_values(),
         model=model,
     )
 
@@ -120,14 +134,63 @@ class CooccurrenceModel(VolunteerIndexed, NetworkModel):
         volunteer.
     prior
         A Beta prior on the weights; zeros for none.
+    level
+        The false-discovery rate at which links are validated; None if all are links.
+    link_test
+        How they are validated, one of `link_tests`.
     """
 
     ids: Array
     incidence: Any
     prior: tuple[float, float]
+    level: float | None = None
+    link_test: str = "configuration"
+    link_tests = ("configuration", "hypergeometric")
 
     def weights(self) -> Any:
         """Return what two volunteers have in common as a share of what they have on average."""
+        from scipy.sparse import csr_array
+
+        weights, p_values = self._all_weights(), self.p_values()
+        return weights if p_values is None else csr_array(p_values.astype(bool).multiply(weights))
+
+    def p_values(self) -> Any:
+        """Return the adjusted p-values of validated links; None if links are not validated."""
+        return self._p_values
+
+    def validated(self, volunteers: Array, *, level: float, method: str) -> CooccurrenceModel:
+        """Return a model of these volunteers that has only validated links, as have the models drawn from it."""
+        incidence = self._incidence_of(volunteers)
+        return replace(self, ids=volunteers, incidence=incidence, level=level, link_test=method)
+
+    @cached_property
+    def _p_values(self) -> Any:
+        if self.level is None:
+            return None
+        left, right, common = self._common_items()
+        n_items, n_answers = np.diff(self.incidence.indptr), np.bincount(self.incidence.indices)
+        if self.link_test == "configuration":
+            p_values = common_items_p_values(configuration_model(n_items, n_answers), left, right, common)
+        else:
+            p_values = hypergeometric_p_values(n_items, left, right, common, int(np.count_nonzero(n_answers)))
+        n_volunteers = len(self.ids)
+        # Pairs without a common item were tested too: their p-value is 1.
+        n_pairs = n_volunteers * (n_volunteers - 1) // 2
+        return significant_links(left, right, p_values, n_volunteers, level=self.level, n_tests=n_pairs)
+
+    def _common_items(self) -> tuple[Array, Array, Array]:
+        """Return the pairs of volunteers with common items, and how many these are, each item counting once."""
+        from scipy.sparse import coo_array, csr_array, triu
+
+        answered = csr_array(
+            (np.ones(self.incidence.nnz, dtype=np.int64), self.incidence.indices, self.incidence.indptr),
+            shape=self.incidence.shape,
+        )
+        common = coo_array(triu(answered @ answered.T, k=1))
+        return common.coords[0], common.coords[1], common.data
+
+    def _all_weights(self) -> Any:
+        """Return the weights of all pairs with a common item."""
         from scipy.sparse import csr_array
 
         a, b = self.prior

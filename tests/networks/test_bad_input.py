@@ -86,6 +86,16 @@ VOTES, OTHER = "a fit without confusion", "a fit of another graph"
         (
             task_cooccurrence,
             NUMBERED,
+            {"validate": 0},
+            ParameterError,
+            "validate=0 must be a number above 0 and below 1",
+        ),
+        (task_cooccurrence, NUMBERED, {"validate": 1}, ParameterError, "validate=1 must be a number above 0 and below"),
+        (task_cooccurrence, NUMBERED, {"validate": True}, ParameterError, "validate=True must be a number above 0"),
+        (task_cooccurrence, NUMBERED, {"validate": "fdr"}, ParameterError, "validate='fdr' must be a number above 0"),
+        (
+            task_cooccurrence,
+            NUMBERED,
             {"min_responses": 50},
             ParameterError,
             "No volunteer has 50 answers or more .the most is 2.",
