@@ -570,7 +570,7 @@ class Evidence(ReadOnlyArrays):
 
     @property
     def verdict(self) -> str:
-        """The verdict in words, with its p-value if there is one; it never claims that there are no communities.
+        """The verdict in words, with its p-value, or that there is none; it never claims that there are no communities.
 
         Examples
         --------
@@ -579,6 +579,8 @@ class Evidence(ReadOnlyArrays):
         """
         p_value = self.p_value
         chance = "" if np.isnan(p_value) else f" ({p_value_text(p_value)})"
+        if not len(self.null_modularity):
+            chance = " (not compared with chance)"
         if self.structured:
             return f"evidence for communities{chance}"
         if p_value < WEAK_P_VALUE:
