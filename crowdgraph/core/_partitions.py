@@ -244,13 +244,24 @@ def _from_clustering(
 
 def _from_groups(groups: Iterable[Any], names: Iterable[Hashable] | None) -> Shares:
     """Give each volunteer equal shares of the communities that list them."""
-    members = [[_volunteer_id(volunteer) for volunteer in group] for group in groups]
+    members = [_members(group) for group in groups]
     ids = list(dict.fromkeys(chain.from_iterable(members)))
     code_of = {volunteer: code for code, volunteer in enumerate(ids)}
     values = np.zeros((len(ids), len(members)))
     for k, group in enumerate(members):
         values[[code_of[volunteer] for volunteer in group], k] = 1
     return Shares(ids, values / values.sum(axis=1, keepdims=True), _group_names(names, len(members)))
+
+
+def _members(group: Iterable[Any]) -> list[Any]:
+    """Return the ids of a group; those of a set are sorted, since its own order changes from run to run."""
+    ids = [_volunteer_id(volunteer) for volunteer in group]
+    if not isinstance(group, set | frozenset):
+        return ids
+    try:
+        return sorted(ids)
+    except TypeError:
+        return sorted(ids, key=repr)
 
 
 def _group_names(names: Iterable[Hashable] | None, n_groups: int) -> list[Any]:

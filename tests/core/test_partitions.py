@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 from crowdgraph.communities import Detection, Detector, agreement
-from crowdgraph.errors import AlignmentError, ColumnError, CrowdGraphWarning, IdError, InputError, ParameterError
+from crowdgraph.errors import (
+    AlignmentError,
+    ColumnError,
+    CrowdGraphWarning,
+    IdError,
+    InputError,
+    NotAnnotatedError,
+    ParameterError,
+)
 
 from_labels, from_memberships = cg.Communities.from_labels, cg.Communities.from_memberships
 NETWORK = network_of(mirrored(np.ones((4, 4))), ids=list("abcd"), support=[4, 3, 2, 1])
@@ -124,6 +132,8 @@ def test_names_are_kept_in_the_order_of_the_numbers():
 def test_overlapping_sets_become_equal_shares():
     groups = from_labels([{"a", "b"}, {"b", "c", "d"}])
     assert groups.of("b").tolist() == [0.5, 0.5]
+    assert groups.ids.tolist() == list("abcd")
+    assert from_labels([{"b", 1, "a"}]).ids.tolist() == ["a", "b", 1]
     cover = igraph.VertexCover(NETWORK.to_igraph(), [[0, 1], [1, 2, 3]])
     assert_same(from_labels(cover), groups)
 
@@ -313,7 +323,8 @@ def test_brought_in_communities_make_a_track():
         ids="abcd", times=[1, 2], counts=[3, 5], snapshots=[early, late], clock=cg.Clock("number"), method="clinic"
     )
     assert cg.plot.flow(track).patches
-    assert np.isnan(cg.plot.modularity(track).lines[0].get_ydata()).all()
+    with pytest.raises(NotAnnotatedError, match="brought in without a network; pass network="):
+        cg.plot.modularity(track)
     plt.close("all")
 
 
