@@ -11,7 +11,6 @@ from xml.parsers import expat
 import numpy as np
 
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import CrowdGraphError, InputError
 from crowdgraph.io._files import is_file
 from crowdgraph.io.networks import build_network, report_left_out
@@ -96,8 +95,8 @@ class _NetworkReader:
     def network(self) -> VolunteerNetwork:
         """Return the network, once all of the file was read."""
         settings = _read_settings(self.settings.get(MARK))
-        table = NodeTable("volunteer", np.array(self.nodes, dtype=object))
-        unknown = [name for name in (*self.left, *self.right) if name not in table]
+        code_of = {name: code for code, name in enumerate(self.nodes)}
+        unknown = [name for name in (*self.left, *self.right) if name not in code_of]
         if unknown or len(self.weights) != len(self.left):
             raise InputError(
                 f"links name unknown nodes ({quote(unknown, most=3)})." if unknown else "some links have no weight."
@@ -107,8 +106,8 @@ class _NetworkReader:
         report_left_out(self.attributes, (), weight=None)
         return build_network(
             [int(name) for name in self.nodes] if settings["ids"] == "integers" else self.nodes,
-            left=table.codes(self.left),
-            right=table.codes(self.right),
+            left=np.array([code_of[name] for name in self.left], dtype=np.int64),
+            right=np.array([code_of[name] for name in self.right], dtype=np.int64),
             weights=np.array(self.weights, dtype=np.float64),
             method=self.settings["method"],
             params=settings["params"],
