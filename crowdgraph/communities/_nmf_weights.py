@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdgraph.communities.quality import modularity_of
 from crowdgraph.core._arrays import Array
+from crowdgraph.core._modularity import modularity_of
 from crowdgraph.core.network import VolunteerNetwork
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core._partitions import is_partition
 from crowdgraph.core.communities import COVER_THRESHOLD, Communities, cover_mask, main_community
 from crowdgraph.errors import AlignmentError, ParameterError
 
@@ -50,7 +51,7 @@ class Division(NamedTuple):
 
 
 def agreement(
-    a: Communities | ArrayLike, b: Communities | ArrayLike, *, threshold: float = COVER_THRESHOLD
+    a: Communities | ArrayLike | Any, b: Communities | ArrayLike | Any, *, threshold: float = COVER_THRESHOLD
 ) -> Agreement:
     r"""Measure how well two divisions of the same volunteers into communities agree.
 
@@ -74,7 +75,8 @@ def agreement(
         Communities, of which the volunteers in both are compared; or arrays for the same volunteers in the same order
         (next to communities, in the order of their `ids`). An array holds the number of each volunteer's community, of
         shape (V,), -1 for none; or participations of shape (V, K), whose rows sum to one, or to zero for none; or
-        memberships as booleans of shape (V, K). Volunteers with several memberships have no assignment.
+        memberships as booleans of shape (V, K). Volunteers with several memberships have no assignment. Mappings,
+        lists of sets and clusterings are read as by `Communities.from_labels`.
     threshold
         The participation from which on a volunteer is a member of a community other than that of assignment; see
         `Communities.cover`. It does not affect assignments and booleans.
@@ -92,9 +94,12 @@ def agreement(
     >>> both = agreement([0, 0, 0, 1, 1, 1], [5, 5, 5, 2, 2, 7])
     >>> round(both.ari, 3), round(both.nmi, 3), round(both.overlapping_nmi, 3)
     (0.706, 0.813, 0.605)
+    >>> agreement([{"anna", "bert"}, {"cleo"}], {"anna": "expert", "bert": "expert", "cleo": "novice"}).ari
+    1.0
     """
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+    a, b = (Communities.from_labels(division) if is_partition(division) else division for division in (a, b))
     left, right = _division(a, threshold=threshold), _division(b, threshold=threshold)
     if isinstance(a, Communities) and isinstance(b, Communities):
         left, right = _of_common_volunteers(a, b, left, right)
@@ -135,9 +140,9 @@ def _division(communities: Communities | ArrayLike, *, threshold: float) -> Divi
     if kind in ((2, "f"), (2, "i"), (2, "u")) and (array >= 0).all() and _sum_to_one(array):
         return Division(main_community(array), csr_array(cover_mask(array, threshold)))
     raise ParameterError(
-        "A division must be Communities; or whole numbers from 0 up, -1 for none, of shape (V,); or, of shape (V, K), "
-        "participations whose rows sum to one or zero, or booleans. Got something else: an array of "
-        f"{array.dtype} of shape {array.shape}."
+        "A division must be Communities, a mapping or a list of sets of volunteers; or whole numbers from 0 up, -1 for "
+        "none, of shape (V,); or, of shape (V, K), participations whose rows sum to one or zero, or booleans. Got "
+        f"something else: an array of {array.dtype} of shape {array.shape}."
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core._modularity import hard_modularity_of, modularity_of, one_hot
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
@@ -39,10 +38,7 @@ def modularity(network: VolunteerNetwork, communities: Communities | ArrayLike) 
     >>> cg.communities.quality.modularity(network, [0, 0, 1, 1])
     0.5
     """
-    assignment = _assignment(network, communities)
-    total = float(network.strength.sum())
-    loners = network.strength[assignment < 0]
-    return soft_modularity(network, _one_hot(assignment)) - (float(((loners / total) ** 2).sum()) if total else 0.0)
+    return hard_modularity_of(network.weights, network.strength, _assignment(network, communities))
 
 
 def soft_modularity(network: VolunteerNetwork, communities: Communities | ArrayLike) -> float:
@@ -62,22 +58,13 @@ def soft_modularity(network: VolunteerNetwork, communities: Communities | ArrayL
     return modularity_of(network.weights, network.strength, _participation(network, communities))
 
 
-def modularity_of(weights: Any, strength: Array, shares: Array) -> float:
-    """Return the soft modularity of participations, (V, K), in weights, (V, V); 0 without weights."""
-    total = float(strength.sum())
-    if total == 0:
-        return 0.0
-    inside = float((shares * (weights @ shares)).sum()) / total
-    return inside - float(((strength @ shares / total) ** 2).sum())
-
-
 def coverage(network: VolunteerNetwork, communities: Communities | ArrayLike) -> float:
     """Return the share of all weights that lies inside communities, by hard assignment; 1 without weights.
 
     `communities` is as for `modularity`.
     """
     total = float(network.strength.sum())
-    shares = _one_hot(_assignment(network, communities))
+    shares = one_hot(_assignment(network, communities))
     return float((shares * (network.weights @ shares)).sum()) / total if total else 1.0
 
 
@@ -88,7 +75,7 @@ def conductance(network: VolunteerNetwork, communities: Communities | ArrayLike)
     smaller: 0 for a community without outside links, 1 for one without inside links, NaN where either strength is
     zero. `communities` is as for `modularity`.
     """
-    shares = _one_hot(_assignment(network, communities))
+    shares = one_hot(_assignment(network, communities))
     # Summed over the others, not subtracted from the total, so that no rounding error is left of an empty sum.
     leaving = (shares * (network.weights @ (1 - shares))).sum(axis=0)
     smaller = np.minimum(network.strength @ shares, network.strength @ (1 - shares))
@@ -118,11 +105,4 @@ def _participation(network: VolunteerNetwork, communities: Communities | ArrayLi
             f"Participations of {len(network):,} volunteers must be an array of as many rows without negative values; "
             f"got shape {shares.shape}."
         )
-    return shares
-
-
-def _one_hot(assignment: Array) -> Array:
-    shares = np.zeros((len(assignment), int(assignment.max(initial=-1)) + 1))
-    member = np.flatnonzero(assignment >= 0)
-    shares[member, assignment[member]] = 1
     return shares

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,9 +58,10 @@ class Communities(VolunteerIndexed, Result):
         How much each volunteer belongs to each community, of shape (V, K). Rows sum to one; a volunteer who belongs to
         none (isolated in the network) has a row of zeros.
     modularity
-        Newman's weighted modularity of the hard assignment in the network.
+        Newman's weighted modularity of the hard assignment in the network; NaN if it is not known.
     method, params
-        How the communities were detected.
+        How the communities were detected. Communities that were brought in have their names, in the order of their
+        numbers, as ``params["names"]``.
     soft_modularity
         Modularity with participations instead of the hard assignment; None if it was not computed.
     relevance
@@ -85,7 +86,7 @@ class Communities(VolunteerIndexed, Result):
 
     ids: Array
     participation: Array
-    modularity: float
+    modularity: float = float("nan")
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
     soft_modularity: float | None = None
@@ -106,13 +107,110 @@ class Communities(VolunteerIndexed, Result):
                 "Rows of participation must sum to one (or to zero, for volunteers of no community); one sum is "
                 f"{worst:g}."
             )
-        if not -1.0 <= self.modularity <= 1.0:
+        if self.modularity < -1.0 or self.modularity > 1.0:
             raise ResultError(f"modularity={self.modularity!r} must lie between -1 and 1.")
         self._set(ids=ids, participation=participation, params=frozen_copy(self.params))
         if self.relevance is not None:
             self._set(relevance=real_array("relevance", self.relevance, shape=(None,)))
         if self.support is not None:
             self._set(support=real_array("support", self.support, shape=(len(ids),)))
+
+    @classmethod
+    def from_labels(
+        cls,
+        labels: Any,
+        *,
+        network: VolunteerNetwork | None = None,
+        ids: Iterable[Hashable] | None = None,
+        names: Iterable[Hashable] | None = None,
+        strangers: str = "error",
+        method: str = "by hand",
+        params: Mapping[str, Any] | None = None,
+    ) -> Communities:
+        """Bring in communities that somebody or some other program found, with one community for each volunteer.
+
+        Communities are numbered by size; ``params["names"]`` has their names. A volunteer whom several communities
+        list belongs to them in equal shares. Volunteers of the network (or of `ids`) without a community belong to
+        none, with a warning if `labels` does not mention them; so does a warning say which communities are empty and
+        left out.
+
+        Parameters
+        ----------
+        labels
+            One of:
+
+            - a mapping, or a pandas series, from volunteers to the name or number of their community; None, NaN and -1
+              stand for none;
+            - a list of sets or lists of volunteers, such as the functions of `networkx.community` return;
+            - a clustering or cover of igraph or leidenalg, whose vertices have their ids as ``name`` or ``id``;
+            - a clustering of cdlib;
+            - a table with columns ``volunteer`` and ``community``, such as that of `to_frame`;
+            - an array or list with the community of each volunteer of `ids`, or of the network.
+        network
+            The network of the volunteers, to compute modularity; support and confusion come from it.
+        ids
+            All volunteers, in the order of the rows if `labels` is an array. With a network, they are the network's.
+        names
+            The names of communities that have none, such as those of a list of sets, in their order.
+        strangers
+            What to do with volunteers who are not in the network, or not in `ids`: ``"error"`` or ``"drop"``.
+        method, params
+            Where the communities come from.
+
+        Examples
+        --------
+        >>> Communities.from_labels({"anna": "expert", "bert": "novice", "cleo": "novice", "dora": None})
+        Communities(by hand: 2 of sizes 2, 1; 1 unassigned)
+        >>> groups = Communities.from_labels([{"anna"}, {"bert", "cleo"}], names=["expert", "novice"])
+        >>> groups.params["names"], groups.members(1)
+        (('novice', 'expert'), ['anna'])
+        """
+        from crowdgraph.core._partitions import build_communities, read_labels
+
+        shares = read_labels(labels, network=network, ids=ids, names=names)
+        return build_communities(shares, network=network, ids=ids, strangers=strangers, method=method, params=params)
+
+    @classmethod
+    def from_memberships(
+        cls,
+        memberships: Any,
+        *,
+        network: VolunteerNetwork | None = None,
+        ids: Iterable[Hashable] | None = None,
+        names: Iterable[Hashable] | None = None,
+        normalise: bool = False,
+        strangers: str = "error",
+        method: str = "by hand",
+        params: Mapping[str, Any] | None = None,
+    ) -> Communities:
+        """Bring in overlapping communities, with a share of each community for each volunteer.
+
+        Shares sum to one, or to zero for volunteers of no community. All else is as for `from_labels`.
+
+        Parameters
+        ----------
+        memberships
+            One of:
+
+            - a mapping from volunteers to shares: a mapping from communities, or a sequence as long for everybody;
+            - a table with a column ``volunteer`` and one of shares for each community, such as that of `to_frame`;
+            - an array of shape (V, K), in the order of `ids` or of the network.
+        normalise
+            Whether to divide the shares of each volunteer by their sum, rather than to refuse sums other than one.
+        network, ids, names, strangers, method, params
+            As for `from_labels`.
+
+        Examples
+        --------
+        >>> groups = Communities.from_memberships({"anna": {"birds": 1.0}, "bert": {"birds": 0.3, "bats": 0.7}})
+        >>> groups.params["names"], groups.of("bert")
+        (('birds', 'bats'), array([0.3, 0.7]))
+        """
+        from crowdgraph.core._partitions import build_communities, read_memberships
+
+        check_bool("normalise", normalise)
+        shares = read_memberships(memberships, network=network, ids=ids, names=names, normalise=normalise)
+        return build_communities(shares, network=network, ids=ids, strangers=strangers, method=method, params=params)
 
     @property
     def name(self) -> str:
@@ -241,6 +339,28 @@ class Communities(VolunteerIndexed, Result):
         """
         return [list(self.ids[column].tolist()) for column in cover_mask(self.participation, threshold).T]
 
+    def to_sets(self) -> list[set[Hashable]]:
+        """Return the volunteers assigned to each community as sets, as networkx and cdlib take partitions.
+
+        Volunteers of no community are in none; `cover` lists volunteers in all of their communities.
+
+        Examples
+        --------
+        >>> Communities.from_labels({"anna": "expert", "bert": "novice"}).to_sets()
+        [{'anna'}, {'bert'}]
+        """
+        return [set(members) for members in self]
+
+    def to_labels(self) -> dict[Hashable, int]:
+        """Return the number of the community that each volunteer is assigned to, -1 for none.
+
+        Examples
+        --------
+        >>> Communities.from_labels({"anna": "expert", "bert": "novice", "cleo": None}).to_labels()
+        {'anna': 0, 'bert': 1, 'cleo': -1}
+        """
+        return dict(zip(self.ids.tolist(), self.assignment.tolist(), strict=True))
+
     def of(self, volunteer: Hashable) -> Array:
         """Return how much one volunteer participates in each community, of shape (K,)."""
         return np.asarray(self.participation[self.table.code(volunteer)])
@@ -298,6 +418,7 @@ class Communities(VolunteerIndexed, Result):
         The columns, without those that are not known:
 
         - ``community``: its number; the last row, -1, is of the volunteers who belong to none, if there are any.
+        - ``name``: its name, if the communities were brought in with names.
         - ``volunteers``, ``share``: how many are assigned to it, also as a share of all who are assigned.
         - ``participation``: the sum of all participations in it.
         - ``mixed``: the mean `entropy` of its volunteers, from 0 (all in this one only) to 1.
@@ -338,6 +459,7 @@ class Communities(VolunteerIndexed, Result):
         members = [np.flatnonzero(self.assignment == k) for k in numbers]
         columns: dict[str, Array] = {
             "community": np.array(numbers, dtype=np.int64),
+            **self._name_column(n_rows),
             "volunteers": np.array([len(codes) for codes in members], dtype=np.int64),
             "share": np.append(self.sizes / max(self.sizes.sum(), 1), np.nan)[:n_rows].round(3),
             "participation": np.append(self.participation.sum(axis=0), 0.0)[:n_rows].round(1),
@@ -352,6 +474,13 @@ class Communities(VolunteerIndexed, Result):
         if confusion is not None:
             columns["behaviour"] = object_array([*self._behaviours(confusion), "belongs to none"][:n_rows])
         return columns
+
+    def _name_column(self, n_rows: int) -> dict[str, Array]:
+        """Return the names of the communities as a column of `describe`, unless they are mere numbers."""
+        names = self.params.get("names", ())
+        if not any(isinstance(name, str) for name in names):
+            return {}
+        return {"name": object_array([*map(str, names), None][:n_rows])}
 
     def _behaviours(self, confusion: ConfusionSnapshot) -> list[str]:
         """Return how each community answers, in words."""
@@ -374,7 +503,8 @@ class Communities(VolunteerIndexed, Result):
         n_unassigned = np.count_nonzero(self.assignment < 0)
         unassigned = f"; {n_unassigned:,} unassigned" if n_unassigned else ""
         doubt = "" if self.evidence is None or self.evidence.structured else f"; {self.evidence.verdict}"
-        return f"Communities({self.method}: {communities}{unassigned}; modularity {self.modularity:.3f}{doubt})"
+        quality = "" if np.isnan(self.modularity) else f"; modularity {self.modularity:.3f}"
+        return f"Communities({self.method}: {communities}{unassigned}{quality}{doubt})"
 
     def _repr_html_(self) -> str:
         from crowdgraph.core._html import communities_html
@@ -440,7 +570,7 @@ class Evidence(ReadOnlyArrays):
 
     @property
     def verdict(self) -> str:
-        """The verdict in words, with its p-value if there is one; it never claims that there are no communities.
+        """The verdict in words, with its p-value, or that there is none; it never claims that there are no communities.
 
         Examples
         --------
@@ -449,6 +579,8 @@ class Evidence(ReadOnlyArrays):
         """
         p_value = self.p_value
         chance = "" if np.isnan(p_value) else f" ({p_value_text(p_value)})"
+        if not len(self.null_modularity):
+            chance = " (not compared with chance)"
         if self.structured:
             return f"evidence for communities{chance}"
         if p_value < WEAK_P_VALUE:

@@ -132,6 +132,135 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         if self.p_values is not None:
             self._set(p_values=checked_p_values(self.p_values, self.weights))
 
+    @classmethod
+    def from_networkx(cls, graph: Any, *, weight: str | None = "weight", method: str | None = None) -> VolunteerNetwork:
+        """Build a network from a networkx graph whose nodes are volunteers.
+
+        What `to_networkx` returned comes back as it was, but for the `model`, so that null networks are drawn by
+        rewiring. Nodes may have `support`; a warning names other attributes, which a network cannot hold. Several links
+        between two volunteers add up, and links of weight 0 are none. A directed graph must have the same weights in
+        both directions. Self-loops, and weights that are negative or not finite, raise.
+
+        Parameters
+        ----------
+        graph
+            A graph of any class of networkx.
+        weight
+            The edge attribute with the weights; edges without it weigh 1, as all do with None.
+        method
+            How the network was built. By default, what the graph's attribute ``method`` says, or ``"by hand"``.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> VolunteerNetwork.from_networkx(nx.les_miserables_graph(), method="same chapter")
+        VolunteerNetwork(same chapter: 77 volunteers, 254 edges, density 0.0868, 0 isolated)
+        """
+        from crowdgraph.io.networks import network_from_networkx
+
+        return network_from_networkx(graph, weight=weight, method=method)
+
+    @classmethod
+    def from_igraph(
+        cls, graph: Any, *, volunteer: str | None = None, weight: str | None = "weight", method: str | None = None
+    ) -> VolunteerNetwork:
+        """Build a network from an igraph graph whose vertices are volunteers.
+
+        All is as for `from_networkx`.
+
+        Parameters
+        ----------
+        graph
+            The graph.
+        volunteer
+            The vertex attribute with the ids; by default ``name`` or ``id``, or the vertices' numbers if they have
+            neither.
+        weight, method
+            As for `from_networkx`.
+
+        Examples
+        --------
+        >>> import igraph
+        >>> graph = igraph.Graph.TupleList([("anna", "bert", 2.0), ("bert", "cleo", 1.0)], weights=True)
+        >>> VolunteerNetwork.from_igraph(graph).strength
+        array([2., 3., 1.])
+        """
+        from crowdgraph.io.networks import network_from_igraph
+
+        return network_from_igraph(graph, volunteer=volunteer, weight=weight, method=method)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        volunteer: str = "volunteer",
+        neighbour: str = "neighbour",
+        weight: str = "weight",
+        volunteers: Iterable[Hashable] | None = None,
+        duplicates: str = "error",
+        method: str = "by hand",
+    ) -> VolunteerNetwork:
+        """Build a network from a table with a row for each linked pair, such as that of `to_frame`.
+
+        Self-loops, and weights that are negative, missing or not finite, raise.
+
+        Parameters
+        ----------
+        frame
+            A pandas, polars or pyarrow table, or a dict of columns.
+        volunteer, neighbour
+            Names of the columns of both ends. Without them, ``source`` and ``target``, ``from`` and ``to``, ``node1``
+            and ``node2``, and ``u`` and ``v`` are recognised, in lower or upper case.
+        weight
+            The name of the column of weights; without such a column, all links weigh 1.
+        volunteers
+            All volunteers in their order, those without a link too; by default those in the table, in the order in
+            which it names them.
+        duplicates
+            What to do if several rows link the same two volunteers, in either order: ``"error"``, or ``"sum"`` to add
+            the weights up.
+        method
+            How the network was built.
+
+        Examples
+        --------
+        >>> links = {"source": ["anna", "bert"], "target": ["bert", "cleo"], "weight": [2.0, 1.0]}
+        >>> VolunteerNetwork.from_frame(links, volunteers=["anna", "bert", "cleo", "dora"])
+        VolunteerNetwork(by hand: 4 volunteers, 2 edges, density 0.333, 1 isolated)
+        """
+        from crowdgraph.io.networks import network_from_frame
+
+        return network_from_frame(
+            frame,
+            volunteer=volunteer,
+            neighbour=neighbour,
+            weight=weight,
+            volunteers=volunteers,
+            duplicates=duplicates,
+            method=method,
+        )
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> VolunteerNetwork:
+        """Read a network from a GraphML or GEXF file that `save` wrote.
+
+        Ids, weights, support, method and settings come back as they were, where `save` did not warn; the `model` does
+        not, so that null networks are drawn by rewiring. Files of other programs are refused: read them with networkx,
+        then use `from_networkx`.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "network.graphml"
+        >>> VolunteerNetwork.from_frame({"source": [1], "target": [2]}, method="met").save(path)
+        >>> VolunteerNetwork.load(path)
+        VolunteerNetwork(met: 2 volunteers, 1 edges, density 1, 0 isolated)
+        """
+        from crowdgraph.io._network_files import read_network
+
+        return read_network(path)
+
     @property
     def name(self) -> str:
         """The method that built the network."""
@@ -456,7 +585,8 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         """Return a `networkx.Graph` with volunteer ids as nodes and `weight`, where known `p_value`, on the edges.
 
         Nodes have `strength`, `support` where it is known, and with `communities` the community of assignment (-1 for
-        none) as `community` and the participation in each as `participation_0`, `participation_1` and so on.
+        none) as `community` and the participation in each as `participation_0`, `participation_1` and so on. The graph
+        has the `method` and, as JSON text, the `params`, so that `from_networkx` returns the same network.
         """
         from crowdgraph.io.networkx import network_to_networkx
 
@@ -474,7 +604,8 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     def save(self, path: str | PathLike[str], *, communities: Communities | None = None) -> None:
         """Write a file for Gephi and other tools: GraphML or GEXF, if the name ends in ``.graphml`` or ``.gexf``.
 
-        Ids become text, as names and labels of nodes; nodes and edges have the attributes of `to_networkx`.
+        Ids become text, as names and labels of nodes; nodes and edges have the attributes of `to_networkx`. `load`
+        reads the network back.
 
         Parameters
         ----------
@@ -547,10 +678,8 @@ def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any
 
 
 def _asymmetry(matrix: Any) -> float:
-    """Return the largest difference from the transpose, of a dense matrix in strips, since it may fill the memory."""
-    from scipy.sparse import issparse
-
-    if issparse(matrix):
+    """Return the largest difference of a matrix from its transpose; of a dense one in strips, which fit the memory."""
+    if not isinstance(matrix, np.ndarray):
         return float(abs(matrix - matrix.T).max())
     strips = range(0, len(matrix), max(1, 2**24 // max(len(matrix), 1)))
     height = strips.step

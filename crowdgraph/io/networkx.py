@@ -18,10 +18,20 @@ from crowdgraph.core.clock import Clock, Moment
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, ParameterError
+from crowdgraph.errors import (
+    ColumnError,
+    CrowdGraphWarning,
+    IdError,
+    InputError,
+    NotAnnotatedError,
+    ParameterError,
+    warn,
+)
 from crowdgraph.io._columns import Column
 from crowdgraph.io._files import atomic_file
+from crowdgraph.io._network_files import MARK
 from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io.networks import params_text
 from crowdgraph.messages import quote, with_article
 
 if TYPE_CHECKING:
@@ -305,7 +315,9 @@ def _unify_types(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def network_to_networkx(network: VolunteerNetwork, *, communities: Communities | None = None) -> nx.Graph:
     """Return volunteer ids as nodes, weights on the edges; see `VolunteerNetwork.to_networkx`."""
-    result: nx.Graph = nx.Graph(method=network.method)
+    # Settings are text, since networkx cannot write dictionaries to files.
+    settings = {"params": params_text(network.params)} if network.params else {}
+    result: nx.Graph = nx.Graph(method=network.method, **settings)
     ids = network.ids.tolist()
     result.add_nodes_from(ids)
     for name, values in _volunteer_attributes(network, communities).items():
@@ -326,7 +338,7 @@ def network_to_igraph(network: VolunteerNetwork, *, communities: Communities | N
         result.vs[name] = values
     for name, values in _link_attributes(network).items():
         result.es[name] = values
-    result["method"] = network.method
+    result["method"], result["params"] = network.method, dict(network.params)
     return result
 
 
@@ -376,20 +388,36 @@ def save_network(
     _check_distinct_names(names)
     for text in (*names, network.method):
         _check_xml(text)
+    settings = _file_settings(network)
     attributes = {"label": names, **_volunteer_attributes(network, communities)}
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-        file.writelines(writers[suffix](network, names, attributes))
+        file.writelines(writers[suffix](network, names, attributes, settings))
 
 
-def _graphml_lines(network: VolunteerNetwork, names: list[str], attributes: Mapping[str, list[Any]]) -> Iterator[str]:
+def _file_settings(network: VolunteerNetwork) -> str:
+    """Return what a file needs to say so that the network can be read back, as JSON."""
+    ids = network.ids.tolist()
+    kind = "integers" if network.ids.dtype == np.int64 else "text"
+    others = [name for name in ids if kind == "text" and not isinstance(name, str)]
+    if others:
+        some = quote(others, most=3)
+        warn(f"Ids that are neither all text nor all integers become text ({some}).", CrowdGraphWarning)
+    return f'{{"ids": "{kind}", "params": {params_text(network.params)}}}'
+
+
+def _graphml_lines(
+    network: VolunteerNetwork, names: list[str], attributes: Mapping[str, list[Any]], settings: str
+) -> Iterator[str]:
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     for name, values in attributes.items():
         yield f'<key id="{name}" for="node" attr.name="{name}" attr.type="{_xml_type(values)}"/>\n'
     for name in ("weight", *network.pair_attributes()):
         yield f'<key id="{name}" for="edge" attr.name="{name}" attr.type="double"/>\n'
-    yield '<key id="method" for="graph" attr.name="method" attr.type="string"/>\n'
+    for name in ("method", MARK):
+        yield f'<key id="{name}" for="graph" attr.name="{name}" attr.type="string"/>\n'
     yield f'<graph edgedefault="undirected">\n<data key="method">{_xml_text(network.method)}</data>\n'
+    yield f'<data key="{MARK}">{_xml_text(settings)}</data>\n'
     columns = [
         [f'<data key="{name}">{_xml_text(value)}</data>' for value in column] for name, column in attributes.items()
     ]
@@ -402,10 +430,13 @@ def _graphml_lines(network: VolunteerNetwork, names: list[str], attributes: Mapp
     yield "</graph>\n</graphml>\n"
 
 
-def _gexf_lines(network: VolunteerNetwork, names: list[str], attributes: Mapping[str, list[Any]]) -> Iterator[str]:
+def _gexf_lines(
+    network: VolunteerNetwork, names: list[str], attributes: Mapping[str, list[Any]], settings: str
+) -> Iterator[str]:
     # Version 1.2 is the one that both networkx and every Gephi read.
     yield '<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2">\n'
-    yield f"<meta><description>{_xml_text(network.method)}</description></meta>\n"
+    yield f"<meta><creator>crowdgraph</creator><keywords>{_xml_text(settings)}</keywords>"
+    yield f"<description>{_xml_text(network.method)}</description></meta>\n"
     yield '<graph defaultedgetype="undirected" mode="static">\n<attributes class="node" mode="static">\n'
     # GEXF stores a node's label outside its attributes.
     declared = {name: values for name, values in attributes.items() if name != "label"}

@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import quantity
 from crowdgraph.core.behaviour import behaviour
-from crowdgraph.errors import ParameterError, UnknownIdError, check_choice
+from crowdgraph.errors import NotAnnotatedError, ParameterError, UnknownIdError, check_choice
 from crowdgraph.messages import quote, suggestion
 from crowdgraph.plot._panels import (
     DIGIT_SIZE,
@@ -258,6 +258,11 @@ def modularity(
     """
     check_track(track)
     check_choice("against", against, ("responses", "time"))
+    if (np.isnan(track.modularity) & (track.n_communities > 0)).any():
+        raise NotAnnotatedError(
+            "The modularity of some communities is not known, since they were brought in without a network; pass "
+            "network= to Communities.from_labels."
+        )
     ax = ensure_axes(ax)
     x = track.counts if against == "responses" else track.times
     ax.plot(x, track.modularity, color=HUES[0], linewidth=1.6, marker="o", markersize=5)

@@ -57,7 +57,7 @@ def community_section(results: GraphResults) -> dict[str, Any]:
     others = [name for name, other in results.all_of(Communities).items() if not any(other is one for one in on_page)]
     return {
         "method": communities.method,
-        "modularity": round(communities.modularity, 3),
+        "modularity": _cell(round(communities.modularity, 3)),
         "others": others,
         "rows": [
             {name: _cell(value) for name, value in row.items()}

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, random_array
 from strategies import graphs
 
 import crowdgraph as cg
-from crowdgraph.errors import AlignmentError, ParameterError
+from crowdgraph.errors import AlignmentError, CrowdGraphWarning, ParameterError
 
 READ = {".graphml": nx.read_graphml, ".gexf": nx.read_gexf}
 WEIGHTS = np.array([[0, 0.1, 0, 0], [0.1, 0, 1e-17, 0], [0, 1e-17, 0, 0], [0, 0, 0, 0]])
@@ -239,7 +239,8 @@ def test_a_detected_network_is_written_with_its_communities(tmp_path):
 def test_ids_of_any_type_become_text(tmp_path):
     ids = [(1, "a"), 3, dt.date(2026, 3, 1), None]
     network = network_of(np.zeros((4, 4)), ids=ids)
-    network.save(tmp_path / "x.gexf")
+    with pytest.warns(CrowdGraphWarning, match="neither all text nor all integers become text"):
+        network.save(tmp_path / "x.gexf")
     assert list(nx.read_gexf(tmp_path / "x.gexf")) == ["(1, 'a')", "3", "2026-03-01", "None"]
 
 

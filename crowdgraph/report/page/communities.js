@@ -7,11 +7,12 @@ function drawCommunities() {
   const communities = data.communities;
   if (communities.missing) body.append(missing(communities.missing));
   else {
+    const quality = isKnown(communities.modularity) ? `; modularity ${fixed(communities.modularity, 3)}` : "";
     body.append(
       el(
         "p",
         {},
-        `Found by ${communities.method}; modularity ${fixed(communities.modularity, 3)}. Volunteers may belong to several; they are counted where they belong most.`,
+        `Found by ${communities.method}${quality}. Volunteers may belong to several; they are counted where they belong most.`,
       ),
     );
     if (communities.others.length)
@@ -29,7 +30,7 @@ function drawCommunities() {
 function communityCard(row) {
   const k = row.community;
   const communities = data.communities;
-  const name = k >= 0 ? `Community ${k}` : "No community";
+  const name = k >= 0 ? `Community ${k}${row.name ? `: ${row.name}` : ""}` : "No community";
   const card = el(
     "article",
     { class: "group", style: { "border-top-color": k >= 0 ? communityColour(k) : "var(--line)" } },
