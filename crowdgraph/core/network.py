@@ -62,6 +62,10 @@ class NetworkModel(ABC):
     def resampled(self, volunteers: Array, rng: np.random.Generator) -> NetworkModel:
         """Draw the data anew, given what is known of these volunteers."""
 
+    def of_kinds(self, volunteers: Array, rng: np.random.Generator) -> NetworkModel | None:  # noqa: ARG002 - by default
+        """Draw a crowd of a few kinds, in which volunteers differ as much as these; None if that cannot be drawn."""
+        return None
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VolunteerNetwork(VolunteerIndexed, Result):
@@ -191,6 +195,26 @@ class VolunteerNetwork(VolunteerIndexed, Result):
             return replace(self, weights=_rewired_weights(self, rng), method=method)
         model = self.model.null(self.ids, rng)
         return replace(self, weights=model.weights(), method=method, model=model)
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean weight of all pairs, linked or not; 0 for a single volunteer."""
+        return float(self.strength.sum() / max(len(self) * (len(self) - 1), 1))
+
+    def of_kinds(self, *, seed: int | None = None) -> VolunteerNetwork | None:
+        """Draw a network of the same volunteers, who are of a few kinds but differ as much as before.
+
+        It shows whether communities would be seen if there were any. None if the network's model cannot draw such a
+        crowd; `networks.pi_similarity` can.
+
+        Parameters
+        ----------
+        seed
+            The same seed draws the same network.
+        """
+        check_seed(seed)
+        model = None if self.model is None else self.model.of_kinds(self.ids, np.random.default_rng(seed))
+        return None if model is None else replace(self, weights=model.weights(), model=model)
 
     def resampled(self, *, seed: int | None = None) -> VolunteerNetwork:
         """Draw the network anew, given what is known of its volunteers.
