@@ -34,6 +34,8 @@ class Detection(NamedTuple):
         The settings that the detector chose itself, by name.
     objective
         What the detector maximised, to choose among several starts; NaN if it has no such number.
+    candidate
+        The participation in the communities that would be reported if the evidence sufficed; None if the same.
     """
 
     participation: Array
@@ -41,6 +43,7 @@ class Detection(NamedTuple):
     evidence: Evidence | None = None
     settings: Mapping[str, Any] = MappingProxyType({})
     objective: float = float("nan")
+    candidate: Array | None = None
 
     @property
     def assignment(self) -> Array:
@@ -77,12 +80,26 @@ class Detector(Configured, ABC):
                 f"Communities are detected in a VolunteerNetwork; got {with_article(type(network))}. Make one with "
                 "crowdgraph.networks.pi_similarity(graph) or task_cooccurrence(graph)."
             )
+        return self._detect_with_candidate(network, seed=seed, progress=progress)[0]
+
+    def _detect_with_candidate(
+        self, network: VolunteerNetwork, *, seed: int | None, progress: bool = False
+    ) -> tuple[Communities, Communities]:
+        """Return the communities, and those that would be reported if the evidence sufficed (else the same)."""
         check_seed(seed)
         linked = network.degree > 0
         detection = Detection(np.zeros((0, 0)))
         if linked.any():
             part = network if linked.all() else network.subnetwork(network.ids[linked])
             detection = self._detect(part, seed=None if seed is None else int(seed), progress=progress)
+        communities = self._communities(network, linked, detection)
+        if detection.candidate is None or detection.candidate.shape == detection.participation.shape:
+            return communities, communities
+        candidate = detection._replace(participation=detection.candidate, relevance=None)
+        return communities, self._communities(network, linked, candidate)
+
+    def _communities(self, network: VolunteerNetwork, linked: Array, detection: Detection) -> Communities:
+        """Return what was detected among the linked volunteers of a network, the largest community first."""
         participation = np.zeros((len(network), detection.participation.shape[1]))
         participation[linked] = detection.participation
         order = largest_first(participation)

@@ -15,7 +15,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import boolean, converted, integer, positive
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
-from crowdgraph.core.communities import Communities, Evidence
+from crowdgraph.core.communities import MAX_P_VALUE, MIN_NULLS, MIN_SPREAD, Communities, Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError, warn
 from crowdgraph.messages import Hint
@@ -30,8 +30,15 @@ SHARPNESSES, DEFAULT_SHARPNESS, DEFAULT_STRENGTH = (8.0, 12.0, 18.0, 27.0), 12.0
 STRENGTHS = (30.0, 75.0, 150.0, 300.0)
 # Sharpness and evidence of similarities are worked out on a sample of this many volunteers.
 SAMPLE_SIZE = 500
-# The p value below which modularity is evidence of communities; without a null model, how well restarts must agree.
-MAX_P_VALUE, MIN_AGREEMENT = 0.01, 0.7
+# How many null networks sharpness is chosen with, and how much of the modularity that the usual sharpness misses may
+# be missing with another to choose that: luck would decide among settings that are about as good.
+N_SHARPNESS_NULLS, CLEARLY_BETTER = 3, 0.85
+# Null networks are added until the verdict is so certain, at most for so many rounds.
+MIN_CERTAINTY, MAX_ROUNDS = 0.99, 5
+# How many crowds of a few kinds are drawn to see whether communities would be recognised.
+N_POWER_CROWDS = 3
+# Without a null model, how well restarts must agree.
+MIN_AGREEMENT = 0.7
 
 Factorise = Callable[[PreparedWeights], Detection]
 
@@ -46,7 +53,7 @@ class BayesianNMF(Detector):
 
     Every network yields communities, so they are tested against a null model: ``nulls`` networks built the same way
     from a crowd without communities (`VolunteerNetwork.null`). Unless modularity is clearly higher than in these, one
-    community is reported; see `Communities.evidence`.
+    community is reported; see `Communities.evidence`, which also says how certain this verdict is.
 
     Parameters
     ----------
@@ -55,8 +62,8 @@ class BayesianNMF(Detector):
     shape, rate
         The Gamma prior of the precision of each community.
     sharpness
-        The power to which weights are raised. ``"auto"`` tries 8, 12, 18 and 27 in networks of similarities and takes
-        the one at which modularity is furthest above that of the null model; it is 1 in sparse networks.
+        The power to which weights are raised. In networks of similarities ``"auto"`` is 12, unless that finds nothing,
+        or modularity is clearly further above that of several null networks with 8, 18 or 27; it is 1 in sparse ones.
     strength
         What the weights of a volunteer sum to on average, once scaled. More strength finds more communities. ``"auto"``
         tries 30, 75, 150 and 300 in sparse networks and takes the one with the highest soft modularity; it is 100 in
@@ -66,7 +73,8 @@ class BayesianNMF(Detector):
     symmetric
         Whether both factors are the same, which is right for undirected networks, and faster.
     nulls
-        How many networks to draw from the null model, at least 3; 0 skips the test.
+        How many networks to draw from the null model at first, 9 or more (a warning says that fewer are too few); 0
+        skips the test. More are drawn, up to five times as many, while the verdict is not certain.
     tol
         A start has converged when participations change by less than this in a step, on average.
     max_iter
@@ -132,6 +140,11 @@ class BayesianNMF(Detector):
         similarities = is_similarity(network)
         k = self._limit(len(network), MAX_SIMILARITY_COMMUNITIES if similarities else MAX_SPARSE_COMMUNITIES)
         rng = np.random.default_rng(seed)
+        if 0 < self.nulls < MIN_NULLS:
+            warn(
+                f"nulls={self.nulls} null networks give a verdict that depends on luck; use {MIN_NULLS} or more.",
+                CrowdGraphWarning,
+            )
         with progress_bar("Bayesian NMF", visible=progress, unit="starts") as bar:
 
             def factorise(weights: PreparedWeights) -> Detection:
@@ -142,15 +155,20 @@ class BayesianNMF(Detector):
             weights = self._prepare(network, sharpness, strength)
             starts = self._starts(weights, k, self.restarts, rng, bar)
             best = max(starts, key=lambda start: start.objective)
-            if sample is network:
-                modularity = weights.modularity(best.assignment)
-            else:
-                modularity = self._modularity_of(sample, sharpness, strength, factorise)
-            null_modularity = [
-                self._modularity_of(sample.null(seed=child_seed(rng)), sharpness, strength, factorise)
-                for _ in range(self.nulls if sample.has_null else 0)
-            ]
-            evidence = self._evidence(starts, modularity, np.array(null_modularity))
+
+            def modularity_of(other: VolunteerNetwork) -> float:
+                return self._modularity_of(other, sharpness, strength, factorise)
+
+            own = weights.modularity(best.assignment) if sample is network else modularity_of(sample)
+            evidence = Evidence(
+                agreement=_mean_rand_index([start.assignment for start in starts]),
+                modularity=own,
+                null_modularity=np.zeros(0),
+                structured=best.participation.shape[1] > 1,
+                mean_weight=sample.mean_weight,
+            )
+            evidence = self._judge(evidence, sample, modularity_of, rng)
+            candidate = best
             if not evidence.structured and best.participation.shape[1] > 1:
                 (best,) = self._starts(weights, 1, 1, rng, bar)
         relevance = np.asarray(best.relevance)
@@ -159,6 +177,7 @@ class BayesianNMF(Detector):
             relevance=np.concatenate([relevance, floor]),
             evidence=evidence,
             settings={"max_communities": k, "sharpness": sharpness, "strength": strength},
+            candidate=candidate.participation,
         )
 
     def _with_settings_of(self, communities: Communities) -> BayesianNMF:
@@ -171,42 +190,75 @@ class BayesianNMF(Detector):
     ) -> tuple[float, float]:
         """Choose sharpness and strength: the user's values, or by grid search.
 
-        The sharpness of similarities is chosen against a null network, the strength of sparse networks by soft
+        The sharpness of similarities is chosen against null networks, the strength of sparse networks by soft
         modularity.
         """
         similarities = is_similarity(network)
         sharpness = (DEFAULT_SHARPNESS if similarities else 1.0) if self.sharpness == "auto" else self.sharpness
         strength = DEFAULT_STRENGTH if self.strength == "auto" else self.strength
-        gains: dict[tuple[float, float], float] = {}
         if similarities and self.sharpness == "auto" and network.has_null:
-            null = network.null(seed=child_seed(rng))
-            for candidate in SHARPNESSES:
-                # Sharpened weights always have more modularity, also without communities.
-                chance = self._modularity_of(null, candidate, strength, factorise)
-                own = self._modularity_of(network, candidate, strength, factorise)
-                gains[candidate, strength] = (own - chance) / (1 - chance)
-        elif not similarities and self.strength == "auto":
-            for candidate in STRENGTHS:
-                # Soft modularity: hard modularity cannot tell that members of two communities are not a third one.
-                weights = self._prepare(network, sharpness, candidate)
-                gains[sharpness, candidate] = weights.soft_modularity(factorise(weights).participation)
-        most = max(gains.values(), default=0.0)
-        # Where nothing gains (one community everywhere) the defaults stay; of equal gains the first wins, not rounding.
-        candidates = (settings for settings, gain in gains.items() if gain > most - 1e-9)
-        return next(candidates) if most > 0 else (sharpness, strength)
+            return self._choose_sharpness(network, strength, factorise, rng), strength
+        if not similarities and self.strength == "auto":
+            return sharpness, self._choose_strength(network, sharpness, factorise)
+        return sharpness, strength
 
-    def _evidence(self, starts: list[Detection], modularity: float, null_modularity: Array) -> Evidence:
-        """Judge whether there are communities: by the null model, or without one by the agreement of restarts."""
-        agreement = _mean_rand_index([start.assignment for start in starts])
-        several = max(starts, key=lambda start: start.objective).participation.shape[1] > 1
-        evidence = Evidence(
-            agreement=agreement, modularity=modularity, null_modularity=null_modularity, structured=several
-        )
-        if len(null_modularity):
-            doubtful = evidence.p_value >= MAX_P_VALUE
-        else:
-            doubtful = self.nulls > 0 and agreement < MIN_AGREEMENT
-        return replace(evidence, structured=several and not doubtful)
+    def _choose_sharpness(
+        self, network: VolunteerNetwork, strength: float, factorise: Factorise, rng: np.random.Generator
+    ) -> float:
+        """Choose the usual sharpness, unless it finds nothing or another shows communities clearly better."""
+        nulls = [network.null(seed=child_seed(rng)) for _ in range(N_SHARPNESS_NULLS)]
+        # The missing modularity, relative to that of null networks, since sharpened weights always have more of it.
+        missing = {}
+        for sharpness in SHARPNESSES:
+            chance = np.mean([self._modularity_of(null, sharpness, strength, factorise) for null in nulls])
+            own = self._modularity_of(network, sharpness, strength, factorise)
+            missing[sharpness] = float((1 - own) / (1 - chance))
+        best = min(missing, key=missing.__getitem__)
+        usual = missing[DEFAULT_SHARPNESS]
+        if missing[best] < CLEARLY_BETTER * usual or missing[best] < 1 <= usual + MIN_SPREAD:
+            return best
+        return DEFAULT_SHARPNESS
+
+    def _choose_strength(self, network: VolunteerNetwork, sharpness: float, factorise: Factorise) -> float:
+        """Choose the strength of the highest soft modularity; the usual one where all are of one community."""
+        gains = {}
+        for strength in STRENGTHS:
+            # Soft modularity: hard modularity cannot tell that members of two communities are not a third one.
+            weights = self._prepare(network, sharpness, strength)
+            gains[strength] = weights.soft_modularity(factorise(weights).participation)
+        most = max(gains.values())
+        # Of equal gains the first wins, not rounding.
+        return next(one for one, gain in gains.items() if gain > most - 1e-9) if most > 0 else DEFAULT_STRENGTH
+
+    def _judge(
+        self,
+        evidence: Evidence,
+        network: VolunteerNetwork,
+        modularity_of: Callable[[VolunteerNetwork], float],
+        rng: np.random.Generator,
+    ) -> Evidence:
+        """Compare modularity with that of null networks, of more of them while the verdict is not certain.
+
+        Without a null model, the verdict is that of the agreement of restarts.
+        """
+        if not self.nulls or not network.has_null:
+            doubtful = self.nulls > 0 and evidence.agreement < MIN_AGREEMENT
+            return replace(evidence, structured=evidence.structured and not doubtful)
+        modularities: list[float] = []
+        mean_weights: list[float] = []
+        while len(modularities) < MAX_ROUNDS * self.nulls:
+            for _ in range(self.nulls):
+                null = network.null(seed=child_seed(rng))
+                modularities.append(modularity_of(null))
+                mean_weights.append(null.mean_weight)
+            evidence = replace(
+                evidence, null_modularity=np.array(modularities), null_mean_weight=np.array(mean_weights)
+            )
+            if evidence.certainty >= MIN_CERTAINTY:
+                break
+        if evidence.structured and evidence.p_value < MAX_P_VALUE:
+            return evidence
+        return replace(evidence, structured=False, power=_power(evidence, network, modularity_of, rng))
 
     def _modularity_of(
         self, network: VolunteerNetwork, sharpness: float, strength: float, factorise: Factorise
@@ -272,6 +324,22 @@ def _sample(network: VolunteerNetwork, rng: np.random.Generator) -> VolunteerNet
     if len(network) <= SAMPLE_SIZE:
         return network
     return network.subnetwork(network.ids[np.sort(rng.choice(len(network), SAMPLE_SIZE, replace=False))])
+
+
+def _power(
+    evidence: Evidence,
+    network: VolunteerNetwork,
+    modularity_of: Callable[[VolunteerNetwork], float],
+    rng: np.random.Generator,
+) -> float:
+    """Return the share of crowds of a few kinds that are recognised as such; NaN if none can be drawn."""
+    crowds = [network.of_kinds(seed=child_seed(rng)) for _ in range(N_POWER_CROWDS)]
+    p_values = [
+        replace(evidence, modularity=modularity_of(crowd), mean_weight=crowd.mean_weight).p_value
+        for crowd in crowds
+        if crowd is not None
+    ]
+    return float(np.mean(np.array(p_values) < MAX_P_VALUE)) if p_values else float("nan")
 
 
 def _warn_not_converged(n_steps: int, change: float, max_iter: int, tol: float) -> None:

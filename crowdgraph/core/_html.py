@@ -172,15 +172,10 @@ def track_html(track: CommunityTrack) -> str:
 def _history(events: Sequence[CommunityEvent], track: CommunityTrack) -> str:
     """Return the last events of a community in words."""
     earlier = f"{len(events) - MAX_EVENTS:,} more, " if len(events) > MAX_EVENTS else ""
-    return earlier + ", ".join(
-        f"{_event(event, track.unclear)} ({track.counts[event.snapshot]:,})" for event in events[-MAX_EVENTS:]
-    )
+    return earlier + ", ".join(f"{_event(event)} ({track.counts[event.snapshot]:,})" for event in events[-MAX_EVENTS:])
 
 
-def _event(event: CommunityEvent, unclear: Sequence[bool]) -> str:
-    if event.event == "split" and unclear[event.snapshot - 1]:
-        # Nobody could tell it apart before, so it need not be new.
-        return "first visible"
+def _event(event: CommunityEvent) -> str:
     words = EVENT_WORDS.get(event.event)
     return words.format(event.other, volunteers=f"{event.volunteers:,}") if words else event.event
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,6 +14,10 @@ __all__ = ["CommunityEvent", "Move"]
 
 # A community grew or shrank if its size changed by at least this factor.
 GROWTH_FACTOR = 1.2
+# What remains of an event that may be due to the detector alone.
+SIGHTINGS = dict.fromkeys(("born", "split", "returned"), "first seen") | dict.fromkeys(
+    ("ended", "merged"), "no longer seen"
+)
 
 
 class CommunityEvent(NamedTuple):
@@ -28,7 +32,10 @@ class CommunityEvent(NamedTuple):
         community before, and more than half of these had `other`. ``"returned"``: it has members again. ``"ended"``:
         it has no members any more. ``"merged"``: the same, and more than half of them are now in `other`, which existed
         before. ``"grew"`` and ``"shrank"``: its size changed by a factor of 1.2 or more. ``"moved"``: `volunteers`
-        went from it to `other`, and both communities last.
+        went from it to `other`, and both communities last. ``"first seen"`` and ``"no longer seen"`` stand for all of
+        these where the detector may merely have had more, or less, to go by: there was no clear evidence for
+        communities at one of the two snapshots, or the members of the community and of `other` were apart before it is
+        seen, or still are after it is not.
     community, other
         The community, and the one from or to which its members went; -1 for none.
     before, after
@@ -56,7 +63,13 @@ class Move(NamedTuple):
     change: float
 
 
-def find_events(assignment: Array, n_communities: int) -> list[CommunityEvent]:
+def find_events(
+    assignment: Array,
+    n_communities: int,
+    *,
+    unclear: Sequence[bool] | None = None,
+    apparent: Collection[tuple[int, int, int]] = (),
+) -> list[CommunityEvent]:
     """Return all events, in order of snapshots.
 
     Parameters
@@ -66,16 +79,38 @@ def find_events(assignment: Array, n_communities: int) -> list[CommunityEvent]:
         a community are skipped.
     n_communities
         The number of communities.
+    unclear
+        For each snapshot whether there was no clear evidence for communities; there was at all if left out.
+    apparent
+        Splits and mergers that are only apparent, as (snapshot, community, other).
     """
     events: list[CommunityEvent] = []
     seen = np.zeros(n_communities, dtype=bool)
-    before = np.full(assignment.shape[1], -1)
-    for snapshot in np.flatnonzero((assignment >= 0).any(axis=1)):
+    before, last = np.full(assignment.shape[1], -1), -1
+    for snapshot in np.flatnonzero((assignment >= 0).any(axis=1)).tolist():
         after = assignment[snapshot]
-        events += _events(int(snapshot), before, after, seen)
+        changes = _events(snapshot, before, after, seen)
+        if unclear is not None and last >= 0 and unclear[last] != unclear[snapshot]:
+            events += _sightings(changes)
+        else:
+            events += (_without_apparent(event, apparent) for event in changes)
         seen |= np.bincount(after[after >= 0], minlength=n_communities) > 0
-        before = after
+        before, last = after, snapshot
     return events
+
+
+def _sightings(events: Iterable[CommunityEvent]) -> Iterator[CommunityEvent]:
+    """Return what can be said of events between two snapshots of which one has no clear evidence: who is seen."""
+    for event in events:
+        if event.event in SIGHTINGS:
+            volunteers = max(event.before, event.after)
+            yield event._replace(event=SIGHTINGS[event.event], other=-1, volunteers=volunteers)
+
+
+def _without_apparent(event: CommunityEvent, apparent: Collection[tuple[int, int, int]]) -> CommunityEvent:
+    if (event.snapshot, event.community, event.other) in apparent and event.event in ("split", "merged"):
+        return event._replace(event=SIGHTINGS[event.event])
+    return event
 
 
 def find_moves(participation: Array, assignment: Array) -> list[Move]:

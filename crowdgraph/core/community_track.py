@@ -59,6 +59,9 @@ class CommunityTrack(VolunteerIndexed, Result):
         or the only one. None if it was not measured.
     reasons
         For each snapshot the reason why it is empty; empty text for those that are not. None if not known.
+    apparent
+        Splits and mergers that are only apparent, as (snapshot, community, other): the volunteers of both communities
+        were apart in the network before the split, or still are after the merger.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class CommunityTrack(VolunteerIndexed, Result):
     params: Mapping[str, Any] = field(default_factory=dict)
     confidence: Array | None = None
     reasons: tuple[str, ...] | None = None
+    apparent: tuple[tuple[int, int, int], ...] = field(default=(), metadata={"saved": "unless default"})
 
     def __post_init__(self) -> None:
         self._set(
@@ -92,6 +96,7 @@ class CommunityTrack(VolunteerIndexed, Result):
             counts=read_only(self.counts, dtype=np.int64),
             snapshots=tuple(self.snapshots),
             params=frozen_copy(self.params),
+            apparent=tuple(tuple(event) for event in self.apparent),
         )
         self.clock.check(self.times)
         lengths = {"times": len(self.times), "counts": len(self.counts), "snapshots": len(self.snapshots)}
@@ -229,8 +234,14 @@ class CommunityTrack(VolunteerIndexed, Result):
 
     @cached_property
     def events(self) -> tuple[CommunityEvent, ...]:
-        """The events in the life of the communities, in order of time; see `CommunityEvent`."""
-        return tuple(find_events(self.assignment, self.n_communities_ever))
+        """The events in the life of the communities, in order of time; see `CommunityEvent`.
+
+        A split or a merger needs evidence at both snapshots: clear evidence for communities, and volunteers who were
+        not apart before the split, or are not after the merger. Otherwise a community is only first seen, or no longer.
+        """
+        return tuple(
+            find_events(self.assignment, self.n_communities_ever, unclear=self.unclear, apparent=self.apparent)
+        )
 
     def events_to_frame(self, *, kind: str = "pandas") -> Any:
         """Return `events` as a table.

@@ -82,6 +82,10 @@ class NetworkModel(ABC):
         """
         raise NotImplementedError
 
+    def of_kinds(self, volunteers: Array, rng: np.random.Generator) -> NetworkModel | None:  # noqa: ARG002 - by default
+        """Draw a crowd of a few kinds whose volunteers differ no more than these; None if that cannot be drawn."""
+        return None
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VolunteerNetwork(VolunteerIndexed, Result):
@@ -121,7 +125,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
     support: Array | None = None
-    p_values: csr_array | None = field(default=None, metadata={"saved": "unless None"})
+    p_values: csr_array | None = field(default=None, metadata={"saved": "unless default"})
     model: NetworkModel | None = field(default=None, metadata={"saved": False})
 
     def __post_init__(self) -> None:
@@ -560,6 +564,26 @@ class VolunteerNetwork(VolunteerIndexed, Result):
             return replace(self, weights=_rewired_weights(self, rng), method=method, p_values=None)
         model = self.model.null(self.ids, rng)
         return replace(self, weights=model.weights(), method=method, p_values=model.p_values(), model=model)
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean weight of all pairs, linked or not; 0 for a single volunteer."""
+        return float(self.strength.sum() / max(len(self) * (len(self) - 1), 1))
+
+    def of_kinds(self, *, seed: int | None = None) -> VolunteerNetwork | None:
+        """Draw a network of the same volunteers, who are now of a few kinds but differ no more than before.
+
+        It shows whether communities would be seen if there were any. None if the network's model cannot draw such a
+        crowd; `networks.pi_similarity` can.
+
+        Parameters
+        ----------
+        seed
+            The same seed draws the same network.
+        """
+        check_seed(seed)
+        model = None if self.model is None else self.model.of_kinds(self.ids, np.random.default_rng(seed))
+        return None if model is None else replace(self, weights=model.weights(), model=model)
 
     def resampled(self, *, seed: int | None = None) -> VolunteerNetwork:
         """Draw the network anew, given what is known of its volunteers.

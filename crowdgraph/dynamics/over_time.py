@@ -16,6 +16,7 @@ from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.communities import Communities
+from crowdgraph.core.community_events import find_events
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
@@ -31,6 +32,11 @@ from crowdgraph.networks.pi_similarity import pi_similarity
 __all__ = ["MakeNetwork", "over_time"]
 
 MakeNetwork = Callable[[CrowdGraph], VolunteerNetwork]
+
+# How well communities must agree with those of the snapshot before (adjusted Rand index) to be the same.
+MIN_CONTINUITY = 0.5
+# Two groups are apart if so few shuffles of their volunteers separate them as well; smaller groups cannot be compared.
+N_SHUFFLES, MAX_APART_P_VALUE, MIN_GROUP = 199, 0.01, 8
 
 
 def over_time(
@@ -52,6 +58,10 @@ def over_time(
     At each snapshot the model is fitted to the responses until then, a network of volunteers is built and communities
     are detected in it. Each community is matched with one seen before (see `crowdgraph.dynamics.match`) and keeps its
     number, or gets a new number; a community that disappeared and comes back gets its own number back.
+
+    Near the limit of what can be seen, evidence may fail at a single snapshot. Communities that are still those of the
+    snapshot before are then kept, and their `Evidence.persists` says so. A split or a merger is an event only if its
+    volunteers were not apart before it, or are not after it; otherwise the detector merely sees more, or less.
 
     Parameters
     ----------
@@ -219,7 +229,8 @@ class TrackedSnapshot(NamedTuple):
 class CommunityTracker:
     """Detects the communities of one snapshot after another and numbers them.
 
-    `profiles` holds the profile of every community there ever was, as it was seen last, in the order of their numbers.
+    `profiles` holds the profile of every community there ever was, as it was seen last, in the order of their numbers;
+    `last` the last network, with the number of its snapshot.
     """
 
     graph: CrowdGraph
@@ -229,6 +240,8 @@ class CommunityTracker:
     method: str = ""
     snapshots: list[TrackedSnapshot] = field(default_factory=list)
     profiles: list[CommunityProfile] = field(default_factory=list)
+    apparent: list[tuple[int, int, int]] = field(default_factory=list)
+    last: tuple[VolunteerNetwork, int] | None = None
 
     def add(self, view: CrowdGraph, fit: ModelFit | None, rng: np.random.Generator) -> None:
         """Detect the communities of a snapshot and match them with those seen before."""
@@ -241,7 +254,7 @@ class CommunityTracker:
             self.snapshots.append(TrackedSnapshot(nobody, np.zeros(0, np.int64), np.zeros(0), n_responses, reason))
             return
         self.method = self.method or network.method
-        communities = self.detector.detect(network, seed=child_seed(rng))
+        communities = self._detect(network, rng)
         quick = self.detector._with_settings_of(communities)
         # That everybody is in one community is the verdict of the evidence, which restarts do not repeat.
         n_restarts = self.restarts if len(communities) > 1 else 0
@@ -262,6 +275,61 @@ class CommunityTracker:
         for number, profile in zip(numbers, profiles, strict=True):
             self.profiles[number] = profile
         self.snapshots.append(TrackedSnapshot(communities, numbers, matching.confidence, n_responses))
+        self._find_apparent(network, rng)
+
+    def _detect(self, network: VolunteerNetwork, rng: np.random.Generator) -> Communities:
+        """Detect communities; those of the snapshot before are kept though evidence fails at this one."""
+        communities, candidate = self.detector._detect_with_candidate(network, seed=child_seed(rng))
+        evidence = candidate.evidence
+        if candidate is communities or evidence is None or not self._is_continued_by(candidate):
+            return communities
+        return replace(candidate, evidence=replace(evidence, structured=True, persists=True))
+
+    def _is_continued_by(self, candidate: Communities) -> bool:
+        """Return whether communities are those of the last snapshot, which had evidence for them."""
+        from sklearn.metrics import adjusted_rand_score
+
+        last = self._last_snapshot()
+        if last is None or (last.communities.evidence is not None and not last.communities.evidence.structured):
+            return False
+        before, after = (self._assignment(one, np.arange(len(one))) for one in (last.communities, candidate))
+        both = (before >= 0) & (after >= 0)
+        return bool(both.any()) and adjusted_rand_score(before[both], after[both]) >= MIN_CONTINUITY
+
+    def _find_apparent(self, network: VolunteerNetwork, rng: np.random.Generator) -> None:
+        """Note which splits and mergers since the last snapshot are only apparent."""
+        before, self.last = self.last, (network, len(self.snapshots) - 1)
+        if before is None:
+            return
+        earlier, index = before
+        rows = np.stack(
+            [self._assignment(self.snapshots[one].communities, self.snapshots[one].numbers) for one in (index, -1)]
+        )
+        for event in find_events(rows, len(self.profiles)):
+            if event.event == "split":
+                came = rows[0] == event.other
+                parts = came & (rows[1] == event.community), came & (rows[1] != event.community)
+            elif event.event == "merged":
+                stayed = rows[1] == event.other
+                parts = stayed & (rows[0] == event.community), stayed & (rows[0] == event.other)
+            else:
+                continue
+            groups = self.graph.volunteers.ids[parts[0]], self.graph.volunteers.ids[parts[1]]
+            apart, together = (earlier, network) if event.event == "merged" else (network, earlier)
+            if not Separation.of(apart, groups, rng).is_gone_in(Separation.of(together, groups, rng)):
+                self.apparent.append((len(self.snapshots) - 1, event.community, event.other))
+
+    def _last_snapshot(self) -> TrackedSnapshot | None:
+        """Return the last snapshot at which somebody has a community."""
+        return None if self.last is None else self.snapshots[self.last[1]]
+
+    def _assignment(self, communities: Communities, numbers: Array) -> Array:
+        """Return the number of each volunteer's community, of shape (V,); -1 for none."""
+        assignment = np.full(len(self.graph.volunteers), -1)
+        assigned = communities.assignment >= 0
+        codes = self.graph.volunteers.codes(communities.ids[assigned])
+        assignment[codes] = numbers[communities.assignment[assigned]]
+        return assignment
 
     def has_new_responses(self, view: CrowdGraph) -> bool:
         """Whether there are responses that the last snapshot did not have."""
@@ -287,6 +355,7 @@ class CommunityTracker:
             params={**params, "detector": self.detector.name},
             confidence=confidence,
             reasons=tuple(snapshot.reason for snapshot in self.snapshots),
+            apparent=tuple(self.apparent),
         )
 
     def _build_network(self, view: CrowdGraph, fit: ModelFit | None) -> tuple[VolunteerNetwork | None, str]:
@@ -305,6 +374,40 @@ class CommunityTracker:
         if not network.n_edges:
             return None, f"no two of {len(network):,} volunteers are linked"
         return network, ""
+
+
+class Separation(NamedTuple):
+    """How far a network separates two groups of volunteers, and how often shuffled groups are as far apart.
+
+    Attributes
+    ----------
+    contrast
+        The weights inside the groups less those between them, beyond what shuffled groups have, as a share of all.
+    p_value
+        The share of shuffles with as much contrast; NaN if a group has fewer than eight volunteers in the network.
+    """
+
+    contrast: float
+    p_value: float
+
+    @classmethod
+    def of(cls, network: VolunteerNetwork, groups: tuple[Array, Array], rng: np.random.Generator) -> Separation:
+        """Compare two groups of volunteers, given by their ids."""
+        parts = [[one for one in group.tolist() if one in network.table] for group in groups]
+        if min(map(len, parts)) < MIN_GROUP:
+            return cls(np.nan, np.nan)
+        weights = network.subnetwork([*parts[0], *parts[1]]).weights
+        sides = np.repeat([1.0, -1.0], [len(part) for part in parts])
+        shuffled = rng.permuted(np.tile(sides, (N_SHUFFLES, 1)), axis=1).T
+        contrast = float(sides @ (weights @ sides))
+        by_chance = (shuffled * (weights @ shuffled)).sum(axis=0)
+        total = max(float(weights.sum()), np.finfo(float).tiny)
+        n_as_high = np.count_nonzero(by_chance >= contrast - 1e-12 * total)
+        return cls((contrast - float(by_chance.mean())) / total, (1 + n_as_high) / (1 + N_SHUFFLES))
+
+    def is_gone_in(self, other: Separation) -> bool:
+        """Return whether groups that are apart here are together there: not distinct, and less than half as far."""
+        return other.p_value > MAX_APART_P_VALUE and 2 * other.contrast < self.contrast
 
 
 def _renumbered(snapshot: TrackedSnapshot, n_communities: int) -> Communities:

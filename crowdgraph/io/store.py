@@ -322,8 +322,15 @@ def _saved_fields(result: Any) -> list[Field[Any]]:
     return [
         field
         for field, saved in rules.items()
-        if saved is True or (saved == "unless None" and getattr(result, field.name) is not None)
+        if saved is True or (saved == "unless default" and not _is_default(getattr(result, field.name), field))
     ]
+
+
+def _is_default(value: Any, field: Field[Any]) -> bool:
+    """Return whether a value is a field's default, which is a plain value or None; NaN is the same as NaN."""
+    if isinstance(value, float) and isinstance(field.default, float):
+        return value == field.default or (value != value and field.default != field.default)
+    return value is field.default or (isinstance(value, bool | tuple) and value == field.default)
 
 
 def _read_datetime(parts: tuple[str, int, str | None]) -> dt.datetime:

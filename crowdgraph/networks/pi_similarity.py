@@ -27,6 +27,8 @@ Distance = Literal["bhattacharyya", "hellinger"]
 MAX_DENSE_VOLUNTEERS = 20_000
 # With more answers than this, the share of each label is taken to be its probability.
 MAX_DRAWN_ANSWERS = 1e9
+# The number of kinds of volunteers in crowds that are drawn to see whether kinds would be recognised.
+N_KINDS = 4
 
 
 def pi_similarity(
@@ -171,6 +173,14 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
 
         Everybody has as many answers for each class as before, and the same prior.
         """
+        return self._answered_anew(volunteers, np.arange(len(volunteers)), rng)
+
+    def of_kinds(self, volunteers: Array, rng: np.random.Generator) -> ConfusionModel:
+        """Draw the rows of a few kinds as `null` draws everybody's; each volunteer is of one of the kinds."""
+        return self._answered_anew(volunteers, rng.permutation(np.arange(len(volunteers)) % N_KINDS), rng)
+
+    def _answered_anew(self, volunteers: Array, kind: Array, rng: np.random.Generator) -> ConfusionModel:
+        """Draw rows for each kind of volunteers, (V,), and their answers from these."""
         import torch
 
         from crowdgraph.kernels.dirichlet import max_likelihood_concentration
@@ -181,7 +191,7 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
         # Items of uncertain class make fractional answers; a fraction is rounded up with its own probability.
         counts = np.floor(evidence + rng.random(evidence.shape))
         shared = max_likelihood_concentration(torch.from_numpy(counts)).numpy()
-        rows = _sample_rows(np.broadcast_to(shared, evidence.shape), rng)
+        rows = _sample_rows(np.broadcast_to(shared, (int(kind.max()) + 1, *shared.shape)), rng)[kind]
         answers = _sample_answers(evidence.sum(axis=2), rows, rng)
         # What is not evidence is prior, less of it where a model forgets.
         rest = before.sum(axis=2, keepdims=True) - evidence.sum(axis=2, keepdims=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -138,7 +137,7 @@ def track_section(results: GraphResults) -> dict[str, Any]:
                 "snapshot": event.snapshot,
                 "community": event.community,
                 "event": event.event,
-                "words": f"{times[event.snapshot]}: {describe_event(event, unclear=track.unclear)}",
+                "words": f"{times[event.snapshot]}: {describe_event(event)}",
             }
             for event in track.events
         ],
@@ -161,32 +160,12 @@ def ribbons(before: Array, after: Array) -> list[list[int]]:
     return [[source, target, n] for (source, target), n in zip(ways.T.tolist(), counts.tolist(), strict=True)]
 
 
-def describe_event(event: CommunityEvent, *, unclear: Sequence[bool] = ()) -> str:
-    """Return what happened to a community in words.
-
-    Where the evidence was not clear before, or is not now, a community need not be new, nor gone.
-
-    Parameters
-    ----------
-    event
-        The event.
-    unclear
-        For each snapshot, whether there was no clear evidence for communities.
-    """
+def describe_event(event: CommunityEvent) -> str:
+    """Return what happened to a community in words."""
     who, other = f"community {event.community}", f"community {event.other}"
     people, n = quantity(event.volunteers, "volunteer"), event.volunteers
-    if event.snapshot and any(unclear[event.snapshot - 1 : event.snapshot]):
-        if event.event in ("born", "split", "returned"):
-            return f"{who} is first visible, with {quantity(event.after, 'volunteer')}; it may be older"
-        if event.event == "shrank":
-            return f"{who} is told apart from others: {event.after:,} of the {event.before:,} who were seen as one"
-    if any(unclear[event.snapshot : event.snapshot + 1]):
-        if event.event == "born":
-            return f"{people} are shown as one group, since communities are not visible"
-        if event.event in ("merged", "ended"):
-            return f"{who} ({quantity(event.before, 'volunteer')}) is not visible; that does not say that it ended"
-        if event.event == "grew":
-            return f"{who} stands for all {event.after:,}, since communities are not visible"
+    apart = "" if event.other < 0 else f" apart from {other}, though its members differed before"
+    still_apart = "" if event.other < 0 else f" apart from {other}, though its members still differ"
     return {
         "born": f"{who} appears with {people}",
         "split": f"{who} ({quantity(event.after, 'volunteer')}) splits off {other}, from which {n:,} came",
@@ -196,6 +175,9 @@ def describe_event(event: CommunityEvent, *, unclear: Sequence[bool] = ()) -> st
         "grew": f"{who} grows from {event.before:,} to {event.after:,}",
         "shrank": f"{who} shrinks from {event.before:,} to {event.after:,}",
         "moved": f"{people} {'moves' if n == 1 else 'move'} from {who} to {other}",
+        "first seen": f"{who} ({quantity(event.after, 'volunteer')}) is first seen{apart or '; it may be older'}",
+        "no longer seen": f"{who} ({quantity(event.before, 'volunteer')}) is no longer seen"
+        f"{still_apart or '; that does not say that it ended'}",
     }[event.event]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import ONE, behaving, crowd, mirrored, network_of
+from builders import FIVE, ONE, behaving, crowd, mirrored, network_of
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
@@ -34,7 +34,8 @@ def test_one_group_of_behaviour_is_no_communities():
     groups = cg.BayesianNMF().detect(network, seed=0)
     assert groups.sizes.tolist() == [80]
     assert not groups.evidence.structured
-    assert groups.evidence.verdict == "weak evidence for communities, not enough to call (p = 0.087)"
+    assert groups.evidence.verdict.startswith("evidence against communities (p = 0.200): groups as different as these")
+    assert groups.evidence.power == 1
     assert repr(groups).endswith(f"; {groups.evidence.verdict})")
     unexamined = cg.BayesianNMF(nulls=0).detect(network, seed=0)
     assert len(unexamined) > 1
@@ -156,3 +157,35 @@ def test_starts_that_do_not_converge_warn(task_network):
 def test_progress_is_shown_on_request(task_network, capsys):
     cg.BayesianNMF(restarts=1, nulls=0, strength=75).detect(task_network[0], seed=0, progress=True)
     assert "Bayesian NMF" in capsys.readouterr().err
+
+
+def test_few_null_networks_are_warned_of():
+    network, _ = behaving(ONE, n=20, concentration=5, seed=1)
+    with pytest.warns(CrowdGraphWarning, match="nulls=3 null networks give a verdict that depends on luck"):
+        cg.BayesianNMF(nulls=3, restarts=1, sharpness=12.0).detect(network, seed=0)
+
+
+@pytest.mark.slow
+def test_null_networks_are_added_until_the_verdict_is_certain():
+    numbers = set()
+    for seed in range(6):
+        network, _ = behaving(ONE, n=40, concentration=5, seed=seed)
+        evidence = cg.BayesianNMF(sharpness=12.0, restarts=1).detect(network, seed=0).evidence
+        numbers.add(len(evidence.null_modularity))
+        assert evidence.certainty >= 0.99 or len(evidence.null_modularity) == 45
+        assert evidence.null_mean_weight.shape == evidence.null_modularity.shape
+    assert 9 in numbers
+    assert numbers <= {9, 18, 27, 36, 45}
+
+
+def test_a_crowd_of_kinds_differs_no_more_than_the_crowd():
+    network, _ = behaving(FIVE, n=60, concentration=20, seed=0)
+    kinds = [network.of_kinds(seed=seed) for seed in range(12)]
+    assert all(one.ids is network.ids or (one.ids == network.ids).all() for one in kinds)
+    # One pair in four is of one kind and all but the same; the others differ as the volunteers do.
+    expected = (1 + 3 * network.mean_weight) / 4
+    assert_allclose(np.mean([one.mean_weight for one in kinds]), expected, atol=0.06)
+    sharpened = replace(kinds[0], weights=kinds[0].weights ** 50)
+    assert cg.Leiden().detect(sharpened, seed=0).sizes.tolist() == [15, 15, 15, 15]
+    by_hand = cg.VolunteerNetwork(ids=network.ids, weights=network.weights, method="by hand")
+    assert by_hand.of_kinds(seed=0) is None

@@ -8,6 +8,7 @@ from builders import communities_of, crowd, network_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import t as student_t
 
 import crowdgraph as cg
 from crowdgraph.core.communities import COVER_THRESHOLD, Evidence, largest_first
@@ -255,3 +256,82 @@ def test_communities_are_laid_onto_a_graph(graph):
 def test_communities_are_laid_onto_a_network_that_they_know():
     network = network_of([[0, 1], [1, 0]], ids=["b", "a"])
     assert THREE.on(network).assignment.tolist() == [1, 0]
+
+
+# Evidence at the same mean weight
+
+
+def evidence_of(modularity, nulls, mean_weight=None, null_mean_weight=None, **others):
+    weights = {} if mean_weight is None else {"mean_weight": mean_weight, "null_mean_weight": null_mean_weight}
+    return Evidence(agreement=0.9, modularity=modularity, null_modularity=nulls, structured=True, **weights, **others)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.integers(9, 40), st.floats(-0.3, 0.3))
+def test_the_p_value_at_the_same_mean_weight_is_that_of_a_prediction(seed, n, excess):
+    import statistics
+
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(0.4, 0.02, n)
+    nulls = 0.3 - 1.5 * (weights - 0.4) + rng.normal(0, 0.02, n)
+    own = float(rng.choice(weights))
+    # Least squares by another library, and the variance of a prediction as textbooks have it.
+    slope, intercept = statistics.linear_regression(weights.tolist(), nulls.tolist())
+    residuals = nulls - intercept - slope * weights
+    variance = (residuals @ residuals) / (n - 2)
+    design = np.column_stack([np.ones(n), weights])
+    leverage = np.array([1, own]) @ np.linalg.inv(design.T @ design) @ np.array([1, own])
+    expected = intercept + slope * own
+    statistic = (0.3 + excess - expected) / np.sqrt(max(variance, 0.005**2) * (1 + leverage))
+    evidence = evidence_of(0.3 + excess, nulls, own, weights)
+    assert_allclose(evidence.p_value, student_t.sf(statistic, n - 2), rtol=1e-6, atol=1e-12)
+
+
+def test_the_line_is_not_followed_beyond_the_null_networks():
+    rng = np.random.default_rng(0)
+    weights = rng.normal(0.4, 0.02, 20)
+    nulls = 0.3 - 1.5 * (weights - 0.4) + rng.normal(0, 0.02, 20)
+    beyond, at_the_edge = (evidence_of(0.5, nulls, own, weights) for own in (9.0, weights.max()))
+    assert beyond.p_value == at_the_edge.p_value
+
+
+def test_equal_mean_weights_say_nothing():
+    nulls = np.random.default_rng(0).normal(0.3, 0.02, 12)
+    assert evidence_of(0.4, nulls, 1.0, np.ones(12)).p_value == evidence_of(0.4, nulls).p_value
+
+
+def test_the_verdict_is_certain_far_from_the_limit_and_a_toss_at_it():
+    nulls = np.random.default_rng(0).normal(0.3, 0.02, 30)
+    at_limit = nulls.mean() + 2.3263479 * nulls.std(ddof=1)
+    assert_allclose(evidence_of(at_limit, nulls).certainty, 0.5, atol=1e-6)
+    assert evidence_of(0.6, nulls).certainty > 0.999
+    assert evidence_of(0.2, nulls).certainty > 0.999
+    assert np.isnan(evidence_of(0.6, nulls[:2]).certainty)
+
+
+def test_certainty_is_how_often_other_null_networks_give_the_same_verdict():
+    rng = np.random.default_rng(1)
+    first = rng.normal(0.3, 0.02, 40)
+    evidence = evidence_of(0.3 + 2.9 * 0.02, first)
+    # With very many null networks the verdict is that of the true distance; here it is known to be 2.9 deviations.
+    verdicts = [evidence_of(0.3 + 2.9 * 0.02, rng.normal(0.3, 0.02, 40)).p_value < 0.01 for _ in range(400)]
+    assert 0.8 < np.mean(verdicts) < 0.99
+    assert 0.8 < evidence.certainty < 0.999
+
+
+@pytest.mark.parametrize(
+    ("power", "words"),
+    [
+        (1.0, "evidence against communities (p = 0.500): groups as different as these volunteers would have been seen"),
+        (2 / 3, "no clear evidence for communities (p = 0.500): too few answers, or too little difference, to say"),
+        (np.nan, "no clear evidence for communities (p = 0.500)"),
+    ],
+)
+def test_evidence_against_is_only_said_where_communities_would_have_been_seen(power, words):
+    evidence = Evidence(agreement=0.9, modularity=0.1, null_modularity=[0.1] * 9, structured=False, power=power)
+    assert evidence.verdict == words
+
+
+def test_communities_that_persist_say_so():
+    words = evidence_of(0.12, [0.09, 0.1, 0.11], persists=True).verdict
+    assert words.endswith("but they are those of the snapshot before")

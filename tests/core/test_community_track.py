@@ -162,3 +162,34 @@ def test_a_track_reads_its_snapshots():
     assert track.of("c").tolist() == [[0, 0], [0, 0]]
     assert track[0] is early
     assert len(track) == 2
+
+
+def sightings_of(*lines, unclear, apparent=()):
+    assignment = np.array([[-1 if one == "." else int(one) for one in line] for line in lines])
+    events = find_events(assignment, int(assignment.max()) + 1, unclear=unclear, apparent=apparent)
+    return [(event.snapshot, event.event, event.community, event.other) for event in events]
+
+
+def test_what_is_seen_after_or_before_an_unclear_snapshot_is_no_event():
+    lines = "00000000", "00001111", "00000000"
+    assert sightings_of(*lines, unclear=[True, False, True]) == [
+        (0, "born", 0, -1),
+        (1, "first seen", 1, -1),
+        (2, "no longer seen", 1, -1),
+    ]
+    assert (1, "split", 1, 0) in sightings_of(*lines, unclear=[False] * 3)
+    assert (1, "split", 1, 0) in sightings_of(*lines, unclear=[True] * 3)
+
+
+def test_snapshots_without_communities_do_not_hide_the_last_clear_one():
+    lines = "00001111", "........", "00000000"
+    assert (2, "merged", 1, 0) in sightings_of(*lines, unclear=[False, False, False])
+    assert (2, "no longer seen", 1, -1) in sightings_of(*lines, unclear=[False, True, True])
+
+
+def test_apparent_splits_and_mergers_are_sightings():
+    lines = "00000000", "00001111", "00000000"
+    events = sightings_of(*lines, unclear=[False] * 3, apparent=[(1, 1, 0), (2, 1, 0)])
+    assert (1, "first seen", 1, 0) in events
+    assert (2, "no longer seen", 1, 0) in events
+    assert not {"split", "merged"} & {event for _, event, _, _ in events}

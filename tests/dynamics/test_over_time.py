@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import crowdgraph as cg
 from crowdgraph.communities.base import Detection, Detector
 from crowdgraph.dynamics.matching import community_profiles, match
-from crowdgraph.dynamics.over_time import SnapshotFits, over_time
+from crowdgraph.dynamics.over_time import Separation, SnapshotFits, over_time
 from crowdgraph.errors import AlignmentError, NotAnnotatedError
 from crowdgraph.networks import pi_similarity, task_cooccurrence
 
@@ -182,9 +182,10 @@ def test_communities_keep_their_numbers():
 
 
 def test_a_community_that_was_lost_gets_its_number_back():
-    track = follow("000111", "0000000", "00011100")
-    assert track.assignment[2][:8].tolist() == [0, 0, 0, 1, 1, 1, 0, 0]
-    assert [event.event for event in track.events] == ["born", "born", "grew", "merged", "shrank", "returned"]
+    track = follow("0000000011111111", "00000000000000000", "000000001111111100")
+    assert track.assignment[2][:18].tolist() == [0] * 8 + [1] * 8 + [0, 0]
+    # Everybody is linked with everybody alike, so that the network has no evidence of a merger.
+    assert [event.event for event in track.events] == ["born", "born", "grew", "no longer seen", "shrank", "returned"]
 
 
 def test_snapshots_with_too_few_volunteers_say_why(graph):
@@ -288,3 +289,83 @@ def test_warm_fits_in_the_same_mode_are_the_same(model):
     assert_allclose(warm.item_probs, cold.item_probs, atol=1e-6)
     assert warm.converged
     assert cold.converged
+
+
+# Evidence near the limit
+
+
+def two_blocks(inside, between, n=20):
+    """A network of two groups of `n` volunteers each."""
+    block = np.kron(np.eye(2), np.full((n, n), inside - between)) + between
+    np.fill_diagonal(block, 0)
+    return cg.VolunteerNetwork(ids=[f"v{k:02d}" for k in range(2 * n)], weights=block, method="blocks")
+
+
+def separation(network, n=20):
+    return Separation.of(network, (network.ids[:n], network.ids[n:]), np.random.default_rng(0))
+
+
+def test_groups_are_apart_where_links_inside_weigh_more():
+    apart, together = separation(two_blocks(0.9, 0.3)), separation(two_blocks(0.5, 0.5))
+    assert apart.p_value == 1 / 200
+    assert together.p_value == 1
+    assert_allclose(together.contrast, 0, atol=1e-12)
+    assert apart.is_gone_in(together)
+    assert not apart.is_gone_in(apart)
+    assert not together.is_gone_in(apart)
+    # Weaker, but as clear: they are still apart.
+    assert not apart.is_gone_in(separation(two_blocks(0.6, 0.5)))
+
+
+def test_small_groups_are_not_judged():
+    tiny = separation(two_blocks(0.9, 0.1, n=7), n=7)
+    assert np.isnan(tiny.p_value)
+    assert not separation(two_blocks(0.9, 0.3)).is_gone_in(tiny)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubtful(Detector):
+    """Sees two halves, but has evidence only where the number of volunteers is in `sure`."""
+
+    name: ClassVar[str] = "doubtful"
+    sure: tuple[int, ...] = ()
+    shuffled: bool = False
+
+    def _detect(self, network, *, seed, progress):
+        order = np.argsort(network.ids.astype(str))
+        halves = np.zeros((len(network), 2))
+        code = np.arange(len(network)) % 2
+        if self.shuffled and len(network) not in self.sure:
+            code = np.random.default_rng(0).permutation(code)
+        halves[order, code] = 1
+        structured = len(network) in self.sure
+        evidence = cg.Evidence(agreement=0.9, modularity=0.2, null_modularity=[0.19] * 3, structured=structured)
+        return Detection(halves if structured else np.ones((len(network), 1)), evidence=evidence, candidate=halves)
+
+
+def doubtful_track(**settings):
+    return over_time(
+        everybody(30),
+        counts=[40, 50, 60],
+        network=partial(task_cooccurrence, min_responses=1),
+        model=None,
+        detector=Doubtful(**settings),
+        restarts=0,
+    )
+
+
+def test_communities_that_persist_are_not_erased():
+    track = doubtful_track(sure=(20, 30))
+    assert track.n_communities.tolist() == [2, 2, 2]
+    assert [one.evidence.persists for one in track] == [False, True, False]
+    assert {event.event for event in track.events} <= {"born", "grew"}
+
+
+def test_other_communities_do_not_persist():
+    track = doubtful_track(sure=(20, 30), shuffled=True)
+    assert track.n_communities.tolist() == [2, 1, 2]
+    assert {event.event for event in track.events} == {"born", "no longer seen", "first seen"}
+
+
+def test_communities_persist_only_after_evidence():
+    assert doubtful_track(sure=(30,)).n_communities.tolist() == [1, 1, 2]

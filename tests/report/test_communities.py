@@ -87,7 +87,7 @@ def test_communities_that_become_visible_have_not_split(graph):
     ids, two = graph.volunteers.ids, (np.arange(60) < 20).astype(int)
     doubt = cg.Evidence(agreement=0.5, modularity=0.1, null_modularity=[0.1, 0.1, 0.1], structured=False)
     clear = cg.Evidence(agreement=0.9, modularity=0.5, null_modularity=[0.1, 0.1, 0.1], structured=True)
-    for evidence, told in ((doubt, "is first visible, with 20 volunteers; it may be older"), (clear, "splits off")):
+    for evidence, told in ((doubt, "(20 volunteers) is first seen; it may be older"), (clear, "splits off")):
         everybody = communities_of(np.tile([1.0, 0.0], (60, 1)), ids=ids, evidence=evidence)
         snapshots = [everybody, communities_of(two, ids=ids, evidence=clear), everybody]
         track = cg.CommunityTrack(
@@ -99,13 +99,11 @@ def test_communities_that_become_visible_have_not_split(graph):
             method="by hand",
         )
         assert track.unclear == (evidence is doubt, False, evidence is doubt)
-        assert ("first visible" in track._repr_html_()) == (evidence is doubt)
+        assert ("first seen" in track._repr_html_()) == (evidence is doubt)
         data = payload(graph.annotate(track))
         words = [event["words"] for event in data["track"]["events"]]
         assert any(told in one for one in words)
-        assert all(("community 0 is told apart" in "".join(words), "not visible" in "".join(words))) == (
-            evidence is doubt
-        )
+        assert ("that does not say that it ended" in "".join(words)) == (evidence is doubt)
         (over_time,) = [s["words"] for s in data["overview"]["sentences"] if "over time" in s["words"]]
         first = "none clear" if evidence is doubt else "1"
         assert over_time == f"Communities over time: {first} at the first of 3 snapshots, {first} at the last."
@@ -185,11 +183,14 @@ def test_ribbons_count_pairs(pairs):
             assert counts.get((source, target), 0) == pairs.count((source, target))
 
 
-@pytest.mark.parametrize("name", ["born", "split", "returned", "ended", "merged", "grew", "shrank", "moved"])
+@pytest.mark.parametrize(
+    "name",
+    ["born", "split", "returned", "ended", "merged", "grew", "shrank", "moved", "first seen", "no longer seen"],
+)
 def test_every_event_has_words(name):
     words = describe_event(CommunityEvent(1, name, 2, 3, 10, 20, 1))
     assert "community 2" in words
-    assert ("community 3" in words) == (name in ("split", "merged", "moved"))
+    assert ("community 3" in words) == (name in ("split", "merged", "moved", "first seen", "no longer seen"))
 
 
 def test_events_have_the_sizes_and_who_moved():
