@@ -10,6 +10,7 @@ import sys
 import allocation
 import change
 import communities
+import doors
 import graph
 import imports
 import models
@@ -19,6 +20,7 @@ BENCHMARKS = {
     "imports": imports.main,
     "graph": graph.main,
     "vocabulary": vocabulary.main,
+    "doors": doors.main,
     "models": models.main,
     "change": change.main,
     "communities": communities.main,
