@@ -32,6 +32,7 @@ from crowdgraph.core.fit import PosteriorDraws as PosteriorDraws
 from crowdgraph.core.gold import Gold as Gold
 from crowdgraph.core.graph import CrowdGraph as CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork as VolunteerNetwork
+from crowdgraph.core.network_track import NetworkTrack as NetworkTrack
 from crowdgraph.core.prior import CrowdPrior as CrowdPrior
 from crowdgraph.diagnosis.findings import Finding as Finding
 from crowdgraph.diagnosis.findings import Findings as Findings

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.confusion import ConfusionSnapshot
     from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.graph import CrowdGraph
+    from crowdgraph.core.network_track import NetworkTrack
 
 # How many items and volunteers, communities, snapshots and events of a community a notebook shows.
 MAX_NODES, MAX_ROWS, MAX_SNAPSHOTS, MAX_EVENTS = 5, 20, 8, 6
@@ -164,6 +165,15 @@ def track_html(track: CommunityTrack) -> str:
     }
     rows = {name: column[:MAX_ROWS] for name, column in columns.items()}
     return html_card(*_summary(track), html_table(rows, caption=_some_of(track.n_communities_ever)))
+
+
+def network_track_html(track: NetworkTrack) -> str:
+    """Return a summary of networks over time, and a row for each of the last snapshots."""
+    arrow = track.measures(kind="arrow").slice(max(len(track) - MAX_ROWS, 0))
+    columns = {name: arrow[name].to_pylist() for name in arrow.column_names}
+    columns["time"] = [str(time) for time in columns["time"]]
+    caption = f"the last {MAX_ROWS} of {len(track):,} snapshots" if len(track) > MAX_ROWS else ""
+    return html_card(*_summary(track), html_table(columns, caption=caption))
 
 
 def _history(events: Sequence[CommunityEvent], track: CommunityTrack) -> str:
