@@ -10,6 +10,7 @@ import sys
 import allocation
 import change
 import communities
+import gexf
 import graph
 import imports
 import models
@@ -17,6 +18,7 @@ import models
 BENCHMARKS = {
     "imports": imports.main,
     "graph": graph.main,
+    "gexf": gexf.main,
     "models": models.main,
     "change": change.main,
     "communities": communities.main,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.communities import Communities
     from crowdgraph.core.community_track import CommunityTrack
     from crowdgraph.core.confusion import ConfusionTrack
+    from crowdgraph.core.fit import ModelFit
 
 __all__ = ["NetworkTrack"]
 
@@ -151,11 +152,12 @@ class NetworkTrack(VolunteerIndexed, ReadOnlyArrays, Tabular):
         path: str | PathLike[str],
         *,
         communities: CommunityTrack | Communities | None = None,
-        confusion: ConfusionTrack | None = None,
+        confusion: ConfusionTrack | ModelFit | None = None,
     ) -> None:
         """Write a dynamic GEXF file, which Gephi's timeline plays.
 
-        Volunteers and links are there in the snapshots that have them, from the time of a snapshot to that of the next. Weights, communities and skill change over time.
+        Volunteers and links are there in the snapshots that have them, from the time of a snapshot to that of the next;
+        the last snapshot lasts as long as the usual one. Weights, communities and skill change over time.
 
         Parameters
         ----------
@@ -164,8 +166,8 @@ class NetworkTrack(VolunteerIndexed, ReadOnlyArrays, Tabular):
         communities
             The volunteers' communities: a track, which may have other snapshots, or communities that do not change.
         confusion
-            The volunteers' confusion over time, such as ``fit.confusion``: the expected accuracy is written as their
-            skill, with at most 50 changes for each volunteer.
+            A fit, or the volunteers' confusion over time: the expected accuracy is written as their skill, with at most
+            50 changes for each volunteer.
         """
         from crowdgraph.io.gexf import write_network_track
 

@@ -164,5 +164,5 @@ def _as_times(numbers: Array, times: Array) -> Array:
     """Return ticks as times of the column's kind."""
     if times.dtype.kind == "f":
         return numbers
-    whole = numbers.astype(np.int64)
-    return whole.view(times.dtype) if times.dtype.kind == "M" else whole
+    integers = numbers.astype(np.int64)
+    return integers.view(times.dtype) if times.dtype.kind == "M" else integers

@@ -119,8 +119,8 @@ def contacts(
         )
     # Answers are in order of time, so pairing each with all earlier ones gives the contacts in order of time.
     later = np.repeat(np.arange(len(answers), dtype=np.int32), rank)
-    place = np.arange(n_contacts) - np.repeat(np.cumsum(rank) - rank, rank)
-    earlier = answers.by_item.order[answers.by_item.starts[answers.item[later]] + place]
+    offset = np.arange(n_contacts) - np.repeat(np.cumsum(rank) - rank, rank)
+    earlier = answers.by_item.order[answers.by_item.starts[answers.item[later]] + offset]
     return Contacts(
         volunteers=graph.volunteers.ids,
         items=graph.items.ids,
