@@ -10,6 +10,7 @@ import sys
 import allocation
 import change
 import communities
+import doors
 import gexf
 import graph
 import imports
@@ -18,6 +19,7 @@ import models
 BENCHMARKS = {
     "imports": imports.main,
     "graph": graph.main,
+    "doors": doors.main,
     "gexf": gexf.main,
     "models": models.main,
     "change": change.main,

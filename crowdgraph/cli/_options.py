@@ -44,7 +44,7 @@ class ResponseOptions:
     responses: Annotated[
         Path,
         typer.Argument(
-            help="CSV (plain or .gz), Parquet, a Zooniverse export, a saved .crowd, or results with one.",
+            help="CSV (plain or .gz), Parquet, a Zooniverse export, a saved .crowd, results with one, or .graphml.",
             metavar="RESPONSES",
             readable=False,
         ),
@@ -60,7 +60,9 @@ class ResponseOptions:
     ] = None
     format: Annotated[
         str | None,
-        typer.Option(help="csv, parquet, panoptes, crowd or gexf; recognised if left out.", rich_help_panel=READING),
+        typer.Option(
+            help="csv, parquet, panoptes, crowd, graphml or gexf; recognised if left out.", rich_help_panel=READING
+        ),
     ] = None
     volunteer: Annotated[
         str | None, typer.Option(help="Column of the volunteer; usual names are guessed.", rich_help_panel=READING)

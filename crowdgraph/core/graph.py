@@ -34,6 +34,7 @@ __all__ = ["CrowdGraph"]
 
 Duplicates = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop", "keep"]
+History = Literal["latest", "full"]
 TableName = Literal["responses", "volunteers", "items", "gold"]
 ResultType = TypeVar("ResultType", bound=Result)
 
@@ -267,13 +268,58 @@ class CrowdGraph:
     def from_networkx(cls, network: Any, *, gold: Any = None, duplicates: Duplicates = "all") -> CrowdGraph:
         """Build a graph from a networkx graph whose edges are responses.
 
-        Nodes need an attribute `kind` that is ``"volunteer"`` or ``"item"``; edges need `label` and may have `time`;
-        items may have `gold`. All other attributes are preserved, and a graph from `to_networkx` comes back unchanged
-        except for its annotations.
+        A graph from `to_networkx` comes back unchanged, annotations included. If it was edited, annotations that do not
+        match its nodes any more are left out, with a warning that names them. A graph that networkx has read from a
+        file of `to_graphml` comes back, too, except that networkx reads empty text as missing.
+
+        Parameters
+        ----------
+        network
+            Nodes need an attribute `kind` that is ``"volunteer"`` or ``"item"``, or networkx's `bipartite`, 0 for
+            volunteers and 1 for items. Edges need `label` and may have `time`; in a directed graph they lead from
+            volunteers to items. Items may have `gold`. All other attributes are preserved.
+        gold, duplicates
+            As in `from_responses`. With other gold than that of the nodes, annotations are left out.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg, networkx as nx
+        >>> network = nx.Graph()
+        >>> network.add_node("anna", bipartite=0)
+        >>> network.add_node("x", bipartite=1, gold="yes")
+        >>> network.add_edge("anna", "x", label="yes")
+        >>> cg.CrowdGraph.from_networkx(network).responses[0]
+        Response(volunteer='anna', item='x', label='yes', time=0, attributes={})
         """
         from crowdgraph.io.networkx import graph_from_networkx
 
         return graph_from_networkx(network, gold=gold, duplicates=duplicates)
+
+    @classmethod
+    def from_igraph(cls, graph: Any, *, gold: Any = None, duplicates: Duplicates = "all") -> CrowdGraph:
+        """Build a graph from an igraph graph whose edges are responses.
+
+        A graph from `to_igraph` comes back unchanged, annotations included; otherwise as `from_networkx`.
+
+        Parameters
+        ----------
+        graph
+            Vertices need an attribute `kind` that is ``"volunteer"`` or ``"item"``, or igraph's `type`, False for
+            volunteers and True for items. Their ids are the attribute `id` or `name`, or their numbers. Edges need
+            `label` and may have `time`.
+        gold, duplicates
+            As in `from_networkx`.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(seed=0).graph
+        >>> cg.CrowdGraph.from_igraph(graph.to_igraph()).equals(graph)
+        True
+        """
+        from crowdgraph.io.igraph import graph_from_igraph
+
+        return graph_from_igraph(graph, gold=gold, duplicates=duplicates)
 
     # Views
 
@@ -537,31 +583,88 @@ class CrowdGraph:
 
     # Export
 
-    def to_networkx(self, *, at: Moment | None = None) -> Any:
+    def to_networkx(self, *, at: Moment | None = None, history: History = "latest") -> Any:
         """Return a `networkx.MultiGraph`: nodes are ``("volunteer", id)`` and ``("item", id)``, edges are responses.
 
-        Annotations become node attributes (`confusion`, `participation`, `class_probs`). With `at`, the graph has the
-        responses up to that moment, and confusion is what we now believe about it.
+        What the latest annotations say becomes attributes. Volunteers have `confusion` (J, L), `participation` (K,) and
+        `community` (-1 for none); items have `class_probs` and `gold`; responses have `label`, `time`, `position` and
+        `surprise`, in nats. An attribute of yours goes before an annotation of the same name. `from_networkx` restores
+        the graph with all annotations, which are the graph attribute ``crowdgraph``.
+
+        Parameters
+        ----------
+        at
+            What was known then: the responses up to and including that moment, and the annotations that provably saw no
+            later one. These are fits of such responses (``fit.source`` says so, until it is saved), and the snapshots
+            until then of a track without hindsight, of which the last gives participation and, if there is no such
+            fit, confusion. Others are left out: a warning and ``network.graph["crowdgraph"]["left_out"]`` name them.
+            Nodes and gold, which have no times, stay. Before the first response there are no edges; from the last
+            response on, the graph is as without `at`.
+        history
+            ``"latest"``, or ``"full"`` for what there was over time, too. Volunteers then have `confusion_times` (T,)
+            and `confusion_history` (T, J, L), after each of their responses (of a static model once, at the last
+            response of all), and `participation_times` (S,), `participation_history` (S, K) and `community_history`
+            (S,), at each snapshot of a track; responses have the `confusion` (J, L) under which they were given. Times
+            are arrays as in ``graph.responses.time``.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(seed=0).graph
+        >>> network = graph.annotate(cg.DynIBCC().fit(graph)).to_networkx(history="full")
+        >>> network.nodes["volunteer", "volunteer-03"]["confusion_history"].shape
+        (30, 2, 2)
+        >>> cg.CrowdGraph.from_networkx(network).fit().model
+        'dynibcc'
         """
         from crowdgraph.io.networkx import graph_to_networkx
 
-        return graph_to_networkx(self, at=at)
+        return graph_to_networkx(self, at=at, history=history)
 
-    def to_igraph(self, *, at: Moment | None = None) -> Any:
-        """Return an undirected `igraph.Graph` with vertex attributes `kind` and `id`; otherwise as `to_networkx`."""
-        from crowdgraph.io.networkx import graph_to_igraph
+    def to_igraph(self, *, at: Moment | None = None, history: History = "latest") -> Any:
+        """Return an undirected `igraph.Graph` with vertex attributes `kind`, `type` (True for items) and `id`.
 
-        return graph_to_igraph(self, at=at)
+        Otherwise as `to_networkx`; `from_igraph` restores the graph.
+        """
+        from crowdgraph.io.igraph import graph_to_igraph
 
-    def to_graphml(self, path: str | PathLike[str], *, at: Moment | None = None) -> None:
-        """Write a GraphML file, which Gephi, Cytoscape and others read."""
-        from crowdgraph.io.networkx import write_graphml
+        return graph_to_igraph(self, at=at, history=history)
 
-        write_graphml(self, path, at=at)
+    def to_graphml(self, path: str | PathLike[str], *, at: Moment | None = None, history: History = "latest") -> None:
+        """Write a GraphML file, which Gephi, Cytoscape and others show and `crowdgraph.read_graphml` reads back.
+
+        Nodes are called ``volunteer:ID`` and ``item:ID``. Confusion, participation and probabilities become numbers
+        such as ``confusion[yes,no]``; histories become JSON text. Annotations are there once more, as text that
+        `crowdgraph.read_graphml` restores exactly.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        at, history
+            As in `to_networkx`.
+        """
+        from crowdgraph.io.graphml import write_graphml
+
+        write_graphml(self, path, at=at, history=history)
 
     def to_gexf(self, path: str | PathLike[str], *, at: Moment | None = None) -> None:
-        """Write a GEXF file, which Gephi reads."""
-        from crowdgraph.io.networkx import write_gexf
+        """Write a dynamic GEXF file, which Gephi's timeline plays and `crowdgraph.read_gexf` reads back.
+
+        A volunteer or item is there from its first response to its last, and a response for the moment at which it was
+        given: a window of Gephi's timeline that begins at the start shows all responses so far, one that moves along
+        shows what goes on. Volunteers have their `skill` (the expected accuracy, with at most 50 changes each, where it
+        is known which labels are right) and, if communities were tracked, their `community` over time. What does not
+        change, or is known at the end only, are attributes as in `to_graphml`.
+
+        Parameters
+        ----------
+        path
+            The file. An existing file is replaced once the new one is complete.
+        at
+            Write what was known at this moment, as `to_networkx`.
+        """
+        from crowdgraph.io.gexf import write_gexf
 
         write_gexf(self, path, at=at)
 

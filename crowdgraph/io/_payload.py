@@ -18,7 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, id_array, is_null, same_values, to_list, value_tuple
+from crowdgraph.core._arrays import (
+    Array,
+    columns_equal,
+    id_array,
+    is_null,
+    object_array,
+    same_values,
+    to_list,
+    value_tuple,
+)
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
@@ -231,7 +240,7 @@ def column_type(column: Array) -> str:
     """
     if column.ndim != 1:
         return JSON
-    if column.dtype.kind in "iufbM":
+    if column.dtype.kind in "iufbM" and column.dtype.itemsize <= 8:
         return str(column.dtype)
     values = [value for value in column.tolist() if value is not None]
     plain_text = all(type(value) is str for value in values) and not any(map(NOT_XML.search, values))
@@ -260,9 +269,10 @@ def column_texts(column: Array, kind: str, *, owner: str) -> list[str | None]:
         texts = np.datetime_as_string(column).tolist()
         return [None if text == "NaT" else text for text in texts]
     if kind.startswith("float"):
-        # NumPy's text of a number is the shortest that is read back as the same number, in its own precision.
-        exact = column.tolist() if kind == "float64" else column
-        return [None if value != value else str(value) for value in exact]
+        texts = [None if value != value else str(value) for value in column.tolist()]
+        # Java, in which Gephi is written, reads no other word for it.
+        infinite = {"inf": "Infinity", "-inf": "-Infinity"}
+        return [infinite.get(text, text) for text in texts] if np.isinf(column).any() else texts
     return list(map(str, column.tolist()))
 
 
@@ -295,11 +305,11 @@ def column_values(texts: Sequence[str | None], kind: str, *, owner: str) -> Any:
 def typed_column(values: Iterable[Any], kind: str) -> Any:
     """Return Python values as an array of a type where that is exact, and as the list that they are elsewhere."""
     listed = list(values)
-    if kind in (TEXT, JSON):
+    has_gaps = any(value is None for value in listed)
+    if kind in (TEXT, JSON) or (has_gaps and not kind.startswith(("float", "datetime64"))):
         return listed
-    if kind.startswith(("float", "datetime64")):
-        return np.array(listed, dtype=kind)
-    return listed if any(value is None for value in listed) else np.array(listed, dtype=kind)
+    column = np.array(listed, dtype=kind)
+    return column if columns_equal(object_array(to_list(column)), object_array(listed)) else listed
 
 
 def encode_value(value: Any) -> Any:

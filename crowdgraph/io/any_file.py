@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from crowdgraph.io._columns import COUNTED, SYNONYMS
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
 from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.gexf import read_gexf
+from crowdgraph.io.graphml import read_graphml
 from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
 from crowdgraph.io.parquet import parquet_columns
 from crowdgraph.io.store import load
@@ -33,7 +35,7 @@ from crowdgraph.messages import Message, argument, quote, wording
 
 __all__ = ["FILE_KINDS", "Reading", "read", "saved_graph_path"]
 
-FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "gexf")
+FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "graphml", "gexf")
 # What the column of true classes is called in files of gold.
 GOLD_NAMES = ("label", "gold", "truth", "true_label", "gold_label", "class", "true_class", "ground_truth", "answer")
 # The columns of graphs that were not read from a table.
@@ -56,7 +58,8 @@ class Reading:
     graph
         The graph.
     kind
-        The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"`` or ``"gexf"``.
+        The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"graphml"`` or
+        ``"gexf"``.
     columns
         The column that was read for each role; empty for kinds of files that leave no choice.
     notes
@@ -86,12 +89,12 @@ def read(
     ----------
     path
         A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, a saved graph, a
-        directory of results with one, or a GEXF file of a graph.
+        directory of results with one, GraphML or GEXF.
     gold
         A CSV or Parquet file with the items whose class is known, and that class.
     kind
-        ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"`` or ``"gexf"``; by default inferred from the file's name
-        and columns.
+        ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"graphml"`` or ``"gexf"``; by default inferred from the
+        file's name and columns.
     columns
         The names of some of the columns ``"volunteer"``, ``"item"``, ``"label"`` and ``"time"``; the others are guessed
         among usual names, including those of crowd-kit (worker, task, label) and Zooniverse. An empty name for the time
@@ -159,12 +162,14 @@ class _FileReader:
 
     def read(self, kind: str) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Return the graph, and the column of each role."""
+        duplicates = self.options.get("duplicates", "all")
         readers: dict[str, Callable[[], tuple[CrowdGraph, Mapping[str, str]]]] = {
             "csv": self._csv,
             "parquet": self._parquet,
             "panoptes": self._panoptes,
             "crowd": lambda: self._graph_file("A saved graph", load),
-            "gexf": lambda: self._graph_file("A GEXF file", read_gexf),
+            "graphml": lambda: self._graph_file("A GraphML file", partial(read_graphml, duplicates=duplicates)),
+            "gexf": lambda: self._graph_file("A GEXF file", partial(read_gexf, duplicates=duplicates)),
         }
         return readers[kind]()
 
@@ -370,7 +375,7 @@ def _file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
     suffix = Path(path).suffix.lower()
     if Path(path).is_dir() or suffix in (".parquet", ".pq"):
         return "parquet"
-    if suffix in (".crowd", ".gexf"):
+    if suffix in (".crowd", ".graphml", ".gexf"):
         return suffix.removeprefix(".")
     _, header = sniff_csv(path, delimiter=delimiter, encoding=encoding)
     return "panoptes" if set(header) >= set(REQUIRED_COLUMNS) else "csv"

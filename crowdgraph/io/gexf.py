@@ -49,8 +49,24 @@ from crowdgraph.messages import with_article
 __all__ = ["read_gexf", "write_gexf", "write_network_track"]
 
 # Names that GEXF and its readers reserve; attributes of these names get an underscore for other programs.
-RESERVED = ("id", "label", "viz", "parents", "pid", "slices", "spells", "start", "end", "weight", "type", "thickness",
-            "key", "u_for_edge", "v_for_edge", "node_for_adding")
+RESERVED = (
+    "id",
+    "label",
+    "viz",
+    "parents",
+    "pid",
+    "slices",
+    "spells",
+    "start",
+    "end",
+    "weight",
+    "type",
+    "thickness",
+    "key",
+    "u_for_edge",
+    "v_for_edge",
+    "node_for_adding",
+)
 # More changes of skill than this are not seen in a film, and make large files.
 MAX_CHANGES = 50
 # How many characters of the annotations stand on a line.

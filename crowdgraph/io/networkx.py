@@ -1,27 +1,38 @@
-"""Convert graphs and networks to networkx and igraph and back, and write GraphML and GEXF for Gephi and others."""
+"""Convert graphs to networkx and back, networks of volunteers to networkx and igraph, and write networks for Gephi."""
 
 from __future__ import annotations
 
-import datetime as dt
+import gc
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import repeat
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 import networkx as nx
 import numpy as np
 
-from crowdgraph.core._arrays import is_null, to_list
-from crowdgraph.core.clock import Clock, Moment
+from crowdgraph.core._arrays import to_list
+from crowdgraph.core.clock import Moment
 from crowdgraph.core.communities import Communities
-from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.graph import CrowdGraph, History
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.errors import ColumnError, IdError, InputError, NotAnnotatedError, ParameterError
-from crowdgraph.io._columns import Column
+from crowdgraph.core.tables import NodeKind, NodeTable
+from crowdgraph.errors import IdError, ParameterError
+from crowdgraph.io._annotated import annotated_columns
+from crowdgraph.io._bipartite import (
+    NODE_KINDS,
+    BipartiteGraph,
+    check_type,
+    graph_from_bipartite,
+    graph_record,
+    read_record,
+)
 from crowdgraph.io._files import atomic_file
-from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io._known import known_at
 from crowdgraph.messages import quote, with_article
 
 if TYPE_CHECKING:
@@ -29,21 +40,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "graph_from_networkx",
-    "graph_to_igraph",
     "graph_to_networkx",
     "network_to_igraph",
     "network_to_networkx",
     "save_network",
-    "write_gexf",
-    "write_graphml",
 ]
 
-Annotation = TypeVar("Annotation")
-NODE_KINDS = ("volunteer", "item")
-# Names that GEXF reserves; attributes of these names get an underscore.
-GEXF_NAMES = ("id", "viz", "parents", "pid", "slices", "start", "end", "weight", "type", "thickness")
-# Node attributes that to_networkx makes from annotations and gold; from_networkx does not read them as attributes.
-COMPUTED_ATTRIBUTES = ("confusion", "participation", "class_probs", "gold")
 # Characters that XML cannot represent.
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # How GraphML and GEXF call the types of values.
@@ -53,251 +55,83 @@ XML_TYPES = {str: "string", int: "long", float: "double"}
 # Graphs of volunteers, items and responses
 
 
-def graph_to_networkx(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph:
+def graph_to_networkx(graph: CrowdGraph, *, at: Moment | None = None, history: History = "latest") -> nx.MultiGraph:
     """Return volunteers and items as nodes, responses as edges; see `CrowdGraph.to_networkx`."""
-    clock = graph.responses.clock
-    settings = {"clock": clock.kind, "zone": clock.zone, "attributes": tuple(graph.responses.attributes)}
-    network: nx.MultiGraph = nx.MultiGraph(crowdgraph={"classes": graph.classes, "labels": graph.labels, **settings})
-    annotations = _node_annotations(graph, at=at)
-    for kind, nodes in (("volunteer", graph.volunteers), ("item", graph.items)):
-        attributes = {name: to_list(column) for name, column in nodes.attributes.items()}
-        for code, node_id in enumerate(nodes.ids.tolist()):
-            own = {name: values[code] for name, values in attributes.items()}
-            computed = {name: values[code] for name, values in annotations[kind].items() if values[code] is not None}
-            identity = {"kind": kind, "id": node_id, "bipartite": NODE_KINDS.index(kind)}
-            network.add_nodes_from([((kind, node_id), {**identity, **own, **computed})])
-    network.add_edges_from(
-        (
-            ("volunteer", response.volunteer),
-            ("item", response.item),
-            position,
-            {"label": response.label, "time": response.time, "position": position, **response.attributes},
+    view, left_out = known_at(graph, at)
+    columns = annotated_columns(view, history)
+    record = graph_record(view, nodes=(*columns.volunteer, *columns.item), edges=columns.response, left_out=left_out)
+    network: nx.MultiGraph = nx.MultiGraph(crowdgraph={**record, "annotations": dict(view.annotations)})
+    responses = view.responses
+    with paused_garbage_collection():
+        volunteers = _add_nodes(network, "volunteer", view.volunteers.table, columns.volunteer)
+        items = _add_nodes(network, "item", view.items.table, columns.item)
+        labels = (*view.labels, None)  # code -1, no answer, is the last
+        edges: dict[str, Iterable[Any]] = {
+            "label": [labels[code] for code in responses.label.tolist()],
+            "time": responses.clock.to_python(responses.time),
+            "position": range(len(responses)),
+            **{name: to_list(column) for name, column in responses.attributes.items()},
+            **columns.response,
+        }
+        network.add_edges_from(
+            zip(
+                map(volunteers.__getitem__, responses.volunteer.tolist()),
+                map(items.__getitem__, responses.item.tolist()),
+                range(len(responses)),
+                _rows(edges),
+                strict=True,
+            )
         )
-        for position, response in enumerate(_graph_until(graph, at).responses)
-    )
     return network
 
 
-def graph_to_igraph(graph: CrowdGraph, *, at: Moment | None = None) -> igraph.Graph:
-    """Return volunteers, then items as vertices, responses as edges; see `CrowdGraph.to_igraph`."""
-    import igraph
-
-    n_volunteers, n_items = len(graph.volunteers), len(graph.items)
-    responses = _graph_until(graph, at).responses
-    ends = np.column_stack([responses.volunteer, responses.item + n_volunteers])
-    result = igraph.Graph(n=n_volunteers + n_items, edges=ends, directed=False)
-    result.vs["kind"] = ["volunteer"] * n_volunteers + ["item"] * n_items
-    result.vs["id"] = [*graph.volunteers, *graph.items]
-    result.es["label"] = [graph.labels[code] if code >= 0 else None for code in responses.label.tolist()]
-    result.es["time"] = responses.clock.to_python(responses.time)
-    for name, column in responses.attributes.items():
-        result.es[name] = to_list(column)
-    annotations = _node_annotations(graph, at=at)
-    volunteers: dict[str, list[Any]] = {name: to_list(column) for name, column in graph.volunteers.attributes.items()}
-    items: dict[str, list[Any]] = {name: to_list(column) for name, column in graph.items.attributes.items()}
-    volunteers |= annotations["volunteer"]
-    items |= annotations["item"]
-    for name in {**volunteers, **items}:
-        result.vs[name] = [*volunteers.get(name, [None] * n_volunteers), *items.get(name, [None] * n_items)]
-    result["classes"], result["labels"] = graph.classes, graph.labels
-    return result
+def _add_nodes(
+    network: nx.MultiGraph, kind: NodeKind, table: NodeTable, annotations: Mapping[str, list[Any]]
+) -> list[tuple[str, Hashable]]:
+    """Add the volunteers or the items, and return what the nodes are called."""
+    ids = table.ids.tolist()
+    names: list[tuple[str, Hashable]] = [(kind, node_id) for node_id in ids]
+    own = {name: to_list(column) for name, column in table.attributes.items()}
+    columns = {"kind": repeat(kind, len(ids)), "id": ids, "bipartite": repeat(NODE_KINDS.index(kind), len(ids)), **own}
+    network.add_nodes_from(zip(names, _rows(columns), strict=True))
+    for name, values in annotations.items():
+        known = {node: value for node, value in zip(names, values, strict=True) if value is not None}
+        nx.set_node_attributes(network, known, name)
+    return names
 
 
-def _graph_until(graph: CrowdGraph, at: Moment | None) -> CrowdGraph:
-    """Return the graph with the responses up to and including a moment."""
-    if at is None:
-        return graph
-    return graph.first(graph.responses.clock.count_until(graph.responses.time, at, inclusive=True))
+def _rows(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
+    """Return the rows of a table as dicts."""
+    names = tuple(columns)
+    return (dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True))
 
 
-def _node_annotations(graph: CrowdGraph, *, at: Moment | None) -> dict[str, dict[str, list[Any]]]:
-    """Return what annotations and gold say about each node, by kind of node and name; None where they say nothing."""
-    values: dict[str, dict[str, list[Any]]] = {"volunteer": {}, "item": {}}
-    if len(graph.gold):
-        values["item"]["gold"] = [graph.gold.get(item) for item in graph.items]
-    if (track := _annotation_or_none(graph.confusion)) is not None:
-        values["volunteer"]["confusion"] = list((track.latest() if at is None else track.at(at)).mean)
-    if (communities := _annotation_or_none(graph.communities)) is not None:
-        participation = dict(zip(communities.ids.tolist(), communities.participation, strict=True))
-        values["volunteer"]["participation"] = [participation.get(volunteer) for volunteer in graph.volunteers]
-    if (probs := _annotation_or_none(graph.item_probs)) is not None:
-        values["item"]["class_probs"] = list(probs)
-    return values
-
-
-def _annotation_or_none(read: Callable[[], Annotation]) -> Annotation | None:
+@contextmanager
+def paused_garbage_collection() -> Iterator[None]:
+    """Pause the collector, which would look through millions of new dicts again and again, and find no garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
-        return read()
-    except NotAnnotatedError:
-        return None
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def graph_from_networkx(network: nx.Graph, *, gold: Any = None, duplicates: str = "all") -> CrowdGraph:
     """Build a graph from a networkx graph whose edges are responses; see `CrowdGraph.from_networkx`."""
-    if not isinstance(network, nx.Graph):
-        raise InputError(f"Expected a networkx graph; got {with_article(type(network))}.")
-    settings = _graph_settings(network)
-    tables, id_of, node_gold = _node_tables(network, computed=COMPUTED_ATTRIBUTES if settings else ())
-    edges = [_volunteer_first(network, left, right, data) for left, right, data in network.edges(data=True)]
-    if all(isinstance(data.get("position"), int) for _, _, data in edges):
-        edges.sort(key=lambda edge: edge[2]["position"])
-    columns: dict[str, Column] = {
-        "volunteer": [id_of[volunteer] for volunteer, _, _ in edges],
-        "item": [id_of[item] for _, item, _ in edges],
-        "label": [data.get("label") for _, _, data in edges],
-    }
-    if settings or any("time" in data for _, _, data in edges):
-        columns["time"] = [data.get("time") for _, _, data in edges]
-    edge_names = (name for _, _, data in edges for name in data if name not in ("label", "time", "position"))
-    attributes = dict.fromkeys((*settings.get("attributes", ()), *edge_names))
-    _check_attribute_names(attributes, columns, "edge")
-    columns |= {name: [data.get(name) for _, _, data in edges] for name in attributes}
-    return graph_from_frame(
-        columns,
-        gold=node_gold if gold is None else gold,
-        classes=settings.get("classes"),
-        labels=settings.get("labels"),
-        duplicates=duplicates,
-        missing="keep" if settings else "error",
-        volunteers=tables["volunteer"],
-        items=tables["item"],
-        clock=Clock(settings["clock"], settings["zone"]) if settings else None,
+    check_type(network, nx.Graph, "a networkx graph")
+    record = read_record(network.graph.get("crowdgraph"), network.graph.get("crowdgraph_annotations"))
+    code_of = {node: code for code, node in enumerate(network)}
+    edges = list(network.edges(data=True))
+    source = BipartiteGraph(
+        names=list(network),
+        nodes=[data for _, data in network.nodes(data=True)],
+        ends=[(code_of[left], code_of[right]) for left, right, _ in edges],
+        edges=[data for _, _, data in edges],
+        directed=network.is_directed(),
     )
-
-
-def _graph_settings(network: nx.Graph) -> dict[str, Any]:
-    """Return what `to_networkx` stored about the graph; nothing if it did not make this one."""
-    settings = network.graph.get("crowdgraph", {})
-    expected = {"classes", "labels", "clock", "zone", "attributes"}
-    if not isinstance(settings, dict) or (settings and settings.keys() != expected):
-        raise InputError("The graph attribute 'crowdgraph' is not what to_networkx() wrote; delete it.")
-    return settings
-
-
-def _check_attribute_names(names: Iterable[str], taken: Iterable[str], owner: str) -> None:
-    clash = [name for name in names if name in (*taken, "volunteer", "item")]
-    if clash:
-        raise ColumnError(f"The {owner} attribute {clash[0]!r} has the name of a part of the graph; rename it.")
-
-
-def _node_tables(
-    network: nx.Graph, *, computed: tuple[str, ...]
-) -> tuple[dict[str, dict[str, Any]], dict[Hashable, Hashable], dict[Hashable, Any]]:
-    """Return the two tables of nodes without `computed` attributes, the id of each node, and the gold of items."""
-    rows: dict[str, list[tuple[Hashable, dict[str, Any]]]] = {kind: [] for kind in NODE_KINDS}
-    id_of: dict[Hashable, Hashable] = {}
-    gold: dict[Hashable, Any] = {}
-    for node, data in network.nodes(data=True):
-        kind = data.get("kind")
-        if kind not in NODE_KINDS:
-            raise InputError(
-                f"Node {node!r} has kind={kind!r}; every node needs the attribute kind='volunteer' or kind='item'."
-            )
-        id_of[node] = data.get("id", node)
-        if not isinstance(id_of[node], Hashable):
-            raise IdError(f"Node {node!r} has id={id_of[node]!r}, which cannot be an id; use text, numbers or tuples.")
-        rows[kind].append((id_of[node], data))
-        if kind == "item" and data.get("gold") is not None:
-            gold[id_of[node]] = data["gold"]
-    tables = {}
-    for kind, nodes in rows.items():
-        other_names = {"kind", "id", "bipartite", *computed, *(("gold",) if kind == "item" else ())}
-        names = dict.fromkeys(name for _, data in nodes for name in data if name not in other_names)
-        _check_attribute_names(names, (), "node")
-        table: dict[str, Any] = {kind: [node_id for node_id, _ in nodes]}
-        tables[kind] = table | {name: [data.get(name) for _, data in nodes] for name in names}
-    return tables, id_of, gold
-
-
-def _volunteer_first(
-    network: nx.Graph, left: Hashable, right: Hashable, data: dict[str, Any]
-) -> tuple[Hashable, Hashable, dict[str, Any]]:
-    kinds = network.nodes[left]["kind"], network.nodes[right]["kind"]
-    if kinds == ("item", "volunteer"):
-        left, right = right, left
-    elif kinds != NODE_KINDS:
-        raise InputError(
-            f"The edge {left!r} - {right!r} joins two {kinds[0]}s; a response joins a volunteer and an item."
-        )
-    if "label" not in data:
-        raise InputError(f"The edge {left!r} - {right!r} has no label; every response needs the attribute 'label'.")
-    return left, right, data
-
-
-def write_graphml(graph: CrowdGraph, path: str | PathLike[str], *, at: Moment | None = None) -> None:
-    """Write a graph as GraphML; see `CrowdGraph.to_graphml`."""
-    with atomic_file(path) as file:
-        nx.write_graphml(_flat_network(graph, at=at), fspath(file))
-
-
-def write_gexf(graph: CrowdGraph, path: str | PathLike[str], *, at: Moment | None = None) -> None:
-    """Write a graph as GEXF; see `CrowdGraph.to_gexf`."""
-    with atomic_file(path) as file:
-        nx.write_gexf(_flat_network(graph, at=at), fspath(file))
-
-
-def _flat_network(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph:
-    """Return the networkx graph as files need it: nodes are text, attributes are plain numbers or text."""
-    network = graph_to_networkx(graph, at=at)
-    names = {node: f"{node[0]}:{node[1]}" for node in network}
-    _check_distinct_names(list(names.values()))
-    nodes = _unify_types([_flat_node(data, graph) for _, data in network.nodes(data=True)])
-    edges = _unify_types([_flat_attributes(data) for _, _, data in network.edges(data=True)])
-    for text in (*names.values(), *(value for data in (*nodes, *edges) for value in (*data, *data.values()))):
-        _check_xml(text)
-    flat: nx.MultiGraph = nx.MultiGraph()
-    flat.add_nodes_from(zip(names.values(), nodes, strict=True))
-    flat.add_edges_from(
-        (names[left], names[right], key, data)
-        for (left, right, key), data in zip(network.edges(keys=True), edges, strict=True)
-    )
-    return flat
-
-
-def _flat_node(data: dict[str, Any], graph: CrowdGraph) -> dict[str, Any]:
-    """Return a node's attributes, with one for each entry of confusion and probabilities, and the id as label."""
-    flat: dict[str, Any] = {"label": str(data["id"])}
-    if "confusion" in data:
-        entries = np.ndenumerate(data["confusion"])
-        flat |= {f"confusion[{graph.classes[j]},{graph.labels[k]}]": float(p) for (j, k), p in entries}
-    if "class_probs" in data:
-        flat |= {f"p({name})": float(p) for name, p in zip(graph.classes, data["class_probs"], strict=True)}
-    if "participation" in data:
-        flat |= {f"participation[{k}]": float(p) for k, p in enumerate(data["participation"])}
-    if isinstance(data.get("gold"), dict):
-        flat |= {f"gold({name})": float(p) for name, p in data["gold"].items()}
-    elif "gold" in data:
-        flat["gold"] = _scalar(data["gold"])
-    others = {name: value for name, value in data.items() if name not in ("id", "bipartite", *COMPUTED_ATTRIBUTES)}
-    return _flat_attributes(others) | flat
-
-
-def _flat_attributes(data: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes as numbers, booleans and text, under names that GEXF allows and without nulls."""
-    flat: dict[str, Any] = {}
-    for name, value in data.items():
-        allowed = name
-        while allowed in GEXF_NAMES or (allowed != name and allowed in data):
-            allowed += "_"
-        if not is_null(value):
-            flat[allowed] = _scalar(value)
-    return flat
-
-
-def _scalar(value: Any) -> bool | int | float | str:
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    return value if isinstance(value, bool | int | float | str) else str(value)
-
-
-def _unify_types(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Convert attributes that mix types to text, since files declare one type for each."""
-    types: dict[str, set[type]] = {}
-    for data in rows:
-        for name, value in data.items():
-            types.setdefault(name, set()).add(type(value))
-    mixed = {name for name, kinds in types.items() if len(kinds) > 1}
-    return [{name: str(value) if name in mixed else value for name, value in data.items()} for data in rows]
+    return graph_from_bipartite(source, record, gold=gold, duplicates=duplicates)
 
 
 # Networks of volunteers

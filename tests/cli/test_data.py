@@ -40,6 +40,18 @@ def test_labels_that_are_not_classes_are_noted(tmp_path):
 # Convert
 
 
+def test_graphml_is_converted_back_with_gold_and_results(crowd, tmp_path):
+    graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
+    graph.annotate(cg.MajorityVote().fit(graph)).save(tmp_path / "g.crowd")
+    assert run("convert", tmp_path / "g.crowd", tmp_path / "n.graphml").exit_code == 0
+    result = run("convert", tmp_path / "n.graphml", tmp_path / "back.crowd")
+    assert result.exit_code == 0, result.output
+    back = cg.load(tmp_path / "back.crowd")
+    assert back.equals(graph)
+    assert list(back.annotations) == ["majority_vote"]
+    assert "leave out their names" in run("convert", tmp_path / "n.graphml", tmp_path / "x.csv", "--item", "y").stderr
+
+
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".crowd"])
 def test_responses_and_gold_are_converted_there_and_back(crowd, tmp_path, ending):
     graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")

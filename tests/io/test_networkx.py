@@ -46,14 +46,6 @@ def test_networkx_graphs_are_bipartite_and_hold_annotations(graph, fit):
     assert sorted(data["time"] for *_, data in network.edges(data=True)) == [1, 2, 3, 3, 5, 9]
 
 
-def test_networks_at_a_moment_have_what_was_known_then(graph, fit):
-    annotated = graph.annotate(fit)
-    network = annotated.to_networkx(at=3)
-    assert network.number_of_edges() == 4
-    np.testing.assert_array_equal(network.nodes["volunteer", "anna"]["confusion"], fit.confusion.of("anna").at(3).mean)
-    assert annotated.to_igraph(at=3).ecount() == 4
-
-
 def test_nanoseconds_survive_networkx():
     times = np.array([5, 1], dtype="datetime64[ns]")
     graph = cg.CrowdGraph.from_responses({"volunteer": [1, 2], "item": [1, 1], "label": [0, 1], "time": times})
@@ -119,12 +111,12 @@ def test_attributes_with_names_that_files_use_themselves(tmp_path):
     assert nx.read_gexf(tmp_path / "a").number_of_edges() == 2
 
 
-@pytest.mark.parametrize("kind", ["graphml", "gexf"])
-def test_attributes_of_responses_do_not_touch_their_labels(kind, tmp_path):
+@pytest.mark.parametrize(("kind", "id_name"), [("graphml", "id"), ("gexf", "id__")])
+def test_attributes_of_responses_do_not_touch_their_labels(kind, id_name, tmp_path):
     columns = {"volunteer": ["a"], "item": ["x"], "label": ["no"], "id": [11], "id_": [12], "confusion": ["much"]}
     getattr(cg.CrowdGraph.from_responses(columns), f"to_{kind}")(tmp_path / "g")
     ((_, _, data),) = getattr(nx, f"read_{kind}")(tmp_path / "g").edges(data=True)
-    assert (data["label"], data["id__"], data["id_"], data["confusion"]) == ("no", 11, 12, "much")
+    assert (data["label"], data[id_name], data["id_"], data["confusion"]) == ("no", 11, 12, "much")
 
 
 # Networks of volunteers
