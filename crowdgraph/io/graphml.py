@@ -229,10 +229,10 @@ def _response_texts(columns: AnnotatedColumns) -> dict[str, TextColumn]:
 
 
 def _number_texts(names: Sequence[str], rows: Sequence[Array | None]) -> dict[str, TextColumn]:
-    """Return a column for each place in the rows; nothing in rows that are None."""
+    """Return a column for each entry of the rows; nothing in rows that are None."""
     nothing = [None] * len(names)
     texts = [nothing if row is None else list(map(str, row.tolist())) for row in rows]
-    return {name: TextColumn("double", [row[place] for row in texts]) for place, name in enumerate(names)}
+    return {name: TextColumn("double", [row[index] for row in texts]) for index, name in enumerate(names)}
 
 
 # Reading
