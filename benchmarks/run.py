@@ -11,6 +11,7 @@ import allocation
 import change
 import communities
 import doors
+import gexf
 import graph
 import imports
 import models
@@ -21,6 +22,7 @@ BENCHMARKS = {
     "graph": graph.main,
     "vocabulary": vocabulary.main,
     "doors": doors.main,
+    "gexf": gexf.main,
     "models": models.main,
     "change": change.main,
     "communities": communities.main,

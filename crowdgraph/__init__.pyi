@@ -32,12 +32,14 @@ from crowdgraph.core.fit import PosteriorDraws as PosteriorDraws
 from crowdgraph.core.gold import Gold as Gold
 from crowdgraph.core.graph import CrowdGraph as CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork as VolunteerNetwork
+from crowdgraph.core.network_track import NetworkTrack as NetworkTrack
 from crowdgraph.core.prior import CrowdPrior as CrowdPrior
 from crowdgraph.diagnosis.findings import Finding as Finding
 from crowdgraph.diagnosis.findings import Findings as Findings
 from crowdgraph.evaluation.cross_validation import CrossValidation as CrossValidation
 from crowdgraph.io.csv import read_csv as read_csv
 from crowdgraph.io.galaxy_zoo import read_galaxy_zoo_supernovae as read_galaxy_zoo_supernovae
+from crowdgraph.io.gexf import read_gexf as read_gexf
 from crowdgraph.io.graphml import read_graphml as read_graphml
 from crowdgraph.io.panoptes import read_panoptes as read_panoptes
 from crowdgraph.io.parquet import read_parquet as read_parquet

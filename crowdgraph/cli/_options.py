@@ -60,7 +60,9 @@ class ResponseOptions:
     ] = None
     format: Annotated[
         str | None,
-        typer.Option(help="csv, parquet, panoptes, crowd or graphml; recognised if left out.", rich_help_panel=READING),
+        typer.Option(
+            help="csv, parquet, panoptes, crowd, graphml or gexf; recognised if left out.", rich_help_panel=READING
+        ),
     ] = None
     volunteer: Annotated[
         str | None, typer.Option(help="Column of the volunteer; usual names are guessed.", rich_help_panel=READING)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.graph import CrowdGraph
     from crowdgraph.core.network import VolunteerNetwork
+    from crowdgraph.core.network_track import NetworkTrack
     from crowdgraph.core.nodes import Node, Nodes, ParticipationHistory
     from crowdgraph.core.volunteer_values import VolunteerValues
 
@@ -167,6 +168,15 @@ def track_html(track: CommunityTrack) -> str:
     }
     rows = {name: column[:MAX_ROWS] for name, column in columns.items()}
     return html_card(*_summary(track), html_table(rows, caption=_some_of(track.n_communities_ever)))
+
+
+def network_track_html(track: NetworkTrack) -> str:
+    """Return a summary of networks over time, and a row for each of the last snapshots."""
+    arrow = track.measures(kind="arrow").slice(max(len(track) - MAX_ROWS, 0))
+    columns = {name: arrow[name].to_pylist() for name in arrow.column_names}
+    columns["time"] = [str(time) for time in columns["time"]]
+    caption = f"the last {MAX_ROWS} of {len(track):,} snapshots" if len(track) > MAX_ROWS else ""
+    return html_card(*_summary(track), html_table(columns, caption=caption))
 
 
 def _history(events: Sequence[CommunityEvent], track: CommunityTrack) -> str:

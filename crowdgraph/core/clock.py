@@ -94,10 +94,14 @@ class Clock:
         side: Literal["left", "right"] = "right" if inclusive or not exact else "left"
         return int(np.searchsorted(ticks(times), floor, side=side))
 
-    def reached(self, times: Array, moment: Moment) -> Array:
-        """Return whether each time is at or before a moment."""
-        floor, _ = self._floor(moment, times.dtype)
-        return np.asarray(ticks(times) <= floor)
+    def reached(self, times: Array, moment: Moment, *, inclusive: bool = True) -> Array:
+        """Return whether each time is before a moment (or at it, if inclusive)."""
+        floor, exact = self._floor(moment, times.dtype)
+        return np.asarray(ticks(times) <= floor if inclusive or not exact else ticks(times) < floor)
+
+    def tick(self, moment: Moment, times: Array) -> int | float:
+        """Return the latest tick of a column of times that is not after a moment."""
+        return self._floor(moment, times.dtype)[0]
 
     def to_python(self, times: Array) -> list[Any]:
         """Return times as Python values: ints, floats, or datetimes in the graph's zone (NumPy's if they are finer)."""

@@ -419,9 +419,16 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
 
     def at(self, moment: Moment) -> ConfusionSnapshot:
         """Return what we now believe about all volunteers at a moment: the state after the last response until then."""
+        return self._reached(moment, inclusive=True)
+
+    def before(self, moment: Moment) -> ConfusionSnapshot:
+        """Return what we now believe about all volunteers just before a moment; otherwise as `at`."""
+        return self._reached(moment, inclusive=False)
+
+    def _reached(self, moment: Moment, *, inclusive: bool) -> ConfusionSnapshot:
         if self.inference == "static":
             return self.latest()
-        reached = np.concatenate([[0], np.cumsum(self.clock.reached(self.times, moment))])
+        reached = np.concatenate([[0], np.cumsum(self.clock.reached(self.times, moment, inclusive=inclusive))])
         return self._snapshot(reached[self.starts[1:]] - reached[self.starts[:-1]])
 
     def latest(self) -> ConfusionSnapshot:

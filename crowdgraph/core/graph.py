@@ -795,8 +795,22 @@ class CrowdGraph:
         write_graphml(self, path, at=at, history=history)
 
     def to_gexf(self, path: str | PathLike[str], *, at: Moment | None = None) -> None:
-        """Write a GEXF file, which Gephi reads."""
-        from crowdgraph.io.networkx import write_gexf
+        """Write a dynamic GEXF file, which Gephi's timeline plays and `crowdgraph.read_gexf` reads back.
+
+        A volunteer or item is there from its first response to its last, and a response for the moment at which it was
+        given: a window of Gephi's timeline that begins at the start shows all responses so far, one that moves along
+        shows what goes on. Volunteers have their `skill` (the expected accuracy, with at most 50 changes each, where it
+        is known which labels are right) and, if communities were tracked, their `community` over time. What does not
+        change, or is known at the end only, are attributes as in `to_graphml`.
+
+        Parameters
+        ----------
+        path
+            The file. An existing file is replaced once the new one is complete.
+        at
+            Write what was known at this moment, as `to_networkx`.
+        """
+        from crowdgraph.io.gexf import write_gexf
 
         write_gexf(self, path, at=at)
 

@@ -110,7 +110,7 @@ def over_time(
     check_integer("restarts", restarts, minimum=0)
     check_seed(seed)
     check_pipeline(network, model, detector)
-    views = _snapshots(graph, counts, times)
+    views = snapshot_views(graph, counts, times)
     tracker = CommunityTracker(graph, network, detector, restarts)
     fits = SnapshotFits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
     seeds = np.random.SeedSequence(seed).spawn(len(views))
@@ -135,6 +135,13 @@ def over_time(
 
 def check_pipeline(network: object, model: object, detector: object) -> None:
     """Raise unless these can build a network, fit a model and detect communities."""
+    check_network_and_model(network, model)
+    if not isinstance(detector, Detector):
+        raise ParameterError(f"detector= takes a detector, such as BayesianNMF(); got {detector!r}.")
+
+
+def check_network_and_model(network: object, model: object) -> None:
+    """Raise unless these can build a network and fit a model."""
     if not callable(network):
         raise ParameterError(
             "network= takes a function that builds a network from a graph, such as networks.pi_similarity; got "
@@ -142,17 +149,16 @@ def check_pipeline(network: object, model: object, detector: object) -> None:
         )
     if model is not None and not isinstance(model, Model):
         raise ParameterError(f"model= takes a model, such as IBCC(); got {model!r}.")
-    if not isinstance(detector, Detector):
-        raise ParameterError(f"detector= takes a detector, such as BayesianNMF(); got {detector!r}.")
 
 
-def _snapshots(graph: CrowdGraph, counts: Iterable[int] | None, times: Iterable[Moment] | None) -> list[CrowdGraph]:
+def snapshot_views(graph: CrowdGraph, counts: Iterable[int] | None, times: Iterable[Moment] | None) -> list[CrowdGraph]:
+    """Return the views of the past that snapshots are taken of."""
     if not isinstance(graph, CrowdGraph):
-        raise ParameterError(f"Communities are tracked in a CrowdGraph; got {with_article(type(graph))}.")
+        raise ParameterError(f"Snapshots are taken of a CrowdGraph; got {with_article(type(graph))}.")
     if not len(graph.responses):
-        raise ParameterError("The graph has no responses, so there are no communities to track.")
+        raise ParameterError("The graph has no responses, so there are no snapshots to take.")
     if (times is None) == (counts is None):
-        raise ParameterError("Communities over time need either times=[...] or counts=[...].")
+        raise ParameterError("Snapshots over time need either times=[...] or counts=[...].")
     views = list(graph.snapshots(counts=counts, times=times))
     if not views:
         raise ParameterError("There is no snapshot to take; name at least one of counts=[...] or times=[...].")

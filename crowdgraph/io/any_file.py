@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from crowdgraph.errors import (
 from crowdgraph.io._columns import COUNTED, SYNONYMS
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
 from crowdgraph.io.frames import graph_from_frame
+from crowdgraph.io.gexf import read_gexf
 from crowdgraph.io.graphml import read_graphml
 from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
 from crowdgraph.io.parquet import parquet_columns
@@ -33,7 +35,7 @@ from crowdgraph.messages import Message, argument, quote, wording
 
 __all__ = ["FILE_KINDS", "Reading", "read", "saved_graph_path"]
 
-FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "graphml")
+FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "graphml", "gexf")
 # What the column of true classes is called in files of gold.
 GOLD_NAMES = ("label", "gold", "truth", "true_label", "gold_label", "class", "true_class", "ground_truth", "answer")
 # The columns of graphs that were not read from a table.
@@ -56,7 +58,8 @@ class Reading:
     graph
         The graph.
     kind
-        The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"`` or ``"graphml"``.
+        The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"graphml"`` or
+        ``"gexf"``.
     columns
         The column that was read for each role; empty for kinds of files that leave no choice.
     notes
@@ -86,12 +89,12 @@ def read(
     ----------
     path
         A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, a saved graph, a
-        directory of results with one, or GraphML.
+        directory of results with one, GraphML or GEXF.
     gold
         A CSV or Parquet file with the items whose class is known, and that class.
     kind
-        ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"`` or ``"graphml"``; by default inferred from the file's name
-        and columns.
+        ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"graphml"`` or ``"gexf"``; by default inferred from the
+        file's name and columns.
     columns
         The names of some of the columns ``"volunteer"``, ``"item"``, ``"label"`` and ``"time"``; the others are guessed
         among usual names, including those of crowd-kit (worker, task, label) and Zooniverse. An empty name for the time
@@ -159,12 +162,14 @@ class _FileReader:
 
     def read(self, kind: str) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Return the graph, and the column of each role."""
-        readers = {
+        duplicates = self.options.get("duplicates", "all")
+        readers: dict[str, Callable[[], tuple[CrowdGraph, Mapping[str, str]]]] = {
             "csv": self._csv,
             "parquet": self._parquet,
             "panoptes": self._panoptes,
-            "crowd": self._saved_graph,
-            "graphml": self._graphml,
+            "crowd": lambda: self._graph_file("A saved graph", load),
+            "graphml": lambda: self._graph_file("A GraphML file", partial(read_graphml, duplicates=duplicates)),
+            "gexf": lambda: self._graph_file("A GEXF file", partial(read_gexf, duplicates=duplicates)),
         }
         return readers[kind]()
 
@@ -196,20 +201,11 @@ class _FileReader:
         self.notes.append(f"This is a Zooniverse export: the answers to task {self.task} are read.")
         return read_panoptes(self.path, task=self.task, gold=self._gold_columns(OWN_COLUMNS), **self.options), {}
 
-    def _saved_graph(self) -> tuple[CrowdGraph, Mapping[str, str]]:
-        """Load a saved graph, and replace its gold and classes if there are others."""
+    def _graph_file(self, what: str, read_graph: Callable[[Any], CrowdGraph]) -> tuple[CrowdGraph, Mapping[str, str]]:
+        """Read a file that holds a graph, and replace its gold and classes if there are others."""
         if self.user_columns:
-            raise ParameterError("A saved graph has no columns to name; leave out their names.")
-        return self._with_other_gold(load(self.path))
-
-    def _graphml(self) -> tuple[CrowdGraph, Mapping[str, str]]:
-        """Read GraphML, and replace its gold and classes if there are others."""
-        if self.user_columns:
-            raise ParameterError("A GraphML file has no columns to name; leave out their names.")
-        return self._with_other_gold(read_graphml(self.path, duplicates=self.options.get("duplicates", "all")))
-
-    def _with_other_gold(self, graph: CrowdGraph) -> tuple[CrowdGraph, Mapping[str, str]]:
-        classes = self.options.get("classes")
+            raise ParameterError(f"{what} has no columns to name; leave out their names.")
+        graph, classes = read_graph(self.path), self.options.get("classes")
         if self.gold is None and classes is None:
             return graph, {}
         gold = graph.gold if self.gold is None else self._gold_columns(OWN_COLUMNS)
@@ -379,7 +375,7 @@ def _file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
     suffix = Path(path).suffix.lower()
     if Path(path).is_dir() or suffix in (".parquet", ".pq"):
         return "parquet"
-    if suffix in (".crowd", ".graphml"):
-        return suffix[1:]
+    if suffix in (".crowd", ".graphml", ".gexf"):
+        return suffix.removeprefix(".")
     _, header = sniff_csv(path, delimiter=delimiter, encoding=encoding)
     return "panoptes" if set(header) >= set(REQUIRED_COLUMNS) else "csv"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import gc
 import re
 from collections import Counter
@@ -16,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 import networkx as nx
 import numpy as np
 
-from crowdgraph.core._arrays import is_null, to_list
+from crowdgraph.core._arrays import to_list
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.graph import CrowdGraph, History
@@ -47,13 +46,8 @@ __all__ = [
     "network_to_igraph",
     "network_to_networkx",
     "save_network",
-    "write_gexf",
 ]
 
-# Names that GEXF reserves; attributes of these names get an underscore.
-GEXF_NAMES = ("id", "viz", "parents", "pid", "slices", "start", "end", "weight", "type", "thickness")
-# Node attributes that to_networkx makes from annotations and gold; from_networkx does not read them as attributes.
-COMPUTED_ATTRIBUTES = ("confusion", "participation", "class_probs", "gold")
 # Characters that XML cannot represent.
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # How GraphML and GEXF call the types of values.
@@ -140,76 +134,6 @@ def graph_from_networkx(network: nx.Graph, *, gold: Any = None, duplicates: str 
         directed=network.is_directed(),
     )
     return graph_from_bipartite(source, record, gold=gold, duplicates=duplicates)
-
-
-def write_gexf(graph: CrowdGraph, path: str | PathLike[str], *, at: Moment | None = None) -> None:
-    """Write a graph as GEXF; see `CrowdGraph.to_gexf`."""
-    with atomic_file(path) as file:
-        nx.write_gexf(_flat_network(graph, at=at), fspath(file))
-
-
-def _flat_network(graph: CrowdGraph, *, at: Moment | None = None) -> nx.MultiGraph:
-    """Return the networkx graph as files need it: nodes are text, attributes are plain numbers or text."""
-    network = graph_to_networkx(graph, at=at)
-    names = {node: f"{node[0]}:{node[1]}" for node in network}
-    _check_distinct_names(list(names.values()))
-    nodes = _unify_types([_flat_node(data, graph) for _, data in network.nodes(data=True)])
-    edges = _unify_types([_flat_attributes(data) for _, _, data in network.edges(data=True)])
-    for text in (*names.values(), *(value for data in (*nodes, *edges) for value in (*data, *data.values()))):
-        _check_xml(text)
-    flat: nx.MultiGraph = nx.MultiGraph()
-    flat.add_nodes_from(zip(names.values(), nodes, strict=True))
-    flat.add_edges_from(
-        (names[left], names[right], key, data)
-        for (left, right, key), data in zip(network.edges(keys=True), edges, strict=True)
-    )
-    return flat
-
-
-def _flat_node(data: dict[str, Any], graph: CrowdGraph) -> dict[str, Any]:
-    """Return a node's attributes, with one for each entry of confusion and probabilities, and the id as label."""
-    flat: dict[str, Any] = {"label": str(data["id"])}
-    if "confusion" in data:
-        entries = np.ndenumerate(data["confusion"])
-        flat |= {f"confusion[{graph.classes[j]},{graph.labels[k]}]": float(p) for (j, k), p in entries}
-    if "class_probs" in data:
-        flat |= {f"p({name})": float(p) for name, p in zip(graph.classes, data["class_probs"], strict=True)}
-    if "participation" in data:
-        flat |= {f"participation[{k}]": float(p) for k, p in enumerate(data["participation"])}
-    if isinstance(data.get("gold"), dict):
-        flat |= {f"gold({name})": float(p) for name, p in data["gold"].items()}
-    elif "gold" in data:
-        flat["gold"] = _scalar(data["gold"])
-    others = {name: value for name, value in data.items() if name not in ("id", "bipartite", *COMPUTED_ATTRIBUTES)}
-    return _flat_attributes(others) | flat
-
-
-def _flat_attributes(data: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes as numbers, booleans and text, under names that GEXF allows and without nulls."""
-    flat: dict[str, Any] = {}
-    for name, value in data.items():
-        allowed = name
-        while allowed in GEXF_NAMES or (allowed != name and allowed in data):
-            allowed += "_"
-        if not is_null(value):
-            flat[allowed] = _scalar(value)
-    return flat
-
-
-def _scalar(value: Any) -> bool | int | float | str:
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    return value if isinstance(value, bool | int | float | str) else str(value)
-
-
-def _unify_types(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Convert attributes that mix types to text, since files declare one type for each."""
-    types: dict[str, set[type]] = {}
-    for data in rows:
-        for name, value in data.items():
-            types.setdefault(name, set()).add(type(value))
-    mixed = {name for name, kinds in types.items() if len(kinds) > 1}
-    return [{name: str(value) if name in mixed else value for name, value in data.items()} for data in rows]
 
 
 # Networks of volunteers

@@ -1,8 +1,9 @@
-"""What the networks share: which volunteers they link, by which answers, and how they bootstrap items."""
+"""What the networks share: the period that counts, which volunteers they link, by which answers, and a bootstrap."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,16 +14,48 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError, TooFewError
 from crowdgraph.messages import Hint, with_article
 
+# The start and the stop of a period; None leaves an end open.
+Window: TypeAlias = "tuple[Moment | None, Moment | None]"
 
-def experienced_volunteers(graph: CrowdGraph, min_responses: int, at: Moment | None = None) -> tuple[Array, Array]:
-    """Return the codes of volunteers with enough answers until a moment, and how many answers each of them gave."""
+
+class Period(NamedTuple):
+    """The responses that count: the graph with these only, and the row of its first response in the whole graph."""
+
+    view: CrowdGraph
+    first_row: int
+
+
+def select_period(graph: CrowdGraph, at: Moment | None, window: Window | None) -> Period:
+    """Return the responses up to and including `at`, or those of a window, or all of them.
+
+    The window has the responses from its start up to, but not including, its stop.
+    """
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"A network is built from a CrowdGraph; got {with_article(type(graph))}.")
-    check_integer("min_responses", min_responses, minimum=0)
-    answers = graph.answers
+    if window is None:
+        if at is None:
+            return Period(graph, 0)
+        clock, times = graph.responses.clock, graph.responses.time
+        return Period(graph.first(clock.count_until(times, at, inclusive=True)), 0)
     if at is not None:
-        answers = answers.where(graph.responses.clock.reached(answers.time, at))
-    n_answers = answers.n_by_volunteer
+        raise ParameterError(f"at={at!r} and window={window!r} contradict each other; give one of them.")
+    start, stop = check_window(window)
+    return Period(graph.window(start, stop), 0 if start is None else len(graph.before(start).responses))
+
+
+def check_window(window: object) -> Window:
+    """Return a window as its start and stop; raise unless it is a pair."""
+    if isinstance(window, str) or not isinstance(window, Sequence) or len(window) != 2:
+        raise ParameterError(
+            f"window={window!r} must be a pair (start, stop) of moments, of which None leaves an end open."
+        )
+    return window[0], window[1]
+
+
+def experienced_volunteers(graph: CrowdGraph, min_responses: int) -> tuple[Array, Array]:
+    """Return the codes of volunteers with enough answers, and how many answers each of them gave."""
+    check_integer("min_responses", min_responses, minimum=0)
+    n_answers = graph.answers.n_by_volunteer
     codes = np.flatnonzero(n_answers >= min_responses)
     if not len(codes):
         most = int(n_answers.max(initial=0))

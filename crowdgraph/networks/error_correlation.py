@@ -9,17 +9,31 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_integer
+from crowdgraph.core.clock import Moment
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.result import VolunteerIndexed
-from crowdgraph.networks._volunteers import bootstrap_counts, experienced_volunteers, last_answers
+from crowdgraph.networks._volunteers import (
+    Period,
+    Window,
+    bootstrap_counts,
+    experienced_volunteers,
+    last_answers,
+    select_period,
+)
 
 __all__ = ["error_correlation"]
 
 
 def error_correlation(
-    graph: CrowdGraph, *, fit: ModelFit | str | None = None, min_responses: int = 10, min_common: int = 5
+    graph: CrowdGraph,
+    *,
+    fit: ModelFit | str | None = None,
+    at: Moment | None = None,
+    window: Window | None = None,
+    min_responses: int = 10,
+    min_common: int = 5,
 ) -> VolunteerNetwork:
     r"""Link volunteers by the correlation of their errors about the same items.
 
@@ -45,6 +59,13 @@ def error_correlation(
         The graph, annotated with a fit that has confusion matrices.
     fit
         The fit, or the name of its annotation; the latest if left out.
+    at
+        Count the responses up to and including this moment; all if left out. The fit does not change: its
+        class probabilities and confusion matrices are what we now believe about then, also from later answers. For what
+        could be known then, fit a model to ``graph.before(moment)``, annotate that graph and leave `at` out.
+    window
+        Count the responses of a period: a pair (start, stop), from `start` up to, but not including, `stop`. None
+        leaves an end open. Give `at` or `window`, not both.
     min_responses
         Volunteers with fewer answers are left out.
     min_common
@@ -59,27 +80,31 @@ def error_correlation(
     >>> cg.Leiden().detect(cg.networks.error_correlation(graph), seed=0)
     Communities(leiden: 2 of sizes 20, 20; modularity 0.356)
     """
-    volunteers, n_answers = experienced_volunteers(graph, min_responses)
+    period = select_period(graph, at, window)
+    volunteers, n_answers = experienced_volunteers(period.view, min_responses)
     check_integer("min_common", min_common)
     fit = graph.resolve_fit(fit, needs="confusion")
     fit.check_matches(graph)
-    model = _residual_model(graph, fit, volunteers, min_common=int(min_common))
+    model = _residual_model(graph, period, fit, volunteers, min_common=int(min_common))
     return VolunteerNetwork(
         ids=model.ids,
         weights=model.weights(),
         method="error_correlation",
-        params={"min_responses": min_responses, "min_common": min_common},
+        params={"at": at, "window": window, "min_responses": min_responses, "min_common": min_common},
         support=n_answers,
         model=model,
     )
 
 
-def _residual_model(graph: CrowdGraph, fit: ModelFit, volunteers: Array, *, min_common: int) -> ResidualModel:
-    """Return the residuals of the last answers of some volunteers (codes) to each item."""
-    answers = last_answers(graph, volunteers)
-    concentration = fit.confusion.at_responses(graph)[answers.row]  # type: ignore[union-attr]
+def _residual_model(
+    graph: CrowdGraph, period: Period, fit: ModelFit, volunteers: Array, *, min_common: int
+) -> ResidualModel:
+    """Return the residuals of the last answers of some volunteers (codes) to each item in a period."""
+    answers = last_answers(period.view, volunteers)
+    rows = answers.row + period.first_row
+    concentration = fit.confusion.at_responses(graph)[rows]  # type: ignore[union-attr]
     probs = fit.item_probs[answers.item]
-    answer = np.arange(len(graph.labels)) == graph.responses.label[answers.row, None]
+    answer = np.arange(len(graph.labels)) == graph.responses.label[rows, None]
     residual = answer[:, None, :] - concentration / concentration.sum(axis=2, keepdims=True)
     return ResidualModel(
         ids=graph.volunteers.ids[volunteers],

@@ -17,7 +17,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.errors import NotAnnotatedError, ParameterError, check_choice
 from crowdgraph.messages import Hint, with_article
-from crowdgraph.networks._volunteers import experienced_volunteers
+from crowdgraph.networks._volunteers import Window, experienced_volunteers, select_period
 
 __all__ = ["pi_similarity"]
 
@@ -36,6 +36,7 @@ def pi_similarity(
     *,
     fit: ModelFit | ConfusionTrack | str | None = None,
     at: Moment | None = None,
+    window: Window | None = None,
     min_responses: int = 1,
     neighbours: int | None = None,
     distance: Distance = "bhattacharyya",
@@ -61,7 +62,13 @@ def pi_similarity(
     fit
         The fit, its confusion, or the name of an annotation; the latest that has confusion matrices if left out.
     at
-        The moment at which confusion is read and responses are counted; after the last response if left out.
+        The moment at which confusion is read and up to which responses are counted, itself included; after the last
+        response if left out. The confusion is what we now believe about then: the fit saw all responses, also later
+        ones, and that of a model without change is the same at all times. For what could be known then, fit a model to
+        ``graph.before(moment)``, annotate that graph and leave `at` out.
+    window
+        Count the responses of a period: a pair (start, stop), from `start` up to, but not including, `stop`. None
+        leaves an end open. Confusion is read just before `stop`. Give `at` or `window`, not both.
     min_responses
         Volunteers with fewer answers are left out.
     neighbours
@@ -80,13 +87,13 @@ def pi_similarity(
     VolunteerNetwork(pi_similarity: 20 volunteers, 190 edges, density 1, 0 isolated)
     """
     check_choice("distance", distance, ("bhattacharyya", "hellinger"))
-    volunteers, n_answers = experienced_volunteers(graph, min_responses, at)
+    volunteers, n_answers = experienced_volunteers(select_period(graph, at, window).view, min_responses)
     if neighbours is not None:
         check_integer("neighbours", neighbours)
     track, owner = _confusion_and_fit(graph, fit)
     prior = None if owner is None else owner.prior
     ids = graph.volunteers.ids[volunteers]
-    concentration = _comparable_concentration(graph, track, owner, at)[volunteers]
+    concentration = _comparable_concentration(graph, track, owner, at, window)[volunteers]
     model = ConfusionModel(
         confusion=ConfusionSnapshot(ids=ids, concentration=concentration, classes=track.classes, labels=track.labels),
         prior=lock(np.zeros_like(concentration) if prior is None else prior.of_all(ids.tolist())),
@@ -99,6 +106,7 @@ def pi_similarity(
         method="pi_similarity",
         params={
             "at": at,
+            "window": window,
             "min_responses": min_responses,
             "neighbours": neighbours,
             "distance": distance,
@@ -109,7 +117,7 @@ def pi_similarity(
 
 
 def _comparable_concentration(
-    graph: CrowdGraph, track: ConfusionTrack, fit: ModelFit | None, at: Moment | None
+    graph: CrowdGraph, track: ConfusionTrack, fit: ModelFit | None, at: Moment | None, window: Window | None
 ) -> Array:
     """Return the concentrations to compare, of shape (K, J, L).
 
@@ -120,6 +128,9 @@ def _comparable_concentration(
         # All answers count, also where the graph is a view of an earlier time: the fit knows of no change.
         fitted = graph if fit.source is None else fit.source.graph
         return np.asarray(fit.prior.shared + expected_counts(fitted, fit.item_probs))
+    stop = None if window is None else window[1]
+    if stop is not None:
+        return np.asarray(track.before(stop).concentration)
     return np.asarray((track.latest() if at is None else track.at(at)).concentration)
 
 

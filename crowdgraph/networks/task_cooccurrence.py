@@ -12,13 +12,19 @@ import numpy as np
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._backbone import check_level, significant_links
 from crowdgraph.core._rewiring import rewire_bipartite
-from crowdgraph.core.clock import length_in_ticks, ticks
+from crowdgraph.core.clock import Moment, length_in_ticks, ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.result import VolunteerIndexed
 from crowdgraph.errors import ParameterError
 from crowdgraph.kernels.link_tests import common_items_p_values, configuration_model, hypergeometric_p_values
-from crowdgraph.networks._volunteers import bootstrap_counts, experienced_volunteers, last_answers
+from crowdgraph.networks._volunteers import (
+    Window,
+    bootstrap_counts,
+    experienced_volunteers,
+    last_answers,
+    select_period,
+)
 
 __all__ = ["task_cooccurrence"]
 
@@ -26,6 +32,8 @@ __all__ = ["task_cooccurrence"]
 def task_cooccurrence(
     graph: CrowdGraph,
     *,
+    at: Moment | None = None,
+    window: Window | None = None,
     min_responses: int = 10,
     half_life: float | dt.timedelta | np.timedelta64 | None = None,
     prior: tuple[float, float] | None = None,
@@ -36,7 +44,7 @@ def task_cooccurrence(
     .. math:: w_{mn} = \frac{\text{items that both answered}}{\tfrac{1}{2} (N_m + N_n)},
 
     where :math:`N_m` is the number of items that volunteer `m` answered. The weight is 1 for volunteers with the same
-    items. For what could be known at a moment, build the network from ``graph.before(moment)``.
+    items.
 
     The null model of the network (`VolunteerNetwork.null`) rewires volunteers and items: everybody answers as many
     items and every item has as many answers as before, but who shares items with whom is chance. Rewiring the links
@@ -48,10 +56,15 @@ def task_cooccurrence(
     ----------
     graph
         The graph.
+    at
+        Count the responses up to and including this moment; all if left out.
+    window
+        Count the responses of a period: a pair (start, stop), from `start` up to, but not including, `stop`. None
+        leaves an end open. Give `at` or `window`, not both.
     min_responses
         Volunteers with fewer answers are left out, because their shares would be chance.
     half_life
-        The age at which an item counts half, measured back from the last response of the graph: a timedelta for
+        The age at which an item counts half, measured back from the last response that counts: a timedelta for
         datetimes, a number for other times. All items count the same if left out.
     prior
         A Beta prior (a, b) on the probability to share an item: the weight becomes :math:`(c + a) / (n + a + b)`, where
@@ -73,6 +86,15 @@ def task_cooccurrence(
     """
     if validate is not None:
         check_level("validate", validate)
+    params = {
+        "at": at,
+        "window": window,
+        "min_responses": min_responses,
+        "half_life": half_life,
+        "prior": prior,
+        "validate": validate,
+    }
+    graph = select_period(graph, at, window).view
     volunteers, n_answers = experienced_volunteers(graph, min_responses)
     model = CooccurrenceModel(
         ids=graph.volunteers.ids[volunteers],
@@ -84,7 +106,7 @@ def task_cooccurrence(
         ids=model.ids,
         weights=model.weights(),
         method="task_cooccurrence",
-        params={"min_responses": min_responses, "half_life": half_life, "prior": prior, "validate": validate},
+        params=params,
         support=n_answers,
         p_values=model.p_values(),
         model=model,

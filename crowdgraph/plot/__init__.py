@@ -10,6 +10,7 @@ from crowdgraph.plot.confusion import confusion_history, skill_over_time
 from crowdgraph.plot.dynamics import community_means_over_time, flow, modularity, participation
 from crowdgraph.plot.evaluation import campaign, reliability, roc
 from crowdgraph.plot.network import network
+from crowdgraph.plot.network_panels import network_over_time
 from crowdgraph.plot.ternary import community_ternary, community_ternary_over_time
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "flow",
     "modularity",
     "network",
+    "network_over_time",
     "participation",
     "participation_matrix",
     "prototypes",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.community_track import CommunityTrack
     from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
     from crowdgraph.core.fit import ModelFit
+    from crowdgraph.core.network_track import NetworkTrack
 
 # More communities than this are not listed one by one.
 MAX_LISTED = 12
@@ -128,13 +129,19 @@ def community_name(number: int, size: int) -> str:
 
 def snapshot_names(track: CommunityTrack) -> list[str]:
     """Name each snapshot: ``3,000 responses``, then the time, then whether it has no communities, line by line."""
-    names = [quantity(count, "response") for count in track.counts.tolist()]
-    if track.clock.kind != "order":
-        word = "time " if track.clock.kind == "number" else ""
-        times = short_times(track.clock, track.times)
-        names = [f"{name}\n{word}{time}" for name, time in zip(names, times, strict=True)]
+    names = moment_names(track)
     is_empty = track.n_communities == 0
     return [f"{name}\nno communities" if none else name for name, none in zip(names, is_empty, strict=True)]
+
+
+def moment_names(track: CommunityTrack | NetworkTrack) -> list[str]:
+    """Name the moments of a track: ``3,000 responses``, then the time on a second line, if there are times."""
+    names = [quantity(count, "response") for count in track.counts.tolist()]
+    if track.clock.kind == "order":
+        return names
+    word = "time " if track.clock.kind == "number" else ""
+    times = short_times(track.clock, track.times)
+    return [f"{name}\n{word}{time}" for name, time in zip(names, times, strict=True)]
 
 
 def longest_line(texts: Sequence[str]) -> int:

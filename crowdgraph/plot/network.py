@@ -158,9 +158,11 @@ def _draw_links(ax: Axes, positions: Array, links: Links, membership: Membership
     ax.add_collection(lines)
 
 
-def _draw_volunteers(ax: Axes, network: VolunteerNetwork, positions: Array, membership: Membership | None) -> None:
-    """Draw a dot per volunteer: a pie, a mixed colour, or a grey ring."""
-    areas = _dot_areas(network)
+def _draw_volunteers(
+    ax: Axes, network: VolunteerNetwork, positions: Array, membership: Membership | None, *, scale: float = 1.0
+) -> None:
+    """Draw a dot per volunteer: a pie, a mixed colour, or a grey ring; `scale` is that of its area."""
+    areas = scale * _dot_areas(network)
     x, y = positions[:, 0], positions[:, 1]
     if membership is None:
         ax.scatter(x, y, s=areas, color=HUES[0], edgecolors="white", linewidths=0.4, zorder=2)

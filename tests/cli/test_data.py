@@ -73,6 +73,16 @@ def test_responses_are_converted_to_networks(crowd, tmp_path, ending):
     assert "volunteer:volunteer-00" in (tmp_path / f"n{ending}").read_text()
 
 
+def test_a_graph_comes_back_from_gexf(crowd, tmp_path):
+    graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
+    graph.annotate(cg.MajorityVote().fit(graph)).to_gexf(tmp_path / "g.gexf")
+    assert run("convert", tmp_path / "g.gexf", tmp_path / "g.crowd").exit_code == 0
+    again = cg.load(tmp_path / "g.crowd")
+    assert again.equals(graph)
+    assert list(again.annotations) == ["majority_vote"]
+    assert "has no columns to name" in run("convert", tmp_path / "g.gexf", tmp_path / "h.crowd", "--item", "x").stderr
+
+
 def test_what_a_table_cannot_hold_is_noted(crowd, tmp_path):
     graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
     graph.annotate(cg.MajorityVote().fit(graph)).save(tmp_path / "g.crowd")
