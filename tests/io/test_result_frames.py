@@ -54,6 +54,7 @@ def results(graph, fit, moving):
     findings = graph.diagnose()
     network = cg.networks.task_cooccurrence(graph, min_responses=1)
     track = track_of([[0, 0, 1]])
+    everybody_together = partial(cg.networks.task_cooccurrence, min_responses=1)
     examples = [
         Assignment(
             volunteers=["anna", "bert"],
@@ -83,6 +84,9 @@ def results(graph, fit, moving):
         fit.changes(min_answers=2, false_discovery_rate=0.99),
         groups,
         track_of([[0, 0, 1], [0, 1, 1]]),
+        cg.dynamics.networks_over_time(
+            graph, counts=[6, 12], network=partial(cg.networks.task_cooccurrence, min_responses=1)
+        ),
         moving.of("anna"),
         fit.confusion.of("anna").latest(),
         fit.confusion.latest(),
