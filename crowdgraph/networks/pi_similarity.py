@@ -50,10 +50,11 @@ def pi_similarity(
 
     The null model of the network (`VolunteerNetwork.null`) is a crowd without communities. For each true class it has
     the one Dirichlet that maximises the likelihood of all volunteers' answers, from which everybody's row of confusion
-    is drawn; then as many answers as the volunteer gave for that class are drawn from the row, the model's prior is
-    added, and volunteers are compared as above. Shuffled weights would not do: they make a single kind of volunteers,
-    who differ by degrees, look like communities. `VolunteerNetwork.resampled` draws everybody's confusion from its
-    posterior.
+    is drawn. The rows of a volunteer for different classes go together as far as they do in this crowd, since who is
+    good at one class is often good at another. Then as many answers as the volunteer gave for a class are drawn from
+    the row, the model's prior is added, and volunteers are compared as above. Shuffled weights would not do, nor would
+    independent rows: they make a single kind of volunteers, who differ by degrees of skill, look like communities.
+    `VolunteerNetwork.resampled` draws everybody's confusion from its posterior.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
         return _nearest_similarities(self.confusion.mean, n_neighbours, self.distance)
 
     def null(self, volunteers: Array, rng: np.random.Generator) -> ConfusionModel:
-        """Draw everybody's rows from one Dirichlet for each class, fitted to these volunteers, and their answers anew.
+        """Draw everybody's rows from one distribution, fitted to these volunteers, and their answers anew.
 
         Everybody has as many answers for each class as before, and the same prior.
         """
@@ -202,12 +203,20 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
         # Items of uncertain class make fractional answers; a fraction is rounded up with its own probability.
         counts = np.floor(evidence + rng.random(evidence.shape))
         shared = max_likelihood_concentration(torch.from_numpy(counts)).numpy()
-        rows = _sample_rows(np.broadcast_to(shared, (int(kind.max()) + 1, *shared.shape)), rng)[kind]
-        answers = _sample_answers(evidence.sum(axis=2), rows, rng)
+        totals = evidence.sum(axis=2)
         # What is not evidence is prior, less of it where a model forgets.
-        rest = before.sum(axis=2, keepdims=True) - evidence.sum(axis=2, keepdims=True)
+        rest = before.sum(axis=2, keepdims=True) - totals[..., None]
         prior_mean = prior / np.maximum(prior.sum(axis=2, keepdims=True), np.finfo(float).tiny)
-        return self._with(codes, answers + prior_mean * np.maximum(rest, 0.0))
+        unanswered = prior_mean * np.maximum(rest, 0.0)
+
+        def answered(rows: Array) -> Array:
+            return np.asarray(_sample_answers(totals, rows, rng) + unanswered)
+
+        rows = _sample_rows(np.broadcast_to(shared, evidence.shape), rng)
+        link = _row_correlation(before, rows, answered(rows))
+        rows = _sample_rows(np.broadcast_to(shared, (int(kind.max()) + 1, *shared.shape)), rng)
+        rows = _correlated_rows(rows, _main_directions(before), link, rng)
+        return self._with(codes, answered(rows[kind]))
 
     def resampled(self, volunteers: Array, rng: np.random.Generator) -> ConfusionModel:
         """Draw the confusion matrices from their posterior and keep their total concentrations."""
@@ -225,6 +234,55 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
             labels=self.confusion.labels,
         )
         return replace(self, confusion=confusion, prior=lock(self.prior[codes]))
+
+
+def _main_directions(concentration: Array) -> Array:
+    """Return the direction in which volunteers' rows differ most, for each class, of shape (J, L)."""
+    means = concentration / concentration.sum(axis=2, keepdims=True)
+    centred = means - means.mean(axis=0)
+    _, vectors = np.linalg.eigh(np.einsum("vjl,vjm->jlm", centred, centred))
+    return np.asarray(vectors[:, :, -1])
+
+
+def _row_correlation(before: Array, rows: Array, noisy: Array) -> Array:
+    """Return how far the rows of a volunteer for different classes go together, (J, J), without the noise of answers.
+
+    Rows are compared along their main directions. Answers blur the correlation that the rows themselves have; how much
+    they do is seen where rows, (V, J, L), are known, and concentrations after answers by these rows (`noisy`).
+    """
+    directions = _main_directions(before)
+    observed, true, blurred = (
+        np.einsum("vjl,jl->vj", part / part.sum(axis=2, keepdims=True), directions) for part in (before, rows, noisy)
+    )
+    clarity = np.diag(_correlation(true, blurred))
+    blur = np.outer(clarity, clarity)
+    correlation = np.divide(_correlation(observed, observed), blur, out=np.zeros_like(blur), where=blur > 0).clip(-1, 1)
+    np.fill_diagonal(correlation, 1.0)
+    values, vectors = np.linalg.eigh(correlation)
+    nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    scale = np.sqrt(np.maximum(np.diag(nearest), np.finfo(float).tiny))
+    return np.asarray(nearest / np.outer(scale, scale))
+
+
+def _correlation(left: Array, right: Array) -> Array:
+    """Return the correlation of each column of one array with each of another, 0 for columns that do not vary."""
+    left, right = (part - part.mean(axis=0) for part in (left, right))
+    scale = np.sqrt(np.outer((left**2).sum(axis=0), (right**2).sum(axis=0)))
+    return np.asarray(np.divide(left.T @ right, scale, out=np.zeros_like(scale), where=scale > 0))
+
+
+def _correlated_rows(rows: Array, directions: Array, correlation: Array, rng: np.random.Generator) -> Array:
+    """Return rows, (V, J, L), dealt to volunteers so that those of one volunteer are correlated along the directions.
+
+    Rows of a class keep their distribution; only who has which changes (the method of Iman and Conover, 1982).
+    """
+    scores = np.einsum("vjl,jl->vj", rows, directions)
+    values, vectors = np.linalg.eigh(correlation)
+    normal = rng.standard_normal(scores.shape) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    dealt = np.empty_like(rows)
+    for j in range(rows.shape[1]):
+        dealt[np.argsort(normal[:, j]), j] = rows[np.argsort(scores[:, j]), j]
+    return dealt
 
 
 def _sample_rows(concentration: Array, rng: np.random.Generator) -> Array:

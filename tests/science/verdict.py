@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
+from science.planted_crowds import draw_crowd
 from science.scoring import table
 
 import crowdgraph as cg
@@ -19,9 +20,9 @@ from crowdgraph.simulate.groups import Group
 
 # Volunteers, and answers of each.
 SIZES = ((60, 40), (120, 25), (200, 18), (200, 50), (400, 20), (800, 20))
-VOTES = {-1: CLASSES[0], 1: CLASSES[1], 3: CLASSES[1]}
 PLANTED = tuple(replace(group, share=1, activity=1, tail=20.0) for group in GROUPS)
-# Crowds of one kind: alike, of broadly different volunteers, skilled ones, and with a few who do nearly everything.
+# Crowds of one kind: alike, of broadly different volunteers, skilled ones, and with a few who do nearly everything. The
+# fifth kind, `of_skill`, is a continuum from those who guess to those who are always right.
 STRUCTURELESS = (
     Group(name="alike", confusion=[[0.75, 0.15, 0.1], [0.15, 0.35, 0.5]], tail=20.0, concentration=30),
     Group(name="broad", confusion=[[0.6, 0.25, 0.15], [0.3, 0.4, 0.3]], tail=20.0, concentration=4),
@@ -46,9 +47,39 @@ class Run:
 
 def network_of(planted, size, crowd_seed):
     """The pi-similarity network of a simulated crowd with gold for three items in ten."""
+    kind = crowd_seed % (len(STRUCTURELESS) + 1)
+    is_skill = not planted and kind == len(STRUCTURELESS)
+    graph = of_skill(size, crowd_seed) if is_skill else of_groups(planted, size, crowd_seed)
+    no, yes = graph.classes
+    return cg.networks.pi_similarity(
+        graph.annotate(cg.IBCC(votes=dict(zip(LABELS, [no, yes, yes], strict=True))).fit(graph))
+    )
+
+
+def of_skill(size, seed):
+    """A crowd that differs only by skill, which is anything from guessing to perfection."""
     n_volunteers, n_answers = size
-    groups = PLANTED if planted else [STRUCTURELESS[crowd_seed % len(STRUCTURELESS)]]
-    graph = cg.simulate.crowd(
+    rng = np.random.default_rng(seed)
+    right = rng.beta(4, 2, n_volunteers)[:, None, None]
+    one_coin = right * [[1, 0, 0], [0, 0.4, 0.6]] + (1 - right) / 3
+    n_items = max(n_volunteers * n_answers // 25, 60)
+    crowd = draw_crowd(
+        rng,
+        one_coin,
+        [n_answers] * n_volunteers,
+        n_items=n_items,
+        class_probs=[0.7, 0.3],
+        n_gold=round(0.3 * n_items),
+        labels=LABELS,
+    )
+    return crowd.graph
+
+
+def of_groups(planted, size, crowd_seed):
+    """A crowd of five groups, or of one."""
+    n_volunteers, n_answers = size
+    groups = PLANTED if planted else [STRUCTURELESS[crowd_seed % (len(STRUCTURELESS) + 1)]]
+    return cg.simulate.crowd(
         n_volunteers=n_volunteers,
         n_items=max(n_volunteers * n_answers // 25, 60),
         n_responses=n_volunteers * n_answers,
@@ -59,7 +90,6 @@ def network_of(planted, size, crowd_seed):
         gold=0.3,
         seed=crowd_seed,
     ).graph
-    return cg.networks.pi_similarity(graph.annotate(cg.IBCC(votes=VOTES).fit(graph)))
 
 
 def run(planted, size, crowd_seed, seeds):
