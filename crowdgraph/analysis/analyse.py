@@ -14,6 +14,7 @@ from crowdgraph.analysis.defaults import MODELS, activity_threshold, named_model
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import FrozenMapping, ReadOnlyArrays, object_array
+from crowdgraph.core._backbone import check_level
 from crowdgraph.core._parameters import check_bool, check_integer, check_seed
 from crowdgraph.core._random import child_seed
 from crowdgraph.core.changes import Changes
@@ -126,6 +127,7 @@ def analyse(
     snapshots: int = 4,
     min_responses: int = 10,
     max_volunteers: int = 2_000,
+    validate: float | None = None,
     seed: int | None = 0,
     progress: bool = False,
 ) -> Analysis:
@@ -153,6 +155,9 @@ def analyse(
         Volunteers with fewer answers take no part in networks and communities.
     max_volunteers
         How many volunteers, the most active ones, networks and communities may have.
+    validate
+        Keep only those links between volunteers who share items that are more than chance explains, at this
+        false-discovery rate, such as 0.01; all links if left out. See `crowdgraph.networks.task_cooccurrence`.
     seed
         The same seed gives the same analysis; None draws one, which is among the parameters of the result.
     progress
@@ -168,7 +173,7 @@ def analyse(
     >>> list(analysis.graph.annotations)
     ['calibrated ibcc', 'pi_similarity', 'task_cooccurrence', 'task communities', 'communities']
     """
-    _check(graph, model, detector, snapshots, min_responses, max_volunteers, seed, progress)
+    _check(graph, model, detector, snapshots, min_responses, max_volunteers, validate, seed, progress)
     seed = child_seed(np.random.default_rng()) if seed is None else int(seed)
     seeds = [child_seed(np.random.default_rng(source)) for source in np.random.SeedSequence(seed).spawn(3)]
     steps = StepRunner(graph.replace())
@@ -185,7 +190,10 @@ def analyse(
             f"Networks and communities are of the most active volunteers, those with {threshold:,} answers or more, "
             f"since more than {max_volunteers:,} have {min_responses:,}."
         )
-    makers = {make.__name__: partial(make, min_responses=threshold) for make in (pi_similarity, task_cooccurrence)}
+    makers: dict[str, MakeNetwork] = {
+        "pi_similarity": partial(pi_similarity, min_responses=threshold),
+        "task_cooccurrence": partial(task_cooccurrence, min_responses=threshold, validate=validate),
+    }
     networks = {name: steps.run(name, partial(_network, steps.graph, make, name, fit)) for name, make in makers.items()}
     for network in networks.values():
         steps.annotate(network)
@@ -225,6 +233,7 @@ def analyse(
             "snapshots": snapshots,
             "min_responses": min_responses,
             "max_volunteers": max_volunteers,
+            "validate": validate,
             "seed": seed,
         },
     )
@@ -273,6 +282,7 @@ def _check(
     snapshots: object,
     min_responses: object,
     max_volunteers: object,
+    validate: object,
     seed: object,
     progress: object,
 ) -> None:
@@ -285,6 +295,8 @@ def _check(
     check_integer("snapshots", snapshots, minimum=0)
     check_integer("min_responses", min_responses)
     check_integer("max_volunteers", max_volunteers, minimum=MIN_VOLUNTEERS)
+    if validate is not None:
+        check_level("validate", validate)
     check_seed(seed)
     check_bool("progress", progress)
 
@@ -364,7 +376,9 @@ def _network(graph: CrowdGraph, make: MakeNetwork, name: str, fit: ModelFit | No
             hint=Hint("lower min_responses.", cli="lower --min-responses."),
         )
     if not network.n_edges:
-        raise StepSkippedError(f"No two of {len(network):,} volunteers are linked.")
+        validated = network.params.get("validate") is not None
+        beyond = " by more items than chance explains" if validated else ""
+        raise StepSkippedError(f"No two of {len(network):,} volunteers are linked{beyond}.")
     return network
 
 

@@ -34,6 +34,10 @@ def analyse(
     max_volunteers: Annotated[
         int, typer.Option(help="How many volunteers, the most active, communities may have.", min=3)
     ] = 2_000,
+    validate: Annotated[
+        float | None,
+        typer.Option(help="Keep only links by shared items that chance does not explain, at this rate, such as 0.01."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.", min=0)] = 0,
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results.")] = False,
@@ -66,6 +70,7 @@ def analyse(
         snapshots=snapshots,
         min_responses=min_responses,
         max_volunteers=max_volunteers,
+        validate=validate,
         seed=seed,
         progress=is_interactive(),
     )

@@ -583,6 +583,14 @@ class Evidence(ReadOnlyArrays):
         return Excess.of(self)
 
     @property
+    def chance(self) -> Array:
+        """The null modularities as they would be at the network's mean weight, of shape (B,).
+
+        They are moved along the line through modularities and mean weights, if these were measured.
+        """
+        return self.null_modularity + self._excess.slope * self._excess.shifts
+
+    @property
     def p_value(self) -> float:
         """The probability of so high a modularity without communities, if null modularities are normally distributed.
 
@@ -638,7 +646,7 @@ class Evidence(ReadOnlyArrays):
 
     def __repr__(self) -> str:
         agreement = "one start" if np.isnan(self.agreement) else f"restarts agree by {self.agreement:.2f}"
-        null = self.null_modularity
+        null = self.chance
         chance = f", by chance {null.min():.3f} to {null.max():.3f}" if len(null) else ""
         return f"Evidence({self.verdict}: {agreement}; modularity {self.modularity:.3f}{chance})"
 
@@ -654,30 +662,37 @@ class Excess(NamedTuple):
         The variance of the expectation, as a share of the residuals'.
     freedom
         The degrees of freedom of the standard deviation; 0 if there are too few null networks.
+    slope, shifts
+        How modularity depends on mean weight, and how far the mean weight lies from that of each null network.
     """
 
     z: float
     leverage: float
     freedom: int
+    slope: float
+    shifts: Array | float
 
     @classmethod
     def of(cls, evidence: Evidence) -> Excess:
+        """Compare the modularity of a network with that of null networks."""
         null, weights = evidence.null_modularity, evidence.null_mean_weight
         n = len(null)
         if n < 3:
-            return cls(np.nan, np.nan, 0)
+            return cls(np.nan, np.nan, 0, 0.0, 0.0)
         mean = null.mean()
         if weights is None or n < MIN_NULLS or np.ptp(weights) <= 1e-9 * abs(weights.mean()):
             spread = max(float(null.std(ddof=1)), MIN_SPREAD)
-            return cls((evidence.modularity - mean) / spread, 1 / n, n - 1)
+            return cls((evidence.modularity - mean) / spread, 1 / n, n - 1, 0.0, 0.0)
         centred = weights - weights.mean()
         squares = float(centred @ centred)
         slope = float(centred @ (null - mean)) / squares
         residuals = null - mean - slope * centred
         spread = max(float(np.sqrt(residuals @ residuals / (n - 2))), MIN_SPREAD)
         # The line is not followed beyond the null networks.
-        shift = float(np.clip(evidence.mean_weight, weights.min(), weights.max()) - weights.mean())
-        return cls((evidence.modularity - mean - slope * shift) / spread, 1 / n + shift**2 / squares, n - 2)
+        own = float(np.clip(evidence.mean_weight, weights.min(), weights.max()))
+        shift = own - float(weights.mean())
+        z = (evidence.modularity - mean - slope * shift) / spread
+        return cls(z, 1 / n + shift**2 / squares, n - 2, slope, own - weights)
 
 
 def main_community(participation: Array) -> Array:

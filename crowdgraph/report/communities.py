@@ -80,7 +80,7 @@ def one_community(communities: Communities) -> str:
     """Return why a single community is shown, which is no claim that there are no groups."""
     if communities.evidence is None:
         return f"{communities.method} found one community; whether there are more was not tested."
-    return f"There is {communities.evidence.verdict}, so the volunteers are shown as one group."
+    return f"There is {communities.evidence.verdict}. The volunteers are shown as one group."
 
 
 def community_evidence(communities: Communities) -> dict[str, Any] | None:
@@ -93,8 +93,9 @@ def community_evidence(communities: Communities) -> dict[str, Any] | None:
         "verdict": evidence.verdict,
         "agreement": _cell(float(evidence.agreement)),
         "modularity": to_numbers(evidence.modularity),
-        "null": to_numbers(evidence.null_modularity),
+        "null": to_numbers(evidence.chance),
         "p_value": _cell(evidence.p_value),
+        "certainty": _cell(evidence.certainty),
     }
 
 

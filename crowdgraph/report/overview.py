@@ -108,8 +108,9 @@ def _settled(fit: ModelFit, has_gold: Array, doubt: str | None) -> tuple[str, st
 
 def _community_card(communities: Communities) -> tuple[str, str]:
     if len(communities) == 1:
-        weak = communities.evidence is not None and "weak" in communities.evidence.verdict
-        return "\u2013", "weak evidence, not enough to call" if weak else "no clear evidence"
+        verdict = "" if communities.evidence is None else communities.evidence.verdict
+        words = {"weak": "weak evidence, not enough to call", "evidence": "evidence against communities"}
+        return "\u2013", words.get(verdict.split(" ")[0], "no clear evidence")
     return f"{len(communities):,}" if len(communities) else "none", f"found by {communities.method}"
 
 

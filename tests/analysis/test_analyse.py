@@ -213,6 +213,18 @@ def test_small_crowds_never_fail(n_volunteers, n_items, n_labels, snapshots, tim
 # Who changed
 
 
+def test_links_by_shared_items_can_be_validated():
+    options = {"model": "majority_vote", "detector": cg.Leiden(), "snapshots": 0}
+    planted = crowd(n_volunteers=40, n_items=200, n_responses=2_400, n_communities=2, mixing=0.05).graph
+    analysis = cg.analysis.analyse(planted, validate=0.01, **options)
+    network = analysis.graph.network("task_cooccurrence")
+    assert network.p_values.data.max() <= 0.01
+    assert analysis.parameters["validate"] == 0.01
+    structureless = crowd(n_volunteers=40, n_items=200, n_responses=2_400).graph
+    skipped = cg.analysis.analyse(structureless, validate=0.01, **options).skipped
+    assert skipped["task_cooccurrence"] == "No two of 40 volunteers are linked by more items than chance explains."
+
+
 def test_changes_are_those_of_the_fit():
     graph = tiny(n_responses=[150] * 12, n_items=250, drift="step", drifting=0.3, n_volunteers=12)
     analysis = analyse(graph, model="ibcc", snapshots=0)

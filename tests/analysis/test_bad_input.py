@@ -21,6 +21,7 @@ from crowdgraph.errors import ParameterError, StoreError
         ({"snapshots": -1}, "snapshots=-1"),
         ({"min_responses": 0}, "min_responses=0"),
         ({"max_volunteers": 2}, "max_volunteers=2"),
+        ({"validate": 1.0}, "validate=1.0 must be a number above 0 and below 1"),
         ({"seed": "x"}, "seed='x'"),
         ({"progress": 1}, "progress=1"),
     ],

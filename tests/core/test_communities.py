@@ -335,3 +335,14 @@ def test_evidence_against_is_only_said_where_communities_would_have_been_seen(po
 def test_communities_that_persist_say_so():
     words = evidence_of(0.12, [0.09, 0.1, 0.11], persists=True).verdict
     assert words.endswith("but they are those of the snapshot before")
+
+
+def test_chance_is_seen_from_the_mean_weight_of_the_network():
+    weights = np.linspace(0.3, 0.5, 11)
+    nulls = 0.3 - 1.5 * (weights - 0.4)
+    evidence = evidence_of(0.35, nulls, 0.35, weights)
+    # All null networks lie on the line, which passes through 0.375 at this mean weight.
+    assert_allclose(evidence.chance, 0.375)
+    assert "by chance 0.375 to 0.375" in repr(evidence)
+    assert_array_equal(evidence_of(0.35, nulls).chance, nulls)
+    assert evidence_of(0.35, []).chance.size == 0

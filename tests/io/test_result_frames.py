@@ -84,9 +84,7 @@ def results(graph, fit, moving):
         fit.changes(min_answers=2, false_discovery_rate=0.99),
         groups,
         track_of([[0, 0, 1], [0, 1, 1]]),
-        cg.dynamics.networks_over_time(
-            graph, counts=[6, 12], network=partial(cg.networks.task_cooccurrence, min_responses=1)
-        ),
+        cg.dynamics.networks_over_time(graph, counts=[6, 12], network=everybody_together),
         moving.of("anna"),
         fit.confusion.of("anna").latest(),
         fit.confusion.latest(),

@@ -207,16 +207,27 @@ def evidence(agreement, *, structured=True):
 
 
 @pytest.mark.parametrize(
-    ("modularity", "words", "note"),
+    ("modularity", "power", "words", "note"),
     [
-        (0.1, "no clear evidence for communities (p = 0.500)", "no clear evidence"),
-        (0.12, "weak evidence for communities, not enough to call (p = 0.037)", "weak evidence, not enough to call"),
+        (0.1, np.nan, "no clear evidence for communities (p = 0.500)", "no clear evidence"),
+        (
+            0.12,
+            1.0,
+            "weak evidence for communities, not enough to call (p = 0.037)",
+            "weak evidence, not enough to call",
+        ),
+        (
+            0.1,
+            1.0,
+            "evidence against communities (p = 0.500): groups as different as these volunteers would have been seen",
+            "evidence against communities",
+        ),
     ],
 )
-def test_one_community_is_no_claim_that_there_are_no_groups(modularity, words, note, agreeing):
-    doubt = replace(evidence(0.4, structured=False), modularity=modularity)
+def test_one_community_is_shown_with_its_verdict(modularity, power, words, note, agreeing):
+    doubt = replace(evidence(0.4, structured=False), modularity=modularity, power=power)
     graph = grouped(agreeing, [20], evidence=doubt)
-    assert f"There is {words}, so the volunteers are shown as one group." in sentences(graph)
+    assert f"There is {words}. The volunteers are shown as one group." in sentences(graph)
     assert card(graph, "communities") == ("\u2013", note)
 
 

@@ -250,10 +250,15 @@ function evidencePanel(evidence) {
   const chance = isKnown(evidence.p_value)
     ? ` Without communities, so high a ${name} would occur in ${evidence.p_value < 0.001 ? "less than 1 of 1,000" : `about ${(100 * evidence.p_value).toFixed(1)}% of`} networks.`
     : "";
+  const certainty = isKnown(evidence.certainty)
+    ? ` With many more of them the verdict would be the same with a probability of ${evidence.certainty >= 0.999 ? "more than 99.9%" : `${(100 * evidence.certainty).toFixed(1)}%`}.`
+    : "";
   return panel(
     title,
     el("p", {}, `${verdict}${agreement}${chance}${explained}`),
     diagram,
-    note(`Grey: ${quantity(evidence.null.length, "network")} of the same kind without communities.`),
+    note(
+      `Grey: ${quantity(evidence.null.length, "network")} of the same kind without communities, as they would be at the same mean weight of links.${certainty}`,
+    ),
   );
 }
