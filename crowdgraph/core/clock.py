@@ -182,12 +182,17 @@ def ticks(times: Array) -> Array:
 
 
 def length_in_ticks(name: str, length: object, clock: Clock, times: Array) -> float:
-    """Return a duration, which is the argument `name` of a user, in ticks of a clock: a timedelta, or a number."""
+    """Return a duration, which is the argument `name` of a user, in ticks of a clock.
+
+    It is a timedelta or text such as ``"30D"`` where times are datetimes, and a number otherwise.
+    """
     if clock.kind == "datetime":
+        if isinstance(length, str):
+            length = _timedelta(name, length)
         if not isinstance(length, dt.timedelta | np.timedelta64):
             raise TimeError(
                 f"{name}={length!r} has no unit, and the graph's times are datetimes; give a timedelta, such as "
-                "datetime.timedelta(days=30)."
+                "datetime.timedelta(days=30), or text such as '30D'."
             )
         n_ticks = float(np.timedelta64(length) / np.timedelta64(1, "s")) * ticks_per_second(times)
     elif not is_number(length):
@@ -221,12 +226,10 @@ def snapshot_counts(name: str, every: object, clock: Clock, times: Array) -> lis
     Parameters
     ----------
     name, every
-        The argument of a user, as for `length_in_ticks`, or text such as ``"30D"`` where times are datetimes.
+        The argument of a user, as for `length_in_ticks`.
     clock, times
         The times, and what they are.
     """
-    if clock.kind == "datetime" and isinstance(every, str):
-        every = _timedelta(name, every)
     length = length_in_ticks(name, every, clock, times)
     if not len(times):
         return []

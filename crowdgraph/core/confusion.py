@@ -74,7 +74,7 @@ class DirichletRows(ReadOnlyArrays, Tabular):
         return lock(low), lock(high)
 
     def accuracy(self, class_probs: ArrayLike | None = None, *, correct: Correct | None = None) -> Array:
-        """Return the expected share of correct labels, of shape (...).
+        """Return the expected share of correct labels, of shape (...); of a single matrix, a number.
 
         Parameters
         ----------
@@ -84,7 +84,8 @@ class DirichletRows(ReadOnlyArrays, Tabular):
             For each class, the label (or labels) that count as correct. Needed only if a class is not itself a label,
             for instance ``{"supernova": [1, 3], "not supernova": [-1]}``.
         """
-        return np.asarray(self._correct_shares(correct) @ self._class_weights(class_probs))
+        accuracy: Array = self._correct_shares(correct) @ self._class_weights(class_probs)
+        return accuracy
 
     def accuracy_interval(
         self, level: float = 0.9, *, class_probs: ArrayLike | None = None, correct: Correct | None = None

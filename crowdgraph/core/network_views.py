@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from crowdgraph.core.result import Columns, Tabular
@@ -70,8 +71,8 @@ class NetworkNodes(Tabular):
 class NetworkEdges(Tabular):
     """The linked pairs of a network, each once, with `len`, ``in`` and iteration over pairs of ids.
 
-    ``network.edges(data=True)`` gives both ids and a dict with the `weight`, ``network.edges(data="weight")`` both ids
-    and the weight; `to_frame` has the columns volunteer, neighbour and weight.
+    ``network.edges(data=True)`` gives both ids and a dict with the `weight` and, of validated links, the `p_value`;
+    ``network.edges(data="weight")`` both ids and the weight. `to_frame` has the same as columns.
 
     Examples
     --------
@@ -107,10 +108,16 @@ class NetworkEdges(Tabular):
         if data is False:
             return self
         if data is True:
-            return ((left, right, {"weight": weight}) for left, right, weight in self._triples())
+            return self._with_attributes()
         if data != "weight":
             raise ParameterError(f"data={data!r}: the edges of a network have a 'weight', or all data with data=True.")
         return self._triples()
+
+    def _with_attributes(self) -> Iterator[tuple[Any, Any, dict[str, float]]]:
+        attributes = self._network.pair_attributes()
+        rows = zip(*(column.tolist() for column in attributes.values()), strict=True) if attributes else repeat(())
+        for (left, right, weight), values in zip(self._triples(), rows, strict=False):
+            yield left, right, {"weight": weight, **dict(zip(attributes, values, strict=True))}
 
     def _triples(self) -> Iterator[tuple[Hashable, Hashable, float]]:
         left, right, weights = self._network.pairs()

@@ -25,7 +25,7 @@ __all__ = ["networks_over_time"]
 
 # More snapshots than this are a mistake in the unit of every=.
 MAX_SNAPSHOTS = 10_000
-Length = float | dt.timedelta | np.timedelta64
+Length = float | dt.timedelta | np.timedelta64 | str
 
 
 def networks_over_time(
@@ -53,8 +53,9 @@ def networks_over_time(
         The graph.
     counts, times, every
         When to take snapshots: after these numbers of responses, before these moments (both in rising order), or at
-        regular intervals since the first response, until all responses have been seen. Lengths are timedeltas for
-        datetimes and numbers for other times. ``track.times`` are the times of the last response of each snapshot.
+        regular intervals since the first response, until all responses have been seen. Lengths are timedeltas, or text
+        such as ``"30D"``, for datetimes and numbers for other times. ``track.times`` are the times of the last response
+        of each snapshot.
     network
         Builds the network from a graph that carries the fit: `task_cooccurrence`, `pi_similarity`, or one of them with
         other settings, such as ``functools.partial(pi_similarity, min_responses=10)``.

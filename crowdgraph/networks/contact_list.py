@@ -68,7 +68,7 @@ class Contacts(ReadOnlyArrays, Tabular):
         }
 
     def __repr__(self) -> str:
-        return f"Contacts({len(self):,} of {len(self.volunteers):,} volunteers on {len(self.items):,} items)"
+        return f"Contacts({len(self):,} contacts of {len(self.volunteers):,} volunteers on {len(self.items):,} items)"
 
 
 def contacts(

@@ -35,7 +35,7 @@ def task_cooccurrence(
     at: Moment | None = None,
     window: Window | None = None,
     min_responses: int = 10,
-    half_life: float | dt.timedelta | np.timedelta64 | None = None,
+    half_life: float | dt.timedelta | np.timedelta64 | str | None = None,
     prior: tuple[float, float] | None = None,
     validate: float | None = None,
 ) -> VolunteerNetwork:
@@ -64,8 +64,8 @@ def task_cooccurrence(
     min_responses
         Volunteers with fewer answers are left out, because their shares would be chance.
     half_life
-        The age at which an item counts half, measured back from the last response that counts: a timedelta for
-        datetimes, a number for other times. All items count the same if left out.
+        The age at which an item counts half, measured back from the last response that counts: a timedelta, or
+        text such as ``"30D"``, for datetimes, a number for other times. All items count the same if left out.
     prior
         A Beta prior (a, b) on the probability to share an item: the weight becomes :math:`(c + a) / (n + a + b)`, where
         `c` and `n` are the numerator and the denominator above. It weakens links between volunteers with few items.

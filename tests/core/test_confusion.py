@@ -54,6 +54,7 @@ def test_intervals_are_beta_quantiles(track, level):
 def test_accuracy_weighs_classes_and_knows_what_is_correct():
     matrix = cg.ConfusionMatrix(concentration=[[6.0, 3.0, 1.0], [2.0, 4.0, 4.0]], **NAMES)
     assert matrix.accuracy() == pytest.approx((0.6 + 0.4) / 2)
+    assert round(matrix.accuracy(), 1) == 0.5, "a number, not an array without dimensions"
     assert matrix.accuracy([0.9, 0.1]) == pytest.approx(0.58)
     assert matrix.accuracy(correct={"no": "no", "yes": ["yes", "skip"]}) == pytest.approx((0.6 + 0.8) / 2)
     assert "no: 0.60" in repr(matrix)

@@ -70,6 +70,15 @@ def test_regular_snapshots_end_with_all_responses(times):
     assert track.counts[-1] == len(times)
 
 
+def test_lengths_of_time_may_be_text(graph):
+    month, week = dt.timedelta(days=30), dt.timedelta(days=7)
+    track = networks_over_time(graph, every="30D", window="1W")
+    for left, right in zip(track, networks_over_time(graph, every=month, window=week), strict=True):
+        same(left, right)
+    with pytest.raises(TimeError, match="every='a while' is not a length of time"):
+        networks_over_time(graph, every="a while")
+
+
 def test_regular_snapshots_of_datetimes(graph):
     track = networks_over_time(graph, every=dt.timedelta(days=20))
     assert track.counts[-1] == len(graph.responses)

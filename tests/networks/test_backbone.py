@@ -298,3 +298,11 @@ def test_a_network_without_links_stays_one(n_volunteers):
         apart = {"volunteer": range(n_volunteers), "item": range(n_volunteers), "label": [0] * n_volunteers}
         graph = cg.CrowdGraph.from_responses(apart, labels=[0, 1])
         assert task_cooccurrence(graph, min_responses=1, validate=0.5).n_edges == 0
+
+
+def test_edges_have_the_p_values_of_networkx(planted):
+    network = task_cooccurrence(planted.graph, validate=0.01)
+    theirs = network.to_networkx()
+    edges = list(network.edges(data=True))
+    assert len(edges) == theirs.number_of_edges() > 0
+    assert all(data == theirs.edges[left, right] and "p_value" in data for left, right, data in edges)

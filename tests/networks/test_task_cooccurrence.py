@@ -78,7 +78,7 @@ def test_newcomers_are_left_out():
 def test_older_items_count_less_in_units_of_datetimes():
     days = [dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 31), dt.datetime(2026, 3, 31)]
     table = [("a", "x", 0, days[0]), ("b", "x", 0, days[1]), ("a", "y", 0, days[2]), ("b", "z", 0, days[3])]
-    for half_life in (dt.timedelta(days=30), np.timedelta64(30, "D")):
+    for half_life in (dt.timedelta(days=30), np.timedelta64(30, "D"), "30D"):
         weight = cg.networks.task_cooccurrence(build_graph(table), min_responses=1, half_life=half_life).weights[0, 1]
         assert_allclose(weight, 0.5 / 1.5)
 
