@@ -21,9 +21,10 @@ from crowdgraph.io._annotated import AnnotatedColumns, annotated_columns, withou
 from crowdgraph.io._bipartite import ID_KEY, BipartiteGraph, graph_from_bipartite, graph_record, read_record
 from crowdgraph.io._files import atomic_file, is_file
 from crowdgraph.io._known import known_at
+from crowdgraph.io._network_files import MARK
 from crowdgraph.io._payload import JSON, column_texts, column_type, pack_annotations
 from crowdgraph.io.networkx import _check_distinct_names, _check_xml, _xml_text, paused_garbage_collection
-from crowdgraph.messages import quote
+from crowdgraph.messages import Hint, quote
 
 __all__ = ["read_graphml", "write_graphml"]
 
@@ -321,6 +322,14 @@ class _GraphMLParser:
             raise InputError(f"{self._path!r} {kind} ({error}); {EXPECTED}.") from error
         except OSError as error:
             raise InputError(f"{self._path!r} cannot be read: {error.strerror}.") from error
+        if MARK in self.graph:
+            raise InputError(
+                f"{self._path!r} is a network of volunteers, not a graph of responses.",
+                hint=Hint(
+                    "Read it with VolunteerNetwork.load.",
+                    cli="Give the file of responses that the network was built from.",
+                ),
+            )
         if not self._nodes:
             raise InputError(f"{self._path!r} has no nodes; {EXPECTED}.")
 
