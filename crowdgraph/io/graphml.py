@@ -16,7 +16,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core.clock import Clock, Moment
 from crowdgraph.core.graph import CrowdGraph, Duplicates, History
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import InputError
+from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._annotated import AnnotatedColumns, annotated_columns, without_clashes
 from crowdgraph.io._bipartite import ID_KEY, BipartiteGraph, graph_from_bipartite, graph_record, read_record
 from crowdgraph.io._files import atomic_file, is_file
@@ -215,7 +215,10 @@ def _item_texts(graph: CrowdGraph, columns: AnnotatedColumns) -> dict[str, TextC
         flat["gold"] = TextColumn("string", [classes[code] for code in gold.codes.tolist()])
     if gold.is_soft.any():
         rows = [row if is_soft else None for row, is_soft in zip(gold.probs, gold.is_soft.tolist(), strict=True)]
-        flat |= _number_texts([f"gold({name})" for name in graph.classes], rows)
+        probs = _number_texts([f"gold({name})" for name in graph.classes], rows)
+        if clashes := [name for name in probs if name in graph.items.attributes]:
+            raise ColumnError(f"Files hold gold probabilities of items as {quote(clashes)}; rename these attributes.")
+        flat |= probs
     return flat
 
 
