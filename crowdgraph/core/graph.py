@@ -734,8 +734,9 @@ class CrowdGraph:
 
         What the latest annotations say becomes attributes. Volunteers have `confusion` (J, L), `participation` (K,) and
         `community` (-1 for none); items have `class_probs` and `gold`; responses have `label`, `time`, `position` and
-        `surprise`, in nats. An attribute of yours goes before an annotation of the same name. `from_networkx` restores
-        the graph with all annotations, which are the graph attribute ``crowdgraph``.
+        `surprise`, in nats, if the latest confusion is of a fit. An attribute of yours goes before an annotation of the
+        same name, and a warning says so. `from_networkx` restores the graph with all annotations, which are the graph
+        attribute ``crowdgraph``.
 
         Parameters
         ----------

@@ -179,10 +179,11 @@ class GraphEdges(GraphView, Tabular):
 
     Besides iteration over pairs of names there are `len` and ``in``. ``graph.edges(data=True)`` gives a volunteer, an
     item and a dict with the label, the time and the attributes of the response and, where the graph carries them, the
-    expected `confusion` (J, L) of the volunteer at that moment and the `surprise` of the response in nats, from the
-    latest fit with confusion matrices; ``graph.edges(data="label")`` gives one of these instead of the dict. Both are
-    what the fit knows in the end, as in `crowdgraph.core.response_annotations`. Attributes of the responses that have
-    these names come first.
+    expected `confusion` (J, L) of the volunteer at that moment, of ``graph.confusion()``, and the `surprise` of the
+    response in nats, if that confusion is of a fit; ``graph.edges(data="label")`` gives one of these instead of the
+    dict. Both are what the fit knows in the end, as in `crowdgraph.core.response_annotations`. An attribute of yours
+    called `confusion` or `surprise` goes before what annotations say, here and in `CrowdGraph.to_networkx`, `to_igraph`
+    and files.
 
     `to_frame` has the volunteer, the item, the label, the time, the attributes and the surprise.
 

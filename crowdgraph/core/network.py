@@ -141,9 +141,10 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         """Build a network from a networkx graph whose nodes are volunteers.
 
         What `to_networkx` returned comes back as it was, but for the `model`, so that null networks are drawn by
-        rewiring. Nodes may have `support`; a warning names other attributes, which a network cannot hold. Several links
-        between two volunteers add up, and links of weight 0 are none. A directed graph must have the same weights in
-        both directions. Self-loops, and weights that are negative or not finite, raise.
+        rewiring. Nodes may have `support`, and links a `p_value`; a warning names other attributes, which a network
+        cannot hold. Several links between two volunteers add up, without p-values, and links of weight 0 are none. A
+        directed graph must have the same weights in both directions. Self-loops, and weights that are negative or not
+        finite, raise.
 
         Parameters
         ----------
@@ -207,7 +208,8 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     ) -> VolunteerNetwork:
         """Build a network from a table with a row for each linked pair, such as that of `to_frame`.
 
-        Self-loops, and weights that are negative, missing or not finite, raise.
+        If there is a column ``p_value``, it has the p-values of the links; other columns are not read. Self-loops, and
+        weights that are negative, missing or not finite, raise.
 
         Parameters
         ----------
@@ -249,9 +251,9 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     def load(cls, path: str | PathLike[str]) -> VolunteerNetwork:
         """Read a network from a GraphML or GEXF file that `save` wrote.
 
-        Ids, weights, support, method and settings come back as they were, where `save` did not warn; the `model` does
-        not, so that null networks are drawn by rewiring. Files of other programs are refused: read them with networkx,
-        then use `from_networkx`.
+        Ids, weights, p-values, support, method and settings come back as they were, where `save` did not warn; the
+        `model` does not, so that null networks are drawn by rewiring. Files of other programs are refused: read them
+        with networkx, then use `from_networkx`.
 
         Examples
         --------

@@ -18,9 +18,17 @@ __all__ = ["fit_with_confusion", "response_confusion", "response_surprise"]
 
 
 def fit_with_confusion(graph: CrowdGraph) -> ModelFit | None:
-    """Return the latest fit that the graph carries and that has confusion matrices, or None if there is no such fit."""
-    fits = (result for result in reversed(list(graph.annotations.values())) if isinstance(result, ModelFit))
-    return next((fit for fit in fits if fit.confusion is not None), None)
+    """Return the fit that ``graph.confusion()`` belongs to, or None if it belongs to none.
+
+    Confusion and surprise of a response are then of the same fit. Confusion that was annotated alone, later than any
+    fit that has some, belongs to none: there are no class probabilities that go with it.
+    """
+    for result in reversed(list(graph.annotations.values())):
+        if isinstance(result, ConfusionTrack):
+            return None
+        if isinstance(result, ModelFit) and result.confusion is not None:
+            return result
+    return None
 
 
 def response_confusion(graph: CrowdGraph, track: ConfusionTrack) -> Array:

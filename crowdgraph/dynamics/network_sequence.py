@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -86,6 +87,8 @@ def networks_over_time(
     check_bool("compare_starts", compare_starts)
     check_seed(seed)
     check_network_and_model(network, model)
+    if window is not None:
+        _check_takes_window(network)
     if sum(choice is not None for choice in (counts, times, every)) != 1:
         raise ParameterError("Say when to take snapshots by one of counts=[...], times=[...] and every=....")
     moments = None if times is None else list(times)
@@ -113,6 +116,20 @@ def networks_over_time(
         params={"window": window, "hindsight": hindsight, "model": None if model is None else model.name},
         reasons=reasons,
     )
+
+
+def _check_takes_window(network: MakeNetwork) -> None:
+    """Raise if a function cannot be asked for the network of a period."""
+    try:
+        inspect.signature(network).bind(None, window=None)
+    except TypeError as error:
+        name = getattr(network, "__name__", repr(network))
+        raise ParameterError(
+            f"window= needs a network function that takes window=, as networks.task_cooccurrence and "
+            f"networks.pi_similarity do; {name} does not ({error}). Give it that parameter, or leave out window=."
+        ) from error
+    except ValueError:  # built-in functions may have no signature
+        return
 
 
 def _network_or_reason(network: MakeNetwork, view: CrowdGraph, start: Any) -> tuple[VolunteerNetwork, str]:

@@ -110,7 +110,8 @@ def over_time(
     check_integer("restarts", restarts, minimum=0)
     check_seed(seed)
     check_pipeline(network, model, detector)
-    views = snapshot_views(graph, counts, times)
+    moments = None if times is None else list(times)
+    views = snapshot_views(graph, counts, moments)
     tracker = CommunityTracker(graph, network, detector, restarts)
     fits = SnapshotFits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
     seeds = np.random.SeedSequence(seed).spawn(len(views))
@@ -130,7 +131,17 @@ def over_time(
         hindsight=hindsight,
         model=None if model is None else model.name,
         sweeps=tuple(fits.n_sweeps),
+        **({} if moments is None else {"moments": _moments(graph, moments)}),
     )
+
+
+def _moments(graph: CrowdGraph, moments: list[Moment]) -> tuple[Any, ...]:
+    """Return moments as times of the graph; those between two of its ticks as the earlier one."""
+    clock, times = graph.responses.clock, graph.responses.time
+    numbers = [clock.tick(moment, times) for moment in moments]
+    if times.dtype.kind != "M":
+        return tuple(numbers)
+    return tuple(clock.to_python(np.array(numbers, dtype=np.int64).view(times.dtype)))
 
 
 def check_pipeline(network: object, model: object, detector: object) -> None:

@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from crowdgraph.errors import InputError
 from crowdgraph.io._bipartite import BipartiteGraph
-from crowdgraph.messages import quote
+from crowdgraph.messages import Hint, quote
 
 # The processing instructions of our own files: what the graph is like, its annotations, and that it is a network.
 RECORD, ANNOTATIONS, NETWORK = "crowdgraph", "crowdgraph-annotations", "crowdgraph-network"
@@ -68,7 +68,11 @@ class GexfParser:
         self.instructions = {target: "".join(parts) for target, parts in self._parts.items()}
         if NETWORK in self.instructions:
             raise InputError(
-                f"{self._path!r} is a network of volunteers, not a graph of responses; read it with networkx.read_gexf."
+                f"{self._path!r} is a network of volunteers, not a graph of responses.",
+                hint=Hint(
+                    "Read it with VolunteerNetwork.load, or networks over time with networkx.read_gexf.",
+                    cli="Give the file of responses that the network was built from.",
+                ),
             )
         if not self._nodes:
             raise InputError(f"{self._path!r} has no nodes; {EXPECTED}.")

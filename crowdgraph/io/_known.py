@@ -90,6 +90,11 @@ def _known_track(track: CommunityTrack, view: CrowdGraph, at: Moment) -> Communi
     if track.params.get("hindsight") is not False or track.clock != view.responses.clock:
         return None
     was_taken = track.clock.reached(track.times, at) & (track.counts <= len(view.responses))
+    moments = track.params.get("moments", ())
+    if len(moments) == len(track):
+        # A snapshot that has only responses until then, but was taken later, would say that none came in between.
+        taken = [track.clock.tick(moment, track.times) for moment in moments]
+        was_taken &= np.array(taken) <= track.clock.tick(at, track.times)
     n_snapshots = int(np.argmin(np.append(was_taken, False)))
     snapshots = track.snapshots[:n_snapshots]
     has_members = np.zeros(track.n_communities_ever, dtype=bool)
@@ -106,6 +111,7 @@ def _known_track(track: CommunityTrack, view: CrowdGraph, at: Moment) -> Communi
         params={name: _first(value, n_snapshots, len(track)) for name, value in track.params.items()},
         confidence=None if track.confidence is None else track.confidence[:n_snapshots, :width],
         reasons=None if track.reasons is None else track.reasons[:n_snapshots],
+        apparent=tuple(event for event in track.apparent if event[0] < n_snapshots),
     )
 
 

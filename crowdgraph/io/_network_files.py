@@ -13,7 +13,7 @@ import numpy as np
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import CrowdGraphError, InputError
 from crowdgraph.io._files import is_file
-from crowdgraph.io.networks import build_network, report_left_out
+from crowdgraph.io.networks import P_VALUE, build_network, p_value_array, report_left_out
 from crowdgraph.messages import quote
 
 # How the files say what they are, and the settings of the network.
@@ -56,6 +56,8 @@ class _NetworkReader:
         self.left: list[str] = []
         self.right: list[str] = []
         self.weights: list[float] = []
+        self.p_values: list[float] = []
+        self.is_tested = False
         self._depth = 0
         self._text: list[str] = []
 
@@ -101,6 +103,8 @@ class _NetworkReader:
             raise InputError(
                 f"links name unknown nodes ({quote(unknown, most=3)})." if unknown else "some links have no weight."
             )
+        if self.is_tested and len(self.p_values) != len(self.left):
+            raise InputError("some links have no p-value.")
         if len(self.support) not in (0, len(self.nodes)):
             raise InputError("some nodes have support, and others have none.")
         report_left_out(self.attributes, (), weight=None)
@@ -109,6 +113,7 @@ class _NetworkReader:
             left=np.array([code_of[name] for name in self.left], dtype=np.int64),
             right=np.array([code_of[name] for name in self.right], dtype=np.int64),
             weights=np.array(self.weights, dtype=np.float64),
+            p_values=p_value_array(self.p_values) if self.is_tested else None,
             method=self.settings["method"],
             params=settings["params"],
             support=self.support if "support" in self.attributes else None,
@@ -131,6 +136,8 @@ class _GraphMLReader(_NetworkReader):
             self._key = attributes["key"]
         elif tag == "key" and attributes["for"] == "node":
             self.attributes.append(attributes["id"])
+        elif tag == "key" and attributes["id"] == P_VALUE:
+            self.is_tested = True
 
     def end(self, tag: str, text: str) -> None:
         if tag != "data":
@@ -141,6 +148,8 @@ class _GraphMLReader(_NetworkReader):
             self.support.append(float(text))
         elif (self._owner, self._key) == ("edge", "weight"):
             self.weights.append(float(text))
+        elif (self._owner, self._key) == ("edge", P_VALUE):
+            self.p_values.append(float(text))
 
 
 class _GEXFReader(_NetworkReader):
@@ -148,8 +157,12 @@ class _GEXFReader(_NetworkReader):
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         super().start(tag, attributes)
-        if tag == "attribute":
+        if tag == "attribute" and attributes["id"] == P_VALUE:
+            self.is_tested = True
+        elif tag == "attribute":
             self.attributes.append(attributes["id"])
+        elif tag == "attvalue" and attributes["for"] == P_VALUE:
+            self.p_values.append(float(attributes["value"]))
         elif tag == "attvalue" and attributes["for"] == "support":
             self.support.append(float(attributes["value"]))
         elif tag == "edge" and "weight" in attributes:

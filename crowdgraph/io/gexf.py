@@ -141,17 +141,19 @@ def _graph_lines(
     responses = graph.responses
     times = time_texts(responses.time, responses.clock).texts
     node_types = _common_types(tables.values())
-    keys, edge_keys = _keys("n", (*node_types, *changing)), _keys("e", tuple(edges))
+    keys, edge_keys = _keys("n", tuple(node_types)), _keys("e", tuple(edges))
+    # Items may have an attribute of the name of something that changes of volunteers.
+    changing_keys = _keys("c", tuple(changing))
     yield from _head(graph.responses.clock, "who said what about which item and when, by crowdgraph")
     yield from _declarations("node", "static", keys, node_types)
-    yield from _declarations("node", "dynamic", keys, {name: column.type for name, column in changing.items()})
+    yield from _declarations("node", "dynamic", changing_keys, {name: one.type for name, one in changing.items()})
     yield from _declarations("edge", "static", edge_keys, {name: column.type for name, column in edges.items()})
     yield "<nodes>\n"
     groups = {"volunteer": responses.by_volunteer, "item": responses.by_item}
     for kind, table in tables.items():
         values = _static_values(table, keys)
         if kind == "volunteer":
-            values += [_changing_values(column, keys[name]) for name, column in changing.items()]
+            values += [_changing_values(column, changing_keys[name]) for name, column in changing.items()]
         spells = _first_to_last(groups[kind], times)
         for name, spell, *data in zip(names[kind], spells, *values, strict=True):
             label = quoteattr(name.partition(":")[2])

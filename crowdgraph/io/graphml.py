@@ -16,14 +16,15 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core.clock import Clock, Moment
 from crowdgraph.core.graph import CrowdGraph, Duplicates, History
 from crowdgraph.core.tables import NodeTable
-from crowdgraph.errors import InputError
+from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._annotated import AnnotatedColumns, annotated_columns, without_clashes
 from crowdgraph.io._bipartite import ID_KEY, BipartiteGraph, graph_from_bipartite, graph_record, read_record
 from crowdgraph.io._files import atomic_file, is_file
 from crowdgraph.io._known import known_at
+from crowdgraph.io._network_files import MARK
 from crowdgraph.io._payload import JSON, column_texts, column_type, pack_annotations
 from crowdgraph.io.networkx import _check_distinct_names, _check_xml, _xml_text, paused_garbage_collection
-from crowdgraph.messages import quote
+from crowdgraph.messages import Hint, quote
 
 __all__ = ["read_graphml", "write_graphml"]
 
@@ -214,7 +215,10 @@ def _item_texts(graph: CrowdGraph, columns: AnnotatedColumns) -> dict[str, TextC
         flat["gold"] = TextColumn("string", [classes[code] for code in gold.codes.tolist()])
     if gold.is_soft.any():
         rows = [row if is_soft else None for row, is_soft in zip(gold.probs, gold.is_soft.tolist(), strict=True)]
-        flat |= _number_texts([f"gold({name})" for name in graph.classes], rows)
+        probs = _number_texts([f"gold({name})" for name in graph.classes], rows)
+        if clashes := [name for name in probs if name in graph.items.attributes]:
+            raise ColumnError(f"Files hold gold probabilities of items as {quote(clashes)}; rename these attributes.")
+        flat |= probs
     return flat
 
 
@@ -321,6 +325,14 @@ class _GraphMLParser:
             raise InputError(f"{self._path!r} {kind} ({error}); {EXPECTED}.") from error
         except OSError as error:
             raise InputError(f"{self._path!r} cannot be read: {error.strerror}.") from error
+        if MARK in self.graph:
+            raise InputError(
+                f"{self._path!r} is a network of volunteers, not a graph of responses.",
+                hint=Hint(
+                    "Read it with VolunteerNetwork.load.",
+                    cli="Give the file of responses that the network was built from.",
+                ),
+            )
         if not self._nodes:
             raise InputError(f"{self._path!r} has no nodes; {EXPECTED}.")
 

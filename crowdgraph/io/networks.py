@@ -39,6 +39,8 @@ UNKNOWN_METHOD = "by hand"
 END_NAMES = (("volunteer", "neighbour"), ("source", "target"), ("from", "to"), ("node1", "node2"), ("u", "v"))
 # Attributes of nodes that networks have themselves, or that repeat the id.
 OWN_ATTRIBUTES = ("support", "strength", "label", "id", "name")
+# The attribute of links that holds their p-values, and that of a graph that says that links were tested.
+P_VALUE, TESTED = "p_value", "tested"
 # Weights of the two directions that differ by no more than this share are the same.
 MAX_ASYMMETRY = 1e-12
 
@@ -60,6 +62,7 @@ def network_from_networkx(graph: nx.Graph, *, weight: str | None = "weight", met
         left=np.array([code_of[left] for left, _, _ in edges], dtype=np.int64),
         right=np.array([code_of[right] for _, right, _ in edges], dtype=np.int64),
         weights=_edge_weights([data.get(weight) for *_, data in edges], weight, edge_names),
+        p_values=_edge_p_values([data.get(P_VALUE) for *_, data in edges], is_tested=bool(graph.graph.get(TESTED))),
         support=_support([nodes["support"].get(node) for node in graph]) if "support" in nodes else None,
         directed=graph.is_directed(),
         **_method_and_params(graph.graph, method),
@@ -86,6 +89,7 @@ def network_from_igraph(
         left=ends[:, 0],
         right=ends[:, 1],
         weights=_edge_weights(values, weight, edge_names),
+        p_values=_edge_p_values(graph.es[P_VALUE], is_tested=True) if P_VALUE in edge_names else None,
         support=_support(nodes["support"]) if "support" in nodes else None,
         directed=graph.is_directed(),
         **_method_and_params({name: graph[name] for name in graph.attributes()}, method),
@@ -121,13 +125,17 @@ def report_left_out(nodes: Iterable[str], edges: Iterable[str], *, weight: str |
     """Warn of attributes that a network cannot hold."""
     names = {
         "nodes": [name for name in nodes if name not in OWN_ATTRIBUTES],
-        "edges": [name for name in edges if name not in (weight or "weight", "id")],
+        "edges": [name for name in edges if name not in (weight or "weight", P_VALUE, "id")],
     }
     parts = [f"{quote(left_out)} of {owner}" for owner, left_out in names.items() if left_out]
     if parts:
         hint = "Communities.from_labels brings communities in." if "community" in names["nodes"] else None
-        text = f"A VolunteerNetwork holds ids, weights and support; left out are the attributes {' and '.join(parts)}."
-        warn(text, CrowdGraphWarning, hint=hint)
+        warn(
+            "A VolunteerNetwork holds ids, weights, p-values and support; left out are the attributes "
+            f"{' and '.join(parts)}.",
+            CrowdGraphWarning,
+            hint=hint,
+        )
 
 
 def _edge_weights(values: list[Any], weight: str | None, names: list[str]) -> Array:
@@ -138,6 +146,32 @@ def _edge_weights(values: list[Any], weight: str | None, names: list[str]) -> Ar
     wrong = [value for value in numbers if not isinstance(value, int | float) or isinstance(value, bool)]
     if wrong:
         raise InputError(f"Weights must be numbers; got {quote(wrong, most=3)}. Convert them first.")
+    return np.array(numbers, dtype=np.float64)
+
+
+def _edge_p_values(values: list[Any], *, is_tested: bool) -> Array | None:
+    """Return the p-values of edges; None if they were not tested."""
+    lacking = sum(value is None for value in values)
+    if lacking == len(values) and not (is_tested and not values):
+        return None
+    if lacking:
+        raise InputError(f"{quantity(lacking, 'link')} of {len(values):,} lack {P_VALUE!r}; give it to all or to none.")
+    return p_value_array(values)
+
+
+def p_value_array(values: Iterable[Any]) -> Array:
+    """Return p-values of links as numbers; raise `InputError` if they are not above 0 and at most 1."""
+    numbers = [plain(value) for value in values]
+    wrong = [
+        value
+        for value in numbers
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1
+    ]
+    if wrong:
+        raise InputError(
+            f"{P_VALUE!r} of links must be numbers above 0 and at most 1; got {quote(wrong, most=3)}. Correct them, or "
+            "rename the attribute."
+        )
     return np.array(numbers, dtype=np.float64)
 
 
@@ -208,7 +242,14 @@ def network_from_frame(
     left, right = (_codes(end, table) for end in ends)
     if duplicates == "error":
         _check_pairs_differ(left, right, ids)
-    return build_network(ids, left=left, right=right, weights=_weight_column(columns, weight, len(left)), method=method)
+    return build_network(
+        ids,
+        left=left,
+        right=right,
+        weights=_weight_column(columns, weight, len(left)),
+        p_values=p_value_array(attribute_array(columns[P_VALUE]).tolist()) if P_VALUE in columns else None,
+        method=method,
+    )
 
 
 def _end_columns(columns: Mapping[str, Column], volunteer: str, neighbour: str) -> tuple[str, str]:
@@ -294,6 +335,7 @@ def build_network(
     left: Array,
     right: Array,
     weights: Array,
+    p_values: Array | None = None,
     directed: bool = False,
     method: str,
     params: Mapping[str, Any] | None = None,
@@ -312,6 +354,8 @@ def build_network(
         upper = csr_array((weights, (np.minimum(left, right), np.maximum(left, right))), shape=shape)
     upper.eliminate_zeros()
     matrix = csr_array(upper + upper.T)
+    if p_values is not None:
+        p_values = _p_value_matrix(p_values, left, right, len(ids), directed=directed)
     # As the functions of `networks` do: similarities of all pairs are dense.
     is_dense = matrix.nnz > len(ids) * (len(ids) - 1) / 2
     return VolunteerNetwork(
@@ -320,7 +364,26 @@ def build_network(
         method=method,
         params=params or {},
         support=support,
+        p_values=p_values,
     )
+
+
+def _p_value_matrix(p_values: Array, left: Array, right: Array, n_ids: int, *, directed: bool) -> Any:
+    """Return the p-values of pairs as a symmetric array; None, with a warning, where pairs have several links."""
+    from scipy.sparse import csr_array
+
+    ends = (left, right) if directed else (np.concatenate([left, right]), np.concatenate([right, left]))
+    values = p_values if directed else np.tile(p_values, 2)
+    if len(np.unique(ends[0] * n_ids + ends[1])) < len(values):
+        warn(
+            f"Several links join the same two volunteers, so that their weights add up; {P_VALUE!r} is left out.",
+            CrowdGraphWarning,
+        )
+        return None
+    matrix = csr_array((values, ends), shape=(n_ids, n_ids))
+    if (matrix != matrix.T).nnz:
+        raise InputError(f"The graph is directed, and {P_VALUE!r} of the two directions differ; remove the attribute.")
+    return matrix
 
 
 def _check_links(ids: list[Any], left: Array, right: Array, weights: Array) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,9 +31,11 @@ from crowdgraph.io._bipartite import (
     read_record,
 )
 from crowdgraph.io._files import atomic_file
+from crowdgraph.io._gexf_parser import NETWORK
 from crowdgraph.io._known import known_at
 from crowdgraph.io._network_files import MARK
-from crowdgraph.io.networks import params_text
+from crowdgraph.io._payload import NOT_XML
+from crowdgraph.io.networks import TESTED, params_text
 from crowdgraph.messages import quote, with_article
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ __all__ = [
     "save_network",
 ]
 
-# Characters that XML cannot represent.
-NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # How GraphML and GEXF call the types of values.
 XML_TYPES = {str: "string", int: "long", float: "double"}
 
@@ -142,7 +141,9 @@ def graph_from_networkx(network: nx.Graph, *, gold: Any = None, duplicates: str 
 def network_to_networkx(network: VolunteerNetwork, *, communities: Communities | None = None) -> nx.Graph:
     """Return volunteer ids as nodes, weights on the edges; see `VolunteerNetwork.to_networkx`."""
     # Settings are text, since networkx cannot write dictionaries to files.
-    settings = {"params": params_text(network.params)} if network.params else {}
+    settings: dict[str, Any] = {"params": params_text(network.params)} if network.params else {}
+    if network.p_values is not None:
+        settings[TESTED] = True  # which a graph without links could not say otherwise
     result: nx.Graph = nx.Graph(method=network.method, **settings)
     ids = network.ids.tolist()
     result.add_nodes_from(ids)
@@ -284,7 +285,8 @@ def _gexf_lines(
         inner = "".join(f'<attvalue for="{key}" value="{link[key]}"/>' for key in tested)
         rest = f"><attvalues>{inner}</attvalues></edge>" if tested else "/>"
         yield f'<edge id="{number}" source={quoted[left]} target={quoted[right]} weight="{link["weight"]}"{rest}\n'
-    yield "</edges>\n</graph>\n</gexf>\n"
+    # By which read_gexf, which reads graphs of responses, recognises a network.
+    yield f"</edges>\n</graph>\n<?{NETWORK}?>\n</gexf>\n"
 
 
 def _xml_type(values: list[Any]) -> str:

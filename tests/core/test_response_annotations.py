@@ -79,6 +79,12 @@ def test_the_latest_fit_with_confusion_counts(graph):
     assert fit_with_confusion(graph) is None
     voted = graph.annotate(fit).annotate(replace(fit, model="vote", confusion=None))
     assert fit_with_confusion(voted) is fit
+    # Confusion alone, annotated later, has no class probabilities that a surprise could rest on.
+    other = voted.annotate(fit_of(graph, dynamic=False, seed=1).confusion)
+    assert fit_with_confusion(other) is None
+    data = next(iter(other.edges(data=True)))[2]
+    assert "surprise" not in data
+    np.testing.assert_array_equal(data["confusion"], response_confusion(graph, other.confusion())[0])
 
 
 def test_errors(graph):

@@ -142,6 +142,11 @@ def test_the_union_is_the_mean_over_snapshots():
         ({"counts": [100], "network": 3}, ParameterError, "network= takes a function"),
         ({"counts": [100], "network": lambda view: 3}, ParameterError, "got an int from it"),
         ({"counts": [100], "model": "ibcc"}, ParameterError, "model= takes a model"),
+        (
+            {"counts": [100], "network": lambda view: 3, "window": dt.timedelta(1)},
+            ParameterError,
+            "window= needs a network function that takes window=",
+        ),
         ({"counts": [100], "seed": "x"}, ParameterError, "seed="),
     ],
 )

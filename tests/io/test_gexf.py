@@ -11,12 +11,13 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from builders import crowd, graph_of, network_of, track_of
+from builders import communities_of, crowd, graph_of, network_of, track_of
 from hypothesis import HealthCheck, given, settings
+from results import same_graph
 from strategies import graphs
 
 import crowdgraph as cg
-from crowdgraph.errors import CrowdGraphWarning, IdError, InputError, ParameterError, StoreError
+from crowdgraph.errors import ColumnError, CrowdGraphWarning, IdError, InputError, ParameterError, StoreError
 
 NS = "{http://www.gexf.net/1.2draft}"
 # What version 1.2 allows: the attributes of each element and the elements inside of it.
@@ -396,3 +397,27 @@ def test_labels_that_xml_would_misread(tmp_path, labels):
     graph.to_gexf(tmp_path / "x.gexf")
     check(tmp_path / "x.gexf")
     assert cg.read_gexf(Path(tmp_path / "x.gexf")).equals(graph)
+
+
+@pytest.mark.parametrize("name", ["skill", "community"])
+def test_items_may_have_attributes_called_as_what_changes_of_volunteers(tmp_path, name):
+    table = {"volunteer": ["a", "b"], "item": ["x", "y"], "label": ["no", "yes"], "time": [1, 2]}
+    graph = cg.CrowdGraph.from_responses(table, items={"item": ["x", "y"], name: [3, 4]})
+    groups = communities_of([0, 1], ids=["a", "b"])
+    track = cg.CommunityTrack(
+        ids=["a", "b"], times=[1], counts=[1], snapshots=[groups], clock=graph.responses.clock, method="by hand"
+    )
+    graph = graph.annotate(cg.DynIBCC().fit(graph)).annotate(track)
+    graph.to_gexf(tmp_path / "g.gexf")
+    assert same_graph(cg.read_gexf(tmp_path / "g.gexf"), graph)
+    ids = re.findall(r'<attribute id="([^"]*)"', (tmp_path / "g.gexf").read_text())
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("suffix", ["graphml", "gexf"])
+def test_attributes_called_as_gold_probabilities_are_refused(tmp_path, suffix):
+    table = {"volunteer": ["a", "b"], "item": ["x", "y"], "label": ["no", "yes"]}
+    items = {"item": ["x", "y"], "gold(no)": [0.5, 0.9], "gold(yes)": [0.5, 0.1]}
+    graph = cg.CrowdGraph.from_responses(table, items=items, gold={"x": {"no": 0.2, "yes": 0.8}})
+    with pytest.raises(ColumnError, match=r"gold probabilities of items as 'gold\(no\)', 'gold\(yes\)'; rename"):
+        getattr(graph, f"to_{suffix}")(tmp_path / f"g.{suffix}")

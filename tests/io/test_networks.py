@@ -10,6 +10,7 @@ import pytest
 from builders import communities_of, crowd, mirrored, network_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from results import same_result
 from scipy.sparse import csr_array, issparse
 from strategies import text
 
@@ -43,8 +44,14 @@ def networks(draw, *, ids=None):
     linked = rng.random(size) < draw(st.sampled_from([0, 0.3, 1]))
     weights = mirrored(np.where(linked, rng.lognormal(sigma=20, size=size), 0))
     support = rng.integers(0, 50, len(names)) if draw(st.booleans()) else None
+    p_values = mirrored(10 ** -rng.uniform(0, 300, size)) if draw(st.booleans()) else None
     return network_of(
-        csr_array(weights), ids=names, method=draw(st.sampled_from(["a < b", "met"])), params=PARAMS, support=support
+        csr_array(weights),
+        ids=names,
+        method=draw(st.sampled_from(["a < b", "met"])),
+        params=PARAMS,
+        support=support,
+        p_values=p_values,
     )
 
 
@@ -58,6 +65,7 @@ def assert_same(back, network, *, support=True):
     np.testing.assert_array_equal(dense(back), dense(network))
     assert back.method == network.method
     assert back.model is None
+    assert same_result(back.p_values, network.p_values)
     if support:
         assert dict(back.params) == dict(network.params)
         np.testing.assert_array_equal(back.support, network.support)
@@ -120,6 +128,47 @@ def test_other_programs_write_what_from_networkx_reads(tmp_path, suffix):
     np.testing.assert_array_equal(dense(cg.VolunteerNetwork.from_networkx(read(path))), dense(network))
     with pytest.raises(InputError, match=r"not written by network.save\(path\).*from_networkx"):
         cg.VolunteerNetwork.load(path)
+
+
+def test_p_values_of_equal_directions_are_read_and_those_of_several_links_left_out():
+    graph = nx.DiGraph([("a", "b"), ("b", "a")])
+    nx.set_edge_attributes(graph, 0.25, "p_value")
+    assert cg.VolunteerNetwork.from_networkx(graph).pair_attributes()["p_value"].tolist() == [0.25]
+    several = nx.MultiGraph([("a", "b"), ("b", "a")])
+    nx.set_edge_attributes(several, 0.25, "p_value")
+    with pytest.warns(CrowdGraphWarning, match="'p_value' is left out"):
+        assert cg.VolunteerNetwork.from_networkx(several).p_values is None
+
+
+def with_p_values(*values, kind=nx.Graph):
+    graph = kind([("a", "b"), ("b", "c"), ("b", "a"), ("c", "b")][: len(values)])
+    for (*ends, _), value in zip(list(graph.edges(data=True)), values, strict=True):
+        if value is not None:
+            graph.edges[tuple(ends)]["p_value"] = value
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        (with_p_values(0.1, None), "1 link of 2 lack 'p_value'; give it to all or to none"),
+        (with_p_values(0.1, 0.0), r"above 0 and at most 1; got 0.0. Correct them, or rename"),
+        (with_p_values(0.1, float("nan")), "got nan"),
+        (with_p_values(0.1, "little"), "got 'little'"),
+        (with_p_values(0.1, 0.2, 0.3, 0.2, kind=nx.DiGraph), "'p_value' of the two directions differ"),
+    ],
+)
+def test_wrong_p_values_are_refused(graph, words):
+    with pytest.raises(InputError, match=words):
+        cg.VolunteerNetwork.from_networkx(graph)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_readers_of_graphs_name_the_reader_of_networks(tmp_path, suffix):
+    network_of(np.zeros((2, 2))).save(tmp_path / f"x{suffix}")
+    read = {".graphml": cg.read_graphml, ".gexf": cg.read_gexf}[suffix]
+    with pytest.raises(InputError, match=r"is a network of volunteers.*VolunteerNetwork\.load"):
+        read(tmp_path / f"x{suffix}")
 
 
 # What is lost is said
