@@ -18,6 +18,7 @@ from crowdgraph.errors import ParameterError, TimeError, check_choice
 __all__ = [
     "Clock",
     "ClockKind",
+    "Length",
     "Moment",
     "is_finite",
     "is_sorted",
@@ -39,6 +40,7 @@ LENGTHS = {"W": 7 * 86_400, "D": 86_400, "h": 3_600, "min": 60, "s": 1}
 MAX_SNAPSHOTS = 100_000
 
 Moment: TypeAlias = "int | float | str | dt.date | dt.datetime | np.generic"
+Length: TypeAlias = "int | float | str | dt.timedelta | np.timedelta64"
 
 
 @dataclass(frozen=True)

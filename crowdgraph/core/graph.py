@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, wraps
 from os import PathLike
@@ -15,7 +14,7 @@ from crowdgraph.core._html import graph_html
 from crowdgraph.core._parameters import check_instance, check_integer, is_integer
 from crowdgraph.core._text import class_sentence, graph_text
 from crowdgraph.core.answers import Answers
-from crowdgraph.core.clock import Moment, snapshot_counts
+from crowdgraph.core.clock import Length, Moment, snapshot_counts
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionTrack
@@ -467,7 +466,7 @@ class CrowdGraph:
         *,
         times: Iterable[Moment] | None = None,
         counts: Iterable[int] | None = None,
-        every: dt.timedelta | float | str | None = None,
+        every: Length | None = None,
     ) -> Iterator[CrowdGraph]:
         """Return an iterator over views of the past, which grow up to all responses; give one of the arguments.
 

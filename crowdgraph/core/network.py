@@ -345,8 +345,9 @@ class VolunteerNetwork(VolunteerIndexed, Result):
 
         Notes
         -----
-        With the first two methods, null and resampled networks are validated in the same way. With ``"disparity"`` the
-        network returned has no model, so that `null` rewires its links.
+        With the first two methods, resampled networks are validated in the same way, and null networks are rewired: a
+        crowd without task structure has hardly any validated link to compare with. With ``"disparity"`` the network
+        returned has no model, so that its null networks are rewired, too.
 
         References
         ----------
@@ -536,7 +537,15 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     @property
     def has_null(self) -> bool:
         """Whether `null` can draw a network: it needs a model of the network, or room to rewire its links."""
-        return self.model is not None or self.density <= MAX_REWIRABLE_DENSITY
+        return self._draws_crowds or self.density <= MAX_REWIRABLE_DENSITY
+
+    @property
+    def _draws_crowds(self) -> bool:
+        """Whether null networks are those of crowds that the model draws.
+
+        Such crowds have no validated links; what chance gives is then seen by rewiring the links that there are.
+        """
+        return self.model is not None and self.p_values is None
 
     def null(self, *, seed: int | None = None) -> VolunteerNetwork:
         """Draw a network of the same volunteers from the null model: a crowd without communities.
@@ -544,8 +553,8 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         The null model depends on how the network was built; see `networks.pi_similarity` and
         `networks.task_cooccurrence`. The `model` of the network returned is the crowd that was drawn; for a subnetwork
         the crowd resembles its volunteers only. A network without a model, such as one made by hand or read from a
-        file, is rewired: every volunteer keeps the number of neighbours, and the weights of links, relative to what is
-        usual for both ends, are shuffled.
+        file, and one of validated links (`backbone`) are rewired: every volunteer keeps the number of neighbours, and
+        the weights of links, relative to what is usual for both ends, are shuffled.
 
         Parameters
         ----------
@@ -562,10 +571,10 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         check_seed(seed)
         rng = np.random.default_rng(seed)
         method = self.method.removesuffix(NULL_SUFFIX) + NULL_SUFFIX
-        if self.model is None:
-            return replace(self, weights=_rewired_weights(self, rng), method=method, p_values=None)
+        if self.model is None or not self._draws_crowds:
+            return replace(self, weights=_rewired_weights(self, rng), method=method, p_values=None, model=None)
         model = self.model.null(self.ids, rng)
-        return replace(self, weights=model.weights(), method=method, p_values=model.p_values(), model=model)
+        return replace(self, weights=model.weights(), method=method, model=model)
 
     @property
     def mean_weight(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import inspect
 from collections.abc import Iterable
 from typing import Any
@@ -12,21 +11,23 @@ import numpy as np
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_bool, check_seed
 from crowdgraph.core._progress import progress_bar
-from crowdgraph.core.clock import Moment, length_in_ticks, ticks
+from crowdgraph.core.clock import Length, Moment, length_in_ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.network_track import NetworkTrack
-from crowdgraph.dynamics.over_time import MakeNetwork, SnapshotFits, check_network_and_model, snapshot_views
+from crowdgraph.dynamics.over_time import (
+    MakeNetwork,
+    SnapshotFits,
+    check_network_and_model,
+    snapshot_ends,
+    snapshot_views,
+)
 from crowdgraph.errors import ParameterError, TooFewError
 from crowdgraph.messages import with_article
 from crowdgraph.models.base import Model
 from crowdgraph.networks.task_cooccurrence import task_cooccurrence
 
 __all__ = ["networks_over_time"]
-
-# More snapshots than this are a mistake in the unit of every=.
-MAX_SNAPSHOTS = 10_000
-Length = float | dt.timedelta | np.timedelta64 | str
 
 
 def networks_over_time(
@@ -89,13 +90,11 @@ def networks_over_time(
     check_network_and_model(network, model)
     if window is not None:
         _check_takes_window(network)
-    if sum(choice is not None for choice in (counts, times, every)) != 1:
-        raise ParameterError("Say when to take snapshots by one of counts=[...], times=[...] and every=....")
     moments = None if times is None else list(times)
-    if every is not None:
-        moments = _regular_moments(graph, every)
-    views = snapshot_views(graph, counts, moments)
-    starts = [None] * len(views) if window is None else _window_starts(graph, views, moments, window)
+    views = snapshot_views(graph, counts=counts, times=moments, every=every)
+    starts = [None] * len(views)
+    if window is not None:
+        starts = _window_starts(graph, snapshot_ends(graph, views, moments, every), window)
     fits = SnapshotFits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
     built = []
     with progress_bar("Networks over time", visible=progress, total=len(views), unit="snapshots") as bar:
@@ -148,33 +147,10 @@ def _network_or_reason(network: MakeNetwork, view: CrowdGraph, start: Any) -> tu
     return result, ""
 
 
-def _regular_moments(graph: CrowdGraph, every: Length) -> list[Any]:
-    """Return moments at regular intervals since the first response, the last of them after all responses."""
-    if not isinstance(graph, CrowdGraph) or not len(graph.responses):
-        return []  # which the views complain about
+def _window_starts(graph: CrowdGraph, ends: Array, window: Length) -> list[Any]:
+    """Return the moments from which networks count responses up to these ends."""
     times = graph.responses.time
-    step = length_in_ticks("every", every, graph.responses.clock, times)
-    first, last = ticks(times)[[0, -1]].tolist()
-    n_moments = int((last - first) // step) + 1
-    if n_moments > MAX_SNAPSHOTS:
-        raise ParameterError(
-            f"every={every!r} makes {n_moments:,} snapshots (they may be {MAX_SNAPSHOTS:,}); give a longer time."
-        )
-    ends = first + step * np.arange(1, n_moments + 1)
-    # A moment at which the last response was given would leave it out.
-    ends[-1] = max(ends[-1], np.nextafter(float(last), np.inf))
-    return list(_as_times(np.ceil(ends) if times.dtype.kind != "f" else ends, times))
-
-
-def _window_starts(graph: CrowdGraph, views: list[CrowdGraph], moments: list[Any] | None, window: Length) -> list[Any]:
-    """Return the moments from which the networks of the views count responses."""
-    clock, times = graph.responses.clock, graph.responses.time
-    length = length_in_ticks("window", window, clock, times)
-    if moments is None:
-        ends = ticks(times)[[max(len(view.responses) - 1, 0) for view in views]]
-    else:
-        ends = np.array([clock.tick(moment, times) for moment in moments])
-    starts = ends - length
+    starts = ends - length_in_ticks("window", window, graph.responses.clock, times)
     return list(_as_times(np.ceil(starts) if times.dtype.kind != "f" else starts, times))
 
 

@@ -14,7 +14,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_bool, check_integer, check_seed
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
-from crowdgraph.core.clock import Moment
+from crowdgraph.core.clock import Length, Moment, length_in_ticks, ticks
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_events import find_events
 from crowdgraph.core.community_track import CommunityTrack
@@ -44,6 +44,7 @@ def over_time(
     *,
     counts: Iterable[int] | None = None,
     times: Iterable[Moment] | None = None,
+    every: Length | None = None,
     network: MakeNetwork = pi_similarity,
     model: Model | None = DynIBCC(),  # noqa: B008 - models cannot be changed
     detector: Detector = BayesianNMF(),  # noqa: B008 - nor can detectors
@@ -67,9 +68,10 @@ def over_time(
     ----------
     graph
         The graph.
-    counts, times
-        When to take snapshots: after these numbers of responses, or before these moments, in rising order.
-        ``track.times`` are the times of the last response of each snapshot.
+    counts, times, every
+        When to take snapshots: after these numbers of responses, before these moments, in rising order, or after each
+        such length of time, such as ``"30D"`` (see `CrowdGraph.snapshots`). ``track.times`` are the times of the last
+        response of each snapshot.
     network
         Builds the network from a graph that carries the fit: `pi_similarity`, `task_cooccurrence`, or either with other
         settings, such as ``functools.partial(pi_similarity, min_responses=10)``.
@@ -111,7 +113,7 @@ def over_time(
     check_seed(seed)
     check_pipeline(network, model, detector)
     moments = None if times is None else list(times)
-    views = snapshot_views(graph, counts, moments)
+    views = snapshot_views(graph, counts=counts, times=moments, every=every)
     tracker = CommunityTracker(graph, network, detector, restarts)
     fits = SnapshotFits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
     seeds = np.random.SeedSequence(seed).spawn(len(views))
@@ -131,17 +133,29 @@ def over_time(
         hindsight=hindsight,
         model=None if model is None else model.name,
         sweeps=tuple(fits.n_sweeps),
-        **({} if moments is None else {"moments": _moments(graph, moments)}),
+        **({} if counts is not None else {"moments": _moments(graph, snapshot_ends(graph, views, moments, every))}),
     )
 
 
-def _moments(graph: CrowdGraph, moments: list[Moment]) -> tuple[Any, ...]:
-    """Return moments as times of the graph; those between two of its ticks as the earlier one."""
+def snapshot_ends(
+    graph: CrowdGraph, views: list[CrowdGraph], moments: list[Moment] | None, every: Length | None
+) -> Array:
+    """Return when snapshots were taken, in ticks: at these moments, at regular times, or at their last responses."""
     clock, times = graph.responses.clock, graph.responses.time
-    numbers = [clock.tick(moment, times) for moment in moments]
+    if moments is not None:
+        return np.array([clock.tick(moment, times) for moment in moments])
+    if every is not None:
+        length = length_in_ticks("every", every, clock, times)
+        return np.asarray(ticks(times)[0] + length * np.arange(1, len(views) + 1))
+    return np.asarray(ticks(times)[[max(len(view.responses) - 1, 0) for view in views]])
+
+
+def _moments(graph: CrowdGraph, ends: Array) -> tuple[Any, ...]:
+    """Return ticks as times of the graph; those between two of its ticks as the earlier one."""
+    clock, times = graph.responses.clock, graph.responses.time
     if times.dtype.kind != "M":
-        return tuple(numbers)
-    return tuple(clock.to_python(np.array(numbers, dtype=np.int64).view(times.dtype)))
+        return tuple(ends.tolist())
+    return tuple(clock.to_python(ends.astype(np.int64).view(times.dtype)))
 
 
 def check_pipeline(network: object, model: object, detector: object) -> None:
@@ -162,15 +176,21 @@ def check_network_and_model(network: object, model: object) -> None:
         raise ParameterError(f"model= takes a model, such as IBCC(); got {model!r}.")
 
 
-def snapshot_views(graph: CrowdGraph, counts: Iterable[int] | None, times: Iterable[Moment] | None) -> list[CrowdGraph]:
+def snapshot_views(
+    graph: CrowdGraph,
+    *,
+    counts: Iterable[int] | None = None,
+    times: Iterable[Moment] | None = None,
+    every: Length | None = None,
+) -> list[CrowdGraph]:
     """Return the views of the past that snapshots are taken of."""
     if not isinstance(graph, CrowdGraph):
         raise ParameterError(f"Snapshots are taken of a CrowdGraph; got {with_article(type(graph))}.")
     if not len(graph.responses):
         raise ParameterError("The graph has no responses, so there are no snapshots to take.")
-    if (times is None) == (counts is None):
-        raise ParameterError("Snapshots over time need either times=[...] or counts=[...].")
-    views = list(graph.snapshots(counts=counts, times=times))
+    if sum(choice is not None for choice in (counts, times, every)) != 1:
+        raise ParameterError("Say when to take snapshots by one of counts=[...], times=[...] and every=....")
+    views = list(graph.snapshots(counts=counts, times=times, every=every))
     if not views:
         raise ParameterError("There is no snapshot to take; name at least one of counts=[...] or times=[...].")
     n_responses = [len(view.responses) for view in views]

@@ -74,8 +74,8 @@ def task_cooccurrence(
         Keep only links between volunteers who have more items in common than chance explains, given how many items
         everybody answered and how many answers every item has, at this false-discovery rate over all pairs, such as
         0.01; see `VolunteerNetwork.backbone`. All links stay if left out. For the test, an item counts once however old
-        it is. Null and resampled networks are validated in the same way; in the latter an item that is drawn twice
-        counts once for the test.
+        it is. Null networks are rewired, and resampled ones are validated in the same way; in these an item that is
+        drawn twice counts once for the test.
 
     Examples
     --------

@@ -22,8 +22,8 @@ def graph():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({}, ParameterError, "either times="),
-        ({"counts": [10], "times": [1]}, ParameterError, "either times="),
+        ({}, ParameterError, "one of counts="),
+        ({"counts": [10], "times": [1]}, ParameterError, "one of counts="),
         ({"counts": []}, ParameterError, "no snapshot to take"),
         ({"counts": [10, 9_999]}, ParameterError, r"first\(9999\)"),
         ({"counts": [20, 10]}, ParameterError, "must increase"),

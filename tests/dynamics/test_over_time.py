@@ -1,5 +1,6 @@
 """Communities over time: nothing leaks from the future, numbers are kept, and what is missing is said."""
 
+import datetime as dt
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -369,3 +370,14 @@ def test_other_communities_do_not_persist():
 
 def test_communities_persist_only_after_evidence():
     assert doubtful_track(sure=(30,)).n_communities.tolist() == [1, 1, 2]
+
+
+def test_snapshots_can_be_taken_at_regular_times(graph):
+    options = {**QUICK, "model": None}
+    regular = over_time(graph, every="40D", **options)
+    views = list(graph.snapshots(every="40D"))
+    assert regular.counts.tolist() == [len(view.responses) for view in views]
+    by_hand = over_time(graph, counts=regular.counts.tolist(), **options)
+    assert_array_equal(regular.assignment, by_hand.assignment)
+    assert len(regular.params["moments"]) == len(views)
+    assert regular.params["moments"][0] - graph.responses[0].time == dt.timedelta(days=40)

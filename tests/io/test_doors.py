@@ -108,6 +108,7 @@ def test_any_graph_comes_back(door, folder, graph):
 
 @doors
 @pytest.mark.filterwarnings("ignore::crowdgraph.errors.NoTimesWarning")
+@pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")
 @settings(max_examples=15)
 @given(graph=two_labels, seed=st.integers(0, 100), history=st.sampled_from(["latest", "full"]))
 def test_annotations_come_back(door, folder, graph, seed, history):

@@ -54,6 +54,7 @@ def results(graph, fit, moving):
     findings = graph.diagnose()
     network = cg.networks.task_cooccurrence(graph, min_responses=1)
     track = track_of([[0, 0, 1]])
+    everybody_together = partial(cg.networks.task_cooccurrence, min_responses=1)
     examples = [
         Assignment(
             volunteers=["anna", "bert"],

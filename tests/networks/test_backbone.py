@@ -130,17 +130,31 @@ def test_a_part_is_tested_among_its_own_volunteers(planted):
     assert_array_equal(backbone.model.ids, some)
 
 
-def test_drawn_networks_are_validated_in_the_same_way(validated):
-    for sample in (
-        validated.null(seed=0),
-        validated.resampled(seed=0),
-        validated.subnetwork(validated.ids[:40]).null(),
-    ):
+def test_resampled_networks_are_validated_in_the_same_way(validated):
+    for sample in (validated.resampled(seed=0), validated.subnetwork(validated.ids[:40]).resampled(seed=0)):
         assert (sample.model.level, sample.model.link_test) == (0.01, "configuration")
         again = task_weights(sample.model.incidence).backbone(level=0.01)
         assert_array_equal(dense(sample.p_values), dense(again.p_values))
         assert_array_equal(dense(sample.weights) > 0, dense(sample.p_values) > 0)
-    assert validated.null(seed=0).n_edges < 0.01 * validated.n_edges < validated.resampled(seed=0).n_edges
+
+
+def test_null_networks_of_validated_links_are_rewired(validated):
+    null = validated.null(seed=0)
+    assert_array_equal(null.degree, validated.degree)
+    assert null.p_values is None
+    assert null.model is None
+    # A crowd without task structure would have hardly any link to compare with.
+    assert validated.model.null(validated.ids, np.random.default_rng(0)).weights().nnz < 0.02 * validated.n_edges
+
+
+def test_a_few_validated_pairs_are_no_communities():
+    graph = crowd(
+        n_volunteers=90, n_items=600, n_responses=[100] * 90, n_communities=3, mixing=0.1, stays="long", seed=0
+    ).graph
+    network = task_cooccurrence(graph.first(3_731), validate=0.01)
+    assert 0 < network.n_edges < 45
+    groups = cg.BayesianNMF(restarts=1).detect(network, seed=0)
+    assert not groups.evidence.structured
 
 
 def task_weights(incidence):
@@ -212,7 +226,6 @@ def test_validated_links_lie_inside_planted_communities(planted, validated):
 
 
 def test_communities_of_validated_links_have_evidence_and_chance_has_none(planted, validated):
-    """Null networks of validated links have hardly any links, or none, which is no community."""
     groups = cg.BayesianNMF(nulls=9).detect(validated, seed=0)
     assert len(groups) == 4
     assert groups.evidence.structured
