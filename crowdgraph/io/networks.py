@@ -214,7 +214,7 @@ def read_params(text: str) -> dict[str, Any]:
     """Return the settings that `params_text` wrote; nothing if the text is something else."""
     try:
         params = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return params if isinstance(params, dict) else {}
 
