@@ -335,3 +335,9 @@ def test_evidence_against_is_only_said_where_communities_would_have_been_seen(po
 def test_communities_that_persist_say_so():
     words = evidence_of(0.12, [0.09, 0.1, 0.11], persists=True).verdict
     assert words.endswith("but they are those of the snapshot before")
+
+
+def test_null_weights_say_nothing_if_that_of_the_network_is_not_known():
+    nulls = np.linspace(0.09, 0.11, 12)
+    without = evidence_of(0.15, nulls)
+    assert evidence_of(0.15, nulls, float("nan"), np.linspace(1, 2, 12)).p_value == without.p_value > 0
