@@ -680,7 +680,8 @@ class Excess(NamedTuple):
         if n < 3:
             return cls(np.nan, np.nan, 0, 0.0, 0.0)
         mean = null.mean()
-        if weights is None or n < MIN_NULLS or np.ptp(weights) <= 1e-9 * abs(weights.mean()):
+        is_unknown = n < MIN_NULLS or np.isnan(evidence.mean_weight)
+        if weights is None or is_unknown or np.ptp(weights) <= 1e-9 * abs(weights.mean()):
             spread = max(float(null.std(ddof=1)), MIN_SPREAD)
             return cls((evidence.modularity - mean) / spread, 1 / n, n - 1, 0.0, 0.0)
         centred = weights - weights.mean()

@@ -490,7 +490,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
                 The sum of weights, which is not normalised.
             ``"betweenness"``
                 The share of shortest paths between others that pass through the volunteer. Paths whose lengths differ
-                by rounding only count as equally short.
+                by rounding only count as equally short, while networkx takes one of them for the shortest.
             ``"closeness"``
                 One over the mean distance to others, times the share of others who can be reached.
             ``"eigenvector"``

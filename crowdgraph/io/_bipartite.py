@@ -122,7 +122,7 @@ def read_record(value: Any, packed: Any = None) -> Record | None:
         computed = {part: frozenset(content["computed"][part]) for part in ("node", "edge")}
         settings = content["settings"]
         annotations = (packed or "") if is_text else dict(content.get("annotations", {}))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{DELETE_IT}; delete it.") from error
     return Record(read_settings(settings), computed, annotations, is_text)
 
@@ -180,8 +180,8 @@ def _kind(name: Hashable, data: Mapping[str, Any], side: str) -> str:
         kind = SIDES.get(data.get(side))
     if kind not in NODE_KINDS:
         raise InputError(
-            f"Node {name!r} has kind={data.get('kind')!r} and {side}={data.get(side)!r}; every node needs the "
-            f"attribute kind='volunteer' or kind='item', or {side}=0 for volunteers and {side}=1 for items."
+            f"Node {name!r:.80} has kind={data.get('kind')!r:.80} and {side}={data.get(side)!r:.80}; every node needs "
+            f"the attribute kind='volunteer' or kind='item', or {side}=0 for volunteers and {side}=1 for items."
         )
     return str(kind)
 

@@ -1,4 +1,4 @@
-"""Check that a path is a file, take its checksum, and write files completely or not at all."""
+"""Check that a path is a file, take its checksum, parse XML, and write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crowdgraph.errors import StoreError
 
+if TYPE_CHECKING:
+    from xml.parsers.expat import XMLParserType
+
 # Errors for lack of space: a full disk, an exhausted quota, a file above the size limit.
 NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# How many bytes of an XML file are read at once.
+XML_CHUNK = 2**22
 
 
 def is_file(path: Any) -> bool:
@@ -79,3 +84,13 @@ def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def parse_xml(parser: XMLParserType, file: BinaryIO) -> None:
+    """Feed a file to an expat parser.
+
+    Its own ParseFile reads 2 kB at a time, and expat begins a long attribute anew with each of them.
+    """
+    while chunk := file.read(XML_CHUNK):
+        parser.Parse(chunk, False)  # noqa: FBT003 - it has no keywords
+    parser.Parse(b"", True)  # noqa: FBT003

@@ -8,6 +8,7 @@ from xml.parsers import expat
 
 from crowdgraph.errors import InputError
 from crowdgraph.io._bipartite import BipartiteGraph
+from crowdgraph.io._files import parse_xml
 from crowdgraph.messages import Hint, quote
 
 # The processing instructions of our own files: what the graph is like, its annotations, and that it is a network.
@@ -57,7 +58,7 @@ class GexfParser:
         parser.EntityDeclHandler = self._refuse_declarations
         try:
             with Path(self._path).open("rb") as file:
-                parser.ParseFile(file)
+                parse_xml(parser, file)
         except InputError:
             raise
         except (expat.ExpatError, LookupError, ValueError) as error:

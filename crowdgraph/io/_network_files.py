@@ -12,7 +12,7 @@ import numpy as np
 
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import CrowdGraphError, InputError
-from crowdgraph.io._files import is_file
+from crowdgraph.io._files import is_file, parse_xml
 from crowdgraph.io.networks import P_VALUE, build_network, p_value_array, report_left_out
 from crowdgraph.messages import quote
 
@@ -70,7 +70,7 @@ class _NetworkReader:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text.append
-        parser.ParseFile(file)
+        parse_xml(parser, file)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(" ")[2]

@@ -208,7 +208,7 @@ def read_settings(values: Any) -> GraphSettings:
         )
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, ParameterError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ParameterError, RecursionError) as error:
         raise InputError(
             f"The settings in the graph attribute 'crowdgraph' are damaged ({error}); delete the attribute to read the "
             "graph as that of another program."
@@ -295,7 +295,7 @@ def column_values(texts: Sequence[str | None], kind: str, *, owner: str) -> Any:
             return np.array(["NaT" if text is None else text for text in texts], dtype=kind)
         number: Any = float if kind.startswith("float") else int
         return typed_column([None if text is None else number(text) for text in texts], kind)
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise InputError(
             f"{owner} should be of type {kind}, and one of its values is not ({error}). Correct the value, or delete "
             "the graph attribute 'crowdgraph' to read everything as it looks."

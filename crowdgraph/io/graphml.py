@@ -19,7 +19,7 @@ from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._annotated import AnnotatedColumns, annotated_columns, without_clashes
 from crowdgraph.io._bipartite import ID_KEY, BipartiteGraph, graph_from_bipartite, graph_record, read_record
-from crowdgraph.io._files import atomic_file, is_file
+from crowdgraph.io._files import atomic_file, is_file, parse_xml
 from crowdgraph.io._known import known_at
 from crowdgraph.io._network_files import MARK
 from crowdgraph.io._payload import JSON, column_texts, column_type, pack_annotations
@@ -317,7 +317,7 @@ class _GraphMLParser:
         parser.EntityDeclHandler = self._refuse_declarations
         try:
             with Path(self._path).open("rb") as file:
-                parser.ParseFile(file)
+                parse_xml(parser, file)
         except InputError:
             raise
         except (expat.ExpatError, LookupError, ValueError) as error:

@@ -146,7 +146,10 @@ def _edge_weights(values: list[Any], weight: str | None, names: list[str]) -> Ar
     wrong = [value for value in numbers if not isinstance(value, int | float) or isinstance(value, bool)]
     if wrong:
         raise InputError(f"Weights must be numbers; got {quote(wrong, most=3)}. Convert them first.")
-    return np.array(numbers, dtype=np.float64)
+    try:
+        return np.array(numbers, dtype=np.float64)
+    except OverflowError as error:
+        raise InputError(f"Weights must be numbers that fit in a float ({error}). Divide them all first.") from error
 
 
 def _edge_p_values(values: list[Any], *, is_tested: bool) -> Array | None:
@@ -214,7 +217,7 @@ def read_params(text: str) -> dict[str, Any]:
     """Return the settings that `params_text` wrote; nothing if the text is something else."""
     try:
         params = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return params if isinstance(params, dict) else {}
 

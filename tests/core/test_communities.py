@@ -346,3 +346,9 @@ def test_chance_is_seen_from_the_mean_weight_of_the_network():
     assert "by chance 0.375 to 0.375" in repr(evidence)
     assert_array_equal(evidence_of(0.35, nulls).chance, nulls)
     assert evidence_of(0.35, []).chance.size == 0
+
+
+def test_null_weights_say_nothing_if_that_of_the_network_is_not_known():
+    nulls = np.linspace(0.09, 0.11, 12)
+    without = evidence_of(0.15, nulls)
+    assert evidence_of(0.15, nulls, float("nan"), np.linspace(1, 2, 12)).p_value == without.p_value > 0

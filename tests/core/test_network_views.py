@@ -106,6 +106,18 @@ def test_centralities_of_weights_without_ties():
         np.testing.assert_allclose(ours, list(expected.values()), rtol=0, atol=1e-9, err_msg=kind)
 
 
+def test_paths_that_differ_by_rounding_are_equally_short():
+    weights = np.zeros((4, 4))
+    for left, right, length in ((0, 1, 0.1), (1, 3, 0.2), (0, 2, 0.15), (2, 3, 0.15)):
+        weights[left, right] = 1 / length
+    network = network_of(mirrored(weights))
+    # Half of the paths from 0 to 3 pass 1, half 2; those from 1 to 2 pass 0.
+    assert 0.1 + 0.2 != 0.15 + 0.15
+    np.testing.assert_allclose(network.centrality("betweenness").array, [1 / 3, 1 / 6, 1 / 6, 0], atol=1e-12)
+    theirs = nx.betweenness_centrality(with_distances(network), weight="distance")
+    assert sorted([theirs["v1"], theirs["v2"]]) == pytest.approx([0, 1 / 3])
+
+
 def test_centralities_of_the_smallest_networks():
     kinds = ("degree", "strength", "betweenness", "closeness", "eigenvector", "pagerank")
     one = {kind: network_of([[0]]).centrality(kind).array.tolist() for kind in kinds}

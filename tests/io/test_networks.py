@@ -289,6 +289,7 @@ BAD_GRAPHS = [
     (graph_of(("a", "b", {"weight": np.inf})), InputError, "not finite"),
     (graph_of(("a", "b", {"weight": "2"})), InputError, "Weights must be numbers; got '2'"),
     (graph_of(("a", "b", {"weight": True})), InputError, "Weights must be numbers; got True"),
+    (graph_of(("a", "b", {"weight": 10**400})), InputError, "Weights must be numbers that fit in a float"),
     (graph_of(("a", "b"), a={"support": 3}), InputError, "1 node of 2 lack 'support'"),
     (graph_of(a={"kind": "item"}), InputError, "CrowdGraph.from_networkx"),
 ]
