@@ -8,7 +8,12 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._modularity import modularity_of
+from crowdgraph.core._random import igraph_seed
 from crowdgraph.core.network import VolunteerNetwork
+
+# Sharpened weights below this share of the largest do not count for modularity.
+NEGLIGIBLE_WEIGHT = 1e-6
+LEIDEN_ITERATIONS = 2
 
 
 class PreparedWeights(NamedTuple):
@@ -20,6 +25,26 @@ class PreparedWeights(NamedTuple):
     def modularity(self, assignment: Array) -> float:
         """Return the modularity of an assignment of all volunteers."""
         return self.soft_modularity(np.eye(int(assignment.max()) + 1)[assignment])
+
+    def highest_modularity(self, seed: int) -> float:
+        """Return the modularity of the best partition that Leiden finds, 0 without links.
+
+        Every network has one, so that it compares networks also where the factorisation sees a single community.
+        """
+        import igraph
+        from scipy.sparse import coo_array, triu
+
+        upper = coo_array(triu(coo_array(self.score), k=1))
+        heavy = upper.data > NEGLIGIBLE_WEIGHT * upper.data.max(initial=0.0)
+        if not heavy.any():
+            return 0.0
+        ends = np.column_stack([part[heavy] for part in upper.coords])
+        graph = igraph.Graph(n=upper.shape[0], edges=ends, directed=False)
+        with igraph_seed(seed):
+            best = graph.community_leiden(
+                objective_function="modularity", weights=upper.data[heavy].tolist(), n_iterations=LEIDEN_ITERATIONS
+            )
+        return float(best.quality)
 
     def soft_modularity(self, participation: Array) -> float:
         """Return the modularity of participations, of shape (V, K)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar, Literal
 
@@ -24,8 +25,8 @@ __all__ = ["BayesianNMF"]
 
 # The default of max_communities, in networks of similarities and in sparse networks.
 MAX_SIMILARITY_COMMUNITIES, MAX_SPARSE_COMMUNITIES = 20, 60
-# The powers of similarities to try, the power where the network has no null model, and the strength of similarities.
-SHARPNESSES, DEFAULT_SHARPNESS, DEFAULT_STRENGTH = (8.0, 12.0, 18.0, 27.0), 12.0, 100.0
+# The usual power of similarities, a milder one and higher ones to try, and the strength of similarities.
+DEFAULT_SHARPNESS, MILD_SHARPNESS, HIGH_SHARPNESSES, DEFAULT_STRENGTH = 12.0, 8.0, (18.0, 27.0), 100.0
 # The strengths to try in sparse networks: many communities need more, few communities are split by chance.
 STRENGTHS = (30.0, 75.0, 150.0, 300.0)
 # Sharpness and evidence of similarities are worked out on a sample of this many volunteers.
@@ -41,6 +42,7 @@ N_POWER_CROWDS = 3
 MIN_AGREEMENT = 0.7
 
 Factorise = Callable[[PreparedWeights], Detection]
+Prepare = Callable[[VolunteerNetwork], PreparedWeights]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +54,9 @@ class BayesianNMF(Detector):
     number has to be chosen. Participation is :math:`w_{ik}` as a share of the volunteer's sum.
 
     Every network yields communities, so they are tested against a null model: ``nulls`` networks built the same way
-    from a crowd without communities (`VolunteerNetwork.null`). Unless modularity is clearly higher than in these, one
-    community is reported; see `Communities.evidence`, which also says how certain this verdict is.
+    from a crowd without communities (`VolunteerNetwork.null`). Unless the highest modularity, found by Leiden's
+    algorithm, is clearly higher than in these, one community is reported; see `Communities.evidence`, which also says
+    how certain this verdict is.
 
     Parameters
     ----------
@@ -62,8 +65,8 @@ class BayesianNMF(Detector):
     shape, rate
         The Gamma prior of the precision of each community.
     sharpness
-        The power to which weights are raised. In networks of similarities ``"auto"`` is 12, unless that finds nothing,
-        or modularity is clearly further above that of several null networks with 8, 18 or 27; it is 1 in sparse ones.
+        The power to which weights are raised. In networks of similarities ``"auto"`` is 12, or 8 if modularity is then
+        clearly further above that of several null networks, or 18 or 27 if 12 finds nothing; it is 1 in sparse ones.
     strength
         What the weights of a volunteer sum to on average, once scaled. More strength finds more communities. ``"auto"``
         tries 30, 75, 150 and 300 in sparse networks and takes the one with the highest soft modularity; it is 100 in
@@ -156,18 +159,16 @@ class BayesianNMF(Detector):
             starts = self._starts(weights, k, self.restarts, rng, bar)
             best = max(starts, key=lambda start: start.objective)
 
-            def modularity_of(other: VolunteerNetwork) -> float:
-                return self._modularity_of(other, sharpness, strength, factorise)
-
-            own = weights.modularity(best.assignment) if sample is network else modularity_of(sample)
             evidence = Evidence(
                 agreement=_mean_rand_index([start.assignment for start in starts]),
-                modularity=own,
+                modularity=weights.modularity(best.assignment),
                 null_modularity=np.zeros(0),
                 structured=best.participation.shape[1] > 1,
                 mean_weight=sample.mean_weight,
             )
-            evidence = self._judge(evidence, sample, modularity_of, rng)
+            evidence = self._judge(
+                evidence, sample, partial(self._prepare, sharpness=sharpness, strength=strength), rng
+            )
             candidate = best
             if not evidence.structured and best.participation.shape[1] > 1:
                 (best,) = self._starts(weights, 1, 1, rng, bar)
@@ -205,19 +206,23 @@ class BayesianNMF(Detector):
     def _choose_sharpness(
         self, network: VolunteerNetwork, strength: float, factorise: Factorise, rng: np.random.Generator
     ) -> float:
-        """Choose the usual sharpness, unless it finds nothing or another shows communities clearly better."""
+        """Choose the usual sharpness, unless a milder one is clearly better, or it finds nothing and a higher one does.
+
+        A higher sharpness also finds parts of communities, so it is not tried where the usual one finds some.
+        """
         nulls = [network.null(seed=child_seed(rng)) for _ in range(N_SHARPNESS_NULLS)]
-        # The missing modularity, relative to that of null networks, since sharpened weights always have more of it.
-        missing = {}
-        for sharpness in SHARPNESSES:
+
+        def missing(sharpness: float) -> float:
+            # Relative to null networks, since sharpened weights always have more modularity.
             chance = np.mean([self._modularity_of(null, sharpness, strength, factorise) for null in nulls])
-            own = self._modularity_of(network, sharpness, strength, factorise)
-            missing[sharpness] = float((1 - own) / (1 - chance))
-        best = min(missing, key=missing.__getitem__)
-        usual = missing[DEFAULT_SHARPNESS]
-        if missing[best] < CLEARLY_BETTER * usual or missing[best] < 1 <= usual + MIN_SPREAD:
-            return best
-        return DEFAULT_SHARPNESS
+            return float((1 - self._modularity_of(network, sharpness, strength, factorise)) / (1 - chance))
+
+        usual = missing(DEFAULT_SHARPNESS)
+        if usual < 1 - MIN_SPREAD:
+            return MILD_SHARPNESS if missing(MILD_SHARPNESS) < CLEARLY_BETTER * usual else DEFAULT_SHARPNESS
+        higher = {sharpness: missing(sharpness) for sharpness in HIGH_SHARPNESSES}
+        best = min(higher, key=higher.__getitem__)
+        return best if higher[best] < 1 else DEFAULT_SHARPNESS
 
     def _choose_strength(self, network: VolunteerNetwork, sharpness: float, factorise: Factorise) -> float:
         """Choose the strength of the highest soft modularity; the usual one where all are of one community."""
@@ -231,11 +236,7 @@ class BayesianNMF(Detector):
         return next(one for one, gain in gains.items() if gain > most - 1e-9) if most > 0 else DEFAULT_STRENGTH
 
     def _judge(
-        self,
-        evidence: Evidence,
-        network: VolunteerNetwork,
-        modularity_of: Callable[[VolunteerNetwork], float],
-        rng: np.random.Generator,
+        self, evidence: Evidence, network: VolunteerNetwork, prepare: Prepare, rng: np.random.Generator
     ) -> Evidence:
         """Compare modularity with that of null networks, of more of them while the verdict is not certain.
 
@@ -244,12 +245,13 @@ class BayesianNMF(Detector):
         if not self.nulls or not network.has_null:
             doubtful = self.nulls > 0 and evidence.agreement < MIN_AGREEMENT
             return replace(evidence, structured=evidence.structured and not doubtful)
+        evidence = replace(evidence, modularity=prepare(network).highest_modularity(child_seed(rng)))
         modularities: list[float] = []
         mean_weights: list[float] = []
         while len(modularities) < MAX_ROUNDS * self.nulls:
             for _ in range(self.nulls):
                 null = network.null(seed=child_seed(rng))
-                modularities.append(modularity_of(null))
+                modularities.append(prepare(null).highest_modularity(child_seed(rng)))
                 mean_weights.append(null.mean_weight)
             evidence = replace(
                 evidence, null_modularity=np.array(modularities), null_mean_weight=np.array(mean_weights)
@@ -258,19 +260,17 @@ class BayesianNMF(Detector):
                 break
         if evidence.structured and evidence.p_value < MAX_P_VALUE:
             return evidence
-        return replace(evidence, structured=False, power=_power(evidence, network, modularity_of, rng))
+        return replace(evidence, structured=False, power=_power(evidence, network, prepare, rng))
 
     def _modularity_of(
         self, network: VolunteerNetwork, sharpness: float, strength: float, factorise: Factorise
     ) -> float:
-        """Return the modularity of the communities that one start finds in a network; 0 in one without links."""
-        if not network.n_edges:
-            return 0.0
+        """Return the modularity of the communities that one start finds in a network."""
         weights = self._prepare(network, sharpness, strength)
         return weights.modularity(factorise(weights).assignment)
 
     def _prepare(self, network: VolunteerNetwork, sharpness: float, strength: float) -> PreparedWeights:
-        if self.published:
+        if self.published or not network.n_edges:
             return PreparedWeights(network.weights, network.weights)
         return prepare_weights(network, sharpness=sharpness, strength=strength)
 
@@ -326,16 +326,15 @@ def _sample(network: VolunteerNetwork, rng: np.random.Generator) -> VolunteerNet
     return network.subnetwork(network.ids[np.sort(rng.choice(len(network), SAMPLE_SIZE, replace=False))])
 
 
-def _power(
-    evidence: Evidence,
-    network: VolunteerNetwork,
-    modularity_of: Callable[[VolunteerNetwork], float],
-    rng: np.random.Generator,
-) -> float:
+def _power(evidence: Evidence, network: VolunteerNetwork, prepare: Prepare, rng: np.random.Generator) -> float:
     """Return the share of crowds of a few kinds that are recognised as such; NaN if none can be drawn."""
     crowds = [network.of_kinds(seed=child_seed(rng)) for _ in range(N_POWER_CROWDS)]
     p_values = [
-        replace(evidence, modularity=modularity_of(crowd), mean_weight=crowd.mean_weight).p_value
+        replace(
+            evidence,
+            modularity=prepare(crowd).highest_modularity(child_seed(rng)),
+            mean_weight=crowd.mean_weight,
+        ).p_value
         for crowd in crowds
         if crowd is not None
     ]

@@ -39,7 +39,7 @@ COVER_THRESHOLD = 0.25
 # Volunteers with fewer responses than this are counted separately, since their behaviour is uncertain.
 FEW_RESPONSES = 10
 # The p-value below which modularity is evidence of communities.
-MAX_P_VALUE = 0.01
+MAX_P_VALUE = 0.005
 # From so many null networks on, modularity is compared at the same mean weight; with fewer, a line is guesswork.
 MIN_NULLS = 9
 # Modularities that differ by less than a few times this are regarded as the same.
@@ -541,9 +541,10 @@ class Evidence(ReadOnlyArrays):
         How well the communities of several starts agree, as the mean adjusted Rand index of all pairs: 1 if they are
         the same, about 0 by chance; NaN for a single start.
     modularity
-        The modularity of the communities, in the weights that were factorised.
+        The highest modularity of the weights that were factorised, as found by Leiden's algorithm; that of the
+        communities if it was compared with nothing.
     null_modularity
-        The same in networks drawn from the null model, of shape (B,).
+        The highest modularity of networks drawn from the null model, of shape (B,).
     structured
         The verdict: whether there are communities.
     mean_weight, null_mean_weight
@@ -631,7 +632,7 @@ class Evidence(ReadOnlyArrays):
         p_value = self.p_value
         chance = "" if np.isnan(p_value) else f" ({p_value_text(p_value)})"
         if not len(self.null_modularity):
-            chance = " (not compared with chance)"
+            return "no comparison with chance"
         if self.persists:
             return f"weak evidence for communities{chance}, but they are those of the snapshot before"
         if self.structured:

@@ -516,13 +516,26 @@ class CrowdGraph:
         return [self.n_responses * part // n for part in range(1, n + 1)]
 
     def subgraph(
-        self, *, volunteers: Iterable[Hashable] | None = None, items: Iterable[Hashable] | None = None
+        self,
+        nodes: Iterable[Hashable] | None = None,
+        *,
+        volunteers: Iterable[Hashable] | None = None,
+        items: Iterable[Hashable] | None = None,
     ) -> CrowdGraph:
         """Return the graph of some volunteers, some items and the responses between them.
 
-        If only volunteers (or only items) are named, the items (or volunteers) that still have a response remain. Nodes
-        stay in order, with new codes; annotations are left out.
+        `nodes` are names of both kinds, as of ``graph.nodes``. If only volunteers (or only items) are named, by
+        `volunteers` (or `items`), the items (or volunteers) that still have a response remain. Nodes stay in order,
+        with new codes; annotations are left out.
         """
+        if nodes is not None:
+            if volunteers is not None or items is not None:
+                raise ParameterError("subgraph() takes either nodes of both kinds, or volunteers= and items=.")
+            pairs = [self._names.find(name) for name in _as_list(nodes, "nodes")]
+            volunteers, items = (
+                [table.ids[code] for kind, code in pairs if kind == table.kind]
+                for table in (self._volunteers, self._items)
+            )
         responses = self._responses
         is_selected = np.ones(len(responses), dtype=bool)
         node_masks = {}

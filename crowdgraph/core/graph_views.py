@@ -115,7 +115,8 @@ class GraphNodes(GraphView, Tabular):
 
     A node's name is its id, or ``("volunteer", id)`` and ``("item", id)`` where a volunteer and an item share an id.
     Besides ``graph.nodes[name]`` there are `len`, ``in`` and iteration; ``graph.nodes(data=True)`` gives pairs of a
-    name and a dict of attributes. `to_frame` has the kind, the volunteer or the item, and the degree of each node.
+    name and a dict of attributes, ``graph.nodes(data="team")`` one attribute instead (None for nodes without it).
+    `to_frame` has the kind, the volunteer or the item, and the degree of each node.
 
     Examples
     --------
@@ -146,11 +147,18 @@ class GraphNodes(GraphView, Tabular):
     def __call__(self, *, data: Literal[False] = False) -> GraphNodes: ...
 
     @overload
-    def __call__(self, *, data: Literal[True]) -> Iterator[tuple[Any, dict[str, Any]]]: ...
+    def __call__(self, *, data: Literal[True] | str) -> Iterator[tuple[Any, Any]]: ...
 
-    def __call__(self, *, data: bool = False) -> GraphNodes | Iterator[tuple[Any, dict[str, Any]]]:
-        """Return the nodes themselves or, with data, an iterator over pairs of name and attributes."""
-        return self._with_attributes() if data else self
+    def __call__(self, *, data: bool | str = False) -> GraphNodes | Iterator[tuple[Any, Any]]:
+        """Return the nodes themselves or, with data, an iterator over pairs of name and data."""
+        if not isinstance(data, str):
+            return self._with_attributes() if data else self
+        choices = ("kind", *dict.fromkeys((*self._graph.volunteers.attributes, *self._graph.items.attributes)))
+        if data not in choices:
+            raise ParameterError(
+                f"data={data!r}: the nodes of this graph have {quote(choices, most=10)}.{suggestion(data, choices)}"
+            )
+        return ((name, values.get(data)) for name, values in self._with_attributes())
 
     def _with_attributes(self) -> Iterator[tuple[Any, dict[str, Any]]]:
         graph = self._graph

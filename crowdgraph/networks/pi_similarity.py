@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.errors import NotAnnotatedError, ParameterError, check_choice
 from crowdgraph.messages import Hint, with_article
+from crowdgraph.networks._one_kind import OneKind, fit_one_kind, sample_answers
 from crowdgraph.networks._volunteers import Window, experienced_volunteers, select_period
 
 __all__ = ["pi_similarity"]
@@ -25,8 +27,6 @@ Distance = Literal["bhattacharyya", "hellinger"]
 
 # The dense matrix of more volunteers than this exceeds the memory of most machines.
 MAX_DENSE_VOLUNTEERS = 20_000
-# With more answers than this, the share of each label is taken to be its probability.
-MAX_DRAWN_ANSWERS = 1e9
 # The number of kinds of volunteers in crowds that are drawn to see whether kinds would be recognised.
 N_KINDS = 4
 
@@ -48,12 +48,11 @@ def pi_similarity(
 
     which is 1 for volunteers who behave the same and :math:`e^{-J}` for those who never give the same label.
 
-    The null model of the network (`VolunteerNetwork.null`) is a crowd without communities. For each true class it has
-    the one Dirichlet that maximises the likelihood of all volunteers' answers, from which everybody's row of confusion
-    is drawn. The rows of a volunteer for different classes go together as far as they do in this crowd, since who is
-    good at one class is often good at another. Then as many answers as the volunteer gave for a class are drawn from
-    the row, the model's prior is added, and volunteers are compared as above. Shuffled weights would not do, nor would
-    independent rows: they make a single kind of volunteers, who differ by degrees of skill, look like communities.
+    The null model of the network (`VolunteerNetwork.null`) is a crowd without communities: volunteers of one kind, who
+    differ by degrees. Their confusion matrices have a logistic-normal distribution with the mean and the covariance of
+    this crowd, between labels and between classes, since who is good at one class is often good at another. From each
+    matrix as many answers are drawn as the volunteer gave, the model's prior is added, and volunteers are compared as
+    above. Shuffled weights would not do, nor would independent rows: they make degrees of skill look like communities.
     `VolunteerNetwork.resampled` draws everybody's confusion from its posterior.
 
     Parameters
@@ -173,6 +172,11 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
     distance: Distance
     neighbours: int | None
 
+    @cached_property
+    def _one_kinds(self) -> dict[bytes, OneKind]:
+        """The distributions fitted so far, by the codes of their volunteers: many null crowds are drawn from each."""
+        return {}
+
     def weights(self) -> Any:
         """Return the similarities of all pairs, or of each volunteer with the nearest."""
         if self.neighbours is None:
@@ -181,7 +185,7 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
         return _nearest_similarities(self.confusion.mean, n_neighbours, self.distance)
 
     def null(self, volunteers: Array, rng: np.random.Generator) -> ConfusionModel:
-        """Draw everybody's rows from one distribution, fitted to these volunteers, and their answers anew.
+        """Draw everybody's confusion from one distribution, fitted to these volunteers, and their answers anew.
 
         Everybody has as many answers for each class as before, and the same prior.
         """
@@ -193,30 +197,20 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
 
     def _answered_anew(self, volunteers: Array, kind: Array, rng: np.random.Generator) -> ConfusionModel:
         """Draw rows for each kind of volunteers, (V,), and their answers from these."""
-        import torch
-
-        from crowdgraph.kernels.dirichlet import max_likelihood_concentration
-
         codes = self.confusion.table.codes(volunteers)
         before, prior = self.confusion.concentration[codes], self.prior[codes]
         evidence = np.maximum(before - prior, 0.0)
-        # Items of uncertain class make fractional answers; a fraction is rounded up with its own probability.
-        counts = np.floor(evidence + rng.random(evidence.shape))
-        shared = max_likelihood_concentration(torch.from_numpy(counts)).numpy()
         totals = evidence.sum(axis=2)
         # What is not evidence is prior, less of it where a model forgets.
         rest = before.sum(axis=2, keepdims=True) - totals[..., None]
         prior_mean = prior / np.maximum(prior.sum(axis=2, keepdims=True), np.finfo(float).tiny)
-        unanswered = prior_mean * np.maximum(rest, 0.0)
-
-        def answered(rows: Array) -> Array:
-            return np.asarray(_sample_answers(totals, rows, rng) + unanswered)
-
-        rows = _sample_rows(np.broadcast_to(shared, evidence.shape), rng)
-        link = _row_correlation(before, rows, answered(rows))
-        rows = _sample_rows(np.broadcast_to(shared, (int(kind.max()) + 1, *shared.shape)), rng)
-        rows = _correlated_rows(rows, _main_directions(before), link, rng)
-        return self._with(codes, answered(rows[kind]))
+        others = prior_mean * np.maximum(rest, 0.0)
+        key = codes.tobytes()
+        if key not in self._one_kinds:
+            self._one_kinds[key] = fit_one_kind(evidence, np.maximum(others, np.finfo(float).tiny))
+        one_kind = self._one_kinds[key]
+        rows = one_kind.rows(rng.standard_normal((int(kind.max()) + 1, one_kind.mean.size)))
+        return self._with(codes, sample_answers(totals, rows[kind], rng) + others)
 
     def resampled(self, volunteers: Array, rng: np.random.Generator) -> ConfusionModel:
         """Draw the confusion matrices from their posterior and keep their total concentrations."""
@@ -236,55 +230,6 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
         return replace(self, confusion=confusion, prior=lock(self.prior[codes]))
 
 
-def _main_directions(concentration: Array) -> Array:
-    """Return the direction in which volunteers' rows differ most, for each class, of shape (J, L)."""
-    means = concentration / concentration.sum(axis=2, keepdims=True)
-    centred = means - means.mean(axis=0)
-    _, vectors = np.linalg.eigh(np.einsum("vjl,vjm->jlm", centred, centred))
-    return np.asarray(vectors[:, :, -1])
-
-
-def _row_correlation(before: Array, rows: Array, noisy: Array) -> Array:
-    """Return how far the rows of a volunteer for different classes go together, (J, J), without the noise of answers.
-
-    Rows are compared along their main directions. Answers blur the correlation that the rows themselves have; how much
-    they do is seen where rows, (V, J, L), are known, and concentrations after answers by these rows (`noisy`).
-    """
-    directions = _main_directions(before)
-    observed, true, blurred = (
-        np.einsum("vjl,jl->vj", part / part.sum(axis=2, keepdims=True), directions) for part in (before, rows, noisy)
-    )
-    clarity = np.diag(_correlation(true, blurred))
-    blur = np.outer(clarity, clarity)
-    correlation = np.divide(_correlation(observed, observed), blur, out=np.zeros_like(blur), where=blur > 0).clip(-1, 1)
-    np.fill_diagonal(correlation, 1.0)
-    values, vectors = np.linalg.eigh(correlation)
-    nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    scale = np.sqrt(np.maximum(np.diag(nearest), np.finfo(float).tiny))
-    return np.asarray(nearest / np.outer(scale, scale))
-
-
-def _correlation(left: Array, right: Array) -> Array:
-    """Return the correlation of each column of one array with each of another, 0 for columns that do not vary."""
-    left, right = (part - part.mean(axis=0) for part in (left, right))
-    scale = np.sqrt(np.outer((left**2).sum(axis=0), (right**2).sum(axis=0)))
-    return np.asarray(np.divide(left.T @ right, scale, out=np.zeros_like(scale), where=scale > 0))
-
-
-def _correlated_rows(rows: Array, directions: Array, correlation: Array, rng: np.random.Generator) -> Array:
-    """Return rows, (V, J, L), dealt to volunteers so that those of one volunteer are correlated along the directions.
-
-    Rows of a class keep their distribution; only who has which changes (the method of Iman and Conover, 1982).
-    """
-    scores = np.einsum("vjl,jl->vj", rows, directions)
-    values, vectors = np.linalg.eigh(correlation)
-    normal = rng.standard_normal(scores.shape) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    dealt = np.empty_like(rows)
-    for j in range(rows.shape[1]):
-        dealt[np.argsort(normal[:, j]), j] = rows[np.argsort(scores[:, j]), j]
-    return dealt
-
-
 def _sample_rows(concentration: Array, rng: np.random.Generator) -> Array:
     """Draw rows from Dirichlets along the last axis.
 
@@ -295,14 +240,6 @@ def _sample_rows(concentration: Array, rng: np.random.Generator) -> Array:
     logs = np.log(rng.standard_gamma(concentration + 1)) + boost
     rows = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
-
-
-def _sample_answers(totals: Array, rows: Array, rng: np.random.Generator) -> Array:
-    """Draw `totals` answers, (V, J), from rows, (V, J, L): integer counts, and one more answer for the fraction."""
-    integer = np.floor(totals)
-    counts = rng.multinomial(np.minimum(integer, MAX_DRAWN_ANSWERS).astype(np.int64), rows)
-    fraction = rng.multinomial(1, rows) * (totals - integer)[..., None]
-    return np.where(integer[..., None] > MAX_DRAWN_ANSWERS, totals[..., None] * rows, counts + fraction)
 
 
 def _all_similarities(confusion: Array, distance: Distance) -> Array:

@@ -302,7 +302,7 @@ def test_equal_mean_weights_say_nothing():
 
 def test_the_verdict_is_certain_far_from_the_limit_and_a_toss_at_it():
     nulls = np.random.default_rng(0).normal(0.3, 0.02, 30)
-    at_limit = nulls.mean() + 2.3263479 * nulls.std(ddof=1)
+    at_limit = nulls.mean() + 2.5758293 * nulls.std(ddof=1)
     assert_allclose(evidence_of(at_limit, nulls).certainty, 0.5, atol=1e-6)
     assert evidence_of(0.6, nulls).certainty > 0.999
     assert evidence_of(0.2, nulls).certainty > 0.999

@@ -303,3 +303,31 @@ def test_autocomplete_leads_through_the_vocabulary():
         "Edges: 3 responses",
         "Degrees of 4 nodes",
     ]
+
+
+def test_one_attribute_of_all_nodes():
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": [1, 3]},
+        volunteers={"volunteer": ["anna", "bert"], "team": ["red", "blue"]},
+    )
+    assert dict(graph.nodes(data="team")) == {"anna": "red", "bert": "blue", "x": None}
+    assert dict(graph.nodes(data="kind"))["x"] == "item"
+    with pytest.raises(ParameterError, match=r"data='tean': the nodes .* have 'kind', 'team'\. Did you mean 'team'"):
+        graph.nodes(data="tean")
+
+
+def test_a_subgraph_of_nodes_of_both_kinds():
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": ["anna", "bert", "anna", "x"], "item": ["x", "x", "y", "y"], "label": [1, 3, 1, 1]}
+    )
+    part = graph.subgraph(["anna", ("item", "x"), "y"])
+    assert part.equals(graph.subgraph(volunteers=["anna"], items=["x", "y"]))
+    for wrong, error, words in (
+        (["x"], IdError, "the id of a volunteer and of an item"),
+        (["nobody"], UnknownIdError, "no volunteer or item 'nobody'"),
+        ("anna", ParameterError, "must be several values"),
+    ):
+        with pytest.raises(error, match=words):
+            graph.subgraph(wrong)
+    with pytest.raises(ParameterError, match="either nodes of both kinds"):
+        graph.subgraph(["anna"], items=["x"])

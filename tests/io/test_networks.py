@@ -220,7 +220,7 @@ def test_a_network_without_its_model_says_that_it_was_not_tested(tmp_path):
         back.null()
     evidence = cg.BayesianNMF(restarts=3).detect(back, seed=0).evidence
     assert len(evidence.null_modularity) == 0
-    assert evidence.verdict == "evidence for communities (not compared with chance)"
+    assert evidence.verdict == "no comparison with chance"
 
 
 # How graphs are read
