@@ -19,7 +19,7 @@ from crowdgraph.core.changes import Changes as Changes
 from crowdgraph.core.changes import VolunteerChange as VolunteerChange
 from crowdgraph.core.clock import Clock as Clock
 from crowdgraph.core.communities import Communities as Communities
-from crowdgraph.core.communities import Evidence as Evidence
+from crowdgraph.core.evidence import Evidence as Evidence
 from crowdgraph.core.community_track import CommunityTrack as CommunityTrack
 from crowdgraph.core.confusion import ConfusionHistory as ConfusionHistory
 from crowdgraph.core.confusion import ConfusionMatrix as ConfusionMatrix

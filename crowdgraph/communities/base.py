@@ -13,7 +13,8 @@ import numpy as np
 from crowdgraph.communities.quality import modularity, soft_modularity
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import Configured, check_seed
-from crowdgraph.core.communities import Communities, Evidence, largest_first, main_community
+from crowdgraph.core.communities import Communities, largest_first, main_community
+from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import with_article

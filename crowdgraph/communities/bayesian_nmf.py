@@ -16,7 +16,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import boolean, converted, integer, positive
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
-from crowdgraph.core.communities import MAX_P_VALUE, MIN_NULLS, MIN_SPREAD, Communities, Evidence
+from crowdgraph.core.communities import Communities
+from crowdgraph.core.evidence import MAX_P_VALUE, MIN_NULLS, MIN_SPREAD, Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError, warn
 from crowdgraph.messages import Hint

@@ -24,9 +24,10 @@ import pyarrow.parquet as pq
 
 from crowdgraph.core._arrays import Array, is_null, object_array, same_values
 from crowdgraph.core.clock import Clock, zone_info
-from crowdgraph.core.communities import Communities, Evidence
+from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
+from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.fit import ModelFit, PosteriorDraws
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph

@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import t as student_t
 
 import crowdgraph as cg
-from crowdgraph.core.communities import COVER_THRESHOLD, Evidence, largest_first
+from crowdgraph.core.communities import COVER_THRESHOLD, largest_first
+from crowdgraph.core.evidence import Evidence
 
 # dora belongs to none; nobody is assigned to the last community.
 SHARES = [[0.75, 0.25, 0.0], [0.15, 0.85, 0.0], [0.0, 0.6, 0.4], [0.0, 0.0, 0.0]]

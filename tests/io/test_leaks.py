@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from results import same_result
 
 import crowdgraph as cg
-from crowdgraph.core.communities import Evidence
+from crowdgraph.core.evidence import Evidence
 from crowdgraph.io._known import known_at
 
 N_RESPONSES = 420

@@ -6,7 +6,7 @@ from builders import communities_of, graph_of, mirrored, network_of
 from results import same_graph
 
 import crowdgraph as cg
-from crowdgraph.core.communities import Evidence
+from crowdgraph.core.evidence import Evidence
 from crowdgraph.errors import IdError
 
 IDS = {
