@@ -19,13 +19,13 @@ from crowdgraph.core.changes import Changes as Changes
 from crowdgraph.core.changes import VolunteerChange as VolunteerChange
 from crowdgraph.core.clock import Clock as Clock
 from crowdgraph.core.communities import Communities as Communities
-from crowdgraph.core.evidence import Evidence as Evidence
 from crowdgraph.core.community_track import CommunityTrack as CommunityTrack
 from crowdgraph.core.confusion import ConfusionHistory as ConfusionHistory
 from crowdgraph.core.confusion import ConfusionMatrix as ConfusionMatrix
 from crowdgraph.core.confusion import ConfusionSnapshot as ConfusionSnapshot
 from crowdgraph.core.confusion import ConfusionTrack as ConfusionTrack
 from crowdgraph.core.dependence import Dependence as Dependence
+from crowdgraph.core.evidence import Evidence as Evidence
 from crowdgraph.core.fit import Influence as Influence
 from crowdgraph.core.fit import ModelFit as ModelFit
 from crowdgraph.core.fit import PosteriorDraws as PosteriorDraws
