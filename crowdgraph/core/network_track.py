@@ -167,7 +167,7 @@ class NetworkTrack(VolunteerIndexed, ReadOnlyArrays, Tabular):
             The volunteers' communities: a track, which may have other snapshots, or communities that do not change.
         confusion
             A fit, or the volunteers' confusion over time: the expected accuracy is written as their skill, with at most
-            50 changes for each volunteer.
+            50 changes for each volunteer. It is what we now believe about then, though the networks are those of then.
         """
         from crowdgraph.io.gexf import write_network_track
 

@@ -22,7 +22,7 @@ from crowdgraph.dynamics.over_time import (
     snapshot_ends,
     snapshot_views,
 )
-from crowdgraph.errors import ParameterError, TooFewError
+from crowdgraph.errors import NotAnnotatedError, ParameterError, TooFewError
 from crowdgraph.messages import with_article
 from crowdgraph.models.base import Model
 from crowdgraph.networks.task_cooccurrence import task_cooccurrence
@@ -136,6 +136,13 @@ def _network_or_reason(network: MakeNetwork, view: CrowdGraph, start: Any) -> tu
     options = {} if start is None else {"window": (start, None)}
     try:
         result = network(view, **options)
+    except NotAnnotatedError as error:
+        if view.annotations:
+            raise
+        raise NotAnnotatedError(
+            f"{error.args[0]} Snapshots leave out annotations, which may have seen the future.",
+            hint="Fit a model to each snapshot: model=cg.IBCC().",
+        ) from error
     except TooFewError as error:
         nobody = VolunteerNetwork(ids=np.zeros(0, object), weights=np.zeros((0, 0)), method="")
         return nobody, str(error)

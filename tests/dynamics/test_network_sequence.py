@@ -9,7 +9,7 @@ from builders import crowd, graph_of, network_of
 
 import crowdgraph as cg
 from crowdgraph.dynamics import networks_over_time
-from crowdgraph.errors import ParameterError, ResultError, TimeError
+from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError, TimeError
 from crowdgraph.networks import pi_similarity, task_cooccurrence
 
 
@@ -176,3 +176,8 @@ def test_bad_tracks(change, words):
     with pytest.raises(ResultError) as caught:
         cg.NetworkTrack(**{**parts, **change})
     assert words in str(caught.value)
+
+
+def test_networks_of_confusion_need_a_model(graph):
+    with pytest.raises(NotAnnotatedError, match="Snapshots leave out annotations.* model=cg.IBCC"):
+        networks_over_time(graph, counts=[200], network=pi_similarity)
