@@ -179,5 +179,5 @@ def test_bad_tracks(change, words):
 
 
 def test_networks_of_confusion_need_a_model(graph):
-    with pytest.raises(NotAnnotatedError, match="Snapshots leave out annotations.* model=cg.IBCC"):
+    with pytest.raises(NotAnnotatedError, match=r"Snapshots leave out annotations.* model=cg\.IBCC"):
         networks_over_time(graph, counts=[200], network=pi_similarity)
