@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
-from xml.parsers import expat
+from typing import Any, NamedTuple
 
 from crowdgraph.errors import InputError
 from crowdgraph.io._bipartite import BipartiteGraph
-from crowdgraph.io._files import parse_xml
+from crowdgraph.io._graph_parser import GraphParser
 from crowdgraph.messages import Hint, quote
 
 # The processing instructions of our own files: what the graph is like, its annotations, and that it is a network.
@@ -26,46 +24,30 @@ class _Declared(NamedTuple):
     type: str
 
 
-class GexfParser:
+class GexfParser(GraphParser):
     """Collect the nodes and edges of a GEXF file while expat reads it."""
 
+    expected = EXPECTED
+
     def __init__(self, path: str) -> None:
+        super().__init__(path)
         self.instructions: dict[str, str] = {}
-        self._path = path
         self._parts: dict[str, list[str]] = {}
         self._declared: dict[str, dict[str, _Declared]] = {"node": {}, "edge": {}}
         self._defaults: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}
         self._code_of: dict[str, int] = {}
-        self._nodes: list[dict[str, Any]] = []
         self._edges: list[dict[str, Any]] = []
         self._structure: list[dict[str, str]] = []
         # What attvalues belong to, which may be nested nodes; the class and id of the attribute that is declared.
         self._open: list[tuple[str, dict[str, Any]]] = []
         self._class, self._attribute_id = "node", ""
         self._text: list[str] | None = None
-        self._directed = self._has_root = self._has_graph = False
+        self._directed = self._has_graph = False
         self._time_format = "double"
 
     def read(self) -> None:
         """Read the file."""
-        parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text_part
-        parser.ProcessingInstructionHandler = self._instruction
-        parser.StartDoctypeDeclHandler = self._refuse_declarations
-        parser.EntityDeclHandler = self._refuse_declarations
-        try:
-            with Path(self._path).open("rb") as file:
-                parse_xml(parser, file)
-        except InputError:
-            raise
-        except (expat.ExpatError, LookupError, ValueError) as error:
-            kind = "is cut short or damaged" if self._has_root else "is not XML"
-            raise InputError(f"{self._path!r} {kind} ({error}); {EXPECTED}.") from error
-        except OSError as error:
-            raise InputError(f"{self._path!r} cannot be read: {error.strerror}.") from error
+        self._parse()
         self.instructions = {target: "".join(parts) for target, parts in self._parts.items()}
         if NETWORK in self.instructions:
             raise InputError(
@@ -75,8 +57,7 @@ class GexfParser:
                     cli="Give the file of responses that the network was built from.",
                 ),
             )
-        if not self._nodes:
-            raise InputError(f"{self._path!r} has no nodes; {EXPECTED}.")
+        self._check_nodes()
 
     def source(self) -> BipartiteGraph:
         """Return nodes and edges."""
@@ -120,12 +101,6 @@ class GexfParser:
             return float(text)
         except ValueError:
             raise InputError(f"{self._path!r} has {text!r:.60} as {what}; expected a number.") from None
-
-    def _refuse_declarations(self, *_: Any) -> NoReturn:
-        raise InputError(
-            f"{self._path!r} has a document type declaration (<!DOCTYPE ...>), which is refused, since the entities "
-            "that it declares could expand without end; delete the declaration."
-        )
 
     def _instruction(self, target: str, text: str) -> None:
         self._parts.setdefault(target, []).append(text)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
-from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
-from xml.parsers import expat
+from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -19,7 +17,8 @@ from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._annotated import AnnotatedColumns, annotated_columns, without_clashes
 from crowdgraph.io._bipartite import ID_KEY, BipartiteGraph, graph_from_bipartite, graph_record, read_record
-from crowdgraph.io._files import atomic_file, is_file, parse_xml
+from crowdgraph.io._files import atomic_file, is_file
+from crowdgraph.io._graph_parser import GraphParser
 from crowdgraph.io._known import known_at
 from crowdgraph.io._network_files import MARK
 from crowdgraph.io._payload import JSON, column_texts, column_type, pack_annotations
@@ -286,16 +285,17 @@ class _Key(NamedTuple):
     type: str
 
 
-class _GraphMLParser:
+class _GraphMLParser(GraphParser):
     """Collect the nodes and edges of a GraphML file while expat reads it."""
 
+    expected = EXPECTED
+
     def __init__(self, path: str) -> None:
+        super().__init__(path)
         self.graph: dict[str, Any] = {}
-        self._path = path
         self._keys: dict[str, _Key] = {}
         self._defaults: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}
         self._code_of: dict[str, int] = {}
-        self._nodes: list[dict[str, Any]] = []
         self._edges: list[dict[str, Any]] = []
         self._ends: list[tuple[str, str]] = []
         self._directed = False
@@ -304,27 +304,11 @@ class _GraphMLParser:
         self._key: str | None = None
         self._text: list[str] = []
         self._ignored = 0
-        self._has_graph = self._has_root = False
+        self._has_graph = False
 
     def read(self) -> None:
         """Read the file."""
-        parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text_part
-        parser.StartDoctypeDeclHandler = self._refuse_declarations
-        parser.EntityDeclHandler = self._refuse_declarations
-        try:
-            with Path(self._path).open("rb") as file:
-                parse_xml(parser, file)
-        except InputError:
-            raise
-        except (expat.ExpatError, LookupError, ValueError) as error:
-            kind = "is cut short or damaged" if self._has_root else "is not XML"
-            raise InputError(f"{self._path!r} {kind} ({error}); {EXPECTED}.") from error
-        except OSError as error:
-            raise InputError(f"{self._path!r} cannot be read: {error.strerror}.") from error
+        self._parse()
         if MARK in self.graph:
             raise InputError(
                 f"{self._path!r} is a network of volunteers, not a graph of responses.",
@@ -333,8 +317,7 @@ class _GraphMLParser:
                     cli="Give the file of responses that the network was built from.",
                 ),
             )
-        if not self._nodes:
-            raise InputError(f"{self._path!r} has no nodes; {EXPECTED}.")
+        self._check_nodes()
 
     def source(self) -> BipartiteGraph:
         """Return nodes and edges."""
@@ -350,12 +333,6 @@ class _GraphMLParser:
             ends=[(code_of[left], code_of[right]) for left, right in self._ends],
             edges=[defaults["edge"] | data for data in self._edges] if defaults["edge"] else self._edges,
             directed=self._directed,
-        )
-
-    def _refuse_declarations(self, *_: Any) -> NoReturn:
-        raise InputError(
-            f"{self._path!r} has a document type declaration (<!DOCTYPE ...>), which is refused, since the entities "
-            "that it declares could expand without end; delete the declaration."
         )
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
