@@ -5,7 +5,7 @@ Each check raises an error that names the parameter, the value it got and what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, fields
 from typing import Any, TypeVar
 
@@ -176,3 +176,10 @@ class Configured:
 def _is_special(value: object, default: object) -> bool:
     """Return whether a value is None or a word that a field has as its default."""
     return (value is None and default is None) or (isinstance(value, str) and value == default)
+
+
+def as_list(values: Any, name: str) -> list[Any]:
+    """Return the values of an argument that must be iterable, as a list."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ParameterError(f"{name}={values!r} must be several values, such as {name}=[...].")
+    return list(values)

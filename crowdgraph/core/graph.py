@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
 from crowdgraph.core._html import graph_html
-from crowdgraph.core._parameters import check_instance, check_integer, is_integer
+from crowdgraph.core._parameters import as_list, check_instance, check_integer, is_integer
 from crowdgraph.core._text import class_sentence, graph_text
 from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Length, Moment, snapshot_counts
@@ -500,9 +500,9 @@ class CrowdGraph:
         elif every is not None:
             stops = snapshot_counts("every", every, self._responses.clock, self._responses.time)
         elif counts is not None:
-            stops = [len(self.first(count).responses) for count in _as_list(counts, "counts")]
+            stops = [len(self.first(count).responses) for count in as_list(counts, "counts")]
         else:
-            stops = [self._count_until(time) for time in _as_list(times, "times")]
+            stops = [self._count_until(time) for time in as_list(times, "times")]
         if stops != sorted(stops):
             raise ParameterError("The times or counts of snapshots must increase; sort them.")
         return (self._rows(0, stop) for stop in stops)
@@ -531,7 +531,7 @@ class CrowdGraph:
         if nodes is not None:
             if volunteers is not None or items is not None:
                 raise ParameterError("subgraph() takes either nodes of both kinds, or volunteers= and items=.")
-            pairs = [self._names.find(name) for name in _as_list(nodes, "nodes")]
+            pairs = [self._names.find(name) for name in as_list(nodes, "nodes")]
             volunteers, items = (
                 [table.ids[code] for kind, code in pairs if kind == table.kind]
                 for table in (self._volunteers, self._items)
@@ -917,10 +917,3 @@ class CrowdGraph:
             labels=self.labels,
             gold=self.gold.of_items(items, old_codes["item"]),
         )
-
-
-def _as_list(values: Any, name: str) -> list[Any]:
-    """Return the values of an argument that must be iterable, as a list."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ParameterError(f"{name}={values!r} must be several values, such as {name}=[...].")
-    return list(values)

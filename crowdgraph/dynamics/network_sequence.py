@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_bool, check_seed
+from crowdgraph.core._parameters import as_list, check_bool, check_seed
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.clock import Length, Moment, length_in_ticks
 from crowdgraph.core.graph import CrowdGraph
@@ -90,7 +90,7 @@ def networks_over_time(
     check_network_and_model(network, model)
     if window is not None:
         _check_takes_window(network)
-    moments = None if times is None else list(times)
+    moments = None if times is None else as_list(times, "times")
     views = snapshot_views(graph, counts=counts, times=moments, every=every)
     starts = [None] * len(views)
     if window is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import check_bool, check_integer, check_seed
+from crowdgraph.core._parameters import as_list, check_bool, check_integer, check_seed
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
 from crowdgraph.core.clock import Length, Moment, length_in_ticks, ticks
@@ -22,6 +22,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.dynamics._separation import Separation
 from crowdgraph.dynamics.matching import CommunityProfile, community_profiles, match
 from crowdgraph.errors import ParameterError, TooFewError
 from crowdgraph.messages import with_article
@@ -35,8 +36,6 @@ MakeNetwork = Callable[[CrowdGraph], VolunteerNetwork]
 
 # How well communities must agree with those of the snapshot before (adjusted Rand index) to be the same.
 MIN_CONTINUITY = 0.5
-# Two groups are apart if so few shuffles of their volunteers separate them as well; smaller groups cannot be compared.
-N_SHUFFLES, MAX_APART_P_VALUE, MIN_GROUP = 199, 0.01, 8
 
 
 def over_time(
@@ -112,7 +111,7 @@ def over_time(
     check_integer("restarts", restarts, minimum=0)
     check_seed(seed)
     check_pipeline(network, model, detector)
-    moments = None if times is None else list(times)
+    moments = None if times is None else as_list(times, "times")
     views = snapshot_views(graph, counts=counts, times=moments, every=every)
     tracker = CommunityTracker(graph, network, detector, restarts)
     fits = SnapshotFits(graph, model, hindsight=hindsight, compare_starts=compare_starts)
@@ -411,40 +410,6 @@ class CommunityTracker:
         if not network.n_edges:
             return None, f"no two of {len(network):,} volunteers are linked"
         return network, ""
-
-
-class Separation(NamedTuple):
-    """How far a network separates two groups of volunteers, and how often shuffled groups are as far apart.
-
-    Attributes
-    ----------
-    contrast
-        The weights inside the groups less those between them, beyond what shuffled groups have, as a share of all.
-    p_value
-        The share of shuffles with as much contrast; NaN if a group has fewer than eight volunteers in the network.
-    """
-
-    contrast: float
-    p_value: float
-
-    @classmethod
-    def of(cls, network: VolunteerNetwork, groups: tuple[Array, Array], rng: np.random.Generator) -> Separation:
-        """Compare two groups of volunteers, given by their ids."""
-        parts = [[one for one in group.tolist() if one in network.table] for group in groups]
-        if min(map(len, parts)) < MIN_GROUP:
-            return cls(np.nan, np.nan)
-        weights = network.subnetwork([*parts[0], *parts[1]]).weights
-        sides = np.repeat([1.0, -1.0], [len(part) for part in parts])
-        shuffled = rng.permuted(np.tile(sides, (N_SHUFFLES, 1)), axis=1).T
-        contrast = float(sides @ (weights @ sides))
-        by_chance = (shuffled * (weights @ shuffled)).sum(axis=0)
-        total = max(float(weights.sum()), np.finfo(float).tiny)
-        n_as_high = np.count_nonzero(by_chance >= contrast - 1e-12 * total)
-        return cls((contrast - float(by_chance.mean())) / total, (1 + n_as_high) / (1 + N_SHUFFLES))
-
-    def is_gone_in(self, other: Separation) -> bool:
-        """Return whether groups that are apart here are together there: not distinct, and less than half as far."""
-        return other.p_value > MAX_APART_P_VALUE and 2 * other.contrast < self.contrast
 
 
 def _renumbered(snapshot: TrackedSnapshot, n_communities: int) -> Communities:

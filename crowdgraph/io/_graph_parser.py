@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 from xml.parsers import expat
@@ -10,7 +11,7 @@ from crowdgraph.errors import InputError
 from crowdgraph.io._files import parse_xml
 
 
-class GraphParser:
+class GraphParser(ABC):
     """Read a file of a graph by expat; subclasses collect its nodes and edges in `_start`, `_end` and `_text_part`."""
 
     #: What a file must be, to end messages with.
@@ -52,14 +53,17 @@ class GraphParser:
             "that it declares could expand without end; delete the declaration."
         )
 
+    @abstractmethod
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        raise NotImplementedError
+        """Take the start of an element."""
 
+    @abstractmethod
     def _end(self, tag: str) -> None:
-        raise NotImplementedError
+        """Take the end of an element."""
 
+    @abstractmethod
     def _text_part(self, text: str) -> None:
-        raise NotImplementedError
+        """Take a part of the text of an element."""
 
-    def _instruction(self, target: str, text: str) -> None:
-        """Take a processing instruction, of which GraphML has none."""
+    def _instruction(self, target: str, text: str) -> None:  # noqa: B027 - GraphML has none
+        """Take a processing instruction."""

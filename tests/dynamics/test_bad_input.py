@@ -29,6 +29,8 @@ def graph():
         ({"counts": [20, 10]}, ParameterError, "must increase"),
         ({"counts": [20, 20]}, ParameterError, "the same number of responses twice"),
         ({"counts": 20}, ParameterError, "several values"),
+        ({"times": "2026-02-01"}, ParameterError, "several values"),
+        ({"times": 20}, ParameterError, "several values"),
         ({"times": ["soon"]}, TimeError, "soon"),
         ({"counts": [200], "hindsight": "yes"}, ParameterError, "hindsight"),
         ({"counts": [200], "restarts": -1}, ParameterError, "restarts"),

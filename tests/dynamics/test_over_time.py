@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
 from crowdgraph.communities.base import Detection, Detector
+from crowdgraph.dynamics._separation import Separation
 from crowdgraph.dynamics.matching import community_profiles, match
-from crowdgraph.dynamics.over_time import Separation, SnapshotFits, over_time
+from crowdgraph.dynamics.over_time import SnapshotFits, over_time
 from crowdgraph.errors import AlignmentError, NotAnnotatedError
 from crowdgraph.networks import pi_similarity, task_cooccurrence
 
