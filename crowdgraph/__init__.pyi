@@ -12,6 +12,7 @@ from crowdgraph import networks as networks
 from crowdgraph import plot as plot
 from crowdgraph import report as report
 from crowdgraph import simulate as simulate
+from crowdgraph import tensors as tensors
 from crowdgraph import testing as testing
 from crowdgraph.communities.bayesian_nmf import BayesianNMF as BayesianNMF
 from crowdgraph.communities.leiden import Leiden as Leiden

@@ -8,15 +8,16 @@ import crowdgraph
 ROOT = Path(crowdgraph.__file__).parent
 
 # Each part may import the parts named here (and itself) at the top of a file.
-GROUND = {"messages", "errors", "core", "kernels"}
+GROUND = {"messages", "errors", "core", "tensors", "kernels"}
 VERBS = {"io", "models", "networks", "communities"}
 STUDIES = {"dynamics", "allocation", "diagnosis", "evaluation"}
 MAY_IMPORT = {
     "messages": set(),
     "errors": {"messages"},
     "core": {"messages", "errors"},
-    "kernels": {"messages", "errors"},
-    "io": {"messages", "errors", "core"},
+    "tensors": {"messages", "errors"},
+    "kernels": {"messages", "errors", "tensors"},
+    "io": {"messages", "errors", "core", "tensors"},
     "models": GROUND,
     "networks": GROUND,
     "communities": GROUND | {"networks"},
@@ -56,6 +57,7 @@ FREE_OF = {
     "core": HEAVY,
     "simulate": HEAVY,
     "plot": HEAVY - {"matplotlib"},
+    "tensors": HEAVY - {"torch"},
     "kernels": HEAVY - {"torch", "numba", "scipy"},
 }
 

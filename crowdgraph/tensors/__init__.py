@@ -1,0 +1,27 @@
+"""The equations of IBCC, DynIBCC, pi-similarity and Bayesian NMF as pure, differentiable functions of PyTorch tensors.
+
+They are what ``backend="torch"`` runs. They know nothing of graphs: `CrowdGraph.to_torch`, `ModelFit.to_torch`,
+`ConfusionTrack.to_torch` and `VolunteerNetwork.to_torch` return what they take.
+"""
+
+from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log, log_normaliser
+from crowdgraph.tensors.ibcc import (
+    AnswerMatrix,
+    item_log_weights,
+    item_posteriors,
+    log_evidence,
+    lower_bound,
+    sufficient_counts,
+)
+
+__all__ = [
+    "AnswerMatrix",
+    "dirichlet_divergence",
+    "expected_log",
+    "item_log_weights",
+    "item_posteriors",
+    "log_evidence",
+    "log_normaliser",
+    "lower_bound",
+    "sufficient_counts",
+]

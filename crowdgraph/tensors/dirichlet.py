@@ -1,0 +1,37 @@
+"""Dirichlet distributions: expected logarithms, normalising constants, divergences."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["dirichlet_divergence", "expected_log", "log_normaliser"]
+
+
+def expected_log(concentration: Tensor, *, axis: int = -1) -> Tensor:
+    r"""Return the expected logarithms under Dirichlets along `axis`: :math:`\psi(\alpha_l) - \psi(\sum_m \alpha_m)`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> expected_log(torch.tensor([1.0, 1.0]))
+    tensor([-1., -1.])
+    """
+    # eq:eLnPj for classes, eq:expectation_lnPi for rows of confusion.
+    return torch.digamma(concentration) - torch.digamma(concentration.sum(axis, keepdim=True))
+
+
+def log_normaliser(concentration: Tensor, *, axis: int = -1) -> Tensor:
+    r"""Return :math:`\ln B(\alpha) = \sum_l \ln \Gamma(\alpha_l) - \ln \Gamma(\sum_l \alpha_l)`."""
+    # B of sec:staticLowerBound.
+    return torch.lgamma(concentration).sum(axis) - torch.lgamma(concentration.sum(axis))
+
+
+def dirichlet_divergence(concentration: Tensor, prior: Tensor, *, axis: int = -1) -> Tensor:
+    r"""Return the divergence of Dirichlets from their priors along `axis`, in nats.
+
+    It is :math:`\mathrm{KL}(q \| p) = \ln B(\alpha_0) - \ln B(\alpha) + \sum_l (\alpha_l - \alpha_{0,l}) E[\ln \pi_l]`.
+    """
+    # E[ln q(kappa)] - E[ln p(kappa)] and E[ln q(Pi)] - E[ln p(Pi)] of sec:staticLowerBound.
+    difference = ((concentration - prior) * expected_log(concentration, axis=axis)).sum(axis)
+    return log_normaliser(prior, axis=axis) - log_normaliser(concentration, axis=axis) + difference
