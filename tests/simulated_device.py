@@ -1,16 +1,16 @@
 """A device that is not there, simulated on the CPU: what runs on it computes real numbers and breaks its rules loudly.
 
-Tensors on the simulated device hold a tensor on the CPU and pretend to be elsewhere. Every call of PyTorch that a test
-makes inside ``with simulated_device("mps"):`` is intercepted, checked by the rules of such devices, and then run on what
-the tensors hold. The rules are those of PyTorch:
+Tensors on the simulated device hold a tensor on the CPU and pretend to be elsewhere. Every call of PyTorch inside
+``with simulated_device("mps"):`` is intercepted, checked by the rules of such devices, and then run on what the tensors
+hold. The rules are those of PyTorch:
 
 - an operation may not mix tensors of two devices, unless one has no dimensions, is an index, or is copied from or to;
 - memory is not shared with NumPy: only `cpu`, `to`, `item`, `tolist` and conversion to numbers lead back;
 - an operation needs a kernel for the device, as PyTorch's own table of operators lists them;
 - on ``"mps"`` there are neither double precision nor CSR matrices.
 
-What it cannot show: kernels that are listed and refuse some type or shape, rounding that differs from the CPU's, memory,
-and speed.
+What it cannot show: kernels that are listed and refuse some type or shape, rounding that differs from the CPU's,
+memory, and speed.
 """
 
 import re
@@ -97,6 +97,8 @@ class Simulation:
 
     def run(self, function, args, kwargs):
         """Run a function of PyTorch whose arguments may be simulated tensors, or whose result is to be one."""
+        if function in INDEXING:
+            args = (args[0], tree_map(self._as_number, args[1]), *args[2:])
         target = self._target(function, args, kwargs)
         simulated = _simulated((args, kwargs))
         if target is not None:
@@ -121,6 +123,13 @@ class Simulation:
         known = {id(tensor.held): tensor for tensor in simulated}
         return tree_map(lambda value: self._wrapped(value, known), result)
 
+    def _as_number(self, index):
+        """Return an index without dimensions as a number, as PyTorch reads it."""
+        if not isinstance(index, SimulatedTensor) or index.ndim or index.dtype in (torch.bool, torch.uint8):
+            return index
+        self.n_synchronisations += 1
+        return index.held.item()
+
     def _target(self, function, args, kwargs):
         """Return the device that a call names, or that of the tensor after which it makes another."""
         if function in COPIES_TO_CPU:
@@ -134,22 +143,18 @@ class Simulation:
         return torch.device(named)
 
     def _move(self, function, args, kwargs, target):
-        """Make a tensor on the device that a call names."""
+        """Make a tensor on the device that a call names, or copy one there."""
         here = target.type == self.device.type
-        moved = [value for value in args[:1] if isinstance(value, Tensor)] if function in (Tensor.to, Tensor.cpu) else []
-        if any(isinstance(tensor, SimulatedTensor) != here for tensor in moved):
-            self.n_copies += 1
-        if moved and here and isinstance(moved[0], SimulatedTensor):
-            self._check_devices(function, args[:1], {})
-        on_cpu = [value if not _is_device(value) else "cpu" for value in _held(args)]
-        options = {**_held(kwargs), **({"device": "cpu"} if "device" in kwargs else {})}
+        source = args[0] if function in (Tensor.to, Tensor.cpu) else None
+        crosses = source is not None and isinstance(source, SimulatedTensor) != here
+        self.n_copies += crosses
+        on_cpu = ["cpu" if _is_device(value) else value for value in _held(args)]
+        options = {name: "cpu" if name == "device" else value for name, value in _held(kwargs).items()}
         result = function(*on_cpu, **options)
-        if not here:
-            return result.clone() if any(isinstance(tensor, SimulatedTensor) for tensor in moved) else result
-        known = {id(tensor.held): tensor for tensor in _simulated((args, kwargs))}
-        if any(result is tensor for tensor in moved):
+        if crosses and result is _held(source):
             result = result.clone()
-        return self._wrapped(result, known)
+        known = {id(tensor.held): tensor for tensor in _simulated((args, kwargs))}
+        return self._wrapped(result, known) if here else result
 
     def _check_devices(self, function, args, kwargs):
         """Raise where an operation mixes devices."""
@@ -157,7 +162,9 @@ class Simulation:
             self.n_copies += len({isinstance(value, SimulatedTensor) for value in args[:2]}) - 1
             return
         if function in INDEXING:
-            foreign = [value for value in tree_flatten(args[1])[0] if _is_foreign(value) or isinstance(value, np.ndarray)]
+            foreign = [
+                value for value in tree_flatten(args[1])[0] if _is_foreign(value) or isinstance(value, np.ndarray)
+            ]
             self.n_copies += len(foreign)
             args = (args[0], *args[2:])
         foreign = [value for value in tree_flatten((args, kwargs))[0] if _is_foreign(value)]
@@ -272,7 +279,7 @@ def _held(values):
 
 
 def _is_device(value):
-    return isinstance(value, torch.device) or value in ("cuda", "mps") if isinstance(value, str | torch.device) else False
+    return isinstance(value, torch.device) or (isinstance(value, str) and value.split(":")[0] in ("cpu", "cuda", "mps"))
 
 
 def _is_foreign(value):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.errors import ParameterError
-from crowdgraph.kernels._runtime import resolve_device
+from crowdgraph.tensors._options import resolve_device
 from crowdgraph.tensors.devices import limits_of
 
 __all__ = ["Backend", "BackendName", "Precision", "choose_backend"]

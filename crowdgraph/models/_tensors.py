@@ -13,7 +13,6 @@ from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core.clock import ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.kernels._runtime import resolve_device
 from crowdgraph.kernels.dglm import Scan, Stage, Steps, TensorScan
 from crowdgraph.kernels.dglm_compiled import CompiledScan, compile_scan
 from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
@@ -29,6 +28,7 @@ from crowdgraph.kernels.sweep import (
     tensor_expectations,
 )
 from crowdgraph.models._priors import volunteer_priors
+from crowdgraph.tensors._options import resolve_device
 
 # The number of volunteers from which a typical prior is learned; more hardly change it.
 MAX_TYPICAL_VOLUNTEERS = 5_000

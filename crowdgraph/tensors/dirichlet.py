@@ -14,7 +14,7 @@ def expected_log(concentration: Tensor, *, axis: int = -1) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> expected_log(torch.tensor([1.0, 1.0]))
+    >>> expected_log(torch.tensor([1.0, 1.0])).round(decimals=4)
     tensor([-1., -1.])
     """
     # eq:eLnPj for classes, eq:expectation_lnPi for rows of confusion.
