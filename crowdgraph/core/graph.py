@@ -895,6 +895,16 @@ class CrowdGraph:
             What was known then, as in `to_networkx`.
         dtype
             The precision of real numbers other than times; layers of PyTorch expect ``"float32"``.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=300, seed=0).graph
+        >>> data = graph.annotate(cg.IBCC().fit(graph)).to_pyg()
+        >>> data.edge_types
+        [('volunteer', 'answers', 'item')]
+        >>> data["volunteer"].confusion.shape
+        torch.Size([20, 2, 2])
         """
         from crowdgraph.io.pyg import graph_to_pyg
 

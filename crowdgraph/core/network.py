@@ -670,6 +670,12 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         ----------
         dtype
             The precision of weights and p-values; layers of PyTorch expect ``"float32"``.
+
+        Examples
+        --------
+        >>> ring = np.roll(np.eye(4), 1, axis=0)
+        >>> VolunteerNetwork(ids=range(4), weights=ring + ring.T, method="ring").to_pyg()
+        Data(edge_index=[2, 8], num_nodes=4, ids=[4], edge_weight=[8])
         """
         from crowdgraph.io.pyg import network_to_pyg
 

@@ -12,7 +12,7 @@ from crowdgraph.core._arrays import Array, is_null
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
-from crowdgraph.io._annotated import latest_communities, latest_confusion
+from crowdgraph.io._annotated import annotation_or_none, latest_communities, latest_confusion
 from crowdgraph.io._columns import import_optional
 from crowdgraph.io._known import known_at
 from crowdgraph.io.tensors import graph_to_torch
@@ -25,14 +25,14 @@ __all__ = ["graph_to_pyg", "network_to_pyg"]
 
 def graph_to_pyg(graph: CrowdGraph, *, at: Moment | None = None, dtype: Any = "float32") -> Any:
     """Return volunteers and items as nodes of two types, responses as edges; see `CrowdGraph.to_pyg`."""
+    import torch
+
     data = _data_module().HeteroData()
     view, _ = known_at(graph, at)
     tensors = graph_to_torch(view, dtype=dtype)
     _fill_volunteers(data["volunteer"], view, tensors.dtype)
     _fill_items(data["item"], view, tensors.dtype)
     edges = data["volunteer", "answers", "item"]
-    import torch
-
     edges.edge_index = torch.stack([tensors.volunteer, tensors.item])
     edges.label = tensors.label
     edges.time = tensors.time.double()
@@ -85,8 +85,6 @@ def _fill_volunteers(store: Any, graph: CrowdGraph, dtype: Any) -> None:
 def _fill_items(store: Any, graph: CrowdGraph, dtype: Any) -> None:
     import torch
 
-    from crowdgraph.io._annotated import annotation_or_none
-
     store.num_nodes, store.ids = len(graph.items), graph.items.ids.tolist()
     _add_attributes(store, "x", graph.items.attributes, dtype)
     store.gold = torch.tensor(graph.gold.probs, dtype=dtype)
@@ -100,7 +98,7 @@ def _add_attributes(store: Any, name: str, attributes: Mapping[str, Array], dtyp
     """Add the numeric attributes as one matrix, and the names of its columns."""
     import torch
 
-    columns = {name: column for name, values in attributes.items() if (column := _numeric(values)) is not None}
+    columns = {key: column for key, values in attributes.items() if (column := _numeric(values)) is not None}
     if columns:
         store[name] = torch.tensor(np.stack(list(columns.values()), axis=1), dtype=dtype)
         store[f"{name}_columns"] = list(columns)

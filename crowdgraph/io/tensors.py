@@ -44,6 +44,8 @@ DIMENSIONS = {"class_probs": ["class"], "item_class": ["item"], "confusion": ["v
 # Columns of times, which stay in double precision where the device has it: single precision cannot tell the minutes of
 # a date.
 TIMES = ("time", "times")
+# Log odds that gain this variance are forgotten; more would only overflow.
+MAX_DRIFT = 1e6
 
 
 class TensorGroup:
@@ -174,7 +176,7 @@ class ResponseTensors(TensorGroup):
             item=self.item[order],
             label=self.label[order],
             weight=torch.ones_like(self.elapsed),
-            drift=self.elapsed[order] * drift,
+            drift=(self.elapsed[order] * drift).clamp(max=MAX_DRIFT),
         )
 
     def __repr__(self) -> str:
@@ -356,10 +358,12 @@ def _elapsed(graph: CrowdGraph) -> Array:
     times = graph.responses.time
     order, starts = graph.responses.by_volunteer
     tick_counts = ticks(times)[order].astype(np.float64)
-    gaps = np.diff(tick_counts, prepend=tick_counts[:1])
+    with np.errstate(over="ignore"):
+        gaps = np.diff(tick_counts, prepend=tick_counts[:1])
     gaps[starts[:-1][np.diff(starts) > 0]] = 0
     elapsed = np.empty(len(times))
-    elapsed[order] = gaps / ticks_per_second(times)
+    # No more than single precision can hold.
+    elapsed[order] = np.minimum(gaps / ticks_per_second(times), np.finfo(np.float32).max)
     return elapsed
 
 
