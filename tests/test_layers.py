@@ -50,6 +50,7 @@ HEAVY = {
     "sklearn",
     "tqdm",
     "arviz_stats",
+    "torch_geometric",
 }
 FREE_OF = {
     "messages": HEAVY,

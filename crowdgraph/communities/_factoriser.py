@@ -12,10 +12,11 @@ from torch import Tensor
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.kernels import nmf
-from crowdgraph.kernels._runtime import resolve_device, single_threaded_torch
+from crowdgraph.kernels._runtime import single_threaded_torch
 from crowdgraph.kernels.fixed_point import Step, squarem
 from crowdgraph.kernels.nmf import CompiledWeights
 from crowdgraph.kernels.nmf_search import SearchResult, search, seeded_start
+from crowdgraph.tensors._options import resolve_device
 
 
 class Factoriser:

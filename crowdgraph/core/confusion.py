@@ -36,6 +36,7 @@ from crowdgraph.messages import quote
 if TYPE_CHECKING:
     from crowdgraph.core.changes import Changes, ChangeSource, VolunteerChange
     from crowdgraph.core.graph import CrowdGraph
+    from crowdgraph.io.tensors import ConfusionTensors
 
 __all__ = ["ConfusionHistory", "ConfusionMatrix", "ConfusionSnapshot", "ConfusionTrack"]
 
@@ -444,6 +445,27 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         concentration = np.empty_like(self.concentration)
         concentration[graph.responses.by_volunteer.order] = self.concentration
         return concentration
+
+    def to_torch(self, *, device: Any = None, dtype: Any = "float64") -> ConfusionTensors:
+        """Return copies of `starts`, `times`, `concentration` and `initial` as tensors.
+
+        Times are as in `CrowdGraph.to_torch`. `crowdgraph.tensors` takes Dirichlets of this shape.
+
+        Parameters
+        ----------
+        device, dtype
+            As in `CrowdGraph.to_torch`.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=300, seed=0).graph
+        >>> cg.DynIBCC().fit(graph).confusion.to_torch()
+        ConfusionTensors(starts (21,), times (300,), concentration (300, 2, 2), initial (20, 2, 2); float64, cpu)
+        """
+        from crowdgraph.io.tensors import track_to_torch
+
+        return track_to_torch(self, device=device, dtype=dtype)
 
     def with_source(self, source: ChangeSource) -> ConfusionTrack:
         """Return the same track, which also knows what changes are computed from."""

@@ -37,6 +37,7 @@ from crowdgraph.errors import NotAnnotatedError, ParameterError, ResultError
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
+    from crowdgraph.io.tensors import FitTensors
 
 __all__ = ["FitSource", "Influence", "ModelFit", "PosteriorDraws"]
 
@@ -459,6 +460,34 @@ class ModelFit(Result):
         from crowdgraph.io.tensors import fit_to_arviz
 
         return fit_to_arviz(self)
+
+    def to_torch(self, *, device: Any = None, dtype: Any = "float64") -> FitTensors:
+        """Return copies of what was inferred as tensors, which `crowdgraph.tensors` takes.
+
+        They are `item_probs`, `class_probs` and, where the model has them, the concentrations `classes`, `confusion`
+        (after each volunteer's last response), `confusion_prior` and `class_prior`.
+
+        `crowdgraph.tensors.lower_bound` of these is ``fit.bound[-1]`` for IBCC with an explicit prior, such as
+        ``confusion_prior=(4, 1)``. It is another number where the concentrations are not the state in which variational
+        Bayes ended: with the default ``confusion_prior="crowd"`` and after `calibrated` they are widened on purpose, to
+        allow for what is uncertain about the classes. With ``learn_prior=True`` the fit's bound also counts how
+        probable the learned prior is.
+
+        Parameters
+        ----------
+        device, dtype
+            As in `CrowdGraph.to_torch`.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=300, seed=0).graph
+        >>> cg.MajorityVote().fit(graph).to_torch(dtype="float32")
+        FitTensors(item_probs (60, 2), class_probs (2,); float32, cpu)
+        """
+        from crowdgraph.io.tensors import fit_to_torch
+
+        return fit_to_torch(self, device=device, dtype=dtype)
 
     def check_matches(self, graph: CrowdGraph) -> None:
         """Raise unless the fit belongs to the graph's items, volunteers, classes, labels and responses."""

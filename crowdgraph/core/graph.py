@@ -30,6 +30,7 @@ from crowdgraph.messages import Hint, quote, suggestion, with_article
 
 if TYPE_CHECKING:
     from crowdgraph.diagnosis.findings import Findings
+    from crowdgraph.io.tensors import ResponseTensors
 
 __all__ = ["CrowdGraph"]
 
@@ -847,11 +848,67 @@ class CrowdGraph:
         view: Tabular = getattr(self, name)
         return view
 
-    def to_torch(self, *, device: Any = None) -> Any:
-        """Return the columns as tensors: `volunteer`, `item`, `label` (int64 codes), `time`, and `gold` (float64)."""
+    def to_torch(self, *, device: Any = None, dtype: Any = "float64") -> ResponseTensors:
+        """Return copies of the responses and of gold as tensors, which `crowdgraph.tensors` takes.
+
+        They are `volunteer`, `item` and `label` (int64 codes), `time`, `elapsed` and `gold`; ``.answers`` is the matrix
+        of answers, ``.steps()`` the volunteers' steps for DynIBCC, and ``.to("cuda")`` moves all.
+
+        Parameters
+        ----------
+        device
+            Such as ``"cuda"``; the CPU if left out.
+        dtype
+            The precision of real numbers: ``"float64"``, ``"float32"`` or the torch type.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> tensors = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=300, seed=0).graph.to_torch()
+        >>> tensors
+        ResponseTensors(300 responses of 20 volunteers about 60 items, 2 classes, 2 labels; float64, cpu)
+        >>> tensors.answers
+        AnswerMatrix(300 answers of 20 volunteers about 60 items, 2 labels, cpu)
+        """
         from crowdgraph.io.tensors import graph_to_torch
 
-        return graph_to_torch(self, device=device)
+        return graph_to_torch(self, device=device, dtype=dtype)
+
+    def to_pyg(self, *, at: Moment | None = None, dtype: Any = "float32") -> Any:
+        """Return a `torch_geometric.data.HeteroData`: volunteers and items, and an edge for each response.
+
+        ``data["volunteer"]`` and ``data["item"]`` have `num_nodes`, the list `ids`, and `x`, their numeric attributes
+        (NaN for null; `x_columns` names them), where they have some. Volunteers have the latest expected `confusion`
+        (K, J, L), `participation` (K, C; zeros for those in no community) and `community` (-1 for none) where the
+        graph is annotated with them; items have `class_probs` (N, J), `gold` (N, J; NaN where nothing is known),
+        `gold_mask` and `y`, the code of the known class (-1 for none).
+
+        ``data["volunteer", "answers", "item"]`` has `edge_index` (2, R), `label` (codes; -1 for an item that was shown
+        but not answered), `time` (float64; datetimes as seconds since 1970) and, where responses have numeric
+        attributes, `edge_attr` and `edge_attr_columns`. ``data.classes`` and ``data.labels`` say what the codes mean.
+        `torch_geometric.transforms.ToUndirected` adds edges in the other direction. It needs the package
+        torch-geometric.
+
+        Parameters
+        ----------
+        at
+            What was known then, as in `to_networkx`.
+        dtype
+            The precision of real numbers other than times; layers of PyTorch expect ``"float32"``.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=300, seed=0).graph
+        >>> data = graph.annotate(cg.IBCC().fit(graph)).to_pyg()
+        >>> data.edge_types
+        [('volunteer', 'answers', 'item')]
+        >>> data["volunteer"].confusion.shape
+        torch.Size([20, 2, 2])
+        """
+        from crowdgraph.io.pyg import graph_to_pyg
+
+        return graph_to_pyg(self, at=at, dtype=dtype)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the graph with its annotations to one file, which `crowdgraph.load` reads.

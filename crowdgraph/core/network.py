@@ -35,6 +35,7 @@ from crowdgraph.errors import ParameterError, ResultError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+    from torch import Tensor
 
     from crowdgraph.core.communities import Communities
     from crowdgraph.core.confusion import ConfusionSnapshot
@@ -635,6 +636,50 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         from crowdgraph.io.networkx import network_to_igraph
 
         return network_to_igraph(self, communities=communities)
+
+    def to_torch(self, *, dense: bool | None = None, device: Any = None, dtype: Any = "float64") -> Tensor:
+        """Return a copy of the weights as a tensor of shape (V, V).
+
+        Parameters
+        ----------
+        dense
+            Whether the tensor is dense; otherwise it is a sparse CSR tensor. As the weights are if left out.
+        device, dtype
+            As in `CrowdGraph.to_torch`.
+
+        Examples
+        --------
+        >>> ring = np.roll(np.eye(4), 1, axis=0)
+        >>> network = VolunteerNetwork(ids=range(4), weights=ring + ring.T, method="ring")
+        >>> network.to_torch(dtype="float32").sum(dim=1)
+        tensor([2., 2., 2., 2.])
+        >>> network.to_torch(dense=False).layout
+        torch.sparse_csr
+        """
+        from crowdgraph.io.tensors import network_to_torch
+
+        return network_to_torch(self, dense=dense, device=device, dtype=dtype)
+
+    def to_pyg(self, *, dtype: Any = "float32") -> Any:
+        """Return a `torch_geometric.data.Data` with `edge_index`, `edge_weight`, `num_nodes` and the list `ids`.
+
+        Every link is there in both directions, sorted by rows and columns, and has its `p_value` where links were
+        tested. It needs the package torch-geometric.
+
+        Parameters
+        ----------
+        dtype
+            The precision of weights and p-values; layers of PyTorch expect ``"float32"``.
+
+        Examples
+        --------
+        >>> ring = np.roll(np.eye(4), 1, axis=0)
+        >>> VolunteerNetwork(ids=range(4), weights=ring + ring.T, method="ring").to_pyg()
+        Data(edge_index=[2, 8], num_nodes=4, ids=[4], edge_weight=[8])
+        """
+        from crowdgraph.io.pyg import network_to_pyg
+
+        return network_to_pyg(self, dtype=dtype)
 
     def save(self, path: str | PathLike[str], *, communities: Communities | None = None) -> None:
         """Write a file for Gephi and other tools: GraphML or GEXF, if the name ends in ``.graphml`` or ``.gexf``.

@@ -9,7 +9,6 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, same_values
 from crowdgraph.core.communities import Communities
-from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph, History
 from crowdgraph.core.response_annotations import fit_with_confusion, response_confusion, response_surprise
@@ -75,13 +74,11 @@ def _volunteer_columns(graph: CrowdGraph, history: History) -> dict[str, list[An
     n_volunteers = len(graph.volunteers)
     track = annotation_or_none(graph.confusion)
     community_track = annotation_or_none(graph.community_track)
-    confusion = track.latest() if track is not None else _latest_confusion(graph, community_track)
-    if confusion is not None:
+    if (confusion := latest_confusion(graph)) is not None:
         columns["confusion"] = list(confusion.mean)
     if track is not None and history == "full":
         columns["confusion_times"], columns["confusion_history"] = confusion_histories(graph, track)
-    communities = annotation_or_none(graph.communities) or (community_track[-1] if community_track else None)
-    if communities is not None:
+    if (communities := latest_communities(graph)) is not None:
         columns["participation"], columns["community"] = _memberships(graph, communities)
     if community_track is not None and history == "full" and n_volunteers:
         columns["participation_times"] = [community_track.times] * n_volunteers
@@ -90,10 +87,19 @@ def _volunteer_columns(graph: CrowdGraph, history: History) -> dict[str, list[An
     return columns
 
 
-def _latest_confusion(graph: CrowdGraph, track: CommunityTrack | None) -> ConfusionSnapshot | None:
-    """Return the confusion with which the last communities of a track were found, if it is that of all volunteers."""
-    confusion = track[-1].confusion if track else None
+def latest_confusion(graph: CrowdGraph) -> ConfusionSnapshot | None:
+    """Return the latest confusion of all volunteers, or that with which the last communities of a track were found."""
+    if (track := annotation_or_none(graph.confusion)) is not None:
+        return track.latest()
+    community_track = annotation_or_none(graph.community_track)
+    confusion = community_track[-1].confusion if community_track else None
     return confusion if confusion is not None and same_values(confusion.ids, graph.volunteers.ids) else None
+
+
+def latest_communities(graph: CrowdGraph) -> Communities | None:
+    """Return the latest communities, or the last ones of a track."""
+    community_track = annotation_or_none(graph.community_track)
+    return annotation_or_none(graph.communities) or (community_track[-1] if community_track else None)
 
 
 def _memberships(graph: CrowdGraph, communities: Communities) -> tuple[list[Any], list[int]]:

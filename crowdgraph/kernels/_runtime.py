@@ -1,4 +1,4 @@
-"""Where and how kernels run: torch devices, threads for compiled code, and a notice while code is compiled."""
+"""How kernels run: threads for compiled code, and a notice while code is compiled."""
 
 from __future__ import annotations
 
@@ -9,32 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock, Timer
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numba import config
 from numpy.typing import NDArray
 
-from crowdgraph.errors import ParameterError
-
 Value = TypeVar("Value")
 # Seconds before a user is told about compilation: loading compiled code from disk takes less, compiling takes more.
 NOTICE_AFTER = 1.5
-
-
-def resolve_device(device: Any) -> torch.device:
-    """Return the named torch device, or raise if this machine does not have it."""
-    try:
-        resolved = torch.device(device)
-        torch.zeros(1, device=resolved).sum().item()
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        available = ["cpu", *(name for name in ("cuda", "mps", "xpu") if getattr(torch, name).is_available())]
-        raise ParameterError(
-            f"device={device!r} is not available here ({str(error).splitlines()[0]}); use one of "
-            f"{', '.join(available)}."
-        ) from error
-    return resolved
 
 
 def chunk_bounds(n: int, *, at_most: int) -> NDArray[np.int64]:

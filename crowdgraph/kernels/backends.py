@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.errors import ParameterError
-from crowdgraph.kernels._runtime import resolve_device, single_threaded_torch
+from crowdgraph.kernels._runtime import single_threaded_torch
 from crowdgraph.kernels.backend_names import BackendName, Precision
 from crowdgraph.kernels.dglm import Scan, TensorScan
 from crowdgraph.kernels.dglm_compiled import CompiledScan
@@ -25,7 +25,7 @@ from crowdgraph.kernels.sweep import (
     TensorSweep,
     tensor_expectations,
 )
-from crowdgraph.tensors.devices import limits_of
+from crowdgraph.tensors._options import tensor_options
 from crowdgraph.tensors.dynibcc import Steps
 
 __all__ = ["Backend", "choose_backend", "step_kernels", "sweep_kernels"]
@@ -79,14 +79,8 @@ def choose_backend(backend: BackendName = "auto", *, device: str = "cpu", dtype:
             f"backend='compiled' runs on CPUs only; got device={device!r}.",
             hint="Use backend='torch' there, or leave device out.",
         )
-    resolved = resolve_device(device)
-    compiled = backend != "torch" and resolved.type == "cpu"
-    if dtype == "float64" and not limits_of(resolved).float64:
-        raise ParameterError(
-            f"device={device!r} computes in single precision only; got dtype={dtype!r}.",
-            hint="Use dtype='float32' there.",
-        )
-    return Backend(compiled, resolved, getattr(torch, dtype))
+    options = tensor_options(device, dtype)
+    return Backend(backend != "torch" and options.device.type == "cpu", *options)
 
 
 def sweep_kernels(

@@ -244,7 +244,7 @@ def lower_bound(
     ...     class_prior=estimate.class_prior,
     ...     gold=responses.gold,
     ... )
-    >>> abs(float(bound) - fit.bound[-1]) < 1e-6
+    >>> bool(abs(float(bound) - fit.bound[-1]) < 1e-6)
     True
     """
     # sec:staticLowerBound: E[ln p(c|t,Pi)] + E[ln p(t|kappa)] - E[ln q(t)], then E[ln p(Pi)] - E[ln q(Pi)] and

@@ -1,15 +1,12 @@
-"""Graphs as PyTorch tensors, and draws from the posterior in ArviZ: named dimensions, ids as coordinates."""
+"""Draws from the posterior in ArviZ: named dimensions, ids as coordinates."""
 
 import sys
 
 import arviz_base
 import numpy as np
 import pytest
-import torch
 from arviz_stats.base import array_stats
 from builders import crowd
-from hypothesis import given
-from strategies import graphs
 
 import crowdgraph as cg
 from crowdgraph.core.fit import PosteriorDraws
@@ -196,23 +193,3 @@ def test_draws_that_do_not_fit_together_are_refused(changes, message):
     assert len(PosteriorDraws(**DRAWS)) == 4
     with pytest.raises(ResultError, match=message):
         PosteriorDraws(**{**DRAWS, **changes})
-
-
-@given(graphs())
-def test_tensors_are_the_columns(graph):
-    tensors = graph.to_torch()
-    for name in ("volunteer", "item", "label"):
-        column = getattr(tensors, name)
-        assert column.dtype == torch.int64
-        assert column.tolist() == getattr(graph.responses, name).tolist()
-    times = graph.responses.time
-    if times.dtype.kind == "M":
-        times = (times - np.datetime64(0, "s")) / np.timedelta64(1, "s")
-    np.testing.assert_allclose(tensors.time.numpy(), times, rtol=1e-15)
-    np.testing.assert_array_equal(tensors.gold.numpy(), graph.gold.probs)
-
-
-def test_tensors_are_copies(graph):
-    tensors = graph.to_torch(device="cpu")
-    tensors.label[:] = -5
-    assert graph.responses.label.min() == 0
