@@ -17,17 +17,16 @@ from crowdgraph.errors import ParameterError
 
 # Devices, with the precision in which fits run there and how close they come to compiled code in double precision.
 CLOSE = {("cuda", "float64"): 1e-9, ("cuda", "float32"): 1e-3, ("mps", "float32"): 1e-3}
-DOUBLE, SINGLE, METAL = CLOSE
 
 MODELS = {
-    "IBCC": (cg.IBCC(confusion_prior=(4, 1), tol=1e-4), [DOUBLE]),
-    "IBCC without acceleration": (cg.IBCC(confusion_prior=(4, 1), tol=1e-4, accelerate=False), [DOUBLE, SINGLE]),
-    "IBCC, crowd's prior": (cg.IBCC(tol=1e-4), [DOUBLE]),
-    "IBCC, learned prior": (cg.IBCC(learn_prior=True, tol=1e-4), [DOUBLE]),
-    "DynIBCC": (cg.DynIBCC(tol=1e-4), [DOUBLE]),
-    "DynIBCC as published": (cg.DynIBCC(published=True, tol=1e-4), [DOUBLE]),
+    "IBCC": cg.IBCC(confusion_prior=(4, 1)),
+    "IBCC without acceleration": cg.IBCC(confusion_prior=(4, 1), accelerate=False),
+    "IBCC, crowd's prior": cg.IBCC(),
+    "IBCC, learned prior": cg.IBCC(learn_prior=True),
+    "Dawid-Skene": cg.DawidSkene(),
+    "DynIBCC": cg.DynIBCC(),
+    "DynIBCC as published": cg.DynIBCC(published=True),
 }
-FITS = [(name, *where) for name, (_, runs) in MODELS.items() for where in runs]
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +35,10 @@ def answered():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "kind", "dtype"), FITS)
+@pytest.mark.parametrize(("kind", "dtype"), CLOSE)
+@pytest.mark.parametrize("name", MODELS)
 def test_fits_run_on_devices(answered, name, kind, dtype):
-    model, _ = MODELS[name]
+    model = MODELS[name]
     expected = model.fit(answered, seed=0)
     with simulated_device(kind) as device:
         fit = replace(model, device=kind, dtype=dtype).fit(answered, seed=0)
@@ -46,6 +46,16 @@ def test_fits_run_on_devices(answered, name, kind, dtype):
     assert np.abs(fit.item_probs - expected.item_probs).max() < CLOSE[kind, dtype]
     means = [one.confusion.latest().mean for one in (fit, expected)]
     assert np.abs(means[0] - means[1]).max() < CLOSE[kind, dtype]
+
+
+@pytest.mark.slow
+def test_the_noise_is_chosen_on_devices(answered):
+    model = cg.DynIBCC(noise_scale="auto", max_iter=20)
+    expected = model.fit(answered)
+    with simulated_device("mps"):
+        fit = replace(model, device="mps", dtype="float32").fit(answered)
+    assert fit.diagnostics["noise_scale"] == pytest.approx(expected.diagnostics["noise_scale"], rel=1e-3)
+    assert np.abs(fit.item_probs - expected.item_probs).max() < 1e-3
 
 
 @pytest.mark.slow
@@ -73,7 +83,7 @@ def test_communities_are_detected_on_devices(dense, symmetric):
 @pytest.mark.parametrize("name", ["IBCC", "DynIBCC"])
 def test_iterations_copy_nothing(answered, name):
     """What is copied from and to the device does not depend on the number of iterations."""
-    model = replace(MODELS[name][0], device="cuda", tol=1e-12)
+    model = replace(MODELS[name], device="cuda", tol=1e-12)
     n_copies, n_operations = set(), []
     for max_iter in (4, 12):
         with simulated_device("cuda") as device:
