@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 import allocation
+import backends
 import change
 import communities
 import doors
@@ -25,6 +26,7 @@ BENCHMARKS = {
     "gexf": gexf.main,
     "models": models.main,
     "change": change.main,
+    "backends": backends.main,
     "communities": communities.main,
     "allocation": allocation.main,
 }
