@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -10,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.errors import ParameterError
+from crowdgraph.kernels import nmf
 from crowdgraph.kernels._runtime import resolve_device
+from crowdgraph.kernels.backend_names import BackendName, Precision
+from crowdgraph.kernels.fixed_point import Step
 from crowdgraph.tensors.devices import limits_of
 
-__all__ = ["Backend", "BackendName", "Precision", "choose_backend"]
-
-BackendName = Literal["auto", "compiled", "torch"]
-Precision = Literal["float64", "float32"]
+__all__ = ["Backend", "choose_backend", "choose_nmf_backend", "nmf_step"]
 
 
 class Backend(NamedTuple):
@@ -67,6 +69,42 @@ def choose_backend(backend: BackendName, *, device: str, dtype: Precision) -> Ba
     return Backend(compiled, resolved, getattr(torch, dtype))
 
 
-def backend_names() -> tuple[str, ...]:
-    """Return the words that a setting `backend` can be."""
-    return get_args(BackendName)
+def choose_nmf_backend(
+    backend: BackendName, *, device: str, dtype: Precision | Literal["auto"], symmetric: bool, largest: float = 1.0
+) -> Backend:
+    """Return what factorises weights, of which `largest` is the largest, or raise if it cannot.
+
+    ``dtype="auto"`` is single precision in compiled code, which multiplies rows in it and does everything else in
+    double precision, if the weights allow it; elsewhere it is double precision, if the device has it.
+    """
+    if backend == "compiled" and not symmetric:
+        raise ParameterError(
+            "backend='compiled' factorises into one factor, and symmetric=False has two.",
+            hint="Use backend='torch' or 'auto' for two factors.",
+        )
+    automatic = dtype == "auto"
+    if automatic:
+        dtype = "float64" if limits_of(resolve_device(device)).float64 else "float32"
+    chosen = choose_backend(backend if symmetric else "torch", device=device, dtype=dtype)
+    fits = nmf.fits_single_precision(largest)
+    if automatic and chosen.compiled and fits:
+        return chosen._replace(dtype=torch.float32)
+    if chosen.dtype == torch.float32 and not fits:
+        lowest, highest = nmf.SINGLE_PRECISION_RANGE
+        raise ParameterError(
+            f"dtype={dtype!r} holds factors of weights whose largest is between {lowest:g} and {highest:g}; here it is "
+            f"{largest:g}.",
+            hint="Use dtype='float64', or give the weights another unit.",
+        )
+    return chosen
+
+
+def nmf_step(
+    weights: Any, prior: nmf.Prior, *, symmetric: bool, published: bool = False, backend: Backend
+) -> Callable[[Tensor], Step]:
+    """Return the step of factors of weights: an array or a SciPy CSR array of shape (N, N)."""
+    if backend.compiled:
+        precision = np.float32 if backend.dtype == torch.float32 else np.float64
+        return partial(nmf.CompiledWeights.of(weights, precision=precision).symmetric_step, prior=prior)
+    step = nmf.published_step if published else nmf.symmetric_step if symmetric else nmf.paired_step
+    return partial(step, nmf.tensor_weights(weights, device=backend.device, dtype=backend.dtype), prior=prior)

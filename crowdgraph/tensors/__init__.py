@@ -13,6 +13,8 @@ from crowdgraph.tensors.ibcc import (
     lower_bound,
     sufficient_counts,
 )
+from crowdgraph.tensors.nmf import nmf_objective
+from crowdgraph.tensors.similarity import pi_similarity
 
 __all__ = [
     "AnswerMatrix",
@@ -23,5 +25,7 @@ __all__ = [
     "log_evidence",
     "log_normaliser",
     "lower_bound",
+    "nmf_objective",
+    "pi_similarity",
     "sufficient_counts",
 ]

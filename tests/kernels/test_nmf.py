@@ -18,15 +18,8 @@ from scipy.stats import gamma, halfnorm
 
 from crowdgraph.kernels import _runtime, nmf
 from crowdgraph.kernels.fixed_point import squarem
-from crowdgraph.kernels.nmf import (
-    DenseWeights,
-    Prior,
-    SparseWeights,
-    paired_step,
-    published_step,
-    relevance,
-    symmetric_step,
-)
+from crowdgraph.kernels.nmf import Prior, paired_step, published_step, relevance, symmetric_step
+from crowdgraph.tensors.nmf import DenseWeights, SparseWeights
 
 STEPS = {"symmetric": symmetric_step, "paired": paired_step, "published": published_step}
 # Which pairs are counts, out of N volunteers.
