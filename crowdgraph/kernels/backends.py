@@ -15,10 +15,11 @@ from crowdgraph.errors import ParameterError
 from crowdgraph.kernels import nmf
 from crowdgraph.kernels._runtime import resolve_device
 from crowdgraph.kernels.backend_names import BackendName, Precision
+from crowdgraph.kernels.cautious import CautiousEM, CompiledEM, ItemLikelihoods, TensorEM, compile_cautious
 from crowdgraph.kernels.fixed_point import Step
 from crowdgraph.tensors.devices import limits_of
 
-__all__ = ["Backend", "choose_backend", "choose_nmf_backend", "nmf_step"]
+__all__ = ["Backend", "cautious_map", "choose_backend", "choose_nmf_backend", "nmf_step", "warm_up_cautious"]
 
 
 class Backend(NamedTuple):
@@ -108,3 +109,17 @@ def nmf_step(
         return partial(nmf.CompiledWeights.of(weights, precision=precision).symmetric_step, prior=prior)
     step = nmf.published_step if published else nmf.symmetric_step if symmetric else nmf.paired_step
     return partial(step, nmf.tensor_weights(weights, device=backend.device, dtype=backend.dtype), prior=prior)
+
+
+def cautious_map(
+    likelihoods: ItemLikelihoods, *, n_communities: int, strength: float, backend: Backend
+) -> CautiousEM:
+    """Return the map of Cautious for likelihoods in double precision, on any device."""
+    kind = CompiledEM if backend.compiled else TensorEM
+    return kind(likelihoods.to(backend.device, backend.dtype), n_communities=n_communities, strength=strength)
+
+
+def warm_up_cautious(backend: Backend) -> None:
+    """Compile what `cautious_map` runs, if it is compiled."""
+    if backend.compiled:
+        compile_cautious(np.dtype(str(backend.dtype).removeprefix("torch.")))
