@@ -2,7 +2,7 @@
 
 A *cell* is the set of answers that one community gave about one item. `TensorEM` takes a step with logarithms of
 likelihoods, on any device; `CompiledEM` fuses it into one pass over items, in parallel, with the likelihoods themselves,
-so that no logarithm is taken of a cell. For a number of threads, sums are always added in the same order.
+so that hardly a logarithm is taken. For a number of threads, sums are always added in the same order.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ MIN_ITEMS_PER_THREAD = 2_000
 MIN_STATE = 1e-300
 # Class probabilities keep changing by rounding, by less than this many times the precision.
 MIN_TOL_OF_EPS = 200.0
-# Products of shares of likelihoods that are smaller are taken as sums of logarithms.
-MIN_PRODUCT = 1e-100
+# Where the likelihoods of an item sum to less, some may have vanished, and their logarithms are taken.
+MIN_NORM = 1e-25
 
 
 class CellLikelihoods(NamedTuple):
@@ -282,25 +282,25 @@ class CompiledEM(CautiousEM):
         n_items = len(base)
         self.probs = torch.zeros(base.shape[:2], dtype=torch.float64)
         starts = torch.cat([item.new_zeros(1), torch.bincount(item, minlength=n_items).cumsum(0)])
-        self._arrays = tuple(
-            np.ascontiguousarray(part.numpy())
-            for part in (base, independent.exp(), shared.exp(), starts, community, answered)
-        )
+        tables = (part.flatten(1) for part in (base, base.exp(), independent.exp(), shared.exp()))
+        self._arrays = tuple(part.contiguous().numpy() for part in (*tables, starts, community, answered))
         self._bounds = chunk_bounds(n_items, at_most=n_items // MIN_ITEMS_PER_THREAD)
         compile_cautious(self._arrays[0].dtype)
 
     def _expect(self, shares: Tensor, chances: Tensor) -> Expectations:
         n_chunks = len(self._bounds) - 1
-        difficulties, errors = np.zeros((n_chunks, len(shares))), np.zeros((n_chunks, len(chances)))
-        log_shares, rates, probs = shares.log().numpy(), chances.numpy(), self.probs.numpy()
+        n_classes = self.probs.shape[1]
+        counts, errors = np.zeros((n_chunks, n_classes * len(shares))), np.zeros((n_chunks, len(chances)))
+        tiled, rates, probs = np.tile(shares.numpy(), n_classes), chances.numpy(), self.probs.numpy()
 
         def expect_chunk(chunk: int) -> tuple[float, float]:
             bounds = self._bounds[chunk], self._bounds[chunk + 1]
-            return _expect_items(*bounds, *self._arrays, log_shares, rates, probs, difficulties[chunk], errors[chunk])
+            return _expect_items(*bounds, *self._arrays, tiled, rates, probs, counts[chunk], errors[chunk])
 
         evidence, changes = zip(*in_parallel(expect_chunk, n_chunks), strict=True)
+        difficulties = counts.sum(0).reshape(n_classes, -1).sum(0)
         return Expectations(
-            torch.from_numpy(difficulties.sum(0)), torch.from_numpy(errors.sum(0)), math.fsum(evidence), max(changes)
+            torch.from_numpy(difficulties), torch.from_numpy(errors.sum(0)), math.fsum(evidence), max(changes)
         )
 
     @property
@@ -308,72 +308,98 @@ class CompiledEM(CautiousEM):
         return torch.float64
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+# Sums may be added in another order than written, always the same, so that processors take several at once.
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _expect_items(
     first: int,
     last: int,
     base: Any,
+    likelihood: Any,
     independent: Any,
     shared: Any,
     starts: Any,
     community: Any,
     answered: Any,
-    log_shares: Any,
+    shares: Any,
     rates: Any,
     probs: Any,
-    difficulties: Any,
+    counts: Any,
     errors: Any,
 ) -> tuple[float, float]:
     """Fill in the class probabilities of a range of items, and add what is expected of them."""
-    _, n_classes, n_difficulties = base.shape
-    weights = np.empty((n_classes, n_difficulties))
+    n_classes, width = probs.shape[1], base.shape[1]
+    n_difficulties = width // n_classes
+    weights = np.empty(width)
     evidence, change = 0.0, 0.0
     for item in range(first, last):
-        peak = -np.inf
-        for j in range(n_classes):
-            for h in range(n_difficulties):
-                joint, product = base[item, j, h] + log_shares[h], 1.0
-                for cell in range(starts[item], starts[item + 1]):
-                    rate = rates[community[cell]]
-                    both = (1 - rate) * independent[cell, j, h] + rate * shared[cell, j, h]
-                    # Few products are so small that they could vanish.
-                    if both < MIN_PRODUCT or product < MIN_PRODUCT:
-                        joint += math.log(both)
-                    else:
-                        product *= both
-                if product < 1.0:
-                    joint += math.log(product)
-                weights[j, h] = joint
-                peak = max(peak, joint)
+        for m in range(width):
+            weights[m] = likelihood[item, m] * shares[m]
+        for cell in range(starts[item], starts[item + 1]):
+            rate = rates[community[cell]]
+            for m in range(width):
+                weights[m] *= (1 - rate) * independent[cell, m] + rate * shared[cell, m]
         norm = 0.0
-        for j in range(n_classes):
-            for h in range(n_difficulties):
-                weights[j, h] = math.exp(weights[j, h] - peak)
-                norm += weights[j, h]
-        evidence += peak + math.log(norm)
+        for m in range(width):
+            norm += weights[m]
+        if not norm > MIN_NORM:
+            largest, norm = _weights_by_logarithms(
+                item, base, independent, shared, starts, community, shares, rates, weights
+            )
+            evidence += largest
+        evidence += math.log(norm)
+        for m in range(width):
+            weights[m] /= norm
         for j in range(n_classes):
             prob = 0.0
             for h in range(n_difficulties):
-                weights[j, h] /= norm
-                prob += weights[j, h]
-                if answered[item]:
-                    difficulties[h] += weights[j, h]
+                prob += weights[j * n_difficulties + h]
             change = max(change, abs(prob - probs[item, j]))
             probs[item, j] = prob
+        if answered[item]:
+            for m in range(width):
+                counts[m] += weights[m]
         for cell in range(starts[item], starts[item + 1]):
             rate, together = rates[community[cell]], 0.0
-            for j in range(n_classes):
-                for h in range(n_difficulties):
-                    drawn = rate * shared[cell, j, h]
-                    together += weights[j, h] * drawn / ((1 - rate) * independent[cell, j, h] + drawn)
+            for m in range(width):
+                drawn = rate * shared[cell, m]
+                together += weights[m] * drawn / ((1 - rate) * independent[cell, m] + drawn)
             errors[community[cell]] += together
     return evidence, change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _weights_by_logarithms(
+    item: int,
+    base: Any,
+    independent: Any,
+    shared: Any,
+    starts: Any,
+    community: Any,
+    shares: Any,
+    rates: Any,
+    weights: Any,
+) -> tuple[float, float]:
+    """Fill in the weights of an item less the largest, and return the logarithm of that and their sum."""
+    largest, norm = -np.inf, 0.0
+    for m in range(len(weights)):
+        joint = base[item, m] + math.log(shares[m])
+        for cell in range(starts[item], starts[item + 1]):
+            rate = rates[community[cell]]
+            joint += math.log((1 - rate) * independent[cell, m] + rate * shared[cell, m])
+        weights[m] = joint
+        largest = max(largest, joint)
+    for m in range(len(weights)):
+        weights[m] = math.exp(weights[m] - largest)
+        norm += weights[m]
+    return largest, norm
 
 
 @cache
 def compile_cautious(precision: np.dtype[Any]) -> None:
     """Compile the step, or load it from disk, by taking it for one item without answers."""
-    cube, one = np.zeros((1, 1, 1), precision), np.zeros(1)
+    table, one = np.ones((1, 1), precision), np.ones(1)
     codes, answered = np.zeros(2, np.int64), np.zeros(1, bool)
     with compile_notice("the steps of Cautious"):
-        _expect_items(0, 1, cube, cube, cube, codes, codes, answered, one, one, np.zeros((1, 1)), one.copy(), one)
+        _expect_items(
+            0, 1, table, table, table, table, codes, codes, answered, one, one, np.ones((1, 1)), one.copy(), one.copy()
+        )
