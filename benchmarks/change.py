@@ -15,8 +15,7 @@ from models import our_step, time_in_turn
 from side_by_side import measure
 
 import crowdgraph as cg
-from crowdgraph.kernels.dglm import TensorScan
-from crowdgraph.kernels.dynibcc import DynamicVB, TensorLikelihood
+from crowdgraph.kernels.backends import choose_backend
 from crowdgraph.models._priors import crowd_prior
 from crowdgraph.models._tensors import StepTensors
 
@@ -46,7 +45,7 @@ def prior_for(n_classes: int, n_labels: int) -> list[list[float]]:
 def our_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
     """Return one pass: forward, backward, expectations and class probabilities."""
     prior = crowd_prior(graph, prior_for(len(graph.classes), len(graph.labels)), None, None)
-    steps = StepTensors(graph, drift=0.0, repeat_span=None, device="cpu", dtype="float64")
+    steps = StepTensors(graph, choose_backend(), drift=0.0, repeat_span=None)
     guess = np.random.default_rng(0).dirichlet(np.full(len(graph.classes), 0.2), len(graph.items))
     vb = steps.variational_bayes(prior, guess, stage="smoothed", published=False)
     return lambda: vb(1.0)
@@ -55,17 +54,9 @@ def our_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
 def tensor_pass(graph: cg.CrowdGraph) -> Callable[[], Any]:
     """Return the same pass in tensors, on the CPU, with torch's own threads."""
     prior = crowd_prior(graph, prior_for(len(graph.classes), len(graph.labels)), None, None)
-    steps = StepTensors(graph, drift=0.0, repeat_span=None, device="cpu", dtype="float64")
+    steps = StepTensors(graph, choose_backend("torch"), drift=0.0, repeat_span=None)
     guess = np.random.default_rng(0).dirichlet(np.full(len(graph.classes), 0.2), len(graph.items))
-    vb = DynamicVB(
-        steps._steps,
-        TensorScan(steps._steps, torch.from_numpy(prior.shared[None].copy())),
-        TensorLikelihood(steps._steps, steps._item_steps),
-        class_prior=torch.from_numpy(prior.class_concentration.copy()),
-        probs=torch.from_numpy(guess),
-        fixed=torch.zeros(len(guess), dtype=torch.bool),
-        stage="smoothed",
-    )
+    vb = steps.variational_bayes(prior, guess, stage="smoothed", published=False)
 
     def run() -> None:
         torch.set_num_threads(2)

@@ -19,6 +19,7 @@ from side_by_side import measure
 
 import crowdgraph as cg
 from crowdgraph.kernels._runtime import single_threaded_torch
+from crowdgraph.kernels.backends import choose_backend
 from crowdgraph.kernels.ibcc import VariationalBayes
 from crowdgraph.models._tensors import AnswerTensors
 
@@ -130,7 +131,7 @@ def prior_of(size: tuple[int, int]) -> np.ndarray:
 
 
 def our_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
-    tables = AnswerTensors(graph)
+    tables = AnswerTensors(graph, choose_backend())
     sweeper, expectations = tables.kernels()
     probs, fixed = tables.items()
     n_volunteers, n_labels, n_classes = tables.shape
@@ -170,10 +171,8 @@ def scipy_sweep(graph: cg.CrowdGraph) -> Callable[[], Any]:
 
 def torch_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
     """Return our sweep in tensors, on the CPU, with torch's own threads."""
-    from crowdgraph.kernels.sweep import TensorSweep, tensor_expectations
-
-    tables = AnswerTensors(graph)
-    sweeper = TensorSweep(tables.responses, device=torch.device("cpu"), dtype=torch.float64)
+    tables = AnswerTensors(graph, choose_backend("torch"))
+    sweeper, expectations = tables.kernels()
     probs, fixed = tables.items()
     _, n_labels, n_classes = tables.shape
     prior = torch.from_numpy(prior_of((n_labels, n_classes))[None])
@@ -181,7 +180,7 @@ def torch_step(graph: cg.CrowdGraph) -> Callable[[], Any]:
 
     def step() -> None:
         torch.set_num_threads(2)
-        logs, _ = tensor_expectations(alpha, prior)
+        logs, _ = expectations(alpha, prior)
         sweeper(logs, torch.zeros(n_classes, dtype=torch.float64), probs, fixed)
         torch.set_num_threads(1)
 

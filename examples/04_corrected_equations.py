@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from crowdgraph.kernels.dglm import Steps, filter_and_smooth
+from crowdgraph.tensors import Steps, filter_states, smooth_states
 
 n, drift, eye, h = 40, 0.05, np.eye(2), np.array([[0.85, 0.15], [0.15, 0.85]] * 20)
 yes = np.random.default_rng(0).random(n) < np.where(h[:, 1] > 0.5, np.linspace(0.1, 1, n), 0.2)
@@ -45,7 +45,7 @@ for t, (w, cov, factor, residual, precision) in reversed(list(enumerate(past))):
 # %% Corrected, as in crowdgraph: the published model, without the misprints.
 steps = Steps(*map(torch.from_numpy, (np.array([0, n]), np.arange(n), yes * 1, np.ones(n), np.full(n, drift))))
 prior, truth = torch.ones(1, 2, 2).double(), torch.from_numpy(h)
-mean, cov = filter_and_smooth(steps, prior, truth, noise_scale=0, stage="smoothed", published=True)
+mean, cov = smooth_states(steps, filter_states(steps, prior, probs=truth, noise_scale=0, published=True))
 states["corrected"] = np.stack([mean[:, 1, 1], cov[:, 1, 1, 1]], axis=1)
 # %% Bands are two standard deviations: the printed equations soon learn nothing more.
 ax = Figure((7, 4), layout="constrained").subplots()

@@ -61,9 +61,7 @@ class Factoriser:
     def published(self, k: int, generator: torch.Generator, *, tol: float, max_iter: int) -> SearchResult:
         """Take the printed steps from a random start, and drop columns that explain nothing at the end."""
         start = torch.rand(2 * len(self._strength), k, generator=generator, dtype=torch.float64)
-        trace = squarem(
-            self._step(published=True), self._state(start), max_iter=max_iter, tol=tol, accelerate=False
-        )
+        trace = squarem(self._step(published=True), self._state(start), max_iter=max_iter, tol=tol, accelerate=False)
         squares = (trace.state**2).sum(0)
         # Below half of the prior's rate, the precision is hardly more than the prior's.
         relevant = squares >= min(self._prior.rate / 2, float(squares.max()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -13,13 +14,35 @@ from torch import Tensor
 
 from crowdgraph.errors import ParameterError
 from crowdgraph.kernels import nmf
-from crowdgraph.kernels._runtime import resolve_device
+from crowdgraph.kernels._runtime import resolve_device, single_threaded_torch
 from crowdgraph.kernels.backend_names import BackendName, Precision
 from crowdgraph.kernels.cautious import CautiousEM, CompiledEM, ItemLikelihoods, TensorEM, compile_cautious
+from crowdgraph.kernels.dglm import Scan, TensorScan
+from crowdgraph.kernels.dglm_compiled import CompiledScan
+from crowdgraph.kernels.dynibcc import CompiledLikelihood, ItemSteps, Likelihood, TensorLikelihood
 from crowdgraph.kernels.fixed_point import Step
+from crowdgraph.kernels.sweep import (
+    CompiledExpectations,
+    CompiledSweep,
+    Expectations,
+    ItemResponses,
+    Sweeper,
+    TensorSweep,
+    tensor_expectations,
+)
 from crowdgraph.tensors.devices import limits_of
+from crowdgraph.tensors.dynibcc import Steps
 
-__all__ = ["Backend", "cautious_map", "choose_backend", "choose_nmf_backend", "nmf_step", "warm_up_cautious"]
+__all__ = [
+    "Backend",
+    "cautious_map",
+    "choose_backend",
+    "choose_nmf_backend",
+    "nmf_step",
+    "step_kernels",
+    "sweep_kernels",
+    "warm_up_cautious",
+]
 
 
 class Backend(NamedTuple):
@@ -45,6 +68,15 @@ class Backend(NamedTuple):
         """Return codes or flags as a new tensor of their own type."""
         return torch.tensor(np.ascontiguousarray(array), device=self.device)
 
+    @property
+    def array_type(self) -> np.dtype[Any]:
+        """The type of arrays in this precision."""
+        return torch.empty(0, dtype=self.dtype).numpy().dtype
+
+    def threads(self) -> AbstractContextManager[object]:
+        """Return a context to compute in: compiled code has threads of its own, and torch's would be in their way."""
+        return single_threaded_torch() if self.compiled else nullcontext()
+
     def facts(self) -> dict[str, str]:
         """Return what ran, as a fit's diagnostics hold it."""
         return {
@@ -54,20 +86,44 @@ class Backend(NamedTuple):
         }
 
 
-def choose_backend(backend: BackendName, *, device: str, dtype: Precision) -> Backend:
+def choose_backend(backend: BackendName = "auto", *, device: str = "cpu", dtype: Precision = "float64") -> Backend:
     """Return what runs for a user's settings, or raise if it cannot run: ``"auto"`` is compiled code on CPUs."""
-    resolved = resolve_device(device)
-    compiled = resolved.type == "cpu" if backend == "auto" else backend == "compiled"
-    if compiled and resolved.type != "cpu":
+    if backend == "compiled" and device.partition(":")[0] != "cpu":
         raise ParameterError(
-            f"backend='compiled' runs on CPUs, and device={device!r} is none.",
+            f"backend='compiled' runs on CPUs only; got device={device!r}.",
             hint="Use backend='torch' there, or leave device out.",
         )
+    resolved = resolve_device(device)
+    compiled = backend != "torch" and resolved.type == "cpu"
     if dtype == "float64" and not limits_of(resolved).float64:
         raise ParameterError(
-            f"device={device!r} has no double precision, and dtype='float64'.", hint="Use dtype='float32' there."
+            f"device={device!r} computes in single precision only; got dtype={dtype!r}.",
+            hint="Use dtype='float32' there.",
         )
     return Backend(compiled, resolved, getattr(torch, dtype))
+
+
+def sweep_kernels(
+    backend: Backend, responses: ItemResponses, *, n_classes: int, tiny_counts: bool = False
+) -> tuple[Sweeper, Expectations]:
+    """Return the sweep over answers and the expectations that go with it, for IBCC and Dawid-Skene.
+
+    With `tiny_counts` counts close to zero are exact, as maximum likelihood needs them.
+    """
+    if backend.compiled:
+        sweep = CompiledSweep(responses, n_classes=n_classes, dtype=backend.dtype, tiny_counts=tiny_counts)
+        return sweep, CompiledExpectations()
+    return TensorSweep(responses, device=backend.device), tensor_expectations
+
+
+def step_kernels(
+    backend: Backend, steps: Steps, item_steps: ItemSteps, prior: Tensor, *, published: bool
+) -> tuple[Scan, Likelihood]:
+    """Return the scan over steps from a prior, (1 or K, J, L), and the likelihood of the answers, for DynIBCC."""
+    if backend.compiled:
+        likelihood = CompiledLikelihood(steps, item_steps, n_classes=prior.shape[1])
+        return CompiledScan(steps, prior, published=published), likelihood
+    return TensorScan(steps, prior, published=published), TensorLikelihood(steps, item_steps)
 
 
 def choose_nmf_backend(
@@ -111,9 +167,7 @@ def nmf_step(
     return partial(step, nmf.tensor_weights(weights, device=backend.device, dtype=backend.dtype), prior=prior)
 
 
-def cautious_map(
-    likelihoods: ItemLikelihoods, *, n_communities: int, strength: float, backend: Backend
-) -> CautiousEM:
+def cautious_map(likelihoods: ItemLikelihoods, *, n_communities: int, strength: float, backend: Backend) -> CautiousEM:
     """Return the map of Cautious for likelihoods in double precision, on any device."""
     kind = CompiledEM if backend.compiled else TensorEM
     return kind(likelihoods.to(backend.device, backend.dtype), n_communities=n_communities, strength=strength)

@@ -18,7 +18,7 @@ from numba import njit
 from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
-from crowdgraph.kernels.fixed_point import Step
+from crowdgraph.kernels.fixed_point import Step, min_state, reachable_tolerance
 from crowdgraph.tensors.devices import limits_of, total
 
 __all__ = [
@@ -35,10 +35,6 @@ __all__ = [
 
 # Fewer items than this are not worth a second thread.
 MIN_ITEMS_PER_THREAD = 2_000
-# States are positive numbers.
-MIN_STATE = 1e-300
-# Class probabilities keep changing by rounding, by less than this many times the precision.
-MIN_TOL_OF_EPS = 200.0
 # Where the likelihoods of an item sum to less, some may have vanished, and their logarithms are taken.
 MIN_NORM = 1e-25
 
@@ -217,15 +213,14 @@ class CautiousEM(ABC):
 
     def reachable(self, tol: float) -> float:
         """Return a tolerance, or the lowest at which rounding does not keep class probabilities changing."""
-        return max(tol, MIN_TOL_OF_EPS * torch.finfo(self._state_type).eps)
+        return reachable_tolerance(tol, self._state_type)
 
     def __call__(self, state: Tensor) -> Step:
         """Take one step."""
         shares, chances = self.parameters(state)
         expected = self._expect(shares, chances)
         odds = expected.errors / (self._n_cells - expected.errors + self._strength)
-        lowest = max(MIN_STATE, torch.finfo(state.dtype).tiny)
-        following = torch.cat([1 + expected.difficulties, odds]).clamp(min=lowest)
+        following = torch.cat([1 + expected.difficulties, odds]).clamp(min=min_state(state.dtype))
         log_prior = total(shares.log()) + self._strength * total((-chances).log1p())
         return Step(following, expected.evidence + self._likelihoods.offset + log_prior, expected.change)
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
-from crowdgraph.kernels.dglm import Stage, Steps, prior_counts
 from crowdgraph.kernels.dglm_published import scan_published
+from crowdgraph.tensors.dynibcc import Stage, Steps, prior_counts
 
 __all__ = ["CompiledScan", "Workspace", "compile_scan", "filter_weighted", "smooth_weighted", "split_work"]
 
@@ -40,7 +40,8 @@ STAGE_CODES = {"predicted": 0, "filtered": 1, "smoothed": 2}
 class CompiledScan:
     """The scan on CPUs; see `crowdgraph.kernels.dglm.Scan`.
 
-    The result is written to the same memory each time.
+    The result is written to the same memory each time, in the precision of the steps' weights. Everything else is in
+    double precision.
     """
 
     def __init__(self, steps: Steps, prior: Tensor, *, published: bool = False) -> None:
@@ -61,8 +62,9 @@ class CompiledScan:
             ]
             for tasks in split_work(counts, n_labels)
         ]
-        self._rows = np.empty((len(steps.item), n_classes, n_labels))
-        compile_scan(n_classes, self._columns[0].dtype, self._columns[1].dtype, published=published)
+        self._rows = torch.empty((len(steps.item), n_classes, n_labels), dtype=steps.weight.dtype).numpy()
+        types = (self._columns[0].dtype, self._columns[1].dtype, self._rows.dtype)
+        compile_scan(n_classes, *types, published=published)
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
         """Filter and smooth once; see `Scan`."""
@@ -99,7 +101,7 @@ class CompiledScan:
 
     def _set(self, steps: Steps, prior: Tensor) -> None:
         self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
-        self._prior = [part.contiguous().numpy() for part in prior_counts(prior)]
+        self._prior = [part.contiguous().numpy() for part in prior_counts(prior.double())]
 
     def _join_split_volunteers(self) -> None:
         """Join the labels of those volunteers who were split by label between threads."""
@@ -179,9 +181,16 @@ def _scan_for(*, published: bool) -> Callable[..., None]:
 
 
 @cache
-def compile_scan(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[Any], *, published: bool) -> None:
+def compile_scan(
+    n_classes: int,
+    item_type: np.dtype[Any],
+    label_type: np.dtype[Any],
+    precision: np.dtype[Any],
+    *,
+    published: bool,
+) -> None:
     """Compile the scan for a number of classes, or load it from disk, by scanning one step."""
-    one, table, cube = np.ones(1), np.ones((1, 1, n_classes)), np.ones((1, n_classes, 1))
+    one, table, cube = np.ones(1, precision), np.ones((1, 1, n_classes)), np.ones((1, n_classes, 1), precision)
     with compile_notice(f"the scan over volunteers for {n_classes} classes"):
         _scan_for(published=published)(
             tuple(range(n_classes)),
@@ -193,7 +202,7 @@ def compile_scan(n_classes: int, item_type: np.dtype[Any], label_type: np.dtype[
             np.zeros(1, dtype=label_type),
             one,
             one,
-            np.full((1, n_classes), 1 / n_classes),
+            np.full((1, n_classes), 1 / n_classes, precision),
             table,
             table,
             1.0,
@@ -301,7 +310,7 @@ def smooth_weighted(classes: Any, n_steps: int, hits: Any, misses: Any, noise: A
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _join_labels(first: int, last: int, hits: Any, misses: Any, rows: Any) -> None:
-    """Turn counts for and against labels, (T, L, J), into Dirichlet rows, as `dglm.dirichlet_rows` does."""
+    """Turn counts for and against labels, (T, L, J), into Dirichlet rows, as `tensors.dynibcc.dirichlet_rows` does."""
     _, n_classes, n_labels = rows.shape
     for step in range(first, last):
         for j in range(n_classes):
@@ -321,9 +330,9 @@ def _join_labels(first: int, last: int, hits: Any, misses: Any, rows: Any) -> No
 
 def _join_chunk(
     bounds: NDArray[np.int64],
-    hits: NDArray[np.float64],
-    misses: NDArray[np.float64],
-    rows: NDArray[np.float64],
+    hits: NDArray[Any],
+    misses: NDArray[Any],
+    rows: NDArray[Any],
     chunk: int,
 ) -> None:
     _join_labels(bounds[chunk], bounds[chunk + 1], hits, misses, rows)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from crowdgraph.kernels.dglm import MAX_LOG_ODDS
+from crowdgraph.tensors.dynibcc import MAX_LOG_ODDS
 
 __all__ = ["filter_published", "scan_published", "smooth_published"]
 

@@ -5,31 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from crowdgraph.kernels.fixed_point import Step, squarem
+from crowdgraph.kernels.fixed_point import Step, min_state, reachable_tolerance, squarem
+from crowdgraph.tensors.dirichlet import expected_log, log_normaliser
 
 __all__ = [
     "concentration_from_mean_logs",
     "empirical_bayes_concentration",
-    "expected_log",
-    "log_normaliser",
     "max_likelihood_concentration",
     "update_shared_prior",
 ]
 
-# Stands for zero where logarithms are taken.
-TINY = 1e-300
-
-
-def expected_log(concentration: Tensor, *, axis: int) -> Tensor:
-    r"""Return the expected logarithms under Dirichlets along `axis`: :math:`\psi(\alpha_l) - \psi(\sum_m \alpha_m)`."""
-    # eq:eLnPj for classes, eq:expectation_lnPi for rows of confusion.
-    return torch.digamma(concentration) - torch.digamma(concentration.sum(axis, keepdim=True))
-
-
-def log_normaliser(concentration: Tensor, *, axis: int) -> Tensor:
-    r"""Return :math:`\ln B(\alpha) = \sum_l \ln \Gamma(\alpha_l) - \ln \Gamma(\sum_l \alpha_l)`."""
-    # B of sec:staticLowerBound.
-    return torch.lgamma(concentration).sum(axis) - torch.lgamma(concentration.sum(axis))
+# The error of an objective in multiples of the precision, and the relative size of a step at which Newton ends.
+ROUNDING_OF_EPS, MIN_RELATIVE_STEP = 45.0, 1e-11
 
 
 def concentration_from_mean_logs(mean_logs: Tensor, start: Tensor, *, n_steps: int = 100) -> Tensor:
@@ -38,7 +25,7 @@ def concentration_from_mean_logs(mean_logs: Tensor, start: Tensor, *, n_steps: i
     It maximises :math:`\sum_l (\alpha_l - 1) m_l - \ln B(\alpha)`, which is concave, by Newton's method in
     :math:`\ln \alpha` (Minka 2000); steps are halved until they raise the objective.
     """
-    alpha = start.clone()
+    alpha, eps = start.clone(), torch.finfo(start.dtype).eps
 
     def objective_of(value: Tensor) -> Tensor:
         return ((value - 1) * mean_logs).sum(-1) - log_normaliser(value, axis=-1)
@@ -52,10 +39,10 @@ def concentration_from_mean_logs(mean_logs: Tensor, start: Tensor, *, n_steps: i
         constant = torch.polygamma(1, total)
         shift = (gradient / diagonal).sum(-1, keepdim=True) / (1 / constant + (1 / diagonal).sum(-1, keepdim=True))
         step = -(gradient - shift) / diagonal
-        if not (step.abs() > 1e-11 * alpha).any():
+        if not (step.abs() > max(MIN_RELATIVE_STEP, 10 * eps) * alpha).any():
             break
         # Objectives are differences of numbers as large as these, and no more exact.
-        slack = 1e-14 * (1 + torch.lgamma(total[..., 0]).abs())
+        slack = ROUNDING_OF_EPS * eps * (1 + torch.lgamma(total[..., 0]).abs())
         size = torch.ones_like(objective)
         for _ in range(40):
             # A step on the log scale keeps every entry positive.
@@ -96,9 +83,10 @@ def empirical_bayes_concentration(counts: Tensor, prior: Tensor) -> Tensor:
         evidence = (log_normaliser(posterior, axis=2) - log_normaliser(alpha, axis=1)).sum()
         objective = evidence + ((alpha - 1) * prior_logs).sum() - log_normaliser(alpha, axis=1).sum()
         following = update_shared_prior(expected_log(posterior, axis=2), prior_logs, alpha)
-        return Step(following.ravel(), float(objective), float(((following - alpha) / alpha).abs().max()))
+        return Step(following.ravel(), objective, ((following - alpha) / alpha).abs().max())
 
-    return squarem(step, prior.ravel(), max_iter=1_000, tol=1e-6, accelerate=True).state.reshape(prior.shape)
+    tol = reachable_tolerance(1e-6, prior.dtype)
+    return squarem(step, prior.ravel(), max_iter=1_000, tol=tol, accelerate=True).state.reshape(prior.shape)
 
 
 def max_likelihood_concentration(counts: Tensor, *, n_steps: int = 100) -> Tensor:
@@ -108,11 +96,11 @@ def max_likelihood_concentration(counts: Tensor, *, n_steps: int = 100) -> Tenso
     without any counts gets ones. Where volunteers differ no more than chance explains, rows grow until further growth
     makes no difference. Newton's method in :math:`\ln \alpha`, which ascends even where the likelihood is not concave.
     """
-    totals, used = counts.sum(2), counts.sum(0) > 0
+    totals, used, tiny = counts.sum(2), counts.sum(0) > 0, min_state(counts.dtype)
     has_counts = used.any(1, keepdim=True)
-    shares = counts.sum(0) / totals.sum(0)[:, None].clamp(min=TINY)
+    shares = counts.sum(0) / totals.sum(0)[:, None].clamp(min=tiny)
     # Labels that nobody used take no part.
-    alpha = torch.where(used, shares * shares.shape[1], TINY)
+    alpha = torch.where(used, shares * shares.shape[1], tiny)
 
     def objective_of(value: Tensor) -> Tensor:
         return (log_normaliser(counts + value, axis=2) - log_normaliser(value, axis=1)).sum(0)

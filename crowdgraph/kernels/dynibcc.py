@@ -14,9 +14,12 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
-from crowdgraph.kernels.dglm import Scan, Stage, Steps
-from crowdgraph.kernels.dirichlet import expected_log, log_normaliser
+from crowdgraph.kernels.dglm import Scan
 from crowdgraph.kernels.special import digamma_and_log_gamma
+from crowdgraph.tensors.devices import most_precise, total
+from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
+from crowdgraph.tensors.dynibcc import Stage, Steps, expected_score, predictive_score, step_logs
+from crowdgraph.tensors.ibcc import item_posteriors
 
 __all__ = ["CompiledLikelihood", "DynamicVB", "ItemSteps", "Likelihood", "TensorLikelihood", "shuffle_steps"]
 
@@ -46,16 +49,14 @@ class Likelihood(Protocol):
         """
         ...
 
-    def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
+    def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Tensor | float:
         """Overwrite the class probabilities of the items, (N, J), unless fixed, and return the largest change."""
         ...
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
-        r"""Return two weighted sums of log probabilities with which the Dirichlets predict the answers (erratum 3).
+        """Return two sums of log probabilities with which the Dirichlets predict the answers (erratum 3).
 
-        The first is :math:`\sum \ln \sum_j \tilde q_{ij} p_{jl}` over the answers, where :math:`\tilde q_i` are the
-        item's class probabilities with this very answer's contribution, `logs`, removed; the second is
-        :math:`\sum \sum_j q_{ij} \ln p_{jl}`. Both with :math:`p_{jl} = \alpha_{jl} / \sum_m \alpha_{jm}`.
+        They are `crowdgraph.tensors.predictive_score` and `crowdgraph.tensors.expected_score`.
         """
         ...
 
@@ -68,50 +69,36 @@ class TensorLikelihood:
     """The likelihood as tensor operations, on any device."""
 
     def __init__(self, steps: Steps, item_steps: ItemSteps) -> None:
-        self._set(steps)
+        self._steps = steps
         self._n_items = len(item_steps.starts) - 1
 
     def logs(self, concentration: Tensor) -> Tensor:
         """See `Likelihood`."""
-        # E[ln pi_tau], below eq:DynVB_alpha.
-        logs = torch.digamma(self._of_labels(concentration)) - torch.digamma(concentration.sum(-1))
-        return self._weight[:, None] * logs
+        return step_logs(self._steps, concentration)
 
-    def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> float:
+    def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Tensor:
         """See `Likelihood`."""
         # eq:DynVB_lnqstar_ti, with several steps for repeated answers ("Duplicate Classifications").
-        weights = class_logs.expand(self._n_items, -1).index_add(0, self._item, logs)
-        updated = torch.where(fixed[:, None], probs, torch.softmax(weights, dim=1))
-        change = float((updated - probs).abs().max())
+        log_weights = class_logs.expand(self._n_items, -1).index_add(0, self._steps.item.long(), logs)
+        updated = item_posteriors(log_weights, _gold(probs, fixed))
+        change = (updated - probs).abs().max()
         probs.copy_(updated)
         return change
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """See `Likelihood`."""
-        share = self._of_labels(concentration) / concentration.sum(-1)
-        own = probs[self._item]
-        rest = torch.softmax(own.log() - logs, dim=1)
-        rest = torch.where(fixed[self._item][:, None], own, rest)
-        left_out = self._weight * (rest * share).sum(1).log()
-        expected = self._weight * (own * share.log()).sum(1)
-        return float(left_out.sum()), float(expected.sum())
+        left_out = predictive_score(self._steps, concentration, logs=logs, probs=probs, gold=_gold(probs, fixed))
+        return float(left_out), float(expected_score(self._steps, concentration, probs=probs))
 
     def with_steps(self, steps: Steps) -> TensorLikelihood:
         """See `Likelihood`."""
         other = copy(self)
-        other._set(steps)
+        other._steps = steps
         return other
 
-    def _set(self, steps: Steps) -> None:
-        answered = steps.label >= 0
-        self._item = steps.item.long()
-        self._label = steps.label.long().clamp(min=0)
-        self._weight = torch.where(answered, steps.weight, 0.0)
 
-    def _of_labels(self, concentration: Tensor) -> Tensor:
-        """Return the entries of the labels that were given, of shape (S, J)."""
-        index = self._label[:, None, None].expand(-1, concentration.shape[1], 1)
-        return concentration.gather(2, index)[..., 0]
+def _gold(probs: Tensor, fixed: Tensor) -> Tensor:
+    return torch.where(fixed[:, None], probs, torch.nan)
 
 
 class CompiledLikelihood:
@@ -126,8 +113,8 @@ class CompiledLikelihood:
         self._bounds = chunk_bounds(len(self._item), at_most=len(self._item) // MIN_STEPS_PER_THREAD)
         self._item_bounds = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=len(self._bounds) - 1))
         self._item_bounds[-1] = len(self._starts) - 1
-        self._logs = np.empty((len(self._item), n_classes))
-        _compile_likelihood(self._item.dtype, self._label.dtype, self._steps.dtype)
+        self._logs = np.empty((len(self._item), n_classes), self._weight.dtype)
+        _compile_likelihood(self._item.dtype, self._label.dtype, self._steps.dtype, self._weight.dtype)
 
     def logs(self, concentration: Tensor) -> Tensor:
         """See `Likelihood`."""
@@ -225,7 +212,8 @@ class DynamicVB:
         """Pass once; return the change of the class probabilities before damping, the part of the change undone."""
         previous = self.probs.clone() if damping > 0 else self.probs
         logs = self._likelihood.logs(self.confusion(noise_scale))
-        change = self._likelihood.update_items(logs, expected_log(self.classes, axis=0), self.probs, self._fixed)
+        class_logs = expected_log(self.classes, axis=0)
+        change = float(self._likelihood.update_items(logs, class_logs, self.probs, self._fixed))
         if damping > 0:
             self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
         return change
@@ -273,14 +261,10 @@ class DynamicVB:
         """
         logs = self._likelihood.logs(self.confusion(noise_scale))
         left_out, expected = self._predictive_scores(self._scan, self._likelihood, noise_scale, logs)
-        classes, class_logs = self.classes, expected_log(self.classes, axis=0)
-        divergence = (
-            log_normaliser(self._class_prior, axis=0)
-            - log_normaliser(classes, axis=0)
-            + ((classes - self._class_prior) * class_logs).sum()
-        )
-        entropy = torch.special.entr(self.probs).sum() + (self.probs * class_logs).sum()
-        return left_out, expected + float(entropy - divergence)
+        class_logs = expected_log(self.classes, axis=0)
+        divergence = dirichlet_divergence(most_precise(self.classes), self._class_prior, axis=0)
+        entropy = total(torch.special.entr(self.probs) + self.probs * class_logs)
+        return left_out, expected + float(entropy) - float(divergence)
 
     def _predictive_scores(
         self, scan: Scan, likelihood: Likelihood, noise_scale: float, logs: Tensor
@@ -297,10 +281,12 @@ def shuffle_steps(starts: Tensor, *, seed: int) -> Tensor:
 
 
 @cache
-def _compile_likelihood(item_type: np.dtype[Any], label_type: np.dtype[Any], step_type: np.dtype[Any]) -> None:
+def _compile_likelihood(
+    item_type: np.dtype[Any], label_type: np.dtype[Any], step_type: np.dtype[Any], precision: np.dtype[Any]
+) -> None:
     """Compile the likelihood, or load it from disk, by evaluating one step."""
-    one, probs, fixed = np.ones(1), np.full((1, 2), 0.5), np.zeros(1, dtype=bool)
-    item, label, table = np.zeros(1, dtype=item_type), np.zeros(1, dtype=label_type), np.ones((1, 2, 2))
+    one, probs, fixed = np.ones(1, precision), np.full((1, 2), 0.5, precision), np.zeros(1, dtype=bool)
+    item, label, table = np.zeros(1, dtype=item_type), np.zeros(1, dtype=label_type), np.ones((1, 2, 2), precision)
     with compile_notice("the likelihood of answers over time"):
         _expected_logs(0, 1, table, label, one, probs.copy())
         _update_items(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), probs, probs[0], fixed, probs.copy())

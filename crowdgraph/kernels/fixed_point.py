@@ -6,26 +6,42 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from crowdgraph.errors import FitError
 
-__all__ = ["MIN_STATE", "Step", "Trace", "squarem"]
+__all__ = ["Step", "Trace", "min_state", "reachable_tolerance", "squarem"]
 
 # Plain steps before the first extrapolation, so that it starts inside the mode to which the start belongs.
 PLAIN_STEPS = 5
-# States are positive numbers; extrapolation is clipped to [MIN_STATE, 1 / MIN_STATE].
+# States are positive numbers; extrapolation is clipped to [MIN_STATE, 1 / MIN_STATE], or further in single precision.
 MIN_STATE = 1e-300
-# The relative rounding error of a sum of a million terms.
+# The relative rounding error of a sum of a million terms in double precision.
 ROUNDING_ERROR = 1e-13
+# Class probabilities keep changing by rounding, by less than this many times the precision.
+MIN_TOL_OF_EPS = 40.0
 
 
 class Step(NamedTuple):
-    """One application of the map: the next state, the objective of the previous state, and the size of the change."""
+    """One application of the map: the next state, the objective of the previous state, and the size of the change.
+
+    The latter two are numbers, or tensors of one element.
+    """
 
     state: Tensor
-    objective: float
-    change: float
+    objective: Tensor | float
+    change: Tensor | float
+
+
+def min_state(dtype: torch.dtype) -> float:
+    """Return the smallest number that stands for zero where logarithms or quotients are taken."""
+    return max(MIN_STATE, torch.finfo(dtype).tiny)
+
+
+def reachable_tolerance(tol: float, dtype: torch.dtype) -> float:
+    """Return a tolerance for class probabilities, or the lowest at which rounding does not keep a fit from ending."""
+    return max(tol, MIN_TOL_OF_EPS * torch.finfo(dtype).eps)
 
 
 class Trace(NamedTuple):
@@ -77,8 +93,11 @@ def squarem(
         nonlocal n_steps
         n_steps += 1
         result = step(state)
+        result = result._replace(objective=float(result.objective), change=float(result.change))
         on_step(result)
         return result
+
+    rounding_error = max(ROUNDING_ERROR, 4 * torch.finfo(start.dtype).eps)
 
     previous, current = start, apply(start)
     objectives = [_check_finite(current.objective)]
@@ -86,7 +105,7 @@ def squarem(
     while n_steps < max_iter and not give_up(objectives):
         following = apply(current.state)
         objectives.append(_check_finite(following.objective))
-        change = following.change
+        change = float(following.change)
         if change <= tol:
             return Trace(following.state, objectives, change, n_steps, converged=True)
         ready = accelerate and n_steps > PLAIN_STEPS
@@ -95,7 +114,8 @@ def squarem(
             previous, current = current.state, following
             continue
         trial = apply(extrapolated)
-        if trial.objective >= following.objective - ROUNDING_ERROR * abs(following.objective):
+        reached = float(following.objective)
+        if trial.objective >= reached - rounding_error * abs(reached):
             previous, current = extrapolated, trial
         else:
             previous, current = following.state, apply(following.state)
@@ -113,15 +133,17 @@ def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
     length = float(difference.norm()) / curvature if curvature > 0 else 0.0
     if not length > 1:
         return None
+    lowest = min_state(start.dtype)
     return (
         start.add_(difference, alpha=2 * length)
         .add_(second_difference, alpha=length**2)
         .exp_()
-        .clamp_(MIN_STATE, 1 / MIN_STATE)
+        .clamp_(lowest, 1 / lowest)
     )
 
 
-def _check_finite(objective: float) -> float:
+def _check_finite(value: Tensor | float) -> float:
+    objective = float(value)
     if not math.isfinite(objective):
         raise FitError(
             f"The fit overflowed: its objective became {objective}, as it does for extremely small or large priors.",

@@ -11,14 +11,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crowdgraph.kernels.dirichlet import expected_log, log_normaliser, update_shared_prior
-from crowdgraph.kernels.fixed_point import Step
+from crowdgraph.kernels.dirichlet import update_shared_prior
+from crowdgraph.kernels.fixed_point import Step, min_state
 from crowdgraph.kernels.sweep import Expectations, Sweeper, expected_counts
+from crowdgraph.tensors.devices import most_precise, total
+from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log, log_normaliser
 
 __all__ = ["DawidSkeneEM", "Posterior", "VariationalBayes"]
-
-# Stands for probabilities that were estimated as zero, where logarithms are taken.
-MIN_PROBABILITY = 1e-300
 
 
 class Posterior(NamedTuple):
@@ -76,9 +75,6 @@ class VariationalBayes:
         self._shape = (n_volunteers, *prior.shape[1:])
         self._learn_prior = learn_prior
         self._prior_logs = expected_log(prior, axis=1)
-        gold = probs[fixed]
-        self._constant = float(torch.special.entr(gold).sum() - log_normaliser(class_prior, axis=0))
-        self._prior_norm = self._norm(prior)
 
     def state(self, posterior: Posterior) -> Tensor:
         """Return a posterior as a state."""
@@ -114,41 +110,33 @@ class VariationalBayes:
     def __call__(self, state: Tensor) -> Step:
         """Take one step."""
         confusion, classes, prior = self.posterior(state)
-        logs, confusion_terms = self._expectations(confusion, prior)  # eq:expectation_lnPi
+        logs, confusion_divergence = self._expectations(confusion, prior)  # eq:expectation_lnPi
         class_logs = expected_log(classes, axis=0)  # eq:eLnPj
         swept = self._sweeper(logs, class_logs, self.probs, self.fixed)  # E-step, eq:VB_lnqstar_ti
-        # The seven terms of sec:staticLowerBound; what cancels is left out. E[ln p(c|t)] + E[ln p(t)] - E[ln q(t)] is
-        # the evidence of the sweep, E[ln p(kappa)] - E[ln q(kappa)] the class terms but for the prior's constant.
-        class_terms = log_normaliser(classes, axis=0) - ((classes - self._class_prior) * class_logs).sum()
-        bound = swept.evidence + self._constant + confusion_terms + float(class_terms)
+        # The seven terms of sec:staticLowerBound, as in `crowdgraph.tensors.lower_bound`.
+        class_divergence = dirichlet_divergence(most_precise(classes), self._class_prior, axis=0)
+        bound = swept.evidence - confusion_divergence - class_divergence
         change = swept.change
         if self._learn_prior:
-            bound += self._pseudo_volunteer_fit(prior) - self._norm(prior)
+            bound = bound - self._pseudo_volunteer_divergence(prior)
             previous, prior = prior, self._learned_prior(logs, prior)
             # Classes may have converged, for example because all have gold, while the prior still changes.
-            change = max(change, float(((prior - previous) / previous).abs().max()))
-        else:
-            bound -= self._prior_norm
+            change = max(float(change), float(((prior - previous) / previous).abs().max()))
         # M-step: eq:VB_static_alpha_updates, and nu_j = nu_0j + N_j (below eq:qStar_P).
         following = Posterior(prior + swept.counts, self._class_prior + swept.class_counts, prior)
         return Step(self.state(following), bound, change)
-
-    def _norm(self, prior: Tensor) -> float:
-        """Return the log normalising constants of all volunteers' priors, -E[ln p(Pi)] of sec:staticLowerBound."""
-        return float(log_normaliser(prior, axis=1).sum() * (self._shape[0] / len(prior)))
 
     def _learned_prior(self, logs: Tensor, prior: Tensor) -> Tensor:
         """Return the shared prior that best fits the expected logarithms of the volunteers and the pseudo-volunteer."""
         return update_shared_prior(logs.transpose(1, 2), self._prior_logs[0].T, prior[0].T).T[None]
 
-    def _pseudo_volunteer_fit(self, prior: Tensor) -> float:
+    def _pseudo_volunteer_divergence(self, prior: Tensor) -> Tensor:
         """Return how much less probable the pseudo-volunteer is under a learned prior than under the initial one."""
-        divergence = (
+        return (
             log_normaliser(prior, axis=1).sum()
             - log_normaliser(self._prior, axis=1).sum()
             + ((self._prior - prior) * self._prior_logs).sum()
         )
-        return -float(divergence)
 
 
 class DawidSkeneEM:
@@ -167,7 +155,6 @@ class DawidSkeneEM:
         self._sweeper = sweeper
         self._shape = shape
         self._smoothing = smoothing
-        self._entropy = float(torch.special.entr(probs[fixed]).sum())
 
     def from_probs(self, probs: Tensor) -> Tensor:
         """Return the state that follows from class probabilities of the items; items with gold keep theirs."""
@@ -185,16 +172,16 @@ class DawidSkeneEM:
         counts, class_counts = self.counts(state)
         logs, class_logs = torch.log(_proportions(counts, 1)), torch.log(_proportions(class_counts, 0))
         swept = self._sweeper(logs, class_logs, self.probs, self.fixed)
-        objective = swept.evidence + self._entropy
+        objective = swept.evidence
         if self._smoothing:
-            objective += self._smoothing * float(logs.sum() + class_logs.sum())
+            objective = objective + self._smoothing * (total(logs) + class_logs.sum())
         return Step(self._state(swept.counts, swept.class_counts), objective, swept.change)
 
     def _state(self, counts: Tensor, class_counts: Tensor) -> Tensor:
-        return (torch.cat([counts.ravel(), class_counts]) + self._smoothing).clamp_min(MIN_PROBABILITY)
+        return (torch.cat([counts.ravel(), class_counts]) + self._smoothing).clamp_min(min_state(counts.dtype))
 
 
 def _proportions(counts: Tensor, axis: int) -> Tensor:
     """Return counts as shares along an axis; equal shares where nothing was counted."""
     totals = counts.sum(axis, keepdim=True)
-    return (counts / totals).clamp_min(MIN_PROBABILITY)
+    return (counts / totals).clamp_min(min_state(counts.dtype))

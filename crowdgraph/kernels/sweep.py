@@ -6,23 +6,22 @@ Both sweeps take expected (or plain) logarithms of confusion and class probabili
     q_ij = rho_ij / sum over m of rho_im                                         ("Variational Equations for IBCC")
 
 then add q_i to the counts of (volunteer, label) of each of its responses (eq:classCount, eq:decisionCount).
-`TensorSweep` is two products with a sparse matrix and runs on any device; `CompiledSweep` fuses everything into one
-pass over the responses, in parallel over items, and runs on CPUs.
+`TensorSweep` is made of the functions of `crowdgraph.tensors` and runs on any device; `CompiledSweep` fuses everything
+into one pass over the responses, in parallel over items, and runs on CPUs.
 
 Tables have the shape (K, L, J), volunteers by labels by classes, so that what a response needs lies together.
 
 Of J classes the compiled sweep gathers and counts only J - 1: softmax needs differences of logarithms, and the counts
-of the first class are what the others leave of the number of responses. Logarithms and counts of a (volunteer, label)
-lie side by side, so that both cost one memory access, and small blocks of items pass through the three stages of
-gathering, softmax and counting, so that their rows are still in cache when they are counted. Every thread has its own
-table and its own range of items, and the tables are added in a fixed order: the same number of threads gives the same
-bits.
+of the first class are what the others leave of the number of responses, unless tiny counts matter. Logarithms and
+counts of a (volunteer, label) lie side by side, so that both cost one memory access, and small blocks of items pass
+through the three stages of gathering, softmax and counting, so that their rows are still in cache when they are
+counted. Every thread has its own table and its own range of items, and the tables are added in a fixed order: the same
+number of threads gives the same bits.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, Protocol
@@ -33,10 +32,13 @@ from numba import njit
 from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
-from crowdgraph.kernels.dirichlet import expected_log, log_normaliser
 from crowdgraph.kernels.special import digamma_and_log_gamma
+from crowdgraph.tensors.devices import total
+from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log, log_normaliser
+from crowdgraph.tensors.ibcc import AnswerMatrix, item_log_weights, item_posteriors, log_evidence, sufficient_counts
 
 __all__ = [
+    "CompiledExpectations",
     "CompiledSweep",
     "Expectations",
     "ItemResponses",
@@ -44,7 +46,6 @@ __all__ = [
     "Sweeper",
     "TensorSweep",
     "compile_sweep",
-    "compiled_expectations",
     "expected_counts",
     "tensor_expectations",
 ]
@@ -56,7 +57,8 @@ MAX_TABLE_BYTES = 2**29
 # Fewer responses than this are not worth a second thread.
 MIN_RESPONSES_PER_THREAD = 20_000
 
-Expectations = Callable[[Tensor, Tensor], tuple[Tensor, float]]
+# From concentrations and their prior, both of shape (K or 1, L, J), to expected logarithms and the divergence.
+Expectations = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | float]]
 
 
 class ItemResponses(NamedTuple):
@@ -78,15 +80,16 @@ class Sweep(NamedTuple):
     class_counts
         Expected number of items by class, of shape (J,).
     evidence
-        The sum over items of the log normalising constant of q_i; for gold items of their expected log weight.
+        The sum over items of the log normalising constant of q_i; for gold items of their expected log weight and the
+        entropy of their gold.
     change
         The largest change of a class probability.
     """
 
     counts: Tensor
     class_counts: Tensor
-    evidence: float
-    change: float
+    evidence: Tensor | float
+    change: Tensor | float
 
 
 class Sweeper(Protocol):
@@ -108,52 +111,62 @@ def expected_counts(sweeper: Sweeper, probs: Tensor, shape: tuple[int, ...]) -> 
 
 
 class TensorSweep:
-    """The sweep as two sparse products, on the device and in the precision of its arguments."""
+    """The sweep as tensor operations, on any device and in the precision of its arguments."""
 
-    def __init__(self, responses: ItemResponses, *, device: torch.device, dtype: torch.dtype) -> None:
-        starts = responses.starts
-        rows = torch.repeat_interleave(torch.arange(len(starts) - 1), starts.diff())
-        indices = torch.stack([rows, responses.codes.long()])
-        self._shape = (responses.n_volunteers, responses.n_labels, -1)
-        size = (len(starts) - 1, responses.n_volunteers * responses.n_labels)
-        ones = torch.ones(indices.shape[1], dtype=dtype)
-        # A transposed view is several times slower than a matrix of its own.
-        self._by_item = _csr(indices, ones, size).to(device)
-        self._by_volunteer = _csr(indices.flip(0), ones, size[::-1]).to(device)
+    def __init__(self, responses: ItemResponses, *, device: torch.device) -> None:
+        n_items = len(responses.starts) - 1
+        rows = torch.repeat_interleave(torch.arange(n_items), responses.starts.diff())
+        self._answers = AnswerMatrix.from_cells(
+            responses.codes.to(device),
+            rows.to(device),
+            n_volunteers=responses.n_volunteers,
+            n_items=n_items,
+            n_labels=responses.n_labels,
+        )
 
     def __call__(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Sweep:
         """Sweep once; see `Sweeper`."""
-        log_rho = self._by_item @ logs.reshape(-1, logs.shape[-1]) + class_logs  # eq:VB_lnqstar_ti
-        log_norms = torch.logsumexp(log_rho, 1)
-        updated = torch.where(fixed[:, None], probs, torch.exp(log_rho - log_norms[:, None]))
-        evidence = torch.where(fixed, (probs * log_rho).sum(1), log_norms).sum()
+        gold = torch.where(fixed[:, None], probs, torch.nan)
+        log_weights = item_log_weights(self._answers, logs.transpose(1, 2), class_logs=class_logs)
+        updated = item_posteriors(log_weights, gold)
         change = (updated - probs).abs().max()
         probs.copy_(updated)
-        counts = (self._by_volunteer @ probs).reshape(self._shape)  # eq:decisionCount
-        return Sweep(counts, probs.sum(0), float(evidence), float(change))  # eq:classCount
+        counts = sufficient_counts(self._answers, probs).transpose(1, 2)
+        return Sweep(counts, probs.sum(0), log_evidence(log_weights, gold), change)  # eq:classCount
 
 
-def _csr(indices: Tensor, values: Tensor, size: tuple[int, ...]) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse")
-        return torch.sparse_coo_tensor(indices, values, size, check_invariants=False).coalesce().to_sparse_csr()
+def tensor_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the expected logarithms of Dirichlets of shape (K, L, J) over axis 1, and their divergence from the prior.
 
-
-def tensor_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
-    r"""Return the expected logarithms of Dirichlets of shape (K, L, J) over axis 1, and their part of the bound.
-
-    The second value is
-    :math:`\sum_{kj} \ln B(\alpha_{kj}) - \sum_{kjl} (\alpha_{kjl} - \alpha_{0,kjl}) E[\ln \pi_{kjl}]`: the terms
-    E[ln p(Pi)] - E[ln q(Pi)] of sec:staticLowerBound but for the constant of the prior. This runs on any device.
+    The divergence is the sum over all volunteers and classes. This runs on any device.
     """
-    logs = expected_log(alpha, axis=1)
-    return logs, float(log_normaliser(alpha, axis=1).sum() - ((alpha - prior) * logs).sum())
+    return expected_log(alpha, axis=1), total(dirichlet_divergence(alpha, prior, axis=1))
 
 
 class CompiledSweep:
-    """The sweep on CPUs, compiled and fused; see `Sweeper`."""
+    """The sweep on CPUs, compiled and fused; see `Sweeper`.
 
-    def __init__(self, responses: ItemResponses, *, n_classes: int) -> None:
+    Parameters
+    ----------
+    responses
+        The responses.
+    n_classes
+        J.
+    dtype
+        The precision of tables: in single precision they are half as large. Everything computed from them is in double
+        precision.
+    tiny_counts
+        Whether counts close to zero must be exact: then those of the first class are counted, too, which takes longer.
+    """
+
+    def __init__(
+        self,
+        responses: ItemResponses,
+        *,
+        n_classes: int,
+        dtype: torch.dtype = torch.float64,
+        tiny_counts: bool = False,
+    ) -> None:
         codes = responses.codes.numpy()
         self._shape = (responses.n_volunteers, responses.n_labels, n_classes)
         self._starts = responses.starts.numpy()
@@ -161,23 +174,25 @@ class CompiledSweep:
         self._codes = codes.view(f"u{codes.itemsize}")
         n_rows = responses.n_volunteers * responses.n_labels
         self._totals = np.bincount(codes, minlength=n_rows).astype(np.float64)
-        width = 2 * (n_classes - 1)
-        max_chunks = min(MAX_TABLE_BYTES // max(8 * n_rows * width, 1), len(codes) // MIN_RESPONSES_PER_THREAD)
+        self._sweep = sweep_for(n_classes, tiny_counts=tiny_counts)
+        width = 2 * (n_classes - 1) + tiny_counts
+        max_chunks = min(
+            MAX_TABLE_BYTES // max(dtype.itemsize * n_rows * width, 1), len(codes) // MIN_RESPONSES_PER_THREAD
+        )
         bounds = chunk_bounds(len(codes), at_most=max_chunks)
         self._item_bounds = np.searchsorted(self._starts, bounds)
         self._item_bounds[-1] = len(self._starts) - 1
-        self._tables = np.empty((len(bounds) - 1, n_rows, width))
-        compile_sweep(n_classes, self._codes.dtype)
+        self._tables = torch.empty((len(bounds) - 1, n_rows, width), dtype=dtype).numpy()
+        compile_sweep(n_classes, self._codes.dtype, self._tables.dtype, tiny_counts=tiny_counts)
 
     def __call__(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Sweep:
         """Sweep once; see `Sweeper`."""
         n_classes = self._shape[-1]
         table_logs, first_logs = logs.reshape(-1, n_classes).numpy(), class_logs.numpy()
         class_counts = np.zeros((len(self._tables), n_classes))
-        sweep = sweep_for(n_classes)
 
         def sweep_chunk(chunk: int) -> tuple[float, float]:
-            return sweep(
+            return self._sweep(
                 self._item_bounds[chunk],
                 self._item_bounds[chunk + 1],
                 self._starts,
@@ -201,43 +216,56 @@ class CompiledSweep:
         base = float((self._totals * table_logs[:, 0]).sum()) + len(probs) * float(first_logs[0])
         return Sweep(
             torch.from_numpy(counts).reshape(self._shape),
-            torch.from_numpy(class_counts.sum(0)),
+            torch.from_numpy(class_counts.sum(0)).to(probs.dtype),
             base + math.fsum(evidence),
             max(changes),
         )
 
 
-def compiled_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
-    """Do the same as `tensor_expectations`, compiled, on CPUs."""
-    logs = torch.empty(alpha.shape, dtype=alpha.dtype)
-    alpha_array, prior_array, log_array = alpha.numpy(), prior.numpy(), logs.numpy()
-    bounds = chunk_bounds(len(alpha_array), at_most=alpha.numel() // MIN_RESPONSES_PER_THREAD)
-    parts = in_parallel(
-        lambda chunk: _expectations(bounds[chunk], bounds[chunk + 1], alpha_array, prior_array, log_array),
-        len(bounds) - 1,
-    )
-    return logs, math.fsum(parts)
+class CompiledExpectations:
+    """The same as `tensor_expectations`, compiled, on CPUs."""
+
+    def __init__(self) -> None:
+        self._prior: Tensor | None = None
+        self._prior_norm = 0.0
+
+    def __call__(self, alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
+        """Return expected logarithms and divergence."""
+        logs = torch.empty_like(alpha)
+        alpha_array, prior_array, log_array = alpha.numpy(), prior.numpy(), logs.numpy()
+        bounds = chunk_bounds(len(alpha_array), at_most=alpha.numel() // MIN_RESPONSES_PER_THREAD)
+        parts = in_parallel(
+            lambda chunk: _expectations(bounds[chunk], bounds[chunk + 1], alpha_array, prior_array, log_array),
+            len(bounds) - 1,
+        )
+        if prior is not self._prior:
+            self._prior, norms = prior, log_normaliser(prior.double(), axis=1)
+            self._prior_norm = float(norms.sum()) * (len(alpha) / len(prior))
+        return logs, self._prior_norm - math.fsum(parts)
 
 
 @cache
-def compile_sweep(n_classes: int, code_type: np.dtype[Any]) -> None:
+def compile_sweep(
+    n_classes: int, code_type: np.dtype[Any], precision: np.dtype[Any], *, tiny_counts: bool = False
+) -> None:
     """Compile the kernels for a number of classes, or load them from disk, by sweeping over one response."""
-    cube = np.ones((1, 1, 1))
+    cube = np.ones((1, 1, 1), precision)
     starts, codes = np.array([0, 1]), np.zeros(1, dtype=code_type)
-    tables = np.zeros((1, 1, 2 * (n_classes - 1)))
-    logs, probs = np.zeros((1, n_classes)), np.full((1, n_classes), 1 / n_classes)
+    tables = np.zeros((1, 1, 2 * (n_classes - 1) + tiny_counts), precision)
+    logs, probs = np.zeros((1, n_classes), precision), np.full((1, n_classes), 1 / n_classes, precision)
     with compile_notice(f"the sweep over responses for {n_classes} classes"):
-        sweep_for(n_classes)(
-            0, 1, starts, codes, logs, logs[0], np.zeros(1, dtype=bool), probs, tables[0], logs[0].copy()
+        sweep_for(n_classes, tiny_counts=tiny_counts)(
+            0, 1, starts, codes, logs, logs[0], np.zeros(1, dtype=bool), probs, tables[0], np.zeros(n_classes)
         )
         _add_tables(0, 1, tables, np.ones(1), probs)
         _expectations(0, 1, cube, cube, cube.copy())
 
 
 @cache
-def sweep_for(n_classes: int) -> Callable[..., tuple[float, float]]:
+def sweep_for(n_classes: int, *, tiny_counts: bool = False) -> Callable[..., tuple[float, float]]:
     """Return the compiled sweep for a number of classes; known at compile time, it lets short loops be unrolled."""
     rest = n_classes - 1
+    first_counted = 0 if tiny_counts else 1
 
     @njit(cache=True, nogil=True, error_model="numpy")
     def sweep(
@@ -255,7 +283,8 @@ def sweep_for(n_classes: int) -> Callable[..., tuple[float, float]]:
         for row in range(len(table)):
             for j in range(rest):
                 table[row, j] = logs[row, j + 1] - logs[row, 0]
-                table[row, rest + j] = 0.0
+            for j in range(first_counted, n_classes):
+                table[row, rest + j - first_counted] = 0.0
         weights = np.empty((ITEMS_PER_BLOCK, n_classes))
         # Sums in a local array: threads that write to neighbouring memory slow each other down.
         own_counts = np.zeros(n_classes)
@@ -277,9 +306,12 @@ def sweep_for(n_classes: int) -> Callable[..., tuple[float, float]]:
                 item = first + offset
                 if fixed[item]:
                     for j in range(n_classes):
-                        evidence += probs[item, j] * weights[offset, j]
-                        weights[offset, j] = probs[item, j]
-                        own_counts[j] += probs[item, j]
+                        prob = probs[item, j]
+                        evidence += prob * weights[offset, j]
+                        if prob > 0.0:
+                            evidence -= prob * math.log(prob)
+                        weights[offset, j] = prob
+                        own_counts[j] += prob
                     continue
                 peak = 0.0
                 for j in range(rest):
@@ -300,8 +332,8 @@ def sweep_for(n_classes: int) -> Callable[..., tuple[float, float]]:
                 item = first + offset
                 for response in range(starts[item], starts[item + 1]):
                     row = codes[response]
-                    for j in range(rest):
-                        table[row, rest + j] += weights[offset, j + 1]
+                    for j in range(first_counted, n_classes):
+                        table[row, rest + j - first_counted] += weights[offset, j]
         class_counts[:] = own_counts
         return evidence, change
 
@@ -310,18 +342,20 @@ def sweep_for(n_classes: int) -> Callable[..., tuple[float, float]]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _add_tables(first: int, last: int, tables: Any, totals: Any, counts: Any) -> None:
-    """Add the threads' counts; the counts of the first class are what the others leave of the totals."""
+    """Add the threads' counts; the counts of the first class may be what the others leave of the totals."""
     n_tables, _, width = tables.shape
-    rest = width // 2
+    n_classes = counts.shape[1]
+    n_counted = width - (n_classes - 1)
     for row in range(first, last):
         remaining = totals[row]
-        for j in range(rest):
+        for j in range(n_classes - n_counted, n_classes):
             count = 0.0
             for table in range(n_tables):
-                count += tables[table, row, rest + j]
-            counts[row, j + 1] = count
+                count += tables[table, row, j + width - n_classes]
+            counts[row, j] = count
             remaining -= count
-        counts[row, 0] = max(remaining, 0.0)
+        if n_counted < n_classes:
+            counts[row, 0] = max(remaining, 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

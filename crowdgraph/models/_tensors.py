@@ -13,22 +13,13 @@ from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core.clock import ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.kernels._runtime import resolve_device
-from crowdgraph.kernels.dglm import Scan, Stage, Steps, TensorScan
-from crowdgraph.kernels.dglm_compiled import CompiledScan, compile_scan
+from crowdgraph.kernels.backends import Backend, step_kernels, sweep_kernels
+from crowdgraph.kernels.dglm_compiled import compile_scan
 from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
-from crowdgraph.kernels.dynibcc import CompiledLikelihood, DynamicVB, ItemSteps, Likelihood, TensorLikelihood
-from crowdgraph.kernels.sweep import (
-    CompiledSweep,
-    Expectations,
-    ItemResponses,
-    Sweeper,
-    TensorSweep,
-    compile_sweep,
-    compiled_expectations,
-    tensor_expectations,
-)
+from crowdgraph.kernels.dynibcc import DynamicVB, ItemSteps
+from crowdgraph.kernels.sweep import Expectations, ItemResponses, Sweeper, compile_sweep
 from crowdgraph.models._priors import volunteer_priors
+from crowdgraph.tensors.dynibcc import Stage, Steps
 
 # The number of volunteers from which a typical prior is learned; more hardly change it.
 MAX_TYPICAL_VOLUNTEERS = 5_000
@@ -46,11 +37,13 @@ class AnswerTensors:
     ----------
     responses
         The answers, grouped by item.
+    backend
+        What runs where.
     """
 
-    def __init__(self, graph: CrowdGraph, *, device: str = "cpu", dtype: str = "float64") -> None:
+    def __init__(self, graph: CrowdGraph, backend: Backend) -> None:
         self._graph, answers = graph, graph.answers
-        self._device, self._dtype = resolve_device(device), getattr(torch, dtype)
+        self.backend = backend
         counts = answers.n_by_volunteer
         self._busiest = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
         table_row: Array = np.zeros(len(counts), dtype=_code_type(graph))
@@ -76,23 +69,19 @@ class AnswerTensors:
         """The codes of the volunteers with answers, in the order of the tables, of shape (K,)."""
         return self._busiest
 
-    def kernels(self) -> tuple[Sweeper, Expectations]:
-        """Return the sweep over the answers and the expectations that go with it: compiled on CPUs, else tensors."""
-        if self._device.type == "cpu":
-            return CompiledSweep(self.responses, n_classes=self.shape[-1]), compiled_expectations
-        return TensorSweep(self.responses, device=self._device, dtype=self._dtype), tensor_expectations
+    def kernels(self, *, tiny_counts: bool = False) -> tuple[Sweeper, Expectations]:
+        """Return the sweep over the answers and the expectations that go with it."""
+        return sweep_kernels(self.backend, self.responses, n_classes=self.shape[-1], tiny_counts=tiny_counts)
 
     def items(self) -> tuple[Tensor, Tensor]:
         """Return initial class probabilities, gold where there is some, of shape (N, J), and where that is, (N,)."""
         gold = self._graph.gold
         probs = np.where(gold.known[:, None], np.nan_to_num(gold.probs), 1 / len(self._graph.classes))
-        return self.tensor(probs), torch.from_numpy(gold.known.copy()).to(self._device)
+        return self.tensor(probs), self.backend.column(gold.known)
 
     def tensor(self, values: Array) -> Tensor:
         """Return an array as a new tensor, on the device and in its precision."""
-        # Compiled kernels compute in double precision.
-        dtype = torch.float64 if self._device.type == "cpu" else self._dtype
-        return torch.tensor(np.ascontiguousarray(values), dtype=dtype, device=self._device)
+        return self.backend.values(values)
 
     def table(self, confusion: Array) -> Tensor:
         """Return values by volunteer, class and label, (1 or all volunteers, J, L), as a table, (1 or K, L, J)."""
@@ -117,8 +106,8 @@ class StepTensors:
         The variance that log odds gain in one tick of the graph's times.
     repeat_span
         After how many steps an answer to an item is forgotten; None if all answers count fully.
-    device, dtype
-        Where to compute, and in which precision unless it is the CPU.
+    backend
+        What runs where.
 
     Attributes
     ----------
@@ -126,27 +115,24 @@ class StepTensors:
         Where each volunteer's steps begin, of shape (K + 1,), and their times, of shape (S,).
     """
 
-    def __init__(self, graph: CrowdGraph, *, drift: float, repeat_span: float | None, device: str, dtype: str) -> None:
-        self._graph = graph
-        self._device = resolve_device(device)
-        # Compiled kernels compute in double precision.
-        self._dtype = torch.float64 if self._device.type == "cpu" else getattr(torch, dtype)
+    def __init__(self, graph: CrowdGraph, backend: Backend, *, drift: float, repeat_span: float | None) -> None:
+        self._graph, self._backend = graph, backend
         order, starts = graph.responses.by_volunteer
         self.starts = lock(starts.astype(np.int64))
         self.times = lock(graph.responses.time[order])
         item = graph.responses.item[order]
         self._steps = Steps(
-            self._column(self.starts),
-            self._column(item),
-            self._column(graph.responses.label[order]),
-            self._values(_answer_weights(item, graph.responses.label[order], self.starts, repeat_span)),
-            self._values(np.minimum(_elapsed(self.times, self.starts) * drift, MAX_DRIFT)),
+            self._backend.column(self.starts),
+            self._backend.column(item),
+            self._backend.column(graph.responses.label[order]),
+            self._backend.values(_answer_weights(item, graph.responses.label[order], self.starts, repeat_span)),
+            self._backend.values(np.minimum(_elapsed(self.times, self.starts) * drift, MAX_DRIFT)),
         )
         step_of_row = np.empty_like(order)
         step_of_row[order] = np.arange(len(order))
         by_item = graph.responses.by_item
         self._item_steps = ItemSteps(
-            self._column(by_item.starts.astype(np.int64)), self._column(step_of_row[by_item.order])
+            self._backend.column(by_item.starts.astype(np.int64)), self._backend.column(step_of_row[by_item.order])
         )
 
     @property
@@ -158,26 +144,20 @@ class StepTensors:
 
     def variational_bayes(self, prior: CrowdPrior, probs: Array, *, stage: Stage, published: bool) -> DynamicVB:
         """Return variational Bayes over the steps, from initial class probabilities of the items, of shape (N, J)."""
-        scan, likelihood = self.kernels(prior, published=published)
+        concentration = self._backend.values(volunteer_priors(prior, self._graph))
+        scan, likelihood = step_kernels(
+            self._backend, self._steps, self._item_steps, concentration, published=published
+        )
         gold = self._graph.gold
         return DynamicVB(
             self._steps,
             scan,
             likelihood,
-            class_prior=self._values(prior.class_concentration),
-            probs=self._values(np.where(gold.known[:, None], gold.probs, probs)),
-            fixed=self._column(gold.known),
+            class_prior=self._backend.values(prior.class_concentration),
+            probs=self._backend.values(np.where(gold.known[:, None], gold.probs, probs)),
+            fixed=self._backend.column(gold.known),
             stage=stage,
         )
-
-    def kernels(self, prior: CrowdPrior, *, published: bool) -> tuple[Scan, Likelihood]:
-        """Return the scan over the steps and the likelihood of the answers: compiled on CPUs, else tensors."""
-        concentration = self._values(volunteer_priors(prior, self._graph))
-        if self._device.type == "cpu":
-            likelihood = CompiledLikelihood(self._steps, self._item_steps, n_classes=concentration.shape[1])
-            return CompiledScan(self._steps, concentration, published=published), likelihood
-        scan = TensorScan(self._steps, concentration, published=published)
-        return scan, TensorLikelihood(self._steps, self._item_steps)
 
     def typical_prior(self, prior: CrowdPrior, probs: Tensor) -> Tensor:
         """Learn what volunteers are like, (K, J, L), from class probabilities of the items, (N, J).
@@ -186,11 +166,11 @@ class StepTensors:
         """
         graph, steps = self._graph, self._steps
         shape = (len(graph.volunteers), len(graph.labels))
-        typical = self._values(
+        typical = self._backend.values(
             np.broadcast_to(volunteer_priors(prior, graph), (shape[0], len(graph.classes), shape[1]))
         )
         answered = steps.label >= 0
-        codes = torch.repeat_interleave(torch.arange(shape[0], device=self._device), steps.starts.diff())
+        codes = torch.repeat_interleave(torch.arange(shape[0], device=steps.starts.device), steps.starts.diff())
         cells = (codes * shape[1] + steps.label)[answered]
         truth = (steps.weight[:, None] * probs[steps.item.long()])[answered]
         counts = truth.new_zeros(shape[0] * shape[1], truth.shape[1]).index_add(0, cells, truth)
@@ -200,24 +180,24 @@ class StepTensors:
         eligible = is_shared & (counts.sum((1, 2)) > 0).cpu().numpy()
         sample = np.flatnonzero(eligible)[:: 1 + np.count_nonzero(eligible) // MAX_TYPICAL_VOLUNTEERS]
         if len(sample):
-            typical[is_shared] = empirical_bayes_concentration(counts[sample], self._values(prior.shared))
+            learned = empirical_bayes_concentration(
+                counts[self._backend.column(sample)], self._backend.values(prior.shared)
+            )
+            typical = torch.where(self._backend.column(is_shared)[:, None, None], learned, typical)
         return typical
 
-    def _column(self, values: Array) -> Tensor:
-        return torch.tensor(values, device=self._device)
 
-    def _values(self, values: Array) -> Tensor:
-        return torch.tensor(np.ascontiguousarray(values), dtype=self._dtype, device=self._device)
-
-
-def compile_sweep_for(graph: CrowdGraph) -> None:
-    """Compile, or load from disk, the sweep over the answers of such a graph."""
-    compile_sweep(len(graph.classes), np.dtype(_code_type(graph).replace("int", "uint")))
+def compile_sweep_for(graph: CrowdGraph, backend: Backend) -> None:
+    """Compile, or load from disk, the sweep over the answers of such a graph, if compiled code runs."""
+    if backend.compiled:
+        compile_sweep(len(graph.classes), np.dtype(_code_type(graph).replace("int", "uint")), backend.array_type)
 
 
-def compile_scan_for(graph: CrowdGraph, *, published: bool) -> None:
-    """Compile, or load from disk, the scan over the steps of such a graph."""
-    compile_scan(len(graph.classes), graph.responses.item.dtype, graph.responses.label.dtype, published=published)
+def compile_scan_for(graph: CrowdGraph, backend: Backend, *, published: bool) -> None:
+    """Compile, or load from disk, the scan over the steps of such a graph, if compiled code runs."""
+    if backend.compiled:
+        types = graph.responses.item.dtype, graph.responses.label.dtype, backend.array_type
+        compile_scan(len(graph.classes), *types, published=published)
 
 
 def _code_type(graph: CrowdGraph) -> str:

@@ -7,11 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.core._parameters import boolean, integer, number, positive, setting
+from crowdgraph.core._parameters import boolean, choice, converted, integer, number, positive, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.errors import ParameterError
+from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
 from crowdgraph.models.base import Model
 from crowdgraph.models.label_votes import Votes, check_mapping, vote_codes
 from crowdgraph.models.voting import vote_shares
@@ -20,6 +22,8 @@ __all__ = ["DawidSkene"]
 
 # A Dirichlet has no concentration of zero; this one does not noticeably change any estimate.
 MIN_CONCENTRATION = 1e-9
+# With less smoothing, counts that are almost zero decide where the iteration ends, and must be exact.
+MIN_SMOOTHING = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,11 @@ class DawidSkene(Model):
         Dirichlets with concentration 1 + smoothing. Zero is plain maximum likelihood.
     max_iter, tol
         When to stop: after so many sweeps over the responses, or when no class probability changes by more.
+    backend, device, dtype
+        What computes, where and in which precision. The backend ``"auto"`` is compiled code on CPUs and PyTorch tensors
+        elsewhere; ``"torch"`` runs tensors on the CPU as well. In ``"float32"`` class probabilities are within 1e-3 of
+        those in double precision, a `tol` below 5e-6 is raised to that, and `smoothing` must be 1e-6 or more, since
+        probabilities near zero do not fit into it. ``fit.diagnostics`` says what ran.
     accelerate
         Whether to extrapolate between sweeps (SQUAREM) where that does not lower the likelihood.
 
@@ -59,44 +68,62 @@ class DawidSkene(Model):
     smoothing: float = number(0.01, valid=lambda value: 0 <= value <= 1e8, expected="be a number from 0 to 1e8")
     max_iter: int = integer(1_000, minimum=2)
     tol: float = positive(1e-5)
+    backend: BackendName = choice("auto", BACKENDS)
+    device: str = converted("cpu", str)
+    dtype: Precision = choice("float64", PRECISIONS)
     accelerate: bool = boolean(True)
+
+    def _check_settings(self) -> None:
+        if self.dtype == "float32" and self.smoothing < MIN_SMOOTHING:
+            raise ParameterError(
+                f"dtype='float32' with smoothing={self.smoothing!r}: single precision does not hold the probabilities "
+                "near zero in which maximum likelihood ends.",
+                hint=f"Give a smoothing of {MIN_SMOOTHING:g} or more, or dtype='float64'.",
+            )
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, the sweep over the responses."""
+        from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import compile_sweep_for
 
-        compile_sweep_for(graph)
+        compile_sweep_for(graph, choose_backend(self.backend, device=self.device, dtype=self.dtype))
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
-        from crowdgraph.kernels._runtime import single_threaded_torch
-        from crowdgraph.kernels.fixed_point import squarem
+        from crowdgraph.kernels.backends import choose_backend
+        from crowdgraph.kernels.fixed_point import reachable_tolerance, squarem
         from crowdgraph.kernels.ibcc import DawidSkeneEM
         from crowdgraph.models._tensors import AnswerTensors
 
+        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
         if start is None:
             initial = vote_shares(graph, vote_codes(graph, self.votes), log_weights=None, output="shares")
         else:
             initial = start.item_probs
-        tensors = AnswerTensors(graph)
+        tensors = AnswerTensors(graph, backend)
         probs, fixed = tensors.items()
         em = DawidSkeneEM(
-            tensors.kernels()[0], shape=tensors.shape, probs=probs, fixed=fixed, smoothing=float(self.smoothing)
+            tensors.kernels(tiny_counts=self.smoothing < MIN_SMOOTHING)[0],
+            shape=tensors.shape,
+            probs=probs,
+            fixed=fixed,
+            smoothing=float(self.smoothing),
         )
-        with progress_bar("Dawid-Skene", visible=progress) as bar, single_threaded_torch():
+        with progress_bar("Dawid-Skene", visible=progress) as bar, backend.threads():
             trace = squarem(
                 em,
                 em.from_probs(tensors.tensor(initial)),
                 max_iter=self.max_iter,
-                tol=self.tol,
+                tol=reachable_tolerance(self.tol, backend.dtype),
                 accelerate=self.accelerate,
                 on_step=lambda _: bar.update(),
             )
         counts, class_counts = em.counts(trace.state)
+        class_counts = class_counts.cpu().double()
         unseen = np.full((1, len(graph.classes), len(graph.labels)), max(self.smoothing, MIN_CONCENTRATION))
         return self._result(
             graph,
             seed=seed,
-            item_probs=em.probs.numpy(),
+            item_probs=em.probs.cpu().double().numpy(),
             class_probs=(class_counts / class_counts.sum()).numpy(),
             confusion=ConfusionTrack.static(
                 ids=graph.volunteers.ids,
@@ -107,5 +134,5 @@ class DawidSkene(Model):
             bound=np.array(trace.objectives),
             converged=trace.converged,
             n_iter=trace.n_steps,
-            diagnostics={"change": trace.change},
+            diagnostics={**backend.facts(), "change": trace.change},
         )

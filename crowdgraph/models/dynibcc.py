@@ -26,6 +26,7 @@ from crowdgraph.errors import (
     TimeError,
     warn,
 )
+from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
 from crowdgraph.messages import Hint
 from crowdgraph.models._priors import (
     CROWD,
@@ -121,9 +122,10 @@ class DynIBCC(Model):
     max_iter, tol
         When to stop: after so many passes over the responses, or when no class probability changes by more. Choosing
         the noise scale takes further passes.
-    device, dtype
-        Where to compute: ``"cpu"`` runs compiled code in double precision; others, such as ``"cuda"``, run tensors of
-        type `dtype`.
+    backend, device, dtype
+        What computes, where and in which precision. The backend ``"auto"`` is compiled code on CPUs and PyTorch tensors
+        elsewhere; ``"torch"`` runs tensors on the CPU as well. In ``"float32"`` class probabilities are within 1e-3 of
+        those in double precision, and a `tol` below 5e-6 is raised to that. ``fit.diagnostics`` says what ran.
 
     Examples
     --------
@@ -152,15 +154,18 @@ class DynIBCC(Model):
     update_classes: bool = boolean(True)
     max_iter: int = integer(500)
     tol: float = positive(1e-5)
+    backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
-    dtype: Literal["float64", "float32"] = choice("float64", ("float64", "float32"))
+    dtype: Precision = choice("float64", PRECISIONS)
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, the sweep of the static start and the scan over the steps."""
+        from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import compile_scan_for, compile_sweep_for
 
-        compile_sweep_for(graph)
-        compile_scan_for(graph, published=self.published)
+        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
+        compile_sweep_for(graph, backend)
+        compile_scan_for(graph, backend, published=self.published)
 
     def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         if self.update_classes:
@@ -180,15 +185,18 @@ class DynIBCC(Model):
             confusion_prior=confusion_prior,
             class_prior=self.class_prior,
             votes=self.votes,
+            backend=self.backend,
             device=self.device,
             dtype=self.dtype,
         )
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
-        from crowdgraph.kernels._runtime import single_threaded_torch
+        from crowdgraph.kernels.backends import choose_backend
+        from crowdgraph.kernels.fixed_point import reachable_tolerance
         from crowdgraph.models._crowd_prior import widen_steps
         from crowdgraph.models._tensors import StepTensors
 
+        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
         self._check_labels_and_times(graph)
         drift = self._drift_per_tick(graph)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
@@ -200,7 +208,7 @@ class DynIBCC(Model):
         if learns_prior:
             # Everybody starts from what the crowd is like; a matrix of their own would hide how they began.
             prior = prior_of_newcomers(graph, prior, start, votes=self.votes)
-        tensors = StepTensors(graph, drift=drift, repeat_span=self.repeat_span, device=self.device, dtype=self.dtype)
+        tensors = StepTensors(graph, backend, drift=drift, repeat_span=self.repeat_span)
         if tensors.median_drift > 1:
             warn(
                 f"With drift_per_time={self.drift_per_time!r} the log odds gain a variance of "
@@ -210,7 +218,7 @@ class DynIBCC(Model):
                 hint="Is the unit right? A variance of 0.01 a day is a lot.",
             )
         vb = tensors.variational_bayes(prior, start.item_probs, stage=self.inference, published=self.published)
-        with progress_bar("DynIBCC", visible=progress, unit="passes") as bar, single_threaded_torch():
+        with progress_bar("DynIBCC", visible=progress, unit="passes") as bar, backend.threads():
             noise_scale, n_iter, change = self._iterate(vb, tensors, prior, bar)
             log_predictive, score = vb.scores(noise_scale)
             concentration = np.array(vb.confusion(noise_scale).cpu().double().numpy())
@@ -236,9 +244,10 @@ class DynIBCC(Model):
                 inference=self.inference,
             ),
             prior=prior,
-            converged=change <= self.tol,
+            converged=change <= reachable_tolerance(self.tol, backend.dtype),
             n_iter=n_iter,
             diagnostics={
+                **backend.facts(),
                 "noise_scale": noise_scale,
                 "log_predictive": log_predictive,
                 "score": score,
@@ -249,6 +258,8 @@ class DynIBCC(Model):
 
     def _iterate(self, vb: DynamicVB, tensors: StepTensors, prior: CrowdPrior, bar: Any) -> tuple[float, int, float]:
         """Choose the noise scale and infer the classes, as far as asked for; return scale, passes and last change."""
+        from crowdgraph.kernels.fixed_point import reachable_tolerance
+
         noise_scale, n_iter, change = self.noise_scale, 0, float("inf")
         if noise_scale == "auto":
             typical = tensors.typical_prior(prior, vb.probs)
@@ -259,8 +270,9 @@ class DynIBCC(Model):
         noise_scale = float(noise_scale)
         if not self.update_classes:
             return noise_scale, 1, 0.0
+        tol = reachable_tolerance(self.tol, vb.probs.dtype)
         n_iter, change = _fit_until(
-            vb, noise_scale, tol=self.tol, n_iter=n_iter, max_iter=self.max_iter, change=change, bar=bar
+            vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, change=change, bar=bar
         )
         return noise_scale, n_iter, change
 

@@ -108,14 +108,16 @@ class GibbsIBCC(Model):
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, the sweep and the sampler."""
+        from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.kernels.gibbs import compile_sampler
         from crowdgraph.models._tensors import compile_sweep_for
 
-        compile_sweep_for(graph)
+        compile_sweep_for(graph, choose_backend())
         compile_sampler()
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         from crowdgraph.kernels._runtime import in_parallel
+        from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import AnswerTensors
 
         self.warm_up(graph)
@@ -124,7 +126,7 @@ class GibbsIBCC(Model):
             static = IBCC(class_prior=self.class_prior, votes=self.votes)
             first = static._fit(graph, seed=seed, start=start, progress=progress)
             prior = prior_of_newcomers(graph, prior, first, votes=self.votes)
-        tensors = AnswerTensors(graph)
+        tensors = AnswerTensors(graph, choose_backend())
         check_draws_memory(self.keep_draws, self.chains, len(graph.items), tensors.shape)
         chains = self._start_chains(tensors, prior, graph, seed=seed, start=start)
         with progress_bar("Gibbs-IBCC", visible=progress, total=self.burn_in + self.max_draws, unit="draws") as bar:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError
+from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
 from crowdgraph.models._priors import (
     CROWD,
     DEFAULT_PSEUDO_COUNTS,
@@ -89,9 +90,10 @@ class IBCC(Model):
         and a warm start may stay in a lower one; False is faster and leaves it there.
     max_iter, tol
         When to stop: after so many sweeps over the responses, or when no class probability changes by more.
-    device, dtype
-        Where to compute: ``"cpu"`` runs compiled code in double precision; others, such as ``"cuda"``, run tensors of
-        type `dtype`.
+    backend, device, dtype
+        What computes, where and in which precision. The backend ``"auto"`` is compiled code on CPUs and PyTorch tensors
+        elsewhere; ``"torch"`` runs tensors on the CPU as well. In ``"float32"`` class probabilities are within 1e-3 of
+        those in double precision, and a `tol` below 5e-6 is raised to that. ``fit.diagnostics`` says what ran.
     accelerate
         Whether to extrapolate between sweeps (SQUAREM) where that does not lower the bound.
 
@@ -114,22 +116,26 @@ class IBCC(Model):
     compare_starts: bool = boolean(True)
     max_iter: int = integer(1_000, minimum=MIN_ITER)
     tol: float = positive(1e-5)
+    backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
-    dtype: Literal["float64", "float32"] = choice("float64", ("float64", "float32"))
+    dtype: Precision = choice("float64", PRECISIONS)
     accelerate: bool = boolean(True)
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, the sweep over the responses."""
+        from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import compile_sweep_for
 
-        compile_sweep_for(graph)
+        compile_sweep_for(graph, choose_backend(self.backend, device=self.device, dtype=self.dtype))
 
     def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         return replace(self, compare_starts=False, restarts=0).fit(graph, seed=seed, start=start)
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
+        from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import AnswerTensors
 
+        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
         learns_from_crowd = self.confusion_prior == CROWD and not self.learn_prior
         start_prior = (
             DEFAULT_PSEUDO_COUNTS if self.learn_prior and self.confusion_prior == CROWD else self.confusion_prior
@@ -140,25 +146,25 @@ class IBCC(Model):
                 "learn_prior=True learns the prior that all volunteers share, but confusion_prior= gives some of them "
                 "their own; leave one of the two out."
             )
-        tensors = AnswerTensors(graph, device=self.device, dtype=self.dtype)
+        tensors = AnswerTensors(graph, backend)
         vb = self._variational_bayes(tensors, volunteer_priors(prior, graph), prior)
         runs = [
             _Run(
                 name,
-                self._iterate(vb, state, name, max_iter=self.max_iter, progress=progress),
+                self._iterate(vb, tensors, state, name, max_iter=self.max_iter, progress=progress),
                 vb.probs.cpu().double().numpy().copy(),
             )
             for name, state in self._starts(vb, tensors, graph, seed=seed, start=start)
         ]
         best = _highest_bound(runs)
-        bounds = {run.start: run.trace.objectives[-1] for run in runs}
+        facts = {**backend.facts(), "bounds": {run.start: run.trace.objectives[-1] for run in runs}}
         if learns_from_crowd:
-            return self._fit_with_crowd_prior(graph, tensors, prior, best, bounds, seed=seed, progress=progress)
+            return self._fit_with_crowd_prior(graph, tensors, prior, best, facts, seed=seed, progress=progress)
         posterior = vb.posterior(best.trace.state)
         if self.learn_prior:
             prior = replace(prior, shared=posterior.prior[0].T.cpu().double().numpy())
         concentration = tensors.confusion(posterior.confusion, others=volunteer_priors(prior, graph))
-        return self._summarise(graph, best, posterior.classes, concentration, prior, {"bounds": bounds}, seed=seed)
+        return self._summarise(graph, best, posterior.classes, concentration, prior, facts, seed=seed)
 
     def _fit_with_crowd_prior(
         self,
@@ -166,7 +172,7 @@ class IBCC(Model):
         tensors: AnswerTensors,
         prior: CrowdPrior,
         first: _Run,
-        bounds: dict[str, float],
+        facts: dict[str, Any],
         *,
         seed: int | None,
         progress: bool,
@@ -179,7 +185,7 @@ class IBCC(Model):
         vb = self._variational_bayes(tensors, learned.own, prior)
         state = vb.from_probs(tensors.tensor(first.item_probs))
         remaining = max(self.max_iter - first.trace.n_steps, MIN_ITER)
-        trace = self._iterate(vb, state, "the crowd's prior", max_iter=remaining, progress=progress)
+        trace = self._iterate(vb, tensors, state, "the crowd's prior", max_iter=remaining, progress=progress)
         trace = trace._replace(
             n_steps=first.trace.n_steps + trace.n_steps, converged=first.trace.converged and trace.converged
         )
@@ -194,7 +200,7 @@ class IBCC(Model):
             class_probs=classes / classes.sum(),
             learned=learned,
         )
-        facts = {"bounds": bounds, "crowd_prior": weights_to_facts(learned.weights)}
+        facts = {**facts, "crowd_prior": weights_to_facts(learned.weights)}
         return self._summarise(graph, run, posterior.classes, concentration, learned.newcomers, facts, seed=seed)
 
     def _summarise(
@@ -263,16 +269,24 @@ class IBCC(Model):
         for number in range(self.restarts):
             yield f"random {number}", vb.from_probs(tensors.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
 
-    def _iterate(self, vb: VariationalBayes, state: Tensor, name: str, *, max_iter: int, progress: bool) -> Trace:
-        from crowdgraph.kernels._runtime import single_threaded_torch
-        from crowdgraph.kernels.fixed_point import squarem
+    def _iterate(
+        self,
+        vb: VariationalBayes,
+        tensors: AnswerTensors,
+        state: Tensor,
+        name: str,
+        *,
+        max_iter: int,
+        progress: bool,
+    ) -> Trace:
+        from crowdgraph.kernels.fixed_point import reachable_tolerance, squarem
 
-        with progress_bar(f"IBCC from {name}", visible=progress) as bar, single_threaded_torch():
+        with progress_bar(f"IBCC from {name}", visible=progress) as bar, tensors.backend.threads():
             return squarem(
                 vb,
                 state,
                 max_iter=max_iter,
-                tol=self.tol,
+                tol=reachable_tolerance(self.tol, state.dtype),
                 accelerate=self.accelerate,
                 on_step=lambda step: (bar.set_postfix(bound=f"{step.objective:,.1f}", refresh=False), bar.update()),
             )

@@ -5,6 +5,20 @@ They are what ``backend="torch"`` runs. They know nothing of graphs: `CrowdGraph
 """
 
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log, log_normaliser
+from crowdgraph.tensors.dynibcc import (
+    FilteredStates,
+    Rounds,
+    States,
+    Steps,
+    confusion_over_time,
+    dirichlet_of_states,
+    expected_score,
+    filter_states,
+    predict_states,
+    predictive_score,
+    smooth_states,
+    step_logs,
+)
 from crowdgraph.tensors.ibcc import (
     AnswerMatrix,
     item_log_weights,
@@ -18,8 +32,16 @@ from crowdgraph.tensors.similarity import pi_similarity
 
 __all__ = [
     "AnswerMatrix",
+    "FilteredStates",
+    "Rounds",
+    "States",
+    "Steps",
+    "confusion_over_time",
     "dirichlet_divergence",
+    "dirichlet_of_states",
     "expected_log",
+    "expected_score",
+    "filter_states",
     "item_log_weights",
     "item_posteriors",
     "log_evidence",
@@ -27,5 +49,9 @@ __all__ = [
     "lower_bound",
     "nmf_objective",
     "pi_similarity",
+    "predict_states",
+    "predictive_score",
+    "smooth_states",
+    "step_logs",
     "sufficient_counts",
 ]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["DeviceLimits", "limits_of", "total"]
+__all__ = ["DeviceLimits", "limits_of", "most_precise", "total"]
 
 
 class DeviceLimits(NamedTuple):
@@ -29,3 +29,8 @@ def limits_of(device: torch.device) -> DeviceLimits:
 def total(values: Tensor) -> Tensor:
     """Return the sum of all values, added up in double precision where the device has it."""
     return values.sum(dtype=torch.float64 if limits_of(values.device).float64 else None)
+
+
+def most_precise(values: Tensor) -> Tensor:
+    """Return a few values in double precision where the device has it, for differences of large numbers."""
+    return values.double() if limits_of(values.device).float64 else values

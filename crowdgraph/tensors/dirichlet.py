@@ -14,8 +14,8 @@ def expected_log(concentration: Tensor, *, axis: int = -1) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> expected_log(torch.tensor([1.0, 1.0]))
-    tensor([-1., -1.])
+    >>> expected_log(torch.tensor([4.0, 1.0]))
+    tensor([-0.2500, -2.0833])
     """
     # eq:eLnPj for classes, eq:expectation_lnPi for rows of confusion.
     return torch.digamma(concentration) - torch.digamma(concentration.sum(axis, keepdim=True))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from crowdgraph.errors import ParameterError
-from crowdgraph.tensors.devices import limits_of, total
+from crowdgraph.tensors.devices import limits_of, most_precise, total
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
 
 __all__ = [
@@ -123,7 +123,7 @@ class AnswerMatrix:
         return table.reshape(n_volunteers, n_labels, -1).transpose(1, 2)
 
     def _matrices(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return the matrix and its transpose, each as a matrix of its own: a transposed view is several times slower."""
+        """Return the matrix and its transpose, which is a matrix of its own: a view is several times slower."""
         if dtype not in self._sparse:
             n_volunteers, n_items, n_labels = self._sizes
             size = (n_items, n_volunteers * n_labels)
@@ -158,7 +158,7 @@ def _sparse_matrix(row: Tensor, column: Tensor, size: tuple[int, int], dtype: to
         return torch.sparse_csr_tensor(starts, column[order], ones, size, check_invariants=False)
 
 
-def item_log_weights(answers: AnswerMatrix, logs: Tensor, class_logs: Tensor) -> Tensor:
+def item_log_weights(answers: AnswerMatrix, logs: Tensor, *, class_logs: Tensor) -> Tensor:
     r"""Return :math:`\ln \rho_{ij} = \ln \kappa_j + \sum_{\text{answers about } i} \ln \pi^{(k)}_{j, \text{label}}`.
 
     Parameters
@@ -233,7 +233,7 @@ def lower_bound(
     Examples
     --------
     >>> import crowdgraph as cg
-    >>> graph = cg.simulate.crowd(n_volunteers=20, n_items=60, gold=0.2, seed=0).graph
+    >>> graph = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=400, gold=0.2, seed=0).graph
     >>> fit = cg.IBCC(confusion_prior=(4, 1), tol=1e-9).fit(graph)
     >>> responses, estimate = graph.to_torch(), fit.to_torch()
     >>> bound = cg.tensors.lower_bound(
@@ -249,9 +249,9 @@ def lower_bound(
     """
     # sec:staticLowerBound: E[ln p(c|t,Pi)] + E[ln p(t|kappa)] - E[ln q(t)], then E[ln p(Pi)] - E[ln q(Pi)] and
     # E[ln p(kappa)] - E[ln q(kappa)].
-    log_weights = item_log_weights(answers, expected_log(confusion), expected_log(classes))
+    log_weights = item_log_weights(answers, expected_log(confusion), class_logs=expected_log(classes))
     return (
         log_evidence(log_weights, gold)
         - total(dirichlet_divergence(confusion, confusion_prior))
-        - dirichlet_divergence(classes, class_prior)
+        - dirichlet_divergence(most_precise(classes), class_prior)
     )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from crowdgraph.kernels.dglm import Steps
+from crowdgraph.tensors.dynibcc import Steps
 
 HARD, SOFT, EITHER = "hard", "soft", "either"
 

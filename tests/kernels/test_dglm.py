@@ -12,7 +12,7 @@ from oracles.dglm import Sequence, joint_published, joint_weighted, recursion
 from scipy.special import digamma
 
 from crowdgraph.kernels import _runtime, dglm_compiled, dynibcc
-from crowdgraph.kernels.dglm import Steps, TensorScan, dirichlet_rows, filter_and_smooth
+from crowdgraph.kernels.dglm import TensorScan
 from crowdgraph.kernels.dglm_compiled import (
     CompiledScan,
     Workspace,
@@ -22,6 +22,7 @@ from crowdgraph.kernels.dglm_compiled import (
 )
 from crowdgraph.kernels.dglm_published import filter_published, smooth_published
 from crowdgraph.kernels.dynibcc import CompiledLikelihood, ItemSteps, TensorLikelihood
+from crowdgraph.tensors.dynibcc import Steps, dirichlet_rows, filter_states, predict_states, smooth_states
 
 STAGES = ("predicted", "filtered", "smoothed")
 seeds = st.integers(0, 10**6)
@@ -77,6 +78,18 @@ def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published
     return np.log(hits / misses), (1 / hits + 1 / misses)[:, :, None] * np.eye(n_classes)
 
 
+def tensor_states(label, steps, prior, probs, noise_scale, *, stage, published):
+    """Means and covariances of one volunteer and label from the filter and smoother of tensors."""
+    filtered = filter_states(steps, prior, probs=probs, noise_scale=noise_scale, published=published)
+    states = {
+        "predicted": lambda: predict_states(steps, prior, filtered=filtered),
+        "filtered": lambda: filtered.states,
+        "smoothed": lambda: smooth_states(steps, filtered),
+    }[stage]()
+    covariance = states.covariance if published else torch.diag_embed(states.covariance)
+    return states.mean[:, label].numpy(), covariance[:, label].numpy()
+
+
 def largest_difference(actual, expected):
     """How far means and covariances are apart."""
     return max(float(np.abs(one - other).max()) for one, other in zip(actual, expected, strict=True))
@@ -92,13 +105,9 @@ def test_states_are_those_of_the_joint_gaussian(published, sequence):
     for label in range(sequence[1].shape[2]):
         exact = (joint_published if published else joint_weighted)(seen_by(label, *sequence))
         for stage in STAGES:
-            steps, prior, probs, noise_scale = sequence
-            states = filter_and_smooth(steps, prior, probs, noise_scale=noise_scale, stage=stage, published=published)
-            assert largest_difference([part[:, label].numpy() for part in states], exact[stage]) < 1e-10
-            assert (
-                largest_difference(compiled_states(label, *sequence, stage=stage, published=published), exact[stage])
-                < 1e-10
-            )
+            for states_of in (tensor_states, compiled_states):
+                states = states_of(label, *sequence, stage=stage, published=published)
+                assert largest_difference(states, exact[stage]) < 1e-10
 
 
 @given(sequences())

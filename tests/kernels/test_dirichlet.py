@@ -12,10 +12,9 @@ from scipy.stats import dirichlet, dirichlet_multinomial
 from crowdgraph.kernels.dirichlet import (
     concentration_from_mean_logs,
     empirical_bayes_concentration,
-    expected_log,
-    log_normaliser,
     max_likelihood_concentration,
 )
+from crowdgraph.tensors import expected_log, log_normaliser
 
 rows = st.lists(st.floats(0.05, 500), min_size=2, max_size=6)
 

@@ -14,8 +14,6 @@ from strategies import answered_graphs
 
 import crowdgraph as cg
 from crowdgraph.errors import ConvergenceWarning, ForgettingWarning, UnknownIdError
-from crowdgraph.kernels.dglm import TensorScan
-from crowdgraph.kernels.dynibcc import TensorLikelihood
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdgraph.errors.CollapsedFitWarning")
 
@@ -163,35 +161,6 @@ def test_the_model_written_out(stage, n_classes, n_labels):
     probs, confusion = written_out(graph, prior, class_prior, noise_scale=0.8, stage=stage, n_passes=3, drift=0.02)
     assert_allclose(fit.item_probs, probs, atol=1e-10)
     assert_allclose(fit.confusion.concentration, confusion, rtol=1e-9)
-
-
-@pytest.mark.parametrize("published", [False, True])
-@pytest.mark.parametrize("inference", ["smoothed", "filtered"])
-def test_tensors_say_the_same(monkeypatch, published, inference):
-    """What runs on other devices, run here."""
-    changing = {"n_volunteers": 12, "n_items": 40, "n_responses": [20] * 12, "drift": "step"}
-    graph = crowd(0.9, 0.3, gold=0.8, duplicates=0.2, **changing).graph
-    model = cg.DynIBCC(
-        noise_scale="auto",
-        published=published,
-        inference=inference,
-        repeat_span=10,
-        drift_per_time=0.001,
-        time_unit="day",
-    )
-    compiled = model.fit(graph)
-    assert compiled.diagnostics["noise_scale"] > 0
-    monkeypatch.setattr("crowdgraph.models._tensors.CompiledScan", TensorScan)
-    monkeypatch.setattr(
-        "crowdgraph.models._tensors.CompiledLikelihood",
-        lambda steps, item_steps, n_classes: TensorLikelihood(steps, item_steps),
-    )
-    tensors = model.fit(graph)
-    assert compiled.n_iter == tensors.n_iter
-    assert_allclose(tensors.item_probs, compiled.item_probs, atol=1e-9)
-    assert_allclose(tensors.confusion.concentration, compiled.confusion.concentration, rtol=1e-8)
-    for name, value in compiled.diagnostics.items():
-        assert_allclose(tensors.diagnostics[name], value, rtol=1e-6, atol=1e-9)
 
 
 def test_filtered_is_what_a_fit_of_the_past_says_where_all_is_gold():

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 from builders import crowd
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +11,6 @@ from scipy.special import digamma, gammaln
 from strategies import answered_graphs
 
 import crowdgraph as cg
-from crowdgraph.kernels.sweep import TensorSweep, tensor_expectations
-from crowdgraph.models._tensors import AnswerTensors
 from crowdgraph.testing import exact_posterior
 
 
@@ -120,19 +117,6 @@ def test_acceleration_finds_the_same_fixed_point(seed):
     assert fast.n_iter < plain.n_iter
     assert np.allclose(fast.item_probs, plain.item_probs, atol=1e-6)
     assert fast.bound[-1] >= plain.bound[-1] - 1e-9 * abs(plain.bound[-1])
-
-
-def test_both_kernels_give_one_fit(monkeypatch):
-    graph = crowd(gold=0.1, seed=2).graph
-    compiled = cg.IBCC(tol=1e-9).fit(graph)
-
-    def tensors(self):
-        return TensorSweep(self.responses, device=torch.device("cpu"), dtype=torch.float64), tensor_expectations
-
-    monkeypatch.setattr(AnswerTensors, "kernels", tensors)
-    tensor = cg.IBCC(tol=1e-9).fit(graph)
-    assert np.allclose(tensor.item_probs, compiled.item_probs, atol=1e-8)
-    assert np.isclose(tensor.bound[-1], compiled.bound[-1], rtol=1e-12)
 
 
 # Priors
