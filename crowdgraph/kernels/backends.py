@@ -141,7 +141,8 @@ def choose_nmf_backend(
         )
     automatic = dtype == "auto"
     if automatic:
-        dtype = "float64" if limits_of(resolve_device(device)).float64 else "float32"
+        double = backend == "compiled" or limits_of(resolve_device(device)).float64
+        dtype = "float64" if double else "float32"
     chosen = choose_backend(backend if symmetric else "torch", device=device, dtype=dtype)
     fits = nmf.fits_single_precision(largest)
     if automatic and chosen.compiled and fits:

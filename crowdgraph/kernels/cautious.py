@@ -1,8 +1,8 @@
 """Items of unequal difficulty and communities that err together: one step of expectation maximisation.
 
 A *cell* is the set of answers that one community gave about one item. `TensorEM` takes a step with logarithms of
-likelihoods, on any device; `CompiledEM` fuses it into one pass over items, in parallel, with the likelihoods themselves,
-so that hardly a logarithm is taken. For a number of threads, sums are always added in the same order.
+likelihoods, on any device; `CompiledEM` fuses it into one pass over items, in parallel, with the likelihoods
+themselves, so that hardly a logarithm is taken. For a number of threads, sums are always added in the same order.
 """
 
 from __future__ import annotations

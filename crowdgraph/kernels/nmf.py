@@ -57,7 +57,8 @@ __all__ = [
 
 # Factors are clipped to [MIN_FACTOR, `max_factor_for`], so that their products neither vanish nor overflow.
 MIN_FACTOR = 1e-12
-# The smallest factor that a step returns, or the smallest of its precision, so that volunteers without weights have shares, too.
+# The smallest factor that a step returns (in single precision its smallest number), so that volunteers without weights
+# have shares, too.
 TINY = 1e-300
 # Fewer weights than this are not worth a second thread.
 MIN_WEIGHTS_PER_THREAD = 40_000
