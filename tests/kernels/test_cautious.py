@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdgraph.kernels.cautious import CompiledEM, TensorEM, cell_likelihoods, item_likelihoods
+from crowdgraph.kernels.cautious import CellLikelihoods, CompiledEM, TensorEM, cell_likelihoods, item_likelihoods
 from crowdgraph.models.cautious import PRIOR_STRENGTH
 
 
@@ -42,3 +42,25 @@ def test_nothing_more_probable_lies_near_what_is_learned(kind, seed):
     best = step(state).objective
     for nudge in rng.normal(0, 0.2, (10, len(state))):
         assert step(state * torch.from_numpy(np.exp(nudge))).objective <= best + 1e-9
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_likelihoods_that_vanish_are_taken_by_their_logarithms(dtype):
+    """One community all but never errs together, yet only that explains its answers about the first item."""
+    independent, shared = np.zeros((2, 2, 3)), np.full((2, 2, 3), -1.0)
+    independent[0], shared[0] = [[-500, -510, -520], [-505, -600, -700]], [[-1, -2, -3], [-1.5, -1, -2]]
+    likelihoods = item_likelihoods(
+        CellLikelihoods(torch.from_numpy(independent), torch.from_numpy(shared)),
+        item=codes([0, 1]),
+        community=codes([0, 0]),
+        log_prior=torch.tensor([[0.4, 0.6], [0.5, 0.5]]).double().log(),
+    )
+    state = torch.tensor([1.0, 2.0, 3.0, 1e-30]).double()
+    step = TensorEM(likelihoods, n_communities=1, strength=PRIOR_STRENGTH)
+    compiled = CompiledEM(likelihoods.to(torch.device("cpu"), dtype), n_communities=1, strength=PRIOR_STRENGTH)
+    expected, actual = step(state), compiled(state)
+    rounding = 1e-12 if dtype == torch.float64 else 1e-6
+    np.testing.assert_allclose(compiled.probs, step.probs, rtol=rounding)
+    np.testing.assert_allclose(actual.state, expected.state, rtol=rounding)
+    np.testing.assert_allclose(actual.objective, expected.objective, rtol=rounding)
+    assert expected.objective < -60
