@@ -139,18 +139,19 @@ def choose_nmf_backend(
             "backend='compiled' factorises into one factor, and symmetric=False has two.",
             hint="Use backend='torch' or 'auto' for two factors.",
         )
-    automatic = dtype == "auto"
-    if automatic:
-        double = backend == "compiled" or limits_of(resolve_device(device)).float64
-        dtype = "float64" if double else "float32"
-    chosen = choose_backend(backend if symmetric else "torch", device=device, dtype=dtype)
+    precision: Precision = "float64"
+    if dtype != "auto":
+        precision = dtype
+    elif backend != "compiled" and not limits_of(resolve_device(device)).float64:
+        precision = "float32"
+    chosen = choose_backend(backend if symmetric else "torch", device=device, dtype=precision)
     fits = nmf.fits_single_precision(largest)
-    if automatic and chosen.compiled and fits:
+    if dtype == "auto" and chosen.compiled and fits:
         return chosen._replace(dtype=torch.float32)
     if chosen.dtype == torch.float32 and not fits:
         lowest, highest = nmf.SINGLE_PRECISION_RANGE
         raise ParameterError(
-            f"dtype={dtype!r} holds factors of weights whose largest is between {lowest:g} and {highest:g}; here it is "
+            f"dtype={precision!r} holds factors of weights whose largest is between {lowest:g} and {highest:g}; here it is "
             f"{largest:g}.",
             hint="Use dtype='float64', or give the weights another unit.",
         )

@@ -114,8 +114,15 @@ class ItemLikelihoods(NamedTuple):
 
     def to(self, device: torch.device, dtype: torch.dtype) -> ItemLikelihoods:
         """Return the same on a device, in a precision."""
-        values = (part.to(device, dtype) for part in self[:3])
-        return ItemLikelihoods(*values, *(part.to(device) for part in self[3:6]), self.offset)
+        return ItemLikelihoods(
+            self.base.to(device, dtype),
+            self.independent.to(device, dtype),
+            self.shared.to(device, dtype),
+            self.item.to(device),
+            self.community.to(device),
+            self.answered.to(device),
+            self.offset,
+        )
 
 
 def item_likelihoods(
@@ -290,7 +297,9 @@ class CompiledEM(CautiousEM):
 
         def expect_chunk(chunk: int) -> tuple[float, float]:
             bounds = self._bounds[chunk], self._bounds[chunk + 1]
-            return _expect_items(*bounds, *self._arrays, tiled, rates, probs, counts[chunk], errors[chunk])
+            arguments: list[Any] = [*bounds, *self._arrays, tiled, rates, probs, counts[chunk], errors[chunk]]
+            evidence, change = _expect_items(*arguments)
+            return evidence, change
 
         evidence, changes = zip(*in_parallel(expect_chunk, n_chunks), strict=True)
         difficulties = counts.sum(0).reshape(n_classes, -1).sum(0)

@@ -42,8 +42,8 @@ class Prior(NamedTuple):
 def nmf_objective(
     weights: Tensor,
     factors: Tensor,
-    right: Tensor | None = None,
     *,
+    right: Tensor | None = None,
     shape: Tensor | float = 5.0,
     rate: Tensor | float = 2.0,
     diagonal: bool = False,
@@ -154,7 +154,8 @@ class SparseWeights(Weights):
 
     def means(self, left: Tensor, right: Tensor) -> Tensor:
         """See `Weights`."""
-        return torch.sparse.sampled_addmm(self._matrix, left, right.T.contiguous(), beta=0.0).values()
+        means: Tensor = torch.sparse.sampled_addmm(self._matrix, left, right.T.contiguous(), beta=0.0).values()
+        return means
 
     def products(self, means: Tensor, right: Tensor) -> Tensor:
         """See `Weights`."""
@@ -191,7 +192,7 @@ def _pairs_of(weights: Tensor) -> Weights:
         return SparseWeights(weights)
     if weights.layout == torch.sparse_coo:
         entries = weights.detach().coalesce()
-        return IndexedWeights(*entries.indices(), entries.values(), len(weights))
+        return IndexedWeights(entries.indices()[0], entries.indices()[1], entries.values(), len(weights))
     raise ParameterError(
         f"weights must be dense, or sparse as CSR or COO; got the layout {weights.layout}.",
         hint="Convert them with weights.to_sparse_csr().",

@@ -46,7 +46,9 @@ def test_the_objective_is_the_log_posterior(form, case):
     for diagonal in (False, True):
         pairs = [(i, j) for i in index for j in index if diagonal or i != j]
         expected = written_out(weights, left, right, pairs, 10)
-        assert float(nmf_objective(matrix, left, right, diagonal=diagonal)) == pytest.approx(float(expected), rel=1e-12)
+        assert float(nmf_objective(matrix, left, right=right, diagonal=diagonal)) == pytest.approx(
+            float(expected), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -58,7 +60,7 @@ def test_gradients_are_right(form, case):
     shape, rate = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (5.0, 2.0))
     assert gradcheck(lambda *at: nmf_objective(matrix, at[0], shape=at[1], rate=at[2]), (left, shape, rate))
     for diagonal in (False, True):
-        assert gradcheck(lambda *at, d=diagonal: nmf_objective(matrix, *at, diagonal=d), (left, right))
+        assert gradcheck(lambda *at, d=diagonal: nmf_objective(matrix, at[0], right=at[1], diagonal=d), (left, right))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -77,7 +79,7 @@ def test_steps_report_the_objective(case):
     matrix, state = DenseWeights(weights), torch.cat([left, right])
     assert symmetric_step(matrix, left, USUAL).objective == nmf_objective(weights, left)
     for step, diagonal in ((paired_step, False), (published_step, True)):
-        expected = nmf_objective(weights, left, right, diagonal=diagonal)
+        expected = nmf_objective(weights, left, right=right, diagonal=diagonal)
         assert float(step(matrix, state, USUAL).objective) == pytest.approx(float(expected), rel=1e-14)
 
 
@@ -85,7 +87,7 @@ def test_the_objective_asks_nothing_of_the_values():
     """Nothing is read back from the device: tensors without values pass."""
     weights, factors = torch.empty(5, 5, device="meta"), torch.empty(5, 2, device="meta")
     assert nmf_objective(weights, factors).shape == ()
-    assert nmf_objective(weights, factors, factors).shape == ()
+    assert nmf_objective(weights, factors, right=factors).shape == ()
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_the_objective_asks_nothing_of_the_values():
     [
         ((torch.ones(2, 3), torch.ones(2, 1)), {}, r"weights must have the shape \(N, N\); got \(2, 3\)"),
         ((torch.ones(2, 2), torch.ones(3, 1)), {}, r"factors must have the shape \(2, K\).*got \(3, 1\)"),
-        ((torch.ones(2, 2), torch.ones(2, 1), torch.ones(2, 2)), {}, r"right must have the shape \(2, K\)"),
+        ((torch.ones(2, 2), torch.ones(2, 1)), {"right": torch.ones(2, 2)}, r"right must have the shape \(2, K\)"),
         ((torch.ones(2, 2), torch.ones(2, 1)), {"diagonal": True}, "diagonal=True belongs to two factors"),
     ],
 )
