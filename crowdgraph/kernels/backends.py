@@ -151,8 +151,8 @@ def choose_nmf_backend(
     if chosen.dtype == torch.float32 and not fits:
         lowest, highest = nmf.SINGLE_PRECISION_RANGE
         raise ParameterError(
-            f"dtype={precision!r} holds factors of weights whose largest is between {lowest:g} and {highest:g}; here it "
-            f"is {largest:g}.",
+            f"dtype={precision!r} holds factors of weights whose largest is between {lowest:g} and {highest:g}; here "
+            f"it is {largest:g}.",
             hint="Use dtype='float64', or give the weights another unit.",
         )
     return chosen
