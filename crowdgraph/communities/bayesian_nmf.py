@@ -13,13 +13,14 @@ import numpy as np
 from crowdgraph.communities._nmf_weights import PreparedWeights, is_similarity, prepare_weights
 from crowdgraph.communities.base import Detection, Detector
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import boolean, converted, integer, positive
+from crowdgraph.core._parameters import boolean, choice, converted, integer, positive
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.evidence import MAX_P_VALUE, MIN_NULLS, MIN_SPREAD, Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterError, warn
+from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
 from crowdgraph.messages import Hint
 
 __all__ = ["BayesianNMF"]
@@ -83,8 +84,12 @@ class BayesianNMF(Detector):
         A start has converged when participations change by less than this in a step, on average.
     max_iter
         The maximum number of steps of a start.
-    device
-        Where to compute; CPUs use compiled code.
+    backend, device, dtype
+        What runs, where, and in which precision; `Communities.params` says what did. ``backend="auto"`` is compiled
+        code on CPUs and PyTorch on other devices, and wherever there are two factors (``symmetric=False``), for which
+        there is no compiled code. ``dtype="auto"`` multiplies weights and factors in single precision in compiled code,
+        which does everything else in double precision, and is ``"float64"`` in PyTorch. ``"float32"`` is single
+        precision throughout in PyTorch but for sums of the objective; ``"float64"`` is double precision everywhere.
     published
         Whether to factorise the weights as they are (sharpness and strength have no effect), by the updates as printed,
         without merging communities; see `as_published`.
@@ -112,7 +117,9 @@ class BayesianNMF(Detector):
     nulls: int = integer(9, minimum=0)
     tol: float = positive(1e-3)
     max_iter: int = integer(500)
+    backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
+    dtype: Precision | Literal["auto"] = choice("auto", ("auto", *PRECISIONS))
     published: bool = boolean(default=False)
 
     def _check_settings(self) -> None:
@@ -141,6 +148,7 @@ class BayesianNMF(Detector):
         )
 
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:
+        self._check_backend()
         similarities = is_similarity(network)
         k = self._limit(len(network), MAX_SIMILARITY_COMMUNITIES if similarities else MAX_SPARSE_COMMUNITIES)
         rng = np.random.default_rng(seed)
@@ -178,7 +186,7 @@ class BayesianNMF(Detector):
         return best._replace(
             relevance=np.concatenate([relevance, floor]),
             evidence=evidence,
-            settings={"max_communities": k, "sharpness": sharpness, "strength": strength},
+            settings={**best.settings, "max_communities": k, "sharpness": sharpness, "strength": strength},
             candidate=candidate.participation,
         )
 
@@ -285,7 +293,14 @@ class BayesianNMF(Detector):
         from crowdgraph.kernels.nmf import Prior
 
         prior = Prior(self.shape, self.rate)
-        factoriser = Factoriser(weights.search, prior, device=self.device, symmetric=self.symmetric)
+        factoriser = Factoriser(
+            weights.search,
+            prior,
+            symmetric=self.symmetric,
+            backend=self.backend,
+            device=self.device,
+            dtype=self.dtype,
+        )
         search = factoriser.published if self.published else factoriser.search
         starts = []
         for _ in range(n_starts):
@@ -298,9 +313,16 @@ class BayesianNMF(Detector):
                 factoriser.participation(result.factors),
                 relevance=factoriser.relevance(result.factors),
                 objective=result.objective,
+                settings=factoriser.backend.facts(),
             )
             starts.append(_without_empty_communities(start))
         return starts
+
+    def _check_backend(self) -> None:
+        """Raise before anything is computed, if what the settings ask for cannot run here."""
+        from crowdgraph.kernels.backends import choose_nmf_backend
+
+        choose_nmf_backend(self.backend, device=self.device, dtype=self.dtype, symmetric=self.symmetric)
 
     def _limit(self, n_volunteers: int, default: int) -> int:
         """Return the maximum number of communities."""

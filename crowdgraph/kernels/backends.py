@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -11,11 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.errors import ParameterError
+from crowdgraph.kernels import nmf
 from crowdgraph.kernels._runtime import single_threaded_torch
 from crowdgraph.kernels.backend_names import BackendName, Precision
+from crowdgraph.kernels.cautious import CautiousEM, CompiledEM, ItemLikelihoods, TensorEM, compile_cautious
 from crowdgraph.kernels.dglm import Scan, TensorScan
 from crowdgraph.kernels.dglm_compiled import CompiledScan
 from crowdgraph.kernels.dynibcc import CompiledLikelihood, ItemSteps, Likelihood, TensorLikelihood
+from crowdgraph.kernels.fixed_point import Step
 from crowdgraph.kernels.sweep import (
     CompiledExpectations,
     CompiledSweep,
@@ -25,10 +30,20 @@ from crowdgraph.kernels.sweep import (
     TensorSweep,
     tensor_expectations,
 )
-from crowdgraph.tensors._options import tensor_options
+from crowdgraph.tensors._options import resolve_device, tensor_options
+from crowdgraph.tensors.devices import limits_of
 from crowdgraph.tensors.dynibcc import Steps
 
-__all__ = ["Backend", "choose_backend", "step_kernels", "sweep_kernels"]
+__all__ = [
+    "Backend",
+    "cautious_map",
+    "choose_backend",
+    "choose_nmf_backend",
+    "nmf_step",
+    "step_kernels",
+    "sweep_kernels",
+    "warm_up_cautious",
+]
 
 
 class Backend(NamedTuple):
@@ -104,3 +119,58 @@ def step_kernels(
         likelihood = CompiledLikelihood(steps, item_steps, n_classes=prior.shape[1])
         return CompiledScan(steps, prior, published=published), likelihood
     return TensorScan(steps, prior, published=published), TensorLikelihood(steps, item_steps)
+
+
+def choose_nmf_backend(
+    backend: BackendName, *, device: str, dtype: Precision | Literal["auto"], symmetric: bool, largest: float = 1.0
+) -> Backend:
+    """Return what factorises weights, of which `largest` is the largest, or raise if it cannot.
+
+    ``dtype="auto"`` is single precision in compiled code, which multiplies rows in it and does everything else in
+    double precision, if the weights allow it; elsewhere it is double precision, if the device has it.
+    """
+    if backend == "compiled" and not symmetric:
+        raise ParameterError(
+            "backend='compiled' factorises into one factor, and symmetric=False has two.",
+            hint="Use backend='torch' or 'auto' for two factors.",
+        )
+    precision: Precision = "float64"
+    if dtype != "auto":
+        precision = dtype
+    elif backend != "compiled" and not limits_of(resolve_device(device)).float64:
+        precision = "float32"
+    chosen = choose_backend(backend if symmetric else "torch", device=device, dtype=precision)
+    fits = nmf.fits_single_precision(largest)
+    if dtype == "auto" and chosen.compiled and fits:
+        return chosen._replace(dtype=torch.float32)
+    if chosen.dtype == torch.float32 and not fits:
+        lowest, highest = nmf.SINGLE_PRECISION_RANGE
+        raise ParameterError(
+            f"dtype={precision!r} holds factors of weights whose largest is between {lowest:g} and {highest:g}; here "
+            f"it is {largest:g}.",
+            hint="Use dtype='float64', or give the weights another unit.",
+        )
+    return chosen
+
+
+def nmf_step(
+    weights: Any, prior: nmf.Prior, *, symmetric: bool, published: bool = False, backend: Backend
+) -> Callable[[Tensor], Step]:
+    """Return the step of factors of weights: an array or a SciPy CSR array of shape (N, N)."""
+    if backend.compiled:
+        precision = np.float32 if backend.dtype == torch.float32 else np.float64
+        return partial(nmf.CompiledWeights.of(weights, precision=precision).symmetric_step, prior=prior)
+    step = nmf.published_step if published else nmf.symmetric_step if symmetric else nmf.paired_step
+    return partial(step, nmf.tensor_weights(weights, device=backend.device, dtype=backend.dtype), prior=prior)
+
+
+def cautious_map(likelihoods: ItemLikelihoods, *, n_communities: int, strength: float, backend: Backend) -> CautiousEM:
+    """Return the map of Cautious for likelihoods in double precision, on any device."""
+    kind = CompiledEM if backend.compiled else TensorEM
+    return kind(likelihoods.to(backend.device, backend.dtype), n_communities=n_communities, strength=strength)
+
+
+def warm_up_cautious(backend: Backend) -> None:
+    """Compile what `cautious_map` runs, if it is compiled."""
+    if backend.compiled:
+        compile_cautious(np.dtype(str(backend.dtype).removeprefix("torch.")))

@@ -7,19 +7,21 @@ value in every step, so that a state is the factors alone. Columns that explain 
 A step takes the exact minimum of a bound that touches the negative log posterior, which therefore never rises; the
 published step divides where it should take a root, and may raise it (erratum 5).
 
+The steps on tensors run on any device; their objective is that of `crowdgraph.tensors.nmf_objective`.
+
 `CompiledWeights` takes the steps of symmetric factors in one compiled pass over all weights, in parallel. Each
 volunteer's row is computed from the rows of its neighbours, and from nothing that is written meanwhile: the same
-numbers whatever the number of threads. Nothing is held for pairs. Rows are multiplied and added up in single precision,
-which is far finer than the change at which a search has converged and takes half the time; everything computed from
-them is in double precision.
+numbers whatever the number of threads. Nothing is held for pairs. Rows may be multiplied and added up in single
+precision, which is far finer than the change at which a search has converged and takes half the time; everything
+computed from them is in double precision.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+import warnings
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,23 +31,34 @@ from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 from crowdgraph.kernels.fixed_point import Step
+from crowdgraph.tensors.devices import limits_of
+from crowdgraph.tensors.nmf import (
+    DenseWeights,
+    IndexedWeights,
+    Prior,
+    SparseWeights,
+    Weights,
+    column_sums,
+    paired_objective,
+    shrinkage,
+    symmetric_objective,
+)
 
 __all__ = [
     "CompiledWeights",
-    "DenseWeights",
     "Prior",
-    "Quotients",
-    "SparseWeights",
-    "Weights",
+    "fits_single_precision",
     "paired_step",
     "published_step",
     "relevance",
     "symmetric_step",
+    "tensor_weights",
 ]
 
-# Factors are clipped to [MIN_FACTOR, `Weights.max_factor`], so that their products neither vanish nor overflow.
+# Factors are clipped to [MIN_FACTOR, `max_factor_for`], so that their products neither vanish nor overflow.
 MIN_FACTOR = 1e-12
-# The smallest factor that a step returns, so that volunteers without weights have shares, too.
+# The smallest factor that a step returns (in single precision its smallest number), so that volunteers without weights
+# have shares, too.
 TINY = 1e-300
 # Fewer weights than this are not worth a second thread.
 MIN_WEIGHTS_PER_THREAD = 40_000
@@ -55,38 +68,9 @@ SINGLE_PRECISION_RANGE = (1e-10, 1e10)
 VECTOR_WIDTH = 8
 
 
-class Prior(NamedTuple):
-    """The Gamma distribution of the precisions, by its shape and its rate."""
-
-    shape: float
-    rate: float
-
-
-class Quotients(NamedTuple):
-    r"""Sums over all pairs, for weights `X` and their means :math:`R`, without the diagonal.
-
-    `products` is :math:`\sum_j (X_{ij} / R_{ij}) H_{kj}`, of shape (N, K); `logs` is
-    :math:`\sum_{ij} X_{ij} \ln R_{ij}`.
-    """
-
-    products: Tensor
-    logs: float
-
-
-class Weights(ABC):
-    """A symmetric matrix with zeros on the diagonal, as factorisations see it."""
-
-    n: int
-    largest: float
-
-    @abstractmethod
-    def quotients(self, left: Tensor, right: Tensor) -> Quotients:
-        """Return the sums for means ``left @ right.T``; both factors have shape (N, K) and may be the same tensor."""
-
-    @property
-    def max_factor(self) -> float:
-        """See `max_factor_for`."""
-        return max_factor_for(self.largest)
+def fits_single_precision(largest: float) -> bool:
+    """Return whether factors of weights, of which this is the largest, can be multiplied in single precision."""
+    return SINGLE_PRECISION_RANGE[0] < largest < SINGLE_PRECISION_RANGE[1]
 
 
 def max_factor_for(largest: float) -> float:
@@ -97,60 +81,49 @@ def max_factor_for(largest: float) -> float:
     return float(1e4 * largest**0.5)
 
 
-class DenseWeights(Weights):
-    """All entries, of shape (N, N)."""
-
-    def __init__(self, values: Tensor) -> None:
-        self.n, self.largest = len(values), float(values.max())
-        self._values = values
-
-    def quotients(self, left: Tensor, right: Tensor) -> Quotients:
-        """See `Weights`."""
-        means = left @ right.T
-        return Quotients((self._values / means) @ right, float(torch.xlogy(self._values, means).sum()))
-
-
-class SparseWeights(Weights):
-    """The entries that are not zero, as a sparse CSR tensor."""
-
-    def __init__(self, values: Tensor) -> None:
-        self.n, self.largest = len(values), float(values.values().max())
-        self._values = values
-
-    def quotients(self, left: Tensor, right: Tensor) -> Quotients:
-        """See `Weights`."""
-        values = self._values
-        means = torch.sparse.sampled_addmm(values, left, right.T.contiguous(), beta=0.0).values()
-        ratios = torch.sparse_csr_tensor(
-            values.crow_indices(), values.col_indices(), values.values() / means, values.shape, check_invariants=False
-        )
-        return Quotients(ratios @ right, float(torch.xlogy(values.values(), means).sum()))
+def tensor_weights(weights: Any, *, device: torch.device, dtype: torch.dtype) -> Weights:
+    """Return an array or a SciPy CSR array as tensors."""
+    if isinstance(weights, np.ndarray):
+        return DenseWeights(torch.tensor(weights, device=device, dtype=dtype))
+    starts, columns = (torch.tensor(part, device=device) for part in (weights.indptr, weights.indices))
+    values = torch.tensor(weights.data, device=device, dtype=dtype)
+    if not limits_of(device).sparse:
+        n = len(starts) - 1
+        row = torch.repeat_interleave(torch.arange(n, device=device), starts.diff())
+        return IndexedWeights(row, columns, values, n)
+    with warnings.catch_warnings():
+        # torch warns once that sparse tensors may change; our tests cover what is used of them.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        matrix = torch.sparse_csr_tensor(starts, columns, values, size=weights.shape, check_invariants=False)
+    return SparseWeights(matrix)
 
 
 def symmetric_step(weights: Weights, state: Tensor, prior: Prior) -> Step:
     """Take one step with `H` the transpose of `W`; the state is `W`, of shape (N, K)."""
     factors = _clip(state, weights)
-    quotients = weights.quotients(factors, factors)
-    sums, squares = factors.sum(0), (factors**2).sum(0)
-    precision, penalty = _shrinkage(squares, weights.n / 2, prior)
-    # Every pair occurs twice in the sums.
-    objective = -float((sums**2 - squares).sum()) / 2 + quotients.logs / 2 - penalty
-    # w = sqrt(n / (S / w + beta)), the minimum of the bound (erratum 5).
-    following = torch.sqrt(factors * quotients.products / ((sums - factors) / factors + precision))
-    following = following.clamp(TINY, weights.max_factor)
+    means = weights.means(factors, factors)
+    sums, squares = column_sums(factors), column_sums(factors**2)
+    objective = symmetric_objective(weights.logs(means), sums, squares, weights.n, prior)
+    precision = shrinkage(squares, weights.n / 2, prior)[0].to(factors.dtype)
+    # w = sqrt(n / (S / w + beta)), the minimum of the bound (erratum 5), as w sqrt((n / w) / (S + beta w)).
+    others = sums.to(factors.dtype) - factors
+    following = factors * torch.sqrt(weights.products(means, factors) / (others + precision * factors))
+    following = _keep_positive(following, weights)
     return Step(following, objective, _participation_change(state, following))
 
 
 def paired_step(weights: Weights, state: Tensor, prior: Prior) -> Step:
     """Take one step with separate `W` and `H`; the state is `W` above the transpose of `H`, of shape (2 N, K)."""
     left, right = _clip(state, weights).tensor_split(2)
-    objective = _paired_objective(weights, left, right, prior, diagonal=False)
-    precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
-    new_right = _positive_root(right * weights.quotients(right, left).products, left.sum(0) - left, precision)
+    means = weights.means(right, left)
+    objective = paired_objective(weights.logs(means), left, right, prior, diagonal=False)
+    precision = _paired_precision(left, right, prior)
+    new_right = _positive_root(right * weights.products(means, left), _sums_of_others(left), precision)
     right = _clip(new_right, weights)
-    precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
-    new_left = _positive_root(left * weights.quotients(left, right).products, right.sum(0) - right, precision)
-    following = torch.cat([new_left, new_right]).clamp(TINY, weights.max_factor)
+    precision = _paired_precision(left, right, prior)
+    products = weights.products(weights.means(left, right), right)
+    new_left = _positive_root(left * products, _sums_of_others(right), precision)
+    following = _keep_positive(torch.cat([new_left, new_right]), weights)
     return Step(following, objective, _participation_change(_sum_of_ends(state), _sum_of_ends(following)))
 
 
@@ -160,22 +133,37 @@ def published_step(weights: Weights, state: Tensor, prior: Prior) -> Step:
     The diagonal counts as zeros. The objective is the log posterior, which may fall.
     """
     left, right = _clip(state, weights).tensor_split(2)
-    objective = _paired_objective(weights, left, right, prior, diagonal=True)
-    precision, _ = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
-    new_right = right / (left.sum(0) + precision * right) * weights.quotients(right, left).products
+    means = weights.means(right, left)
+    objective = paired_objective(weights.logs(means), left, right, prior, diagonal=True)
+    precision = _paired_precision(left, right, prior)
+    new_right = right / (_sums(left) + precision * right) * weights.products(means, left)
     right = _clip(new_right, weights)
-    new_left = left / (right.sum(0) + precision * left) * weights.quotients(left, right).products
-    following = torch.cat([new_left, new_right]).clamp(TINY, weights.max_factor)
+    products = weights.products(weights.means(left, right), right)
+    new_left = left / (_sums(right) + precision * left) * products
+    following = _keep_positive(torch.cat([new_left, new_right]), weights)
     return Step(following, objective, _participation_change(_sum_of_ends(state), _sum_of_ends(following)))
 
 
 def relevance(squares: Tensor, half_count: float, prior: Prior) -> Tensor:
     """Return the variance that the optimal precision leaves to each column, of shape (K,), from its sum of squares."""
-    return 1 / _shrinkage(squares, half_count, prior)[0]
+    return 1 / shrinkage(squares, half_count, prior)[0]
 
 
 def _clip(factors: Tensor, weights: Weights) -> Tensor:
-    return factors.clamp(MIN_FACTOR, weights.max_factor)
+    return factors.clamp(MIN_FACTOR, max_factor_for(weights.largest))
+
+
+def _keep_positive(factors: Tensor, weights: Weights) -> Tensor:
+    return factors.clamp(max(TINY, torch.finfo(factors.dtype).tiny), max_factor_for(weights.largest))
+
+
+def _sums(factors: Tensor) -> Tensor:
+    return column_sums(factors).to(factors.dtype)
+
+
+def _sums_of_others(factors: Tensor) -> Tensor:
+    """Return for each volunteer the column sums without their own entries, of shape (N, K)."""
+    return _sums(factors) - factors
 
 
 def _sum_of_ends(state: Tensor) -> Tensor:
@@ -184,20 +172,8 @@ def _sum_of_ends(state: Tensor) -> Tensor:
     return left + right
 
 
-def _paired_objective(weights: Weights, left: Tensor, right: Tensor, prior: Prior, *, diagonal: bool) -> float:
-    means = left.sum(0) * right.sum(0) - (0 if diagonal else (left * right).sum(0))
-    _, penalty = _shrinkage((left**2).sum(0) + (right**2).sum(0), weights.n, prior)
-    return -float(means.sum()) + weights.quotients(left, right).logs - penalty
-
-
-def _shrinkage(squares: Tensor, half_count: float, prior: Prior) -> tuple[Tensor, float]:
-    """Return the optimal precision of each column, and what the prior takes from the log posterior with it.
-
-    A column has twice `half_count` entries.
-    """
-    numerator = half_count + prior.shape - 1
-    denominator = squares / 2 + prior.rate
-    return numerator / denominator, float(numerator * denominator.log().sum())
+def _paired_precision(left: Tensor, right: Tensor, prior: Prior) -> Tensor:
+    return shrinkage(column_sums(left**2) + column_sums(right**2), len(left), prior)[0].to(left.dtype)
 
 
 def _positive_root(numerator: Tensor, sums: Tensor, precision: Tensor) -> Tensor:
@@ -205,10 +181,10 @@ def _positive_root(numerator: Tensor, sums: Tensor, precision: Tensor) -> Tensor
     return 2 * numerator / (sums + torch.sqrt(sums**2 + 4 * precision * numerator))
 
 
-def _participation_change(previous: Tensor, following: Tensor) -> float:
+def _participation_change(previous: Tensor, following: Tensor) -> Tensor:
     """Return the average over volunteers of the total variation distance between old and new participations."""
     change = previous / previous.sum(1, keepdim=True) - following / following.sum(1, keepdim=True)
-    return float(change.abs().sum(1).mean() / 2)
+    return change.abs().sum(1).mean() / 2
 
 
 class CompiledWeights:
@@ -223,7 +199,7 @@ class CompiledWeights:
     values
         The weights.
     precision
-        The precision of rows; None for single precision if the largest weight allows it.
+        The precision of rows; single precision is for weights that `fits_single_precision` allows.
     """
 
     def __init__(
@@ -232,13 +208,9 @@ class CompiledWeights:
         columns: NDArray[np.int32] | None,
         values: NDArray[np.float64],
         *,
-        precision: DTypeLike | None = None,
+        precision: DTypeLike,
     ) -> None:
-        self.n, largest = len(starts) - 1, float(values.max())
-        self.max_factor = max_factor_for(largest)
-        if precision is None:
-            fits = SINGLE_PRECISION_RANGE[0] < largest < SINGLE_PRECISION_RANGE[1]
-            precision = np.float32 if fits else np.float64
+        self.n, self.max_factor = len(starts) - 1, max_factor_for(float(values.max()))
         self._starts, self._values = starts, values.astype(precision, copy=False)
         self._columns = np.zeros(0, np.int32) if columns is None else columns
         self._longest = int(np.diff(starts).max())
@@ -246,6 +218,14 @@ class CompiledWeights:
         bounds = chunk_bounds(len(values), at_most=max(1, len(values) // MIN_WEIGHTS_PER_THREAD))
         self._row_bounds = np.searchsorted(starts, bounds)
         self._row_bounds[-1] = self.n
+
+    @classmethod
+    def of(cls, weights: Any, *, precision: DTypeLike) -> CompiledWeights:
+        """Return the weights of an array or a SciPy CSR array."""
+        if isinstance(weights, np.ndarray):
+            return cls(np.arange(len(weights) + 1) * len(weights), None, weights.ravel(), precision=precision)
+        columns = weights.indices.astype(np.int32, copy=False)
+        return cls(weights.indptr.astype(np.int64), columns, weights.data, precision=precision)
 
     def symmetric_step(self, state: Tensor, prior: Prior) -> Step:
         """Take one step; see `symmetric_step`."""
@@ -274,7 +254,7 @@ class CompiledWeights:
 def _products(
     first: int, last: int, starts: Any, columns: Any, values: Any, rows: Any, means: Any, products: Any, logs: Any
 ) -> None:
-    """Fill in `Quotients` row by row; logs has each pair once, in the row of its first end."""
+    """Fill in the products and logs of `Weights` row by row; logs has each pair once, in the row of its first end."""
     k = products.shape[1]
     row, own = np.empty_like(rows[0]), np.empty_like(rows[0])
     for i in range(first, last):

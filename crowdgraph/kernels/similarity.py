@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from crowdgraph.tensors.similarity import Distance, pi_similarity, sum_of_distances
+
 __all__ = ["Distance", "nearest_neighbours", "similarities"]
 
-Distance = Literal["bhattacharyya", "hellinger"]
 # The entries of a block of pairs that is computed at a time.
 MAX_BLOCK_ENTRIES = 2**24
 # Trees are faster than comparing all pairs where points have at most this many coordinates.
@@ -19,18 +18,19 @@ MAX_TREE_DIMENSIONS = 12
 
 
 def similarities(confusion: Tensor, *, distance: Distance) -> Tensor:
-    r"""Return the similarity :math:`\exp(-\sum_j d_j)` of all pairs of confusion matrices, (V, J, L), of shape (V, V).
+    """Return the similarity of all pairs of confusion matrices, (V, J, L), of shape (V, V), as `pi_similarity` does.
 
-    With :math:`b_j = \sum_l \sqrt{\pi_{jl} \pi'_{jl}}`, the Bhattacharyya coefficient of two rows, :math:`d_j` is
-    :math:`1 - b_j`, or :math:`\sqrt{1 - b_j}` for the Hellinger distance (eq:adjacencymatrix, erratum 6). The diagonal
-    is zero: nobody is their own neighbour.
+    Where there are many volunteers, it is filled in block by block, so that nothing else of size (V, V) is held.
     """
+    height = _block_height(confusion)
+    if height >= len(confusion):
+        return pi_similarity(confusion, distance=distance)
     roots = confusion.sqrt()
     values = torch.empty(len(roots), len(roots), dtype=roots.dtype, device=roots.device)
-    for first in range(0, len(roots), _block_height(roots)):
-        rows = roots[first : first + _block_height(roots)]
+    for first in range(0, len(roots), height):
+        rows = roots[first : first + height]
         last = first + len(rows)
-        block = torch.exp(-_distances(rows, roots[first:], distance))  # eq:adjacencymatrix
+        block = torch.exp(-sum_of_distances(rows, roots[first:], distance))  # eq:adjacencymatrix
         # Each pair is computed once, so that both of its entries are the same bits.
         diagonal = block[:, : len(rows)].triu(1)
         values[first:last, first:last] = diagonal + diagonal.T
@@ -51,7 +51,7 @@ def nearest_neighbours(confusion: Tensor, *, n_neighbours: int, distance: Distan
     indices, values = [], []
     for first in range(0, len(roots), _block_height(roots)):
         rows = roots[first : first + _block_height(roots)]
-        distances = _distances(rows, roots, distance)
+        distances = sum_of_distances(rows, roots, distance)
         own = torch.arange(len(rows), device=roots.device)
         distances[own, first + own] = torch.inf
         nearest = torch.topk(distances, n_neighbours, dim=1, largest=False)
@@ -72,15 +72,5 @@ def _nearest_in_tree(points: Tensor, n_neighbours: int) -> tuple[Tensor, Tensor]
     )
 
 
-def _block_height(roots: Tensor) -> int:
-    return max(1, MAX_BLOCK_ENTRIES // len(roots))
-
-
-def _distances(rows: Tensor, roots: Tensor, distance: Distance) -> Tensor:
-    """Return the sums of distances over classes of some matrices from all, given their square roots."""
-    if distance == "bhattacharyya":
-        # HD below eq:adjacencymatrix, one product for all classes; rounding may take it above their number.
-        return (roots.shape[1] - rows.flatten(1) @ roots.flatten(1).T).clamp(min=0)
-    # The Hellinger distance itself: erratum 6.
-    coefficients = torch.einsum("ajl,bjl->jab", rows, roots)
-    return (1 - coefficients).clamp(min=0).sqrt().sum(0)
+def _block_height(matrices: Tensor) -> int:
+    return max(1, MAX_BLOCK_ENTRIES // max(1, len(matrices)))

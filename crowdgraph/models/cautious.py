@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import boolean, instance, integer, positive, setting
+from crowdgraph.core._parameters import boolean, choice, converted, instance, integer, positive, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
+from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
 
 if TYPE_CHECKING:
-    from crowdgraph.kernels.cautious import CautiousEM
+    from crowdgraph.kernels.backends import Backend
+    from crowdgraph.kernels.cautious import ItemLikelihoods
 
 __all__ = ["Cautious"]
 
@@ -62,6 +64,11 @@ class Cautious(Model):
         Whether items may differ in difficulty.
     max_iter, tol
         When to stop: after so many steps, or when no class probability changes by more.
+    backend, device, dtype
+        What takes these steps, where, and in which precision; ``fit.diagnostics`` says what did. ``backend="auto"`` is
+        compiled code on CPUs and PyTorch on other devices, and ``"torch"`` is PyTorch on any. The model that estimates
+        the confusion has such settings of its own. With ``dtype="float32"`` class probabilities are within 0.001 of
+        those in double precision, and changes below rounding count as none.
 
     Examples
     --------
@@ -81,9 +88,15 @@ class Cautious(Model):
     difficulty: bool = boolean(True)
     max_iter: int = integer(500, minimum=2)
     tol: float = positive(1e-4)
+    backend: BackendName = choice("auto", BACKENDS)
+    device: str = converted("cpu", str)
+    dtype: Precision = choice("float64", PRECISIONS)
 
     def warm_up(self, graph: CrowdGraph) -> None:
-        """Compile, or load from disk, what the model that estimates the confusion needs."""
+        """Compile, or load from disk, what this model and the one that estimates the confusion need."""
+        from crowdgraph.kernels.backends import choose_backend, warm_up_cautious
+
+        warm_up_cautious(choose_backend(self.backend, device=self.device, dtype=self.dtype))
         self.model.warm_up(graph)
 
     @property
@@ -99,8 +112,10 @@ class Cautious(Model):
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         from crowdgraph.kernels._runtime import single_threaded_torch
+        from crowdgraph.kernels.backends import cautious_map, choose_backend
         from crowdgraph.kernels.fixed_point import squarem
 
+        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
         base = self.model._fit(graph, seed=seed, start=start, progress=progress)
         if base.confusion is None:
             raise ParameterError(
@@ -108,13 +123,18 @@ class Cautious(Model):
                 "are.",
                 hint="Use IBCC(), or DynIBCC() where volunteers change.",
             )
-        em = self._expectation_maximisation(graph, base.class_probs, base.confusion)
         with progress_bar("Cautious", visible=progress) as bar, single_threaded_torch():
+            em = cautious_map(
+                self._likelihoods(graph, base.class_probs, base.confusion, backend),
+                n_communities=0 if self.communities is None else len(self.communities),
+                strength=PRIOR_STRENGTH,
+                backend=backend,
+            )
             trace = squarem(
                 em,
                 em.start(),
                 max_iter=self.max_iter,
-                tol=self.tol,
+                tol=em.reachable(self.tol),
                 accelerate=True,
                 on_step=lambda _: bar.update(),
             )
@@ -122,7 +142,7 @@ class Cautious(Model):
         return self._result(
             graph,
             seed=seed,
-            item_probs=np.where(graph.gold.known[:, None], graph.gold.probs, em.probs.numpy()),
+            item_probs=np.where(graph.gold.known[:, None], graph.gold.probs, em.probs.cpu().double().numpy()),
             class_probs=base.class_probs,
             class_concentration=base.class_concentration,
             confusion=base.confusion,
@@ -136,7 +156,8 @@ class Cautious(Model):
                 **{name: base.diagnostics[name] for name in ("crowd_prior",) if name in base.diagnostics},
                 "change": trace.change,
                 "difficulties": dict(zip(self._difficulties, learned.shares.tolist(), strict=True)),
-                "chances": learned.chances.numpy(),
+                "chances": learned.chances.cpu().double().numpy(),
+                **backend.facts(),
             },
         )
 
@@ -144,30 +165,25 @@ class Cautious(Model):
     def _difficulties(self) -> tuple[float, ...]:
         return DIFFICULTIES if self.difficulty else DIFFICULTIES[:1]
 
-    def _expectation_maximisation(self, graph: CrowdGraph, class_probs: Array, confusion: ConfusionTrack) -> CautiousEM:
+    def _likelihoods(
+        self, graph: CrowdGraph, class_probs: Array, confusion: ConfusionTrack, backend: Backend
+    ) -> ItemLikelihoods:
+        """Return the likelihoods of the answers in double precision, where the device has it."""
         import torch
 
-        from crowdgraph.kernels.cautious import CautiousEM, cell_likelihoods
+        from crowdgraph.kernels.cautious import cell_likelihoods, item_likelihoods
+        from crowdgraph.tensors.devices import limits_of
 
-        cell, item, community = _cells(graph, self.communities)
-        row, start = (torch.from_numpy(part) for part in _label_intervals(graph, confusion))
+        device = backend.device if limits_of(backend.device).float64 else torch.device("cpu")
+        exact = backend._replace(device=device, dtype=torch.float64)
+        cell, item, community = map(exact.column, _cells(graph, self.communities))
+        row, start = map(exact.values, _label_intervals(graph, confusion))
         likelihoods = cell_likelihoods(
-            row,
-            start,
-            torch.from_numpy(np.array(class_probs)),
-            torch.tensor(self._difficulties, dtype=torch.float64),
-            torch.from_numpy(cell),
-            len(item),
+            row, start, exact.values(class_probs), exact.values(np.array(self._difficulties)), cell, len(item)
         )
         prior_probs = np.where(graph.gold.known[:, None], graph.gold.probs, np.asarray(class_probs))
-        return CautiousEM(
-            likelihoods,
-            item=torch.from_numpy(item),
-            community=torch.from_numpy(community),
-            log_prior=torch.from_numpy(prior_probs).log(),
-            n_communities=0 if self.communities is None else len(self.communities),
-            strength=PRIOR_STRENGTH,
-        )
+        log_prior = exact.values(prior_probs).log()
+        return item_likelihoods(likelihoods, item=item, community=community, log_prior=log_prior)
 
 
 def _cells(graph: CrowdGraph, communities: Communities | None) -> tuple[Array, Array, Array]:

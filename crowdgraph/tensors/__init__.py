@@ -27,6 +27,8 @@ from crowdgraph.tensors.ibcc import (
     lower_bound,
     sufficient_counts,
 )
+from crowdgraph.tensors.nmf import nmf_objective
+from crowdgraph.tensors.similarity import pi_similarity
 
 __all__ = [
     "AnswerMatrix",
@@ -45,6 +47,8 @@ __all__ = [
     "log_evidence",
     "log_normaliser",
     "lower_bound",
+    "nmf_objective",
+    "pi_similarity",
     "predict_states",
     "predictive_score",
     "smooth_states",

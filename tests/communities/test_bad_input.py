@@ -76,6 +76,24 @@ NO_ASSIGNMENT = "An assignment of 2 volunteers must be as many whole numbers"
             ParameterError,
             "device='cuda:9' is not available here",
         ),
+        (lambda: cg.BayesianNMF(device="meta").detect(PAIR, seed=0), ParameterError, "device='meta' is not available"),
+        (
+            lambda: cg.BayesianNMF(backend="compiled", device="cuda").detect(PAIR, seed=0),
+            ParameterError,
+            "backend='compiled' runs on CPUs only; got device='cuda'",
+        ),
+        (
+            lambda: cg.BayesianNMF(backend="compiled", symmetric=False).detect(PAIR, seed=0),
+            ParameterError,
+            "backend='compiled' factorises into one factor, and symmetric=False has two.*'torch' or 'auto'",
+        ),
+        (
+            lambda: cg.BayesianNMF(dtype="float32", strength=1e14).detect(PAIR, seed=0),
+            ParameterError,
+            r"dtype='float32' holds factors of weights whose largest is between 1e-10 and 1e\+10; here it is 1e\+14",
+        ),
+        (lambda: cg.BayesianNMF(backend="numba"), ParameterError, "backend='numba' is not a choice; use one of 'auto'"),
+        (lambda: cg.BayesianNMF(dtype="float16"), ParameterError, "dtype='float16' is not a choice; use one of 'auto'"),
         # Agreement
         (
             lambda: agreement([0, 1], [0, 1, 1]),

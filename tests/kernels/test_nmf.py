@@ -17,16 +17,10 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import gamma, halfnorm
 
 from crowdgraph.kernels import _runtime, nmf
+from crowdgraph.kernels.backends import choose_nmf_backend
 from crowdgraph.kernels.fixed_point import squarem
-from crowdgraph.kernels.nmf import (
-    DenseWeights,
-    Prior,
-    SparseWeights,
-    paired_step,
-    published_step,
-    relevance,
-    symmetric_step,
-)
+from crowdgraph.kernels.nmf import Prior, paired_step, published_step, relevance, symmetric_step
+from crowdgraph.tensors.nmf import DenseWeights, SparseWeights
 
 STEPS = {"symmetric": symmetric_step, "paired": paired_step, "published": published_step}
 # Which pairs are counts, out of N volunteers.
@@ -315,8 +309,9 @@ def test_single_precision_gives_the_same_step_to_single_precision(case, sparse):
 def test_rows_are_in_single_precision_where_numbers_are_within_it(scale, precision):
     """Whatever the weights and the factors are, nothing overflows or vanishes."""
     weights = np.array([[0, 1, 0], [1, 0, 1e-30], [0, 1e-30, 0]]) * scale
-    form = compiled(weights, sparse=True, precision=None)
-    assert form._values.dtype == precision
+    chosen = choose_nmf_backend("auto", device="cpu", dtype="auto", symmetric=True, largest=weights.max())
+    assert chosen.dtype == torch.from_numpy(np.zeros(0, precision)).dtype
+    form = compiled(weights, sparse=True, precision=precision)
     for entry in (1e-300, 1.0, 1e300):
         state = torch.full((3, 2), entry, dtype=torch.float64)
         state[0, 0] = 1.0

@@ -11,8 +11,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from crowdgraph.kernels import nmf_search
 from crowdgraph.kernels.fixed_point import squarem
-from crowdgraph.kernels.nmf import DenseWeights, Prior, paired_step
+from crowdgraph.kernels.nmf import Prior, paired_step
 from crowdgraph.kernels.nmf_search import search, seeded_start
+from crowdgraph.tensors.nmf import DenseWeights
 
 BLOCKS = np.arange(60) % 4
 

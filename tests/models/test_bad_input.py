@@ -149,6 +149,8 @@ def numbered():
         (cg.Calibrated, {"model": cg.Calibrated()}, "model= takes a model with confusion matrices, such as IBCC"),
         (cg.Calibrated, {"model": "ibcc"}, "model= takes a model with confusion matrices"),
         (cg.WeightedMajority, {"factor": 1.5}, r"factor=1\.5 must lie between 0 and 1"),
+        (cg.Cautious, {"backend": "numba"}, "backend='numba' is not a choice; use one of 'auto', 'compiled', 'torch'"),
+        (cg.Cautious, {"dtype": "float16"}, "dtype='float16' is not a choice; use one of 'float64', 'float32'"),
         (cg.Cautious, {"model": 3}, "model= takes a model with confusion matrices"),
         (cg.Cautious, {"model": cg.Cautious()}, "model= takes a model with confusion matrices"),
         (cg.Cautious, {"communities": [1]}, "communities= takes the Communities .* got a list"),
