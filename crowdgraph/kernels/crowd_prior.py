@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import gammaln
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import digamma, gammaln
 
 __all__ = [
     "CrowdWeights",
@@ -42,6 +42,8 @@ MIN_OTHER_ANSWERS = 0.5
 MIN_LABEL_PROBABILITY = 1e-3
 # More volunteers hardly change what is learned.
 MAX_SAMPLED_VOLUNTEERS = 5_000
+# The distance from a minimum in which the root of the slope is looked for.
+ROOT_MARGIN = 1e-3
 # The least concentration of a row; less would put everything on single labels.
 MIN_TOTAL = 0.5
 # At most this share of what answers say about a volunteer is lost because classes are uncertain.
@@ -113,11 +115,21 @@ def learn_crowd_weights(counts: Numbers, is_correct: Numbers, class_noise: Numbe
         rows = gammaln(total) - gammaln(total + sample.sum(axis=2))
         return -float((gammaln(alpha + sample) - gammaln(alpha)).sum() + rows.sum())
 
+    def slope(log_weight: float) -> float:
+        alpha = np.exp(log_weight) * centres
+        total = alpha.sum(axis=2)
+        rows = total * (digamma(total) - digamma(total + sample.sum(axis=2)))
+        return -float((alpha * (digamma(alpha + sample) - digamma(alpha))).sum() + rows.sum())
+
     if not len(sample):
         return initial
     bounds = (np.log(MIN_ROW_WEIGHT), np.log(MAX_ROW_WEIGHT))
-    best = minimize_scalar(missing_evidence, bounds=bounds, method="bounded", options={"xatol": 1e-6})
-    return CrowdWeights(mean, accuracy_weight, float(np.exp(best.x)))
+    best = minimize_scalar(missing_evidence, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x
+    # Rounding decides about the last digits of a minimum, but not of a root.
+    around = (best - ROOT_MARGIN, best + ROOT_MARGIN)
+    if slope(around[0]) * slope(around[1]) < 0:
+        best = brentq(slope, *around, xtol=1e-13)
+    return CrowdWeights(mean, accuracy_weight, float(np.exp(np.clip(best, *bounds))))
 
 
 def one_coin_rows(

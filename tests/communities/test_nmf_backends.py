@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import mirrored, network_of
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from scipy.optimize import linear_sum_assignment
 
 import crowdgraph as cg
@@ -76,19 +76,6 @@ def test_single_precision_finds_the_same(settings):
     assert np.mean(np.array(differences) < 1e-3) >= 0.9
     assert max(differences) < 0.02
     assert max(differences) > 0
-
-
-@pytest.mark.parametrize("settings", [{}, {"symmetric": False}])
-def test_devices_without_sparse_tensors_and_double_precision_find_the_same(settings, task_network, monkeypatch):
-    network, _ = task_network
-    detector = cg.BayesianNMF(backend="torch", nulls=0, restarts=1, strength=75.0, **settings)
-    expected = detector.detect(network, seed=0)
-    monkeypatch.setitem(devices.LIMITS, "cpu", WITHOUT_SPARSE_OR_DOUBLE)
-    actual = detector.detect(network, seed=0)
-    assert actual.params["dtype"] == "float32"
-    assert_allclose(actual.participation, expected.participation, atol=1e-2)
-    with pytest.raises(ParameterError, match="computes in single precision only"):
-        replace(detector, dtype="float64").detect(network, seed=0)
 
 
 @pytest.mark.parametrize(

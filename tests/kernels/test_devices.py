@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from builders import crowd
+from builders import crowd, network_of
+from scipy.sparse import csr_array
 from simulated_device import simulated_device
 
 import crowdgraph as cg
@@ -24,6 +25,7 @@ MODELS = {
     "IBCC, crowd's prior": cg.IBCC(),
     "IBCC, learned prior": cg.IBCC(learn_prior=True),
     "Dawid-Skene": cg.DawidSkene(),
+    "Cautious": cg.Cautious(),
     "DynIBCC": cg.DynIBCC(),
     "DynIBCC as published": cg.DynIBCC(published=True),
 }
@@ -59,24 +61,24 @@ def test_the_noise_is_chosen_on_devices(answered):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
 @pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_communities_are_detected_on_devices(dense, symmetric):
+@pytest.mark.parametrize("settings", [{}, {"symmetric": False}, {"symmetric": False, "published": True}])
+def test_communities_are_detected_on_devices(kind, dense, settings):
+    """In double precision where the device has it: that is the default."""
     rng = np.random.default_rng(0)
     block = np.kron(np.eye(2), np.ones((6, 6))) * rng.uniform(0.5, 1.5, (12, 12))
     weights = np.triu(block + 0.05, 1)
-    network = cg.VolunteerNetwork(ids=range(12), weights=weights + weights.T, method="two groups")
-    if not dense:
-        from scipy.sparse import csr_array
-
-        network = replace(network, weights=csr_array(network.weights))
-    detector = cg.BayesianNMF(symmetric=symmetric, restarts=2)
-    expected = detector.detect(network, seed=0)
-    with simulated_device("cuda") as device:
-        communities = replace(detector, device="cuda").detect(network, seed=0)
+    weights = weights + weights.T
+    network = network_of(weights if dense else csr_array(weights))
+    detector = cg.BayesianNMF(nulls=0, restarts=2, **settings)
+    expected = replace(detector, backend="torch").detect(network, seed=0)
+    with simulated_device(kind) as device:
+        communities = replace(detector, device=kind).detect(network, seed=0)
     assert device.operations.total() > 100
+    assert communities.params["dtype"] == ("float32" if kind == "mps" else "float64")
     assert communities.assignment.tolist() == expected.assignment.tolist()
-    assert np.allclose(communities.participation, expected.participation, atol=1e-4)
+    assert np.allclose(communities.participation, expected.participation, atol=1e-9 if kind == "cuda" else 1e-3)
 
 
 @pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")

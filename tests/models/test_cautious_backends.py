@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 import crowdgraph as cg
 from crowdgraph.errors import ParameterError
 from crowdgraph.kernels import _runtime, cautious
-from crowdgraph.tensors import devices
 
 
 def random_graph(rng, n_classes, n_labels):
@@ -102,18 +101,6 @@ def test_threads_give_the_same(n_threads, three_groups, monkeypatch):
     first, second = model.fit(graph), model.fit(graph)
     assert (first.item_probs == second.item_probs).all()
     assert_allclose(first.item_probs, expected.item_probs, rtol=0, atol=1e-9)
-
-
-def test_devices_without_double_precision_give_nearly_the_same(three_groups, monkeypatch):
-    graph, model = three_groups
-    expected, inner = model.fit(graph), model.model
-    base = inner.fit(graph)
-    single = replace(model, backend="torch", dtype="float32")
-    monkeypatch.setattr(type(inner), "_fit", lambda *_, **__: base)
-    monkeypatch.setitem(devices.LIMITS, "cpu", devices.DeviceLimits(float64=False, sparse=False))
-    assert_allclose(single.fit(graph).item_probs, expected.item_probs, rtol=0, atol=1e-3)
-    with pytest.raises(ParameterError, match="computes in single precision only"):
-        replace(single, dtype="float64").fit(graph)
 
 
 @pytest.mark.parametrize("backend", ["compiled", "torch"])
