@@ -96,15 +96,16 @@ def is_trainable(classifier: nn.Module) -> bool:
 
 
 def log_probs(classifier: nn.Module, rows: Tensor) -> Tensor:
-    """Return the logarithms of a classifier's probabilities, of shape (N, J), in double precision where there is."""
+    """Return the logarithms of a classifier's probabilities, of shape (N, J)."""
     classifier.eval()
+    parts = torch.split(rows, ROWS_PER_PREDICTION)
     with torch.no_grad():
-        return torch.cat([torch.log_softmax(classifier(part), dim=1) for part in torch.split(rows, ROWS_PER_PREDICTION)])
+        return torch.cat([torch.log_softmax(classifier(part), dim=1) for part in parts])
 
 
 @contextmanager
 def seeded(seed: int | None, device: torch.device) -> Iterator[torch.Generator]:
-    """Seed PyTorch's random numbers, for dropout and initial weights, restore them afterwards; yield another generator."""
+    """Seed PyTorch's random numbers, for dropout and first weights, and restore them; yield another generator."""
     seed = int(np.random.default_rng(seed).integers(2**31))
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)

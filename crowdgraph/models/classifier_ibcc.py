@@ -276,7 +276,7 @@ class ClassifierIBCC(Model):
         )
 
     def _confusion(self, graph: CrowdGraph, beginning: _Beginning, probs: Array, class_probs: Array) -> Array:
-        """Return concentrations of the volunteers' confusion, (K, J, L); those of a learned prior widened, as IBCC's."""
+        """Return concentrations of the volunteers' confusion, (K, J, L); widened if the prior was learned, as IBCC's."""
         from crowdgraph.core.answers import expected_counts
         from crowdgraph.models._crowd_prior import honest_concentration
         from crowdgraph.models.label_votes import vote_mask
@@ -432,7 +432,7 @@ class _Training:
         return len(self._rows)
 
     def rounds(self, sweeps: _Sweeps, state: _State, *, on_round: Callable[[float], object]) -> _Outcome:
-        """Train and sweep in turn, as long as that raises the bound by enough; the state with the highest one counts."""
+        """Train and sweep in turn, as long as that raises the bound by enough; the highest one counts."""
         from crowdgraph.models._classifiers import Targets
 
         model, bounds, best_round, n_quiet, change = self._model, [state.bound], 0, 0, 0.0

@@ -63,7 +63,7 @@ class CrowdLikelihood(nn.Module):
     >>> crowd(logits, answers).backward()
     >>> logits.grad.round(decimals=2)
     tensor([[-0.4800,  0.4800],
-            [ 0.3700, -0.3700]], dtype=torch.float64)
+            [ 0.3600, -0.3600]])
     >>> crowd.update(logits, answers)
     >>> crowd.posteriors(logits, answers).argmax(1)
     tensor([1, 0])
