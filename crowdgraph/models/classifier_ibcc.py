@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import choice, converted, integer, non_negative, positive, setting
+from crowdgraph.core._parameters import choice, converted, integer, is_integer, non_negative, positive, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassifierIBCC"]
 
-LINEAR = "linear"
+LINEAR, AUTO = "linear", "auto"
+# The share of the items that a batch has by default, and the least and the largest number.
+BATCH_SHARE, MIN_BATCH, MAX_BATCH = 0.1, 16, 256
 # Rounds that raise the bound by too little, one after another, before the fit ends.
 PATIENCE = 2
 # Pseudo-counts of equal class proportions which answers do not move.
@@ -58,6 +60,11 @@ def _check_classifier(name: str, value: Any) -> None:
             argument(name, value) + f" must be {LINEAR!r}, a torch.nn.Module from features to logits, or a function "
             "of the numbers of features and classes that returns one."
         )
+
+
+def _check_batch_size(name: str, value: Any) -> None:
+    if not is_integer(value) or value < 1:
+        raise ParameterError(argument(name, value) + f" must be a whole number from 1 up, or {AUTO!r}.")
 
 
 def _check_callable(name: str, value: Any) -> None:
@@ -105,7 +112,8 @@ class ClassifierIBCC(Model):
         In how many parts items are split, so that none has a prior from a classifier that was trained on it. 1 trains
         one classifier on all items and uses it as their prior, which is faster, and too sure of itself.
     epochs, batch_size
-        How often a round goes over all items, and how many items a batch has.
+        How often a round goes over all items, and how many items a batch has: a tenth of them if left out, but from 16
+        to 256.
     learning_rate, weight_decay
         Those of AdamW.
     optimiser
@@ -147,7 +155,7 @@ class ClassifierIBCC(Model):
     votes: Votes | None = setting(None, check_mapping)
     folds: int = integer(5)
     epochs: int = integer(5)
-    batch_size: int = integer(128)
+    batch_size: int | Literal["auto"] = setting(AUTO, _check_batch_size)
     learning_rate: float = positive(0.01)
     weight_decay: float = non_negative(0.01)
     optimiser: Callable[[Any], Any] | None = setting(None, _check_callable)
@@ -403,8 +411,10 @@ class _Sweeps:
             following = self.prior + sufficient_counts(self.answers, probs)
             return Step(following.ravel(), float(bound), change)
 
+        # Extrapolation needs the range of double precision.
+        is_double = self.prior.element_size() == 8
         with single_threaded_torch():
-            trace = squarem(sweep, confusion.ravel(), max_iter=self._max_iter, tol=self._tol, accelerate=True)
+            trace = squarem(sweep, confusion.ravel(), max_iter=self._max_iter, tol=self._tol, accelerate=is_double)
         return _State(trace.state.reshape(confusion.shape), probs, logs, trace.objectives[-1])
 
 
@@ -512,10 +522,15 @@ class _Training:
             self._optimiser,
             rows=self._rows,
             members=members,
-            batch_size=self._model.batch_size,
+            batch_size=self._batch_size,
             generator=self._generator,
             name=name,
         )
+
+    @property
+    def _batch_size(self) -> int:
+        size = self._model.batch_size
+        return min(max(int(BATCH_SHARE * len(self._items)), MIN_BATCH), MAX_BATCH) if isinstance(size, str) else size
 
     @property
     def _optimiser(self) -> Optimiser:
