@@ -155,7 +155,7 @@ class ClassifierIBCC(Model):
     votes: Votes | None = setting(None, check_mapping)
     folds: int = integer(5)
     epochs: int = integer(5)
-    batch_size: int | Literal["auto"] = setting(AUTO, _check_batch_size)
+    batch_size: int | str = setting(AUTO, _check_batch_size)
     learning_rate: float = positive(0.01)
     weight_decay: float = non_negative(0.01)
     optimiser: Callable[[Any], Any] | None = setting(None, _check_callable)
@@ -312,7 +312,7 @@ class _Beginning(NamedTuple):
 
     fit: ModelFit
     prior: CrowdPrior
-    given_prior: CrowdPrior
+    first_prior: CrowdPrior
     learned: LearnedPrior | None
     graph: CrowdGraph
 
@@ -323,7 +323,7 @@ class _Beginning(NamedTuple):
     @property
     def confusion_prior(self) -> Array:
         """The prior concentration of the volunteers' confusion, (1 or K, J, L)."""
-        return volunteer_priors(self.given_prior, self.graph) if self.learned is None else self.learned.own
+        return volunteer_priors(self.first_prior, self.graph) if self.learned is None else self.learned.own
 
     def class_logs(self, n_items: int) -> Array:
         """Return the prior of all items before there is a classifier, from the proportions of the classes, (N, J)."""

@@ -89,7 +89,7 @@ class CrowdLikelihood(nn.Module):
         self.register_buffer("confusion", prior.expand(n_volunteers, -1, -1).clone())
         self.register_buffer("n_updates", torch.zeros((), dtype=torch.int64, device=prior.device))
 
-    def forward(self, logits: Tensor, answers: AnswerMatrix, gold: Tensor | None = None) -> Tensor:
+    def forward(self, logits: Tensor, answers: AnswerMatrix, *, gold: Tensor | None = None) -> Tensor:
         """Return the bound's part of a batch, a scalar; minimise its negative.
 
         Parameters
@@ -106,13 +106,13 @@ class CrowdLikelihood(nn.Module):
         divergence = dirichlet_divergence(self.confusion, self.confusion_prior).sum()
         return log_evidence(log_weights, gold) - len(logits) / self.n_items * divergence
 
-    def posteriors(self, logits: Tensor, answers: AnswerMatrix, gold: Tensor | None = None) -> Tensor:
+    def posteriors(self, logits: Tensor, answers: AnswerMatrix, *, gold: Tensor | None = None) -> Tensor:
         """Return the class probabilities of the batch's items given classifier, answers and gold, of shape (B, J)."""
         return item_posteriors(self._log_weights(logits, answers, gold), gold)
 
     @torch.no_grad()
     def update(
-        self, logits: Tensor, answers: AnswerMatrix, gold: Tensor | None = None, *, step: float | None = None
+        self, logits: Tensor, answers: AnswerMatrix, *, gold: Tensor | None = None, step: float | None = None
     ) -> None:
         r"""Move the volunteers' confusion towards what the batch says about it, in closed form.
 
@@ -131,7 +131,7 @@ class CrowdLikelihood(nn.Module):
             step = 1.0 if len(logits) == self.n_items else (int(self.n_updates) + self.delay) ** -self.power
         if not 0 <= step <= 1:
             raise ParameterError(f"step={step!r} must be a number from 0 to 1.")
-        counts = sufficient_counts(answers, self.posteriors(logits, answers, gold).to(self.confusion.dtype))
+        counts = sufficient_counts(answers, self.posteriors(logits, answers, gold=gold).to(self.confusion.dtype))
         self.confusion.lerp_(self.confusion_prior + self.n_items / len(logits) * counts, step)
         self.n_updates += 1
 

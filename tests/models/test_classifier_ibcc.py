@@ -38,7 +38,8 @@ def features_of(truth, *, distance=3.0, seed=0):
 def informed(**settings):
     """A crowd, and a fit with features that nearly show the class."""
     one = simulated()
-    model = cg.ClassifierIBCC("linear", features=features_of(one.truth.classes), learning_rate=0.05, **settings)
+    quick = {"learning_rate": 0.1, "min_gain": 0.01, **settings}
+    model = cg.ClassifierIBCC("linear", features=features_of(one.truth.classes), **quick)
     return one, model.fit(one.graph, seed=0)
 
 
@@ -62,7 +63,7 @@ def test_frozen_at_the_class_proportions_it_is_ibcc(prior, gold):
 def test_features_that_say_nothing_leave_ibcc():
     graph = simulated(n_responses=600).graph
     noise = np.random.default_rng(1).normal(size=(N_ITEMS, 40))
-    fit = cg.ClassifierIBCC(features=noise, confusion_prior=(4, 1), tol=1e-9, learning_rate=0.5).fit(graph, seed=0)
+    fit = cg.ClassifierIBCC(features=noise, confusion_prior=(4, 1), tol=1e-9, learning_rate=1).fit(graph, seed=0)
     assert fit.diagnostics["classifier"]["rounds_used"] == 0
     assert_allclose(fit.item_probs, cg.IBCC(confusion_prior=(4, 1), tol=1e-9).fit(graph).item_probs, atol=1e-6)
 
@@ -201,7 +202,9 @@ def test_a_loss_that_is_nan_offers_the_last_good_weights():
 
     one = simulated()
     model = cg.ClassifierIBCC(Failing(), features=features_of(one.truth.classes), folds=1, batch_size=100)
-    with pytest.raises(TrainingError, match=r"loss of the classifier became nan in round 2, epoch 2, batch 1\.") as info:
+    with pytest.raises(
+        TrainingError, match=r"loss of the classifier became nan in round 2, epoch 2, batch 1\."
+    ) as info:
         model.fit(one.graph, seed=0)
     assert set(info.value.state_dict) == {"linear.weight", "linear.bias"}
     assert all(value.isfinite().all() for value in info.value.state_dict.values())

@@ -77,17 +77,17 @@ def test_the_batch_is_as_by_hand(with_gold, n_items, seed):
     gold = gold_of() if with_gold else None
     bound, probs, counts = by_hand(module, logits, columns, gold)
     answers = answers_of(columns)
-    torch.testing.assert_close(float(module(logits, answers, gold)), bound)
-    torch.testing.assert_close(module.posteriors(logits, answers, gold).numpy(), probs)
+    torch.testing.assert_close(float(module(logits, answers, gold=gold)), bound)
+    torch.testing.assert_close(module.posteriors(logits, answers, gold=gold).numpy(), probs)
     before, prior = module.confusion.clone(), module.confusion_prior
-    module.update(logits, answers, gold)
+    module.update(logits, answers, gold=gold)
     step = 1.0 if n_items == N else (0 + 1.0) ** -0.7
     expected = (1 - step) * before + step * (prior + n_items / N * torch.tensor(counts))
     torch.testing.assert_close(module.confusion, expected)
     second = 1.0 if n_items == N else 2.0**-0.7
     _, _, counts = by_hand(module, logits, columns, gold)
     expected = (1 - second) * module.confusion + second * (prior + n_items / N * torch.tensor(counts))
-    module.update(logits, answers, gold)
+    module.update(logits, answers, gold=gold)
     torch.testing.assert_close(module.confusion, expected)
     assert int(module.n_updates) == 2
 
@@ -95,14 +95,14 @@ def test_the_batch_is_as_by_hand(with_gold, n_items, seed):
 def test_batches_add_up_to_all_items():
     module, logits, answers = module_of(1), logits_of(1), answers_of(columns_of(1))
     by_item, order = AnswersByItem(answers), torch.tensor([3, 0, 4, 2, 1])
-    parts = [module(logits[batch], by_item.about(batch), gold_of()[batch]) for batch in order.split(2)]
-    torch.testing.assert_close(sum(parts), module(logits, answers, gold_of()))
+    parts = [module(logits[batch], by_item.about(batch), gold=gold_of()[batch]) for batch in order.split(2)]
+    torch.testing.assert_close(sum(parts), module(logits, answers, gold=gold_of()))
 
 
 def test_gradients_are_right_and_do_not_reach_the_confusion():
     module, answers = module_of(2), answers_of(columns_of(2))
     logits = logits_of(2).requires_grad_()
-    assert torch.autograd.gradcheck(lambda values: module(values, answers, gold_of()), logits)
+    assert torch.autograd.gradcheck(lambda values: module(values, answers, gold=gold_of()), logits)
     module(logits, answers).backward()
     expected = module.posteriors(logits, answers) - torch.softmax(logits, dim=1)
     torch.testing.assert_close(logits.grad, expected.detach())
@@ -198,7 +198,10 @@ BAD = [
     (lambda: CrowdLikelihood(PRIOR, n_volunteers=K, n_items=N, delay=0), "delay=0"),
     (lambda: module_of(0)(torch.zeros(N, J + 1), answers_of(columns_of(0))), r"\(5, 3\); expected \(B, 2\)"),
     (lambda: module_of(0)(torch.zeros(N - 1, J), answers_of(columns_of(0))), "about 5 items"),
-    (lambda: module_of(0)(torch.zeros(N, J), answers_of(columns_of(0)), torch.zeros(1, J)), r"gold= has the shape"),
+    (
+        lambda: module_of(0)(torch.zeros(N, J), answers_of(columns_of(0)), gold=torch.zeros(1, J)),
+        r"gold= has the shape",
+    ),
     (lambda: module_of(0).update(torch.zeros(N, J), answers_of(columns_of(0)), step=2), "step=2"),
     (lambda: AnswersByItem(answers_of(columns_of(0))).about(torch.tensor([N])), "codes from 0 to 4"),
     (lambda: AnswersByItem(answers_of(columns_of(0))).about(torch.tensor([0.0])), "codes from 0 to 4"),
