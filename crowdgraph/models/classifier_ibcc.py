@@ -284,7 +284,7 @@ class ClassifierIBCC(Model):
         )
 
     def _confusion(self, graph: CrowdGraph, beginning: _Beginning, probs: Array, class_probs: Array) -> Array:
-        """Return concentrations of the volunteers' confusion, (K, J, L); widened if the prior was learned, as IBCC's."""
+        """Return the volunteers' confusion as concentrations, (K, J, L); widened as IBCC's if the prior is learned."""
         from crowdgraph.core.answers import expected_counts
         from crowdgraph.models._crowd_prior import honest_concentration
         from crowdgraph.models.label_votes import vote_mask

@@ -1,4 +1,4 @@
-"""IBCC with a classifier: it equals IBCC where the classifier knows nothing more, and learns from features otherwise."""
+"""IBCC with a classifier: it equals IBCC where the classifier knows nothing more, and learns from features."""
 
 from functools import cache
 
@@ -77,7 +77,7 @@ def test_features_help():
 
 
 def test_without_folds_it_is_surer():
-    one, fit = informed()
+    _, fit = informed()
     _, single = informed(folds=1)
     assert single.diagnostics["classifier"]["folds"] == 1
     assert single.bound[-1] > fit.bound[-1]
@@ -175,7 +175,7 @@ def test_other_networks_and_optimisers():
 
 
 def test_single_precision_is_close():
-    one, fit = informed()
+    _, fit = informed()
     _, other = informed(dtype="float32")
     assert_allclose(other.item_probs, fit.item_probs, atol=1e-3)
 
