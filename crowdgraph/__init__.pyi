@@ -9,6 +9,7 @@ from crowdgraph import evaluation as evaluation
 from crowdgraph import messages as messages
 from crowdgraph import models as models
 from crowdgraph import networks as networks
+from crowdgraph import nn as nn
 from crowdgraph import plot as plot
 from crowdgraph import report as report
 from crowdgraph import simulate as simulate
@@ -48,6 +49,7 @@ from crowdgraph.io.store import load as load
 from crowdgraph.models import IBCC as IBCC
 from crowdgraph.models import Calibrated as Calibrated
 from crowdgraph.models import Cautious as Cautious
+from crowdgraph.models import ClassifierIBCC as ClassifierIBCC
 from crowdgraph.models import DawidSkene as DawidSkene
 from crowdgraph.models import DynIBCC as DynIBCC
 from crowdgraph.models import GibbsIBCC as GibbsIBCC

@@ -18,6 +18,7 @@ Each error says what is wrong, what was passed, what was expected and what to do
     ├── ResultError (ValueError)            a result with inconsistent arrays
     ├── AlignmentError (ValueError)         a result for other volunteers, items or classes
     ├── FitError (ArithmeticError)          a fit whose numbers overflowed
+    │   └── TrainingError                   a classifier whose loss became NaN or infinite
     ├── UnknownIdError (KeyError)           no such volunteer or item
     ├── NotAnnotatedError (LookupError)     the graph does not carry the requested result
     ├── StoreError (OSError)                a saved graph that cannot be read or written
@@ -37,8 +38,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from crowdgraph.messages import Message, argument, quote, suggestion
 
@@ -69,6 +71,7 @@ __all__ = [
     "StoreError",
     "TimeError",
     "TooFewError",
+    "TrainingError",
     "UnknownIdError",
 ]
 
@@ -153,6 +156,20 @@ class AlignmentError(CrowdGraphError, ValueError):
 
 class FitError(CrowdGraphError, ArithmeticError):
     """A fit whose numbers overflowed."""
+
+
+class TrainingError(FitError):
+    """A classifier whose loss became NaN or infinite.
+
+    Attributes
+    ----------
+    state_dict
+        The last good weights, for ``classifier.load_state_dict``.
+    """
+
+    def __init__(self, text: str = "", *, hint: str | None = None, state_dict: Mapping[str, Any] | None = None) -> None:
+        super().__init__(text, hint=hint)
+        self.state_dict = {} if state_dict is None else dict(state_dict)
 
 
 class UnknownIdError(CrowdGraphError, KeyError):

@@ -10,6 +10,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+# Lines of the longest examples; all others have at most 60.
+MAX_LINES = {"10_learning_from_crowds": 90}
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
@@ -25,7 +27,7 @@ def clean_folder(tmp_path, monkeypatch):
 def test_example(path, clean_folder):
     runpy.run_path(str(path), run_name="__main__")
     assert list(clean_folder.rglob("*.png")), "an example ends in a picture"
-    assert len(path.read_text().splitlines()) <= 60
+    assert len(path.read_text().splitlines()) <= MAX_LINES.get(path.stem, 60)
 
 
 def test_the_papers_page(clean_folder, monkeypatch):

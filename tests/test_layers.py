@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "core": {"messages", "errors"},
     "tensors": {"messages", "errors"},
     "kernels": {"messages", "errors", "tensors"},
+    "nn": {"messages", "errors", "core", "tensors"},
     "io": {"messages", "errors", "core", "tensors"},
     "models": GROUND,
     "networks": GROUND,
@@ -59,6 +60,7 @@ FREE_OF = {
     "simulate": HEAVY,
     "plot": HEAVY - {"matplotlib"},
     "tensors": HEAVY - {"torch"},
+    "nn": HEAVY - {"torch"},
     "kernels": HEAVY - {"torch", "numba", "scipy"},
 }
 

@@ -97,6 +97,9 @@ class ModelFit(Result):
         Samples of the posterior; None for models that do not sample.
     source
         The model, the graph and the seed that the fit comes from. It is not saved with a graph.
+    classifier
+        The trained network of `ClassifierIBCC`, a ``torch.nn.Module`` from features to logits; None for other models.
+        It is not saved with a graph: keep its ``state_dict()``.
 
     Examples
     --------
@@ -121,6 +124,7 @@ class ModelFit(Result):
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     draws: PosteriorDraws | None = field(default=None, repr=False)
     source: FitSource | None = field(default=None, repr=False, metadata={"saved": False})
+    classifier: Any = field(default=None, repr=False, metadata={"saved": False})
 
     def __post_init__(self) -> None:
         items = unique_ids(self.items, kind="item")

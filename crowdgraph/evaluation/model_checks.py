@@ -159,8 +159,8 @@ def calibration(graph: CrowdGraph, fit: ModelFit, *, model: Model | None = None)
     truth, probs = gold.codes[items], fit.item_probs[items]
     if not np.allclose(probs, gold.probs[items], atol=1e-6):
         return _against(truth, probs, "unused")
-    # Neither the class probabilities of a model of difficulties nor calibrated ones follow from the answers alone.
-    is_product = "difficulties" not in fit.diagnostics and fit.dependence is None
+    # Those of models of difficulties or with classifiers, and calibrated ones, do not follow from the answers alone.
+    is_product = not {"difficulties", "classifier"} & set(fit.diagnostics) and fit.dependence is None
     if fit.confusion is not None and fit.confusion.inference == "static" and is_product:
         return _against(truth, probs_without_own_gold(graph, fit, fit.confusion)[items], "left out")
     return _while_hidden(graph, model)

@@ -3,6 +3,7 @@
 from crowdgraph.models.base import Model
 from crowdgraph.models.calibrated import Calibrated
 from crowdgraph.models.cautious import Cautious
+from crowdgraph.models.classifier_ibcc import ClassifierIBCC
 from crowdgraph.models.dawid_skene import DawidSkene
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.gibbs_ibcc import GibbsIBCC
@@ -13,6 +14,7 @@ __all__ = [
     "IBCC",
     "Calibrated",
     "Cautious",
+    "ClassifierIBCC",
     "DawidSkene",
     "DynIBCC",
     "GibbsIBCC",

@@ -122,6 +122,12 @@ def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) ->
             f"The model {fit.model!r} has no confusion matrices, so there is no evidence to discount.",
             hint=Message("Fit IBCC, and calibrate that.", cli="Use --model ibcc."),
         )
+    if "classifier" in fit.diagnostics:
+        raise ParameterError(
+            f"The model {fit.model!r} has a classifier beside the answers, whose evidence cannot be discounted with "
+            "theirs.",
+            hint="Calibrate a fit of IBCC.",
+        )
     _check_correlation("rho", rho)
     check_instance("graph", graph, CrowdGraph)
     fit.check_matches(graph)

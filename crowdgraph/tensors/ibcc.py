@@ -84,6 +84,11 @@ class AnswerMatrix:
         return len(self._cell)
 
     @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The numbers of volunteers, items and labels, K, N and L."""
+        return self._sizes
+
+    @property
     def volunteer(self) -> Tensor:
         """The codes of who answered, of shape (R,)."""
         return self._cell // self._sizes[2]

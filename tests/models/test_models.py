@@ -1,6 +1,7 @@
 """Every model keeps the promises that all models make."""
 
 import dataclasses
+from zlib import crc32
 
 import pytest
 
@@ -15,8 +16,11 @@ MODELS = [
     and issubclass(getattr(cg.models, name), Model)
     and getattr(cg.models, name) is not Model
 ]
-# Models that draw: settings that keep the test short, and how far sampling may move their answers.
-SETTINGS = {"GibbsIBCC": ({"stop_change": 0.2}, 0.1)}
+# Models that draw: settings that keep the test short, and how far sampling may move their answers. Settings they need.
+SETTINGS = {
+    "GibbsIBCC": ({"stop_change": 0.2}, 0.1),
+    "ClassifierIBCC": ({"features": lambda items: [[crc32(item.encode()) % 97] for item in items]}, 1e-6),
+}
 
 
 @pytest.mark.slow
@@ -48,12 +52,15 @@ def test_other_settings_keep_the_promises_too(model):
 def test_models_are_frozen_and_take_keywords_only(kind):
     """And they are found at the top level under their own name."""
     assert getattr(cg, kind.__name__) is kind
+    needed = {"features": "brightness"} if kind is cg.ClassifierIBCC else {}
     with pytest.raises(TypeError):
-        kind(1)
+        # Only a classifier is no keyword.
+        kind(*["linear", 1][not needed :], **needed)
+    model = kind(**needed)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        kind().name = "another"
-    assert kind() == kind()
-    assert list(kind().settings()) == [field.name for field in dataclasses.fields(kind)]
+        model.name = "another"
+    assert needed or model == kind()
+    assert list(model.settings()) == [field.name for field in dataclasses.fields(kind)]
 
 
 def test_every_model_file_is_exported():
