@@ -38,13 +38,16 @@ def network(n_features, n_classes):
     return torch.nn.Sequential(torch.nn.Linear(n_features, 32), torch.nn.ReLU(), torch.nn.Linear(32, n_classes))
 
 
+def classifier_ibcc(pixels):
+    # Digits are about equally frequent; with one answer each, the proportions cannot be learned from answers alone.
+    return cg.ClassifierIBCC(network, features=pixels, class_prior=100, batch_size=512, learning_rate=0.02)
+
+
 def accuracies(seed, n_answers, share_without):
     """Return the shares of answered training items and of test items that each way gets right."""
     graph, order = simulate(np.random.default_rng(seed), n_answers, share_without)
     pixels = torch.tensor(PICTURES[order] / 16, dtype=torch.float32)
-    # Digits are about equally frequent; with one answer each, the proportions cannot be learned from answers alone.
-    quick = {"batch_size": 512, "learning_rate": 0.02}
-    model = cg.ClassifierIBCC(network, features=pixels[:N_TRAIN], class_prior=100, **quick)
+    model = classifier_ibcc(pixels[:N_TRAIN])
     votes, ibcc = cg.MajorityVote().fit(graph), cg.IBCC(class_prior=100).fit(graph)
     answered = np.flatnonzero(graph.answers.n_by_item)
     taught = {"majority": graph.with_gold(gold_of(votes, answered)), "IBCC": graph.with_gold(gold_of(ibcc, answered))}

@@ -13,9 +13,8 @@ from torch.optim import AdamW
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.kernels._runtime import single_threaded_torch
 from crowdgraph.kernels.backends import Backend
-from crowdgraph.kernels.fixed_point import Step, squarem
+from crowdgraph.kernels.fixed_point import Step, reachable_tolerance, squarem
 from crowdgraph.models._classifiers import (
     Learner,
     Optimiser,
@@ -30,11 +29,11 @@ from crowdgraph.tensors import (
     AnswerMatrix,
     dirichlet_divergence,
     expected_log,
-    item_log_weights,
     item_posteriors,
     log_evidence,
     sufficient_counts,
 )
+from crowdgraph.tensors.devices import total
 
 if TYPE_CHECKING:
     from crowdgraph.models.classifier_ibcc import ClassifierIBCC
@@ -74,7 +73,6 @@ class Sweeps:
     def __init__(
         self, graph: CrowdGraph, confusion_prior: Array, backend: Backend, *, max_iter: int, tol: float
     ) -> None:
-
         answers, self._backend = graph.answers, backend
         self._max_iter, self._tol = max_iter, tol
         self.answers: AnswerMatrix = AnswerMatrix(
@@ -92,7 +90,7 @@ class Sweeps:
 
     def evidence(self, confusion: Tensor) -> Tensor:
         """Return the expected log probabilities of the answers about each item given its class, (N, J)."""
-        return item_log_weights(self.answers, expected_log(confusion), confusion.new_zeros(confusion.shape[1]))
+        return self.answers.sum_by_item(expected_log(confusion))
 
     def settle(self, confusion: Tensor, class_logs: Array | Tensor) -> State:
         """Sweep until nothing changes, from some confusion and with a prior of each item's class, (N, J)."""
@@ -102,17 +100,15 @@ class Sweeps:
         def sweep(state: Tensor) -> Step:
             concentration = state.reshape(confusion.shape)
             log_weights = self.evidence(concentration) + logs
-            bound = log_evidence(log_weights, self.gold) - dirichlet_divergence(concentration, self.prior).sum()
+            bound = log_evidence(log_weights, self.gold) - total(dirichlet_divergence(concentration, self.prior))
             updated = item_posteriors(log_weights, self.gold)
-            change = float((updated - probs).abs().max())
+            change = (updated - probs).abs().max()
             probs.copy_(updated)
             following = self.prior + sufficient_counts(self.answers, probs)
-            return Step(following.ravel(), float(bound), change)
+            return Step(following.ravel(), bound, change)
 
-        # Extrapolation needs the range of double precision.
-        is_double = self.prior.element_size() == 8
-        with single_threaded_torch():
-            trace = squarem(sweep, confusion.ravel(), max_iter=self._max_iter, tol=self._tol, accelerate=is_double)
+        tol = reachable_tolerance(self._tol, self.prior.dtype)
+        trace = squarem(sweep, confusion.ravel(), max_iter=self._max_iter, tol=tol, accelerate=True)
         return State(trace.state.reshape(confusion.shape), probs, logs, trace.objectives[-1])
 
 
@@ -122,7 +118,6 @@ class Training:
     def __init__(
         self, model: ClassifierIBCC, graph: CrowdGraph, rows: Tensor, backend: Backend, generator: torch.Generator
     ) -> None:
-
         self._model, self._generator = model, generator
         self._classifier = build_classifier(model.classifier, rows, len(graph.classes)).to(backend.device)
         self._rows = rows.to(type_of(self._classifier))
@@ -200,7 +195,6 @@ class Training:
         ]
 
     def _learner(self, members: Tensor, name: str) -> Learner:
-
         return Learner(
             deepcopy(self._classifier),
             self._optimiser,
@@ -218,7 +212,6 @@ class Training:
 
     @property
     def _optimiser(self) -> Optimiser:
-
         model = self._model
         if model.optimiser is not None:
             return model.optimiser

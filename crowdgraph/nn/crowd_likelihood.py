@@ -156,7 +156,7 @@ class CrowdLikelihood(nn.Module):
             )
         if gold is not None and gold.shape != logits.shape:
             raise ParameterError(f"gold= has the shape {tuple(gold.shape)}; expected {tuple(logits.shape)}.")
-        return item_log_weights(answers, expected_log(self.confusion), torch.log_softmax(logits, dim=1))
+        return item_log_weights(answers, expected_log(self.confusion), class_logs=torch.log_softmax(logits, dim=1))
 
 
 def _checked_prior(prior: Tensor, n_volunteers: int) -> Tensor:
