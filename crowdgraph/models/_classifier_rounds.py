@@ -21,6 +21,7 @@ from crowdgraph.models._classifiers import (
     Targets,
     build_classifier,
     check_output,
+    check_precision,
     is_trainable,
     log_probs,
     type_of,
@@ -119,8 +120,10 @@ class Training:
         self, model: ClassifierIBCC, graph: CrowdGraph, rows: Tensor, backend: Backend, generator: torch.Generator
     ) -> None:
         self._model, self._generator = model, generator
-        self._classifier = build_classifier(model.classifier, rows, len(graph.classes)).to(backend.device)
-        self._rows = rows.to(type_of(self._classifier))
+        classifier = build_classifier(model.classifier, rows, len(graph.classes), dtype=backend.dtype)
+        check_precision(classifier, backend.device)
+        self._classifier = classifier.to(backend.device)
+        self._rows = rows.to(backend.device, type_of(classifier))
         check_output(self._classifier, self._rows, len(graph.classes))
         self._trainable = is_trainable(self._classifier)
         # Items with neither answers nor gold teach nothing.

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from crowdgraph.errors import ParameterError, TrainingError
 from crowdgraph.messages import with_article
 from crowdgraph.tensors import log_evidence
+from crowdgraph.tensors.devices import limits_of
 
 Optimiser = Callable[[Any], torch.optim.Optimizer]
 # Rows that are predicted together.
@@ -29,12 +30,12 @@ class Standardised(nn.Module):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, rows: Tensor) -> None:
+    def __init__(self, rows: Tensor, dtype: torch.dtype) -> None:
         super().__init__()
         flat = rows.flatten(1).double()
         spread = flat.std(0, correction=0)
-        self.register_buffer("mean", flat.mean(0))
-        self.register_buffer("scale", torch.where(spread > 0, spread, 1.0))
+        self.register_buffer("mean", flat.mean(0).to(dtype))
+        self.register_buffer("scale", torch.where(spread > 0, spread, 1.0).to(dtype))
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the features, standardised."""
@@ -42,18 +43,18 @@ class Standardised(nn.Module):
         return standardised
 
 
-def linear_classifier(rows: Tensor, n_classes: int) -> nn.Module:
-    """Return multinomial logistic regression on standardised features, in double precision, with weights of zero."""
-    linear = nn.Linear(rows.flatten(1).shape[1], n_classes, dtype=torch.float64)
+def linear_classifier(rows: Tensor, n_classes: int, dtype: torch.dtype) -> nn.Module:
+    """Return multinomial logistic regression on standardised features, with weights of zero."""
+    linear = nn.Linear(rows.flatten(1).shape[1], n_classes, dtype=dtype)
     nn.init.zeros_(linear.weight)
     nn.init.zeros_(linear.bias)
-    return nn.Sequential(Standardised(rows), linear)
+    return nn.Sequential(Standardised(rows, dtype), linear)
 
 
-def build_classifier(spec: Any, rows: Tensor, n_classes: int) -> nn.Module:
-    """Return a new classifier: a copy of a module, what a function returns, or the linear one."""
+def build_classifier(spec: Any, rows: Tensor, n_classes: int, *, dtype: torch.dtype) -> nn.Module:
+    """Return a new classifier: a copy of a module, what a function returns, or the linear one in a precision."""
     if isinstance(spec, str):
-        return linear_classifier(rows, n_classes)
+        return linear_classifier(rows, n_classes, dtype)
     if isinstance(spec, nn.Module):
         return deepcopy(spec)
     n_features = rows.shape[1] if rows.ndim == 2 else tuple(rows.shape[1:])
@@ -64,6 +65,15 @@ def build_classifier(spec: Any, rows: Tensor, n_classes: int) -> nn.Module:
             hint="Such as classifier=lambda n_features, n_classes: torch.nn.Linear(n_features, n_classes).",
         )
     return module
+
+
+def check_precision(classifier: nn.Module, device: torch.device) -> None:
+    """Raise if a classifier computes in double precision and the device does not."""
+    if type_of(classifier) == torch.float64 and not limits_of(device).float64:
+        raise ParameterError(
+            f"The classifier is in double precision, which device={str(device)!r} does not have.",
+            hint="Convert it with classifier.float().",
+        )
 
 
 def check_output(classifier: nn.Module, rows: Tensor, n_classes: int) -> None:

@@ -186,7 +186,7 @@ class ClassifierIBCC(Model):
         from crowdgraph.models._features import feature_rows
 
         backend = choose_backend("torch", device=self.device, dtype=self.dtype)
-        rows = feature_rows(self.features, graph).to(backend.device)
+        rows = feature_rows(self.features, graph)
         beginning = self._beginning(graph, start, seed=seed)
         with (
             seeded(seed, backend.device) as generator,

@@ -51,6 +51,22 @@ def test_fits_run_on_devices(answered, name, kind, dtype):
 
 
 @pytest.mark.slow
+def test_a_classifier_learns_on_devices():
+    simulated = crowd(n_volunteers=10, n_items=60, n_responses=200, gold=0.1)
+    features = np.random.default_rng(0).normal(size=(60, 2)) + 2 * simulated.truth.classes[:, None]
+    model = cg.ClassifierIBCC("linear", features=features, dtype="float32")
+    expected = model.fit(simulated.graph, seed=0)
+    with simulated_device("mps"):
+        fit = replace(model, device="mps").fit(simulated.graph, seed=0)
+        assert next(fit.classifier.parameters()).device.type == "mps"
+        double = replace(model, classifier=torch.nn.Linear(2, 2).double(), device="mps")
+        with pytest.raises(ParameterError, match="classifier is in double precision, which device='mps' does not have"):
+            double.fit(simulated.graph, seed=0)
+    assert fit.diagnostics["classifier"]["rounds_used"] > 0
+    assert np.abs(fit.item_probs - expected.item_probs).max() < 1e-3
+
+
+@pytest.mark.slow
 def test_the_noise_is_chosen_on_devices(answered):
     model = cg.DynIBCC(noise_scale="auto", max_iter=20)
     expected = model.fit(answered)
