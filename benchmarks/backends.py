@@ -17,12 +17,12 @@ model = cg.{model}
 """
 # Items, volunteers, responses, classes and labels. Tensors take a step for each response of the busiest volunteer, so
 # that DynIBCC is measured on fewer.
-LARGE, SMALL = "100_000, 5_000, 1_000_000, 3, 3", "10_000, 500, 100_000, 3, 3"
+LARGE, SMALL = "100_000, 5_000, 1_000_000, 3, 3", "963, 1_705, 26_558, 2, 3"
 MODELS = {
     "IBCC": (LARGE, "IBCC(confusion_prior=(4, 1), {options})"),
     "DawidSkene": (LARGE, "DawidSkene({options})"),
     "Cautious": (LARGE, "Cautious({options})"),
-    "DynIBCC": (SMALL, "DynIBCC(confusion_prior=(4, 1), max_iter=5, {options})"),
+    "DynIBCC": (SMALL, "DynIBCC(confusion_prior=[[4, 1, 1], [1, 1, 4]], max_iter=5, {options})"),
 }
 FIT = ("model.warm_up(graph)", "model.fit(graph)")
 NETWORKS = {"BayesianNMF, dense": "pi_similarity(graph)", "BayesianNMF, sparse": "task_cooccurrence(graph)"}
