@@ -153,7 +153,8 @@ def test_features_of_all_kinds_are_the_same():
         lambda items: rows[[position[item] for item in items]],
         torch.utils.data.TensorDataset(torch.tensor(rows[order]), torch.zeros(len(ids))),
     ]
-    fits = [cg.ClassifierIBCC(features=kind, learning_rate=0.05, min_gain=0.02).fit(graph, seed=0) for kind in kinds]
+    quick = {"learning_rate": 0.1, "batch_size": 60, "min_gain": 0.05}
+    fits = [cg.ClassifierIBCC(features=kind, **quick).fit(graph, seed=0) for kind in kinds]
     for fit in fits[1:]:
         assert_array_equal(fit.item_probs, fits[0].item_probs)
     assert fits[0].params["features"] == ["x", "y"]
