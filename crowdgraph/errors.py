@@ -31,6 +31,7 @@ Each error says what is wrong, what was passed, what was expected and what to do
     ├── NoTimesWarning                      a model of change uses the order of the rows as time
     ├── RepeatedAnswersWarning              a model without time counts repeated answers as independent
     ├── CollapsedFitWarning                 a fit that no longer distinguishes items
+    ├── UntrainedClassifierWarning          a classifier that learned nothing from the answers
     └── ConvergenceWarning                  a fit that stopped before it converged
 """
 
@@ -73,6 +74,7 @@ __all__ = [
     "TooFewError",
     "TrainingError",
     "UnknownIdError",
+    "UntrainedClassifierWarning",
 ]
 
 
@@ -214,6 +216,10 @@ class RepeatedAnswersWarning(CrowdGraphWarning):
 
 class CollapsedFitWarning(CrowdGraphWarning):
     """A fit that no longer distinguishes items."""
+
+
+class UntrainedClassifierWarning(CrowdGraphWarning):
+    """A classifier that learned nothing from the answers."""
 
 
 class ConvergenceWarning(CrowdGraphWarning):

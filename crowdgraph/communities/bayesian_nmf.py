@@ -13,7 +13,7 @@ import numpy as np
 from crowdgraph.communities._nmf_weights import PreparedWeights, is_similarity, prepare_weights
 from crowdgraph.communities.base import Detection, Detector
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import boolean, choice, converted, integer, positive
+from crowdgraph.core._parameters import boolean, choice, converted, integer, positive, precision
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core._random import child_seed
 from crowdgraph.core.communities import Communities
@@ -119,7 +119,7 @@ class BayesianNMF(Detector):
     max_iter: int = integer(500)
     backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
-    dtype: Precision | Literal["auto"] = choice("auto", ("auto", *PRECISIONS))
+    dtype: Precision | Literal["auto"] = precision("auto", ("auto", *PRECISIONS))
     published: bool = boolean(default=False)
 
     def _check_settings(self) -> None:

@@ -132,6 +132,17 @@ def choice(default: Value, options: Sequence[str]) -> Value:
     return setting(default, lambda name, value: check_choice(name, value, options))
 
 
+def precision(default: Value, options: Sequence[str]) -> Value:
+    """Declare one of several precisions, by its name or as the type of PyTorch."""
+
+    def convert(value: Any) -> Any:
+        name = str(value).removeprefix("torch.")
+        check_choice("dtype", name, options)
+        return name
+
+    return converted(default, convert)
+
+
 def instance(default: Value, kind: type, *, expected: str | None = None) -> Value:
     """Declare an object of a kind; `expected` completes the sentence "takes ..."."""
     return setting(default, lambda name, value: check_instance(name, value, kind, expected=expected))

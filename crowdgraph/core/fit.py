@@ -572,6 +572,8 @@ class ModelFit(Result):
         """Return what the class probabilities take for granted about answers, as the end of a sentence."""
         if self.dependence is not None:
             return f"; allows for dependence between answers ({self.dependence.words})"
+        if "classifier" in self.diagnostics:
+            return f"; rounds of its classifier that were used: {self.diagnostics['classifier']['rounds_used']}"
         if self.confusion is None or "difficulties" in self.diagnostics:
             return ""
         return "; takes answers for independent, see calibrated()"

@@ -59,12 +59,16 @@ class TensorGroup:
         Parameters
         ----------
         device
-            Such as ``"cuda"``.
+            Such as ``"cuda"``; or the torch type alone.
         dtype
             ``"float64"``, ``"float32"`` or the torch type.
         """
+        import torch
+
         from crowdgraph.tensors._options import tensor_options
 
+        if isinstance(device, torch.dtype):
+            device, dtype = None, device
         options = tensor_options(self.device if device is None else device, self.dtype if dtype is None else dtype)
         moved = {name: _moved(name, tensor, options) for name, tensor in self._tensors().items()}
         return replace(self, **moved)  # type: ignore[type-var]
@@ -209,6 +213,11 @@ class FitTensors(TensorGroup):
     confusion: Tensor | None = None
     confusion_prior: Tensor | None = None
     class_prior: Tensor | None = None
+
+    @property
+    def mean_confusion(self) -> Tensor | None:
+        """The expected confusion of each volunteer, with rows that sum to one, of shape (K, J, L)."""
+        return None if self.confusion is None else self.confusion / self.confusion.sum(-1, keepdim=True)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import boolean, choice, converted, instance, integer, positive, setting
+from crowdgraph.core._parameters import boolean, choice, converted, instance, integer, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
@@ -32,7 +32,7 @@ PRIOR_STRENGTH = 10.0
 
 
 def _check_model(name: str, value: object) -> None:
-    if not isinstance(value, Model) or value.name in ("cautious", "calibrated"):
+    if not isinstance(value, Model) or value.name in ("cautious", "calibrated", "classifier_ibcc"):
         raise ParameterError(f"{name}= takes a model with confusion matrices, such as IBCC(); got {value!r}.")
 
 
@@ -90,7 +90,7 @@ class Cautious(Model):
     tol: float = positive(1e-4)
     backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
-    dtype: Precision = choice("float64", PRECISIONS)
+    dtype: Precision = precision("float64", PRECISIONS)
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, what this model and the one that estimates the confusion need."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import choice, converted, integer, is_integer, non_negative, positive, setting
+from crowdgraph.core._parameters import converted, integer, is_integer, non_negative, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import ParameterError, UntrainedClassifierWarning, warn
+from crowdgraph.kernels.backend_names import PRECISIONS, Precision
 from crowdgraph.messages import Hint, Message, argument
 from crowdgraph.models._priors import (
     CROWD,
@@ -63,7 +64,7 @@ def _check_callable(name: str, value: Any) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassifierIBCC(Model):
     r"""IBCC in which a classifier of the items' features takes the part of the class proportions.
 
@@ -152,7 +153,7 @@ class ClassifierIBCC(Model):
     max_iter: int = integer(1_000, minimum=2)
     tol: float = positive(1e-5)
     device: str = converted("cpu", str)
-    dtype: Literal["float64", "float32"] = choice("float64", ("float64", "float32"))
+    dtype: Precision = precision("float64", PRECISIONS)
 
     # Models with other networks or features are others, and networks cannot be compared.
     __eq__ = object.__eq__
@@ -288,6 +289,22 @@ class ClassifierIBCC(Model):
             class_probs=class_probs,
             learned=beginning.learned,
         )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
+        return f"ClassifierIBCC({shown})"
+
+    def _warn_about(self, fit: ModelFit, graph: CrowdGraph) -> None:
+        super()._warn_about(fit, graph)
+        trains = any(one.requires_grad for one in fit.classifier.parameters())
+        if trains and not fit.diagnostics["classifier"]["rounds_used"]:
+            warn(
+                "The classifier has not learned anything that explains the answers better, so that the fit is that of "
+                "IBCC: items without answers have the proportions of the classes, and fit.classifier is of no use.",
+                UntrainedClassifierWarning,
+                hint="If features say something about the classes, bring them to a common scale near 1, change "
+                "learning_rate, or raise epochs.",
+            )
 
     def _convergence_message(self, fit: ModelFit) -> Message:
         return Message(

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crowdgraph.core._parameters import boolean, choice, converted, integer, number, positive, setting
+from crowdgraph.core._parameters import boolean, choice, converted, integer, number, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
@@ -70,7 +70,7 @@ class DawidSkene(Model):
     tol: float = positive(1e-5)
     backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
-    dtype: Precision = choice("float64", PRECISIONS)
+    dtype: Precision = precision("float64", PRECISIONS)
     accelerate: bool = boolean(True)
 
     def _check_settings(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from crowdgraph.core._arrays import Array, lock
-from crowdgraph.core._parameters import boolean, check_number, choice, converted, integer, positive, setting
+from crowdgraph.core._parameters import boolean, check_number, choice, converted, integer, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.clock import UNITS
 from crowdgraph.core.confusion import ConfusionTrack
@@ -156,7 +156,7 @@ class DynIBCC(Model):
     tol: float = positive(1e-5)
     backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
-    dtype: Precision = choice("float64", PRECISIONS)
+    dtype: Precision = precision("float64", PRECISIONS)
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, the sweep of the static start and the scan over the steps."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._parameters import boolean, choice, converted, integer, positive, setting
+from crowdgraph.core._parameters import boolean, choice, converted, integer, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
@@ -118,7 +118,7 @@ class IBCC(Model):
     tol: float = positive(1e-5)
     backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
-    dtype: Precision = choice("float64", PRECISIONS)
+    dtype: Precision = precision("float64", PRECISIONS)
     accelerate: bool = boolean(True)
 
     def warm_up(self, graph: CrowdGraph) -> None:

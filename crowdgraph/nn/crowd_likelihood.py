@@ -131,6 +131,11 @@ class CrowdLikelihood(nn.Module):
             step = 1.0 if len(logits) == self.n_items else (int(self.n_updates) + self.delay) ** -self.power
         if not 0 <= step <= 1:
             raise ParameterError(f"step={step!r} must be a number from 0 to 1.")
+        if not logits.isfinite().all():
+            raise ParameterError(
+                "The classifier returned logits that are NaN or infinite; the confusion was left as it is.",
+                hint="Lower the learning rate, or bring the features to a common scale.",
+            )
         counts = sufficient_counts(answers, self.posteriors(logits, answers, gold=gold).to(self.confusion.dtype))
         self.confusion.lerp_(self.confusion_prior + self.n_items / len(logits) * counts, step)
         self.n_updates += 1

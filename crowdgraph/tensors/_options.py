@@ -10,6 +10,8 @@ from crowdgraph.errors import ParameterError
 from crowdgraph.tensors.devices import limits_of
 
 PRECISIONS = ("float64", "float32")
+# How much of an error of PyTorch is quoted.
+MAX_REASON_LENGTH = 160
 
 
 class TensorOptions(NamedTuple):
@@ -42,7 +44,11 @@ def resolve_device(device: Any) -> torch.device:
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         available = ["cpu", *(name for name in ("cuda", "mps", "xpu") if getattr(torch, name).is_available())]
         raise ParameterError(
-            f"device={device!r} is not available here ({str(error).splitlines()[0]}); use one of "
-            f"{', '.join(available)}."
+            f"device={device!r} is not available here ({_first_sentence(error)}); use one of {', '.join(available)}."
         ) from error
     return resolved
+
+
+def _first_sentence(error: Exception) -> str:
+    """Return how an error of PyTorch begins: some go on for pages."""
+    return str(error).splitlines()[0].split(". ")[0][:MAX_REASON_LENGTH]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from crowdgraph.errors import ParameterError
+
 __all__ = ["dirichlet_divergence", "expected_log", "log_normaliser"]
 
 
@@ -30,8 +32,19 @@ def log_normaliser(concentration: Tensor, *, axis: int = -1) -> Tensor:
 def dirichlet_divergence(concentration: Tensor, prior: Tensor, *, axis: int = -1) -> Tensor:
     r"""Return the divergence of Dirichlets from their priors along `axis`, in nats.
 
-    It is :math:`\mathrm{KL}(q \| p) = \ln B(\alpha_0) - \ln B(\alpha) + \sum_l (\alpha_l - \alpha_{0,l}) E[\ln \pi_l]`.
+    A prior with a single entry along `axis` has the same for all. The divergence is
+
+    .. math:: \mathrm{KL}(q \| p) = \ln B(\alpha_0) - \ln B(\alpha) + \sum_l (\alpha_l - \alpha_{0,l}) E[\ln \pi_l].
     """
+    n = concentration.shape[axis]
+    prior = prior.expand(n) if prior.ndim == 0 else prior
+    if prior.shape[axis] not in (1, n):
+        raise ParameterError(
+            f"The prior has {prior.shape[axis]} entries along axis {axis}, and the Dirichlets have {n}; expected as "
+            "many, or one."
+        )
+    if prior.shape[axis] != n:
+        prior = prior.expand([n if dim == axis % prior.ndim else size for dim, size in enumerate(prior.shape)])
     # E[ln q(kappa)] - E[ln p(kappa)] and E[ln q(Pi)] - E[ln p(Pi)] of sec:staticLowerBound.
     difference = ((concentration - prior) * expected_log(concentration, axis=axis)).sum(axis)
     return log_normaliser(prior, axis=axis) - log_normaliser(concentration, axis=axis) + difference

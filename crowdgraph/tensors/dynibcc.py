@@ -18,11 +18,12 @@ so that there are as many rounds as the busiest volunteer has steps.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
+from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.tensors.devices import total
 
 __all__ = [
@@ -297,6 +298,7 @@ def confusion_over_time(
     >>> bool(abs(confusion - fit.confusion.to_torch().concentration).max() < 1e-3)
     True
     """
+    check_choice("stage", stage, get_args(Stage))
     rounds = Rounds(steps.starts) if rounds is None else rounds
     filtered = filter_states(steps, prior, probs=probs, noise_scale=noise_scale, published=published, rounds=rounds)
     if stage == "filtered":
@@ -332,7 +334,8 @@ def predictive_score(
     predicted
         The Dirichlets before each answer, of shape (S, J, L): `confusion_over_time` with ``stage="predicted"``.
     logs
-        What each answer contributed to the log weights of its item, of shape (S, J): `step_logs`.
+        What each answer contributed to `probs`, of shape (S, J): `step_logs` of the confusion with which these were
+        inferred. Where other settings are scored, such as a noise scale, hold it constant.
     probs
         The class probabilities of the items, of shape (N, J).
     gold
@@ -340,7 +343,8 @@ def predictive_score(
     """
     item = steps.item.long()
     own = probs[item]
-    others = torch.softmax(own.log() - logs, dim=1)
+    # Where a class is impossible, such as by gold, the logarithm must not make gradients NaN.
+    others = torch.softmax(own.clamp(min=torch.finfo(own.dtype).tiny).log() - logs, dim=1)
     if gold is not None:
         others = torch.where(gold[item].isnan(), others, own)
     return total(_answer_weights(steps) * (others * _shares(steps, predicted)).sum(1).log())
@@ -353,6 +357,10 @@ def expected_score(steps: Steps, predicted: Tensor, *, probs: Tensor) -> Tensor:
 
 def _initial_state(prior: Tensor, *, published: bool) -> tuple[Tensor, Tensor]:
     """Return means, (1 or K, L, J), and (co)variances of the log odds before the first step."""
+    if prior.ndim != 3:
+        raise ParameterError(
+            f"prior= has the shape {tuple(prior.shape)}; expected (K, J, L), or (1, J, L) if all volunteers share it."
+        )
     hits, misses = prior_counts(prior)
     variance = 1 / hits + 1 / misses
     return torch.log(hits / misses), torch.diag_embed(variance) if published else variance

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from crowdgraph.errors import ParameterError
+from crowdgraph.messages import with_article
 from crowdgraph.tensors.devices import limits_of, most_precise, total
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
 
@@ -39,6 +40,9 @@ class AnswerMatrix:
         and not answered; they are left out.
     n_volunteers, n_items, n_labels
         K, N and L.
+    sparse
+        Whether to multiply by a sparse matrix. If left out, wherever the device and the type allow it, and outside of
+        autocasting. Sums by index are slower on CPUs; ``torch.func`` and ``vmap`` need them.
 
     Examples
     --------
@@ -52,7 +56,15 @@ class AnswerMatrix:
     """
 
     def __init__(
-        self, volunteer: Tensor, item: Tensor, label: Tensor, *, n_volunteers: int, n_items: int, n_labels: int
+        self,
+        volunteer: Tensor,
+        item: Tensor,
+        label: Tensor,
+        *,
+        n_volunteers: int,
+        n_items: int,
+        n_labels: int,
+        sparse: bool | None = None,
     ) -> None:
         sizes = {"volunteer": n_volunteers, "item": n_items, "label": n_labels}
         columns = dict(zip(sizes, (volunteer, item, label), strict=True))
@@ -60,7 +72,7 @@ class AnswerMatrix:
             _check_codes(name, column, sizes[name], len(volunteer))
         answered = label >= 0
         volunteer, item, label = (column[answered].long() for column in columns.values())
-        self._set(volunteer * n_labels + label, item, (n_volunteers, n_items, n_labels))
+        self._set(volunteer * n_labels + label, item, (n_volunteers, n_items, n_labels), sparse=sparse)
 
     @classmethod
     def from_cells(cls, cell: Tensor, item: Tensor, *, n_volunteers: int, n_items: int, n_labels: int) -> AnswerMatrix:
@@ -69,9 +81,29 @@ class AnswerMatrix:
         matrix._set(cell.long(), item.long(), (n_volunteers, n_items, n_labels))
         return matrix
 
-    def _set(self, cell: Tensor, item: Tensor, sizes: tuple[int, int, int]) -> None:
-        self._cell, self._item, self._sizes = cell, item, sizes
+    def _set(self, cell: Tensor, item: Tensor, sizes: tuple[int, int, int], *, sparse: bool | None = None) -> None:
+        self._cell, self._item, self._sizes, self._prefer_sparse = cell, item, sizes, sparse
         self._sparse: dict[torch.dtype, tuple[Tensor, Tensor]] = {}
+
+    def __getstate__(self) -> dict[str, object]:
+        # Sparse tensors can be neither copied nor pickled; they are computed again.
+        return {**self.__dict__, "_sparse": {}}
+
+    def to(self, device: torch.device | str) -> AnswerMatrix:
+        """Return the answers on another device."""
+        matrix = AnswerMatrix.__new__(AnswerMatrix)
+        matrix._set(self._cell.to(device), self._item.to(device), self._sizes, sparse=self._prefer_sparse)
+        return matrix
+
+    def _multiplies(self, values: Tensor) -> bool:
+        """Return whether to multiply values by a sparse matrix."""
+        if self._prefer_sparse is not None:
+            return self._prefer_sparse
+        return (
+            limits_of(values.device).sparse
+            and values.dtype in (torch.float32, torch.float64)
+            and not torch.is_autocast_enabled(values.device.type)
+        )
 
     def __repr__(self) -> str:
         n_volunteers, n_items, n_labels = self._sizes
@@ -110,7 +142,7 @@ class AnswerMatrix:
         """
         n_volunteers, n_items, n_labels = self._sizes
         table = values.transpose(1, 2).reshape(n_volunteers * n_labels, -1)
-        if limits_of(table.device).sparse:
+        if self._multiplies(table):
             return self._matrices(table.dtype)[0] @ table
         return table.new_zeros(n_items, table.shape[1]).index_add(0, self._item, table[self._cell])
 
@@ -120,7 +152,7 @@ class AnswerMatrix:
         `probs` has the shape (N, J).
         """
         n_volunteers, _, n_labels = self._sizes
-        if limits_of(probs.device).sparse:
+        if self._multiplies(probs):
             table = self._matrices(probs.dtype)[1] @ probs
         else:
             n_cells = n_volunteers * n_labels
@@ -137,6 +169,26 @@ class AnswerMatrix:
                 _sparse_matrix(self._cell, self._item, size[::-1], dtype),
             )
         return self._sparse[dtype]
+
+
+def check_answers(answers: object) -> None:
+    """Raise unless answers are a matrix of them."""
+    if not isinstance(answers, AnswerMatrix):
+        raise ParameterError(
+            f"The answers must be an AnswerMatrix; got {with_article(type(answers))}.",
+            hint="graph.to_torch().answers is one.",
+        )
+
+
+def _check_shape(name: str, tensor: Tensor, shape: tuple[int | str, ...]) -> None:
+    """Raise unless a tensor has a shape, in which letters stand for any size."""
+    sizes = tuple(tensor.shape)
+    matches = len(sizes) == len(shape) and all(
+        isinstance(wanted, str) or size == wanted for size, wanted in zip(sizes, shape, strict=True)
+    )
+    if not matches:
+        wanted = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+        raise ParameterError(f"{name}= has the shape {sizes}; expected ({wanted}).")
 
 
 def _check_codes(name: str, column: Tensor, size: int, n_answers: int) -> None:
@@ -176,6 +228,7 @@ def item_log_weights(answers: AnswerMatrix, logs: Tensor, *, class_logs: Tensor)
         Expected logarithms of the class proportions, of shape (J,); or what is known of each item's class beforehand,
         such as the log probabilities of a classifier, of shape (N, J).
     """
+    check_answers(answers)
     return answers.sum_by_item(logs) + class_logs  # eq:VB_lnqstar_ti
 
 
@@ -194,6 +247,7 @@ def sufficient_counts(answers: AnswerMatrix, probs: Tensor) -> Tensor:
 
     That is :math:`N^{(k)}_{jl} = \sum_i q(t_i = j) \, [c^{(k)}_i = l]`.
     """
+    check_answers(answers)
     return answers.sum_by_volunteer(probs)  # eq:decisionCount
 
 
@@ -252,6 +306,13 @@ def lower_bound(
     >>> bool(abs(float(bound) - fit.bound[-1]) < 1e-6)
     True
     """
+    check_answers(answers)
+    n_volunteers, _, n_labels = answers.sizes
+    _check_shape("confusion", confusion, (n_volunteers, "J", n_labels))
+    n_classes = confusion.shape[1]
+    _check_shape("classes", classes, (n_classes,))
+    _check_shape("confusion_prior", confusion_prior, (len(confusion_prior), n_classes, n_labels))
+    _check_shape("class_prior", class_prior, (n_classes,))
     # sec:staticLowerBound: E[ln p(c|t,Pi)] + E[ln p(t|kappa)] - E[ln q(t)], then E[ln p(Pi)] - E[ln q(Pi)] and
     # E[ln p(kappa)] - E[ln q(kappa)].
     log_weights = item_log_weights(answers, expected_log(confusion), class_logs=expected_log(classes))

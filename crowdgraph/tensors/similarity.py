@@ -14,6 +14,8 @@ __all__ = ["Distance", "pi_similarity", "sum_of_distances"]
 Distance = Literal["bhattacharyya", "hellinger"]
 # One minus a coefficient that is smaller than this many times the precision is rounding: the rows are the same.
 ROUNDING_OF_COEFFICIENT = 4
+# How far the sum of a row may be from one.
+MAX_ERROR_OF_SUM = 1e-3
 
 
 def pi_similarity(confusion: Tensor, *, distance: Distance = "bhattacharyya") -> Tensor:
@@ -45,6 +47,12 @@ def pi_similarity(confusion: Tensor, *, distance: Distance = "bhattacharyya") ->
         raise ParameterError(
             f"confusion must be floating-point numbers of shape (V, J, L); got {confusion.dtype} of shape "
             f"{tuple(confusion.shape)}."
+        )
+    sums = confusion.detach().sum(-1)
+    if not ((sums - 1).abs() < MAX_ERROR_OF_SUM).all():
+        raise ParameterError(
+            f"Rows of confusion must sum to one; they sum to {float(sums.min()):.3g} to {float(sums.max()):.3g}.",
+            hint="Divide concentrations by their sums; fit.to_torch().mean_confusion has the means.",
         )
     roots = confusion.sqrt()
     # Each pair once, so that both of its entries are the same bits.

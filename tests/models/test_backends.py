@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from builders import crowd
 from science.backends import MAX_DIFFERENCE, MAX_RELATIVE_DIFFERENCE, MAX_SINGLE_DIFFERENCE, MODELS, compare
 
@@ -73,3 +74,16 @@ def test_maximum_likelihood_needs_double_precision():
     with pytest.raises(ParameterError, match=r"dtype='float32' with smoothing=0: .*smoothing of 1e-06 or more"):
         cg.DawidSkene(dtype="float32", smoothing=0)
     assert cg.DawidSkene(dtype="float32", smoothing=1e-6).smoothing == 1e-6
+
+
+def test_precisions_may_be_types_of_torch():
+    assert cg.IBCC(dtype=torch.float32) == cg.IBCC(dtype="float32")
+    with pytest.raises(ParameterError, match="dtype='float16' is not a choice"):
+        cg.DynIBCC(dtype=torch.float16)
+
+
+@pytest.mark.parametrize("outer", [cg.Cautious, cg.Calibrated])
+def test_models_around_others_refuse_classifiers(outer):
+    """Beside the answers there is a network, which they would throw away."""
+    with pytest.raises(ParameterError, match="takes a model with confusion matrices, such as IBCC"):
+        outer(model=cg.ClassifierIBCC(features="x"))

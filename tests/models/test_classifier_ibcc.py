@@ -9,7 +9,14 @@ from builders import crowd
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
-from crowdgraph.errors import ConvergenceWarning, CrowdGraphError, InputError, ParameterError, TrainingError
+from crowdgraph.errors import (
+    ConvergenceWarning,
+    CrowdGraphError,
+    InputError,
+    ParameterError,
+    TrainingError,
+    UntrainedClassifierWarning,
+)
 
 N_ITEMS = 120
 
@@ -63,7 +70,10 @@ def test_frozen_at_the_class_proportions_it_is_ibcc(prior, gold):
 def test_features_that_say_nothing_leave_ibcc():
     graph = simulated(n_responses=600).graph
     noise = np.random.default_rng(1).normal(size=(N_ITEMS, 40))
-    fit = cg.ClassifierIBCC(features=noise, confusion_prior=(4, 1), tol=1e-9, learning_rate=1).fit(graph, seed=0)
+    model = cg.ClassifierIBCC(features=noise, confusion_prior=(4, 1), tol=1e-9, learning_rate=1)
+    with pytest.warns(UntrainedClassifierWarning, match="not learned anything.*bring them to a common scale"):
+        fit = model.fit(graph, seed=0)
+    assert repr(fit).endswith("; rounds of its classifier that were used: 0)")
     assert fit.diagnostics["classifier"]["rounds_used"] == 0
     assert_allclose(fit.item_probs, cg.IBCC(confusion_prior=(4, 1), tol=1e-9).fit(graph).item_probs, atol=1e-6)
 

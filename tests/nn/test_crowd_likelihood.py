@@ -127,6 +127,16 @@ def test_exact_updates_never_lower_the_bound():
     assert bounds[-1] > bounds[0]
 
 
+def test_logits_that_are_nan_do_not_reach_the_confusion():
+    module, answers = module_of(0), answers_of(columns_of(0))
+    logits = logits_of(0).detach()
+    logits[1, 0] = torch.nan
+    before = module.confusion.clone()
+    with pytest.raises(ParameterError, match="logits that are NaN or infinite; the confusion was left as it is"):
+        module.update(logits, answers)
+    assert torch.equal(module.confusion, before)
+
+
 def test_state_round_trips():
     module, answers = module_of(5), answers_of(columns_of(5))
     module.update(logits_of(5), answers, step=0.5)

@@ -1,5 +1,7 @@
 """The public functions of tensors: written out in NumPy, differentiable, and what fits are made of."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -225,7 +227,87 @@ def test_the_noise_scale_can_be_learned_by_gradients():
     assert max(scores, key=scores.get) == 1.0
 
 
+@pytest.mark.parametrize("with_gold", [True, False])
+def test_gradients_of_the_predictive_score_are_finite_where_classes_are_impossible(with_gold):
+    rng = np.random.default_rng(5)
+    steps, prior, probs = random_crowd(rng, [4, 6], N_CLASSES, 2, n_items=5)
+    probs = torch.eye(2, dtype=torch.float64)[torch.arange(5) % 2].requires_grad_()
+    gold = probs.detach() if with_gold else None
+    over_time = tensors.confusion_over_time(steps, prior, probs=probs.detach())
+    predicted = tensors.confusion_over_time(steps, prior, probs=probs.detach(), stage="predicted")
+    logs = tensors.step_logs(steps, over_time)
+    tensors.predictive_score(steps, predicted, logs=logs, probs=probs, gold=gold).backward()
+    assert probs.grad.isfinite().all()
+
+
+# What PyTorch does with answers
+
+
+def test_answers_are_copied_and_moved():
+    rng = np.random.default_rng(0)
+    answers, probs = tensors.AnswerMatrix(*random_answers(rng), **SIZES), torch.rand(6, 2, dtype=torch.float64)
+    expected = tensors.sufficient_counts(answers, probs)
+    for other in (copy.deepcopy(answers), answers.to("cpu")):
+        assert torch.equal(tensors.sufficient_counts(other, probs), expected)
+
+
+def test_transforms_and_half_precision_run_with_sums_by_index():
+    rng = np.random.default_rng(0)
+    columns = random_answers(rng)
+    by_index = tensors.AnswerMatrix(*columns, **SIZES, sparse=False)
+    logs = torch.from_numpy(rng.normal(size=(4, 2, 3)))
+
+    def total(values, answers):
+        return tensors.item_log_weights(answers, values, class_logs=torch.zeros(2)).logsumexp(1).sum()
+
+    plain = logs.clone().requires_grad_()
+    total(plain, tensors.AnswerMatrix(*columns, **SIZES)).backward()
+    assert torch.allclose(torch.func.grad(total)(logs, by_index), plain.grad)
+    assert torch.func.vmap(lambda values: total(values, by_index))(torch.stack([logs, logs])).shape == (2,)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert total(logs.float(), tensors.AnswerMatrix(*columns, **SIZES)).isfinite()
+
+
 # Bad input
+
+
+def test_shapes_are_checked():
+    rng = np.random.default_rng(0)
+    answers = tensors.AnswerMatrix(*random_answers(rng), **SIZES)
+    right = {
+        "confusion": positive(rng, 4, 2, 3),
+        "classes": positive(rng, 2),
+        "confusion_prior": positive(rng, 1, 2, 3),
+        "class_prior": positive(rng, 2),
+    }
+    wrong = {
+        "confusion": (positive(rng, 3, 2, 3), r"confusion= has the shape \(3, 2, 3\); expected \(4, J, 3\)"),
+        "classes": (positive(rng, 1), r"classes= has the shape \(1,\); expected \(2,\)"),
+        "confusion_prior": (positive(rng, 2, 3), r"confusion_prior= has the shape \(2, 3\)"),
+        "class_prior": (positive(rng, 1), r"class_prior= has the shape \(1,\); expected \(2,\)"),
+    }
+    for name, (value, words) in wrong.items():
+        with pytest.raises(ParameterError, match=words):
+            tensors.lower_bound(answers, **{**right, name: value})
+    with pytest.raises(ParameterError, match=r"must be an AnswerMatrix; got a tuple.*graph.to_torch\(\).answers"):
+        tensors.lower_bound((), **right)
+    with pytest.raises(ParameterError, match="prior has 3 entries along axis -1, and the Dirichlets have 2"):
+        tensors.dirichlet_divergence(right["classes"], positive(rng, 3))
+
+
+def test_a_prior_with_one_entry_is_the_same_for_all():
+    concentration = positive(np.random.default_rng(0), 3)
+    expected = tensors.dirichlet_divergence(concentration, torch.full((3,), 2.0, dtype=torch.float64))
+    for prior in (torch.tensor(2.0).double(), torch.tensor([2.0]).double()):
+        assert torch.equal(tensors.dirichlet_divergence(concentration, prior), expected)
+
+
+def test_stages_and_priors_of_steps_are_checked():
+    steps, prior, probs = random_crowd(np.random.default_rng(0), [4], N_CLASSES, 2)
+    with pytest.raises(ParameterError, match="stage='smooth' is not a choice"):
+        tensors.confusion_over_time(steps, prior, probs=probs, stage="smooth")
+    with pytest.raises(ParameterError, match=r"prior= has the shape \(2, 2\); expected \(K, J, L\)"):
+        tensors.confusion_over_time(steps, prior[0], probs=probs)
 
 
 @pytest.mark.parametrize(
