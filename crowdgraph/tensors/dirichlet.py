@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from crowdgraph.tensors.devices import most_precise
+
 __all__ = ["dirichlet_divergence", "expected_log", "log_normaliser"]
 
 
@@ -32,6 +34,10 @@ def dirichlet_divergence(concentration: Tensor, prior: Tensor, *, axis: int = -1
 
     It is :math:`\mathrm{KL}(q \| p) = \ln B(\alpha_0) - \ln B(\alpha) + \sum_l (\alpha_l - \alpha_{0,l}) E[\ln \pi_l]`.
     """
-    # E[ln q(kappa)] - E[ln p(kappa)] and E[ln q(Pi)] - E[ln p(Pi)] of sec:staticLowerBound.
+    # E[ln q(kappa)] - E[ln p(kappa)] and E[ln q(Pi)] - E[ln p(Pi)] of sec:staticLowerBound. Normalisers of thousands of
+    # counts are so large that single precision loses their difference.
+    dtype = torch.result_type(concentration, prior)
+    concentration, prior = most_precise(concentration), most_precise(prior)
     difference = ((concentration - prior) * expected_log(concentration, axis=axis)).sum(axis)
-    return log_normaliser(prior, axis=axis) - log_normaliser(concentration, axis=axis) + difference
+    divergence = log_normaliser(prior, axis=axis) - log_normaliser(concentration, axis=axis) + difference
+    return divergence.to(dtype)
