@@ -47,6 +47,19 @@ def test_single_precision_computes_in_single_precision(model, backend):
     assert np.abs(single - double).max() < MAX_SINGLE_DIFFERENCE
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_rounding_decides_nothing_where_everybody_answers_once(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, 5)
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": np.arange(5), "item": [0, 0, 0, 1, 1], "label": labels}, labels=[0, 1]
+    )
+    compiled, tensors = (cg.IBCC(tol=1e-9, backend=backend).fit(graph) for backend in ("compiled", "torch"))
+    single = cg.IBCC(dtype="float32").fit(graph)
+    assert np.abs(tensors.item_probs - compiled.item_probs).max() < MAX_DIFFERENCE
+    assert np.abs(single.item_probs - compiled.item_probs).max() < MAX_SINGLE_DIFFERENCE
+
+
 def test_single_precision_raises_a_tolerance_that_it_cannot_reach():
     graph = crowd(n_volunteers=20, n_items=60, n_responses=500, gold=0.1).graph
     for backend in ("compiled", "torch"):
