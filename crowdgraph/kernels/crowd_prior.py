@@ -102,8 +102,9 @@ def learn_crowd_weights(counts: Numbers, is_correct: Numbers, class_noise: Numbe
     mean = float((right.sum() + ASSUMED_RIGHT) / (answers.sum() + ASSUMED_ANSWERS))
     binomial = mean * (1 - mean)
     excess = float((answers * ((right / answers - mean) ** 2 + noise / answers**2)).sum()) - binomial * len(answers)
-    possible = binomial * float((answers - 1).sum())
-    share = excess / possible if possible > 0 else 0.0
+    # Expected counts add up to whole numbers of answers but for rounding, which must not pass for second answers.
+    n_second = float((answers - 1).sum())
+    share = excess / (binomial * n_second) if n_second > 0.5 else 0.0
     accuracy_weight = 1 / float(np.clip(share, 1 / (MAX_ACCURACY_WEIGHT + 1), 1 / (MIN_ACCURACY_WEIGHT + 1))) - 1
     initial = CrowdWeights(mean, accuracy_weight, MAX_ROW_WEIGHT)
     sample = counts[:: 1 + len(counts) // MAX_SAMPLED_VOLUNTEERS]

@@ -134,6 +134,14 @@ class Targets(NamedTuple):
         return cls(torch.zeros_like(probs), probs)
 
 
+def _batches(order: Tensor, size: int) -> list[Tensor]:
+    """Return batches of items; one that is left over joins the last batch, since norms over batches need two."""
+    batches = list(torch.split(order, size))
+    if len(batches) > 1 and len(batches[-1]) == 1 < size:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches
+
+
 class Learner:
     """A classifier, its optimiser and the items it is trained on.
 
@@ -171,7 +179,7 @@ class Learner:
         self.classifier.train()
         for epoch in range(epochs):
             order = torch.randperm(len(self._members), generator=self._generator)
-            for number, positions in enumerate(torch.split(order, self._batch_size)):
+            for number, positions in enumerate(_batches(order, self._batch_size)):
                 items = self._members[positions.to(self._members.device)]
                 self._step(items, targets, when=f"{period}, epoch {epoch + 1}, batch {number + 1}")
         self._last_good = deepcopy(self.classifier.state_dict())

@@ -32,6 +32,8 @@ MIN_GOLD_ITEMS = 5
 MAX_START_VOLUNTEERS = 1_000
 # Beyond these, sums of digamma functions are no longer exact enough for a bound that never falls.
 MIN_PSEUDO_COUNT, MAX_PSEUDO_COUNT = 1e-8, 1e8
+# Beyond these, what is computed from priors that are learned, or as published, needs double precision.
+SINGLE_PRECISION_RANGE = (1e-3, 1e5)
 
 
 def normalise_confusion_prior(spec: Any) -> Any:
@@ -86,6 +88,18 @@ def crowd_prior(graph: CrowdGraph, spec: Any, class_spec: ClassPrior, votes: Vot
         classes=graph.classes,
         labels=graph.labels,
     )
+
+
+def check_single_precision(prior: CrowdPrior, dtype: str, *, because: str) -> None:
+    """Raise if single precision was asked for and does not hold what follows from such pseudo-counts."""
+    counts = np.concatenate([prior.shared.ravel(), prior.confusion.ravel()])
+    lowest, highest = SINGLE_PRECISION_RANGE
+    if dtype == "float32" and (counts.min() < lowest or counts.max() > highest):
+        raise ParameterError(
+            f"dtype='float32' with {because} needs pseudo-counts from {lowest:g} to {highest:g}; those of the prior "
+            f"are from {counts.min():g} to {counts.max():g}.",
+            hint="Use dtype='float64' for such a prior.",
+        )
 
 
 def volunteer_priors(prior: CrowdPrior, graph: CrowdGraph) -> Array:

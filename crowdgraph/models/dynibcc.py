@@ -32,6 +32,7 @@ from crowdgraph.models._priors import (
     CROWD,
     ClassPrior,
     ConfusionPrior,
+    check_single_precision,
     crowd_prior,
     normalise_class_prior,
     normalise_confusion_prior,
@@ -200,6 +201,8 @@ class DynIBCC(Model):
         self._check_labels_and_times(graph)
         drift = self._drift_per_tick(graph)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
+        if self.published:
+            check_single_precision(prior, self.dtype, because="published=True")
         learns_prior = self.confusion_prior == CROWD
         if start is None:
             # Start from the class probabilities for volunteers who never change.

@@ -22,6 +22,7 @@ from crowdgraph.models._priors import (
     DEFAULT_PSEUDO_COUNTS,
     ClassPrior,
     ConfusionPrior,
+    check_single_precision,
     crowd_prior,
     normalise_class_prior,
     normalise_confusion_prior,
@@ -146,6 +147,8 @@ class IBCC(Model):
                 "learn_prior=True learns the prior that all volunteers share, but confusion_prior= gives some of them "
                 "their own; leave one of the two out."
             )
+        if self.learn_prior:
+            check_single_precision(prior, self.dtype, because="learn_prior=True")
         tensors = AnswerTensors(graph, backend)
         vb = self._variational_bayes(tensors, volunteer_priors(prior, graph), prior)
         runs = [

@@ -177,4 +177,5 @@ def _checked_prior(prior: Tensor, n_volunteers: int) -> Tensor:
         )
     if not ((prior > 0) & prior.isfinite()).all():
         raise ParameterError("confusion_prior= must be made of numbers above zero (pseudo-counts).")
-    return prior if prior.ndim == 3 else prior[None]
+    # Buffers have no gradients, whatever the prior was computed from.
+    return (prior if prior.ndim == 3 else prior[None]).detach()

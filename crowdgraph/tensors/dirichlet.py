@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from crowdgraph.errors import ParameterError
+from crowdgraph.tensors.devices import most_precise
 
 __all__ = ["dirichlet_divergence", "expected_log", "log_normaliser"]
 
@@ -45,6 +46,10 @@ def dirichlet_divergence(concentration: Tensor, prior: Tensor, *, axis: int = -1
         )
     if prior.shape[axis] != n:
         prior = prior.expand([n if dim == axis % prior.ndim else size for dim, size in enumerate(prior.shape)])
-    # E[ln q(kappa)] - E[ln p(kappa)] and E[ln q(Pi)] - E[ln p(Pi)] of sec:staticLowerBound.
+    # E[ln q(kappa)] - E[ln p(kappa)] and E[ln q(Pi)] - E[ln p(Pi)] of sec:staticLowerBound. Normalisers of thousands of
+    # counts are so large that single precision loses their difference.
+    dtype = torch.result_type(concentration, prior)
+    concentration, prior = most_precise(concentration), most_precise(prior)
     difference = ((concentration - prior) * expected_log(concentration, axis=axis)).sum(axis)
-    return log_normaliser(prior, axis=axis) - log_normaliser(concentration, axis=axis) + difference
+    divergence = log_normaliser(prior, axis=axis) - log_normaliser(concentration, axis=axis) + difference
+    return divergence.to(dtype)

@@ -343,8 +343,10 @@ def predictive_score(
     """
     item = steps.item.long()
     own = probs[item]
-    # Where a class is impossible, such as by gold, the logarithm must not make gradients NaN.
-    others = torch.softmax(own.clamp(min=torch.finfo(own.dtype).tiny).log() - logs, dim=1)
+    possible = own > 0
+    # The inner choice keeps logarithms away from zero, such as that of gold, where their gradient is infinite.
+    own_logs = torch.where(possible, torch.where(possible, own, 1.0).log(), -torch.inf)
+    others = torch.softmax(own_logs - logs, dim=1)
     if gold is not None:
         others = torch.where(gold[item].isnan(), others, own)
     return total(_answer_weights(steps) * (others * _shares(steps, predicted)).sum(1).log())
@@ -446,8 +448,19 @@ def _smooth_covariances(
     gain = torch.linalg.solve(
         torch.where(no_noise, identity, covariance + noise * identity), torch.where(no_noise, identity, covariance)
     )
+    if noise.requires_grad:
+        # P (P + q I)^-1 is I - q (P + q I)^-1: without noise, q = 0, the second term counts for gradients alone.
+        gain = gain - torch.where(no_noise, noise, 0.0) * _inverse_where(no_noise, covariance)
     shift = (gain @ (next_mean - mean)[..., None])[..., 0]
     return mean + shift, noise * gain + gain @ next_covariance @ gain.transpose(-1, -2)
+
+
+def _inverse_where(chosen: Tensor, matrices: Tensor) -> Tensor:
+    """Return the inverses of some matrices, (..., 1, 1); the identity for others and for those that have none."""
+    identity = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
+    singular = torch.linalg.inv_ex(matrices.detach()).info != 0
+    inverse: Tensor = torch.linalg.inv(torch.where(chosen & ~singular[..., None, None], matrices, identity))
+    return inverse
 
 
 def _answer_weights(steps: Steps) -> Tensor:

@@ -68,10 +68,11 @@ class AnswerMatrix:
     ) -> None:
         sizes = {"volunteer": n_volunteers, "item": n_items, "label": n_labels}
         columns = dict(zip(sizes, (volunteer, item, label), strict=True))
-        for name, column in columns.items():
-            _check_codes(name, column, sizes[name], len(volunteer))
+        volunteer, item, label = (
+            _checked_codes(name, column, sizes[name], len(volunteer)) for name, column in columns.items()
+        )
         answered = label >= 0
-        volunteer, item, label = (column[answered].long() for column in columns.values())
+        volunteer, item, label = volunteer[answered], item[answered], label[answered]
         self._set(volunteer * n_labels + label, item, (n_volunteers, n_items, n_labels), sparse=sparse)
 
     @classmethod
@@ -141,7 +142,7 @@ class AnswerMatrix:
         `values` has the shape (K, J, L).
         """
         n_volunteers, n_items, n_labels = self._sizes
-        table = values.transpose(1, 2).reshape(n_volunteers * n_labels, -1)
+        table = values.transpose(1, 2).reshape(n_volunteers * n_labels, values.shape[1])
         if self._multiplies(table):
             return self._matrices(table.dtype)[0] @ table
         return table.new_zeros(n_items, table.shape[1]).index_add(0, self._item, table[self._cell])
@@ -157,7 +158,7 @@ class AnswerMatrix:
         else:
             n_cells = n_volunteers * n_labels
             table = probs.new_zeros(n_cells, probs.shape[1]).index_add(0, self._cell, probs[self._item])
-        return table.reshape(n_volunteers, n_labels, -1).transpose(1, 2)
+        return table.reshape(n_volunteers, n_labels, probs.shape[1]).transpose(1, 2)
 
     def _matrices(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Return the matrix and its transpose, which is a matrix of its own: a view is several times slower."""
@@ -191,18 +192,22 @@ def _check_shape(name: str, tensor: Tensor, shape: tuple[int | str, ...]) -> Non
         raise ParameterError(f"{name}= has the shape {sizes}; expected ({wanted}).")
 
 
-def _check_codes(name: str, column: Tensor, size: int, n_answers: int) -> None:
+def _checked_codes(name: str, column: Tensor, size: int, n_answers: int) -> Tensor:
+    """Return codes as int64, or raise if they are none."""
     lowest = -1 if name == "label" else 0
     if column.is_floating_point() or column.shape != (n_answers,):
         raise ParameterError(
             f"{name}= must be whole numbers of shape ({n_answers},); got {column.dtype} of shape {tuple(column.shape)}."
         )
+    # Widened first: small types hold neither -1 nor large sizes, and would compare with another number.
+    column = column.long()
     wrong = (column < lowest) | (column >= size)
     if wrong.any():
         raise ParameterError(
             f"{name}= must be codes from {lowest} to {size - 1}; got {column[wrong][:5].tolist()}.",
             hint=f"n_{name}s={size:,} says how many there are.",
         )
+    return column
 
 
 def _sparse_matrix(row: Tensor, column: Tensor, size: tuple[int, int], dtype: torch.dtype) -> Tensor:

@@ -132,6 +132,16 @@ def test_a_class_without_a_label_and_a_label_without_use():
     assert_allclose(rows.sum(axis=2), 1)
 
 
+@pytest.mark.parametrize("rounding", [-1e-7, -1e-16, 0.0, 2.3e-16, 1e-7])
+def test_one_answer_each_says_nothing_about_how_accuracies_differ(rounding):
+    """Whatever rounding makes of one answer."""
+    probs = np.array([[0.2, 0.8], [0.3, 0.7], [0.9, 0.1]]) * (1 + rounding)
+    counts = np.zeros((3, 2, 2))
+    counts[np.arange(3), :, [0, 0, 1]] = probs
+    weights = learn_crowd_weights(counts, DIAGONAL, np.full(3, 0.2))
+    assert weights.accuracy_weight == pytest.approx(kernel.MAX_ACCURACY_WEIGHT, rel=1e-12)
+
+
 def test_nobody_answered():
     weights = learn_crowd_weights(np.zeros((3, 2, 2)), DIAGONAL, np.zeros(3))
     assert weights == CrowdWeights(0.75, 8.0, 16.0)

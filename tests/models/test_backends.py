@@ -1,5 +1,7 @@
 """What computes: compiled code and tensors give one fit, in double and in single precision, and errors come first."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -48,6 +50,19 @@ def test_single_precision_computes_in_single_precision(model, backend):
     assert np.abs(single - double).max() < MAX_SINGLE_DIFFERENCE
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_rounding_decides_nothing_where_everybody_answers_once(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, 5)
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": np.arange(5), "item": [0, 0, 0, 1, 1], "label": labels}, labels=[0, 1]
+    )
+    compiled, tensors = (cg.IBCC(tol=1e-9, backend=backend).fit(graph) for backend in ("compiled", "torch"))
+    single = cg.IBCC(dtype="float32").fit(graph)
+    assert np.abs(tensors.item_probs - compiled.item_probs).max() < MAX_DIFFERENCE
+    assert np.abs(single.item_probs - compiled.item_probs).max() < MAX_SINGLE_DIFFERENCE
+
+
 def test_single_precision_raises_a_tolerance_that_it_cannot_reach():
     graph = crowd(n_volunteers=20, n_items=60, n_responses=500, gold=0.1).graph
     for backend in ("compiled", "torch"):
@@ -87,3 +102,13 @@ def test_models_around_others_refuse_classifiers(outer):
     """Beside the answers there is a network, which they would throw away."""
     with pytest.raises(ParameterError, match="takes a model with confusion matrices, such as IBCC"):
         outer(model=cg.ClassifierIBCC(features="x"))
+
+
+@pytest.mark.parametrize("model", [cg.IBCC(learn_prior=True), cg.DynIBCC(published=True)])
+@pytest.mark.parametrize("prior", [(1, 1e-4), (1e6, 1)])
+def test_extreme_priors_need_double_precision_where_more_is_computed_from_them(model, prior):
+    graph = crowd(n_volunteers=8, n_items=20, n_responses=80, gold=0.1).graph
+    single = replace(model, confusion_prior=prior, dtype="float32")
+    with pytest.raises(ParameterError, match=r"=True needs pseudo-counts from 0.001 to 100000; those of the prior are"):
+        single.fit(graph)
+    assert replace(single, confusion_prior=(1, 1e-3)).fit(graph).item_probs.shape == (20, 2)

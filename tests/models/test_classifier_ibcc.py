@@ -185,6 +185,26 @@ def test_other_networks_and_optimisers():
     assert fit.params["classifier"] == "Linear"
 
 
+def test_networks_with_norms_over_batches_learn_where_one_item_is_left_over():
+    one = crowd(0.9, 0.8, n_items=17, n_responses=68, seed=0)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
+    settings = {"features": features_of(one.truth.classes), "folds": 1, "batch_size": 8, "min_gain": 10.0}
+    fit = cg.ClassifierIBCC(network, **settings).fit(one.graph, seed=0)
+    assert len(one.graph.items) % settings["batch_size"] == 1
+    assert int(fit.classifier[1].num_batches_tracked) == 2 * fit.diagnostics["classifier"]["epochs"]
+
+
+def test_bounds_in_single_precision_hold_under_strong_priors():
+    one = simulated()
+    settings = {"features": features_of(one.truth.classes), "confusion_prior": (1e7, 1e6), "learning_rate": 0.1}
+    double, single = (
+        cg.ClassifierIBCC(**settings, min_gain=0.01, dtype=dtype).fit(one.graph, seed=0)
+        for dtype in ("float64", "float32")
+    )
+    assert_allclose(single.bound[-1], double.bound[-1], rtol=1e-3)
+    assert_allclose(single.item_probs, double.item_probs, atol=1e-3)
+
+
 def test_single_precision_is_close():
     _, fit = informed()
     _, other = informed(dtype="float32")

@@ -1,6 +1,7 @@
 """The likelihood of a crowd's answers as a module: against loops written out, and in training loops."""
 
 import math
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -144,6 +145,14 @@ def test_state_round_trips():
     other.load_state_dict(module.state_dict())
     assert torch.equal(other(logits_of(5), answers), module(logits_of(5), answers))
     assert int(other.n_updates) == 1
+
+
+def test_a_prior_with_gradients_leaves_buffers_without():
+    prior = torch.tensor([[4.0, 1.0], [1.0, 4.0]], requires_grad=True)
+    likelihood = CrowdLikelihood(2 * prior, n_volunteers=2, n_items=2)
+    assert not likelihood.confusion.requires_grad
+    assert not likelihood.confusion_prior.requires_grad
+    assert torch.equal(deepcopy(likelihood).confusion, likelihood.confusion)
 
 
 def test_it_moves_with_to():

@@ -125,6 +125,36 @@ def test_divergence_is_that_of_torch():
     assert torch.allclose(tensors.dirichlet_divergence(one, other), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4, 1e7])
+def test_divergence_in_single_precision_does_not_lose_small_differences(scale):
+    rng = np.random.default_rng(2)
+    one, other = ((scale * positive(rng, 5, 3)).detach().float() for _ in range(2))
+    expected = tensors.dirichlet_divergence(one.double(), other.double())
+    divergence = tensors.dirichlet_divergence(one, other)
+    assert divergence.dtype == torch.float32
+    assert torch.allclose(divergence.double(), expected, rtol=1e-6)
+    assert torch.equal(tensors.dirichlet_divergence(one, one), torch.zeros(5))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+@pytest.mark.parametrize("n_items", [6, 256, 300])
+def test_codes_may_be_of_any_integer_type(dtype, n_items):
+    columns = [torch.tensor([0, 1, 3]), torch.tensor([5, 0, 5]), torch.tensor([2, 0, 1])]
+    sizes = {**SIZES, "n_items": n_items}
+    expected = tensors.AnswerMatrix(*columns, **sizes)
+    answers = tensors.AnswerMatrix(*(column.to(dtype) for column in columns), **sizes)
+    for name in ("volunteer", "item", "label"):
+        assert torch.equal(getattr(answers, name), getattr(expected, name))
+
+
+@pytest.mark.usefixtures("either_sum")
+def test_sums_over_nobody_are_empty():
+    nothing = torch.zeros(0, dtype=torch.int64)
+    answers = tensors.AnswerMatrix(nothing, nothing, nothing, n_volunteers=0, n_items=3, n_labels=2)
+    assert torch.equal(answers.sum_by_item(torch.zeros(0, N_CLASSES, 2)), torch.zeros(3, N_CLASSES))
+    assert answers.sum_by_volunteer(torch.ones(3, N_CLASSES)).shape == (0, N_CLASSES, 2)
+
+
 # Gradients
 
 
@@ -180,6 +210,42 @@ def test_gradients_of_dynibcc(published):
         )
 
     assert gradcheck(score, arguments)
+
+
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("stage", ["predicted", "filtered", "smoothed"])
+@pytest.mark.parametrize("source", ["noise scale", "drift"])
+def test_gradients_at_no_noise_are_those_of_a_little_noise(published, stage, source):
+    steps, prior, probs = random_crowd(np.random.default_rng(4), [4, 0, 6], N_CLASSES, 2, kind=SOFT, n_items=5)
+    steps = steps._replace(drift=torch.zeros_like(steps.drift))
+
+    def total_of(value):
+        drifting = steps._replace(drift=steps.drift + value) if source == "drift" else steps
+        scale = value if source == "noise scale" else 0.0
+        return tensors.confusion_over_time(
+            drifting, prior, probs=probs, noise_scale=scale, stage=stage, published=published
+        ).sum()
+
+    zero, size = torch.zeros((), dtype=torch.float64, requires_grad=True), 1e-5
+    total_of(zero).backward()
+    with torch.no_grad():
+        # Noise is never negative: a difference to one side, exact to second order.
+        values = [total_of(torch.tensor(factor * size, dtype=torch.float64)) for factor in (0, 1, 2)]
+    assert zero.grad == pytest.approx(float(-3 * values[0] + 4 * values[1] - values[2]) / (2 * size), rel=1e-5)
+
+
+def test_gradients_of_the_predictive_score_with_certain_gold():
+    """Probabilities of zero have no logarithm, and gold needs none."""
+    steps, prior, probs = random_crowd(np.random.default_rng(5), [4, 6], N_CLASSES, 2, kind=SOFT, n_items=5)
+    gold = torch.full_like(probs, torch.nan)
+    gold[0] = torch.tensor([1.0, 0.0])
+    predicted = tensors.confusion_over_time(steps, prior, probs=probs, stage="predicted")
+    logs = tensors.step_logs(steps, predicted)
+
+    def score(values):
+        return tensors.predictive_score(steps, predicted, logs=logs, probs=values, gold=gold)
+
+    assert gradcheck(score, (torch.where(gold.isnan(), probs, gold).requires_grad_(),))
 
 
 def test_a_gradient_step_on_the_strength_of_the_prior_raises_the_bound():
