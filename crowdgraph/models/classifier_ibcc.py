@@ -106,7 +106,8 @@ class ClassifierIBCC(Model):
     learning_rate, weight_decay
         Those of AdamW.
     optimiser
-        Another optimiser: a function of parameters that returns one of ``torch.optim``.
+        Another optimiser: a function of parameters that returns one of ``torch.optim``. L-BFGS needs a line search,
+        ``line_search_fn="strong_wolfe"``, and a `batch_size` of all items.
     max_rounds, min_gain
         When to stop: after so many rounds, or after two that raise the bound by less than this, in nats for each item
         with answers or gold.

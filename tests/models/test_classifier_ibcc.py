@@ -175,10 +175,15 @@ def test_other_networks_and_optimisers():
     one = simulated()
     truth = one.truth.classes
     pictures = torch.tensor(features_of(truth), dtype=torch.float32)[:, None, :, None]
+    torch.manual_seed(0)
     flat = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(2, 2))
-    fit = cg.ClassifierIBCC(
-        flat, features=pictures, optimiser=lambda parameters: torch.optim.LBFGS(parameters, max_iter=5), batch_size=500
-    ).fit(one.graph, seed=0)
+    model = cg.ClassifierIBCC(
+        flat,
+        features=pictures,
+        optimiser=lambda parameters: torch.optim.LBFGS(parameters, max_iter=5, line_search_fn="strong_wolfe"),
+        batch_size=500,
+    )
+    fit = model.fit(one.graph, seed=0)
     assert accuracy(fit, truth) > 0.93
     fit = cg.ClassifierIBCC(torch.nn.Linear, features=pictures[:, 0, :, 0], learning_rate=0.05).fit(one.graph, seed=0)
     assert accuracy(fit, truth) > 0.93
