@@ -54,7 +54,7 @@ def test_fits_run_on_devices(answered, name, kind, dtype):
 def test_a_classifier_learns_on_devices():
     simulated = crowd(n_volunteers=10, n_items=60, n_responses=200, gold=0.1)
     features = np.random.default_rng(0).normal(size=(60, 2)) + 2 * simulated.truth.classes[:, None]
-    model = cg.ClassifierIBCC("linear", features=features, dtype="float32")
+    model = cg.ClassifierIBCC("linear", features=features, dtype="float32", batch_size=60, learning_rate=0.2, folds=2)
     expected = model.fit(simulated.graph, seed=0)
     with simulated_device("mps"):
         fit = replace(model, device="mps").fit(simulated.graph, seed=0)
@@ -67,7 +67,8 @@ def test_a_classifier_learns_on_devices():
 
 
 @pytest.mark.slow
-def test_the_noise_is_chosen_on_devices(answered):
+def test_the_noise_is_chosen_on_devices():
+    answered = crowd(n_volunteers=6, n_items=12, n_responses=36, gold=0.2).graph
     model = cg.DynIBCC(noise_scale="auto", max_iter=20)
     expected = model.fit(answered)
     with simulated_device("mps"):

@@ -35,9 +35,9 @@ class Differences:
     default_probs: float = 0.0
 
 
-def random_graph(rng, *, n_items=40):
-    """A crowd with two to four classes, as many or other labels, missing labels, repeats, gold and soft gold."""
-    n_classes = int(rng.integers(2, 5))
+def random_graph(rng, *, n_items=40, max_classes=4):
+    """A crowd with two classes or more, as many or other labels, missing labels, repeats, gold and soft gold."""
+    n_classes = int(rng.integers(2, max_classes + 1))
     n_labels = n_classes if rng.random() < 0.5 else int(rng.integers(2, 6))
     n_volunteers, n_items = int(rng.integers(2, 12)), int(rng.integers(4, n_items))
     n_responses = int(rng.integers(n_items, 6 * n_items))
@@ -133,10 +133,10 @@ def concentration_of(fit):
     return track.concentration if len(track.concentration) else track.latest().concentration
 
 
-def compare(name, seed, *, single=True, n_items=40):
+def compare(name, seed, *, single=True, **sizes):
     """Fit one random crowd with all backends and precisions."""
     rng = np.random.default_rng(seed)
-    graph = random_graph(rng, n_items=n_items)
+    graph = random_graph(rng, **sizes)
     model = MODELS[name](rng, graph)
     # Shared priors that are learned to more digits never settle.
     tol = 1e-8 if getattr(model, "learn_prior", False) else 1e-9 if name == "DynIBCC" else 1e-12
