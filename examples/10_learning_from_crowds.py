@@ -66,10 +66,11 @@ def predict(classifier, pixels):
         return classifier(pixels).argmax(dim=1).numpy()
 
 
-# %% Compare them over two crowds, or as many as you say; "behind" are crowds in which ClassifierIBCC is ahead.
+# %% Compare them over two crowds, or as many as you say, then in all settings; "behind": ClassifierIBCC is ahead.
 seeds = range(int(sys.argv[1]) if len(sys.argv) == 2 and sys.argv[1].isdigit() else 2)
 figure, panels = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
-for position, (setting, sizes) in enumerate(SETTINGS.items()):
+settings = SETTINGS if len(seeds) > 2 else {name: SETTINGS[name] for name in ("1 answer", "3 answers")}
+for position, (setting, sizes) in enumerate(settings.items()):
     shares = [accuracies(seed, *sizes) for seed in seeds]
     for part, (panel, title) in enumerate(zip(panels, ("answered training items", "test items"), strict=True)):
         for shift, name in enumerate(shares[0][part]):
@@ -78,7 +79,8 @@ for position, (setting, sizes) in enumerate(SETTINGS.items()):
             error = values.std(ddof=1) / np.sqrt(len(values))
             print(f"{setting:27} {title:24} {name:15} {values.mean():.3f} +- {error:.3f}  behind {ahead}/{len(values)}")
             panel.errorbar(position + 0.2 * shift, values.mean(), error, fmt="o", color=f"C{shift}", label=name)
-        panel.set(title=title, xticks=np.arange(4) + 0.2, xticklabels=["1", "2", "3", "1, or none"], xlabel="answers")
+        panel.set(title=title, xticks=np.arange(len(settings)) + 0.2, xticklabels=settings)
+        panel.tick_params(axis="x", labelsize=7)
 panels[0].set_ylabel("share that is right")
 panels[0].legend(*(handles[:3] for handles in panels[0].get_legend_handles_labels()))
 Path("demo").mkdir(exist_ok=True)

@@ -120,8 +120,8 @@ class ClassifierIBCC(Model):
     --------
     >>> import numpy as np
     >>> import crowdgraph as cg
-    >>> crowd = cg.simulate.crowd(n_volunteers=30, n_items=300, n_responses=600, gold=0, seed=0)
-    >>> noise = np.random.default_rng(0).normal(size=(300, 2))
+    >>> crowd = cg.simulate.crowd(n_volunteers=20, n_items=100, n_responses=200, gold=0, seed=0)
+    >>> noise = np.random.default_rng(0).normal(size=(100, 2))
     >>> features = noise + 3 * crowd.truth.classes[:, None]
     >>> fit = cg.ClassifierIBCC("linear", features=features).fit(crowd.graph, seed=0)
     >>> plain = cg.IBCC().fit(crowd.graph)

@@ -37,8 +37,11 @@ def answered():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "dtype"), [("cuda", "float64"), ("mps", "float32")])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "kind", "dtype"),
+    [(name, "mps", "float32") for name in MODELS]
+    + [(name, "cuda", "float64") for name in ("IBCC, crowd's prior", "Cautious", "DynIBCC")],
+)
 def test_fits_run_on_devices(answered, name, kind, dtype):
     model = MODELS[name]
     expected = model.fit(answered, seed=0)
@@ -78,10 +81,12 @@ def test_the_noise_is_chosen_on_devices():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["cuda", "mps"])
-@pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("settings", [{}, {"symmetric": False}, {"symmetric": False, "published": True}])
-def test_communities_are_detected_on_devices(kind, dense, settings):
+@pytest.mark.parametrize(
+    ("settings", "dense", "kind"),
+    [({}, True, "cuda"), ({}, False, "cuda"), ({}, False, "mps"), ({"symmetric": False}, False, "mps")]
+    + [({"symmetric": False, "published": True}, dense, "mps") for dense in (True, False)],
+)
+def test_communities_are_detected_on_devices(settings, dense, kind):
     """In double precision where the device has it: that is the default."""
     rng = np.random.default_rng(0)
     block = np.kron(np.eye(2), np.ones((6, 6))) * rng.uniform(0.5, 1.5, (12, 12))

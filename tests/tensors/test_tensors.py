@@ -190,7 +190,7 @@ def test_gradients_of_ibcc():
 def test_gradients_of_dynibcc(published):
     """With respect to the prior, the classes of the items and the noise scale."""
     rng = np.random.default_rng(3)
-    steps, prior, probs = random_crowd(rng, [4, 0, 6], N_CLASSES, 2, kind=SOFT, n_items=5)
+    steps, prior, probs = random_crowd(rng, [3, 0, 4], N_CLASSES, 2, kind=SOFT, n_items=4)
     scale = torch.tensor(0.8, dtype=torch.float64, requires_grad=True)
     arguments = (prior.requires_grad_(), probs.requires_grad_(), scale)
 
