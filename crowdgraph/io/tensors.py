@@ -43,8 +43,6 @@ DIMENSIONS = {"class_probs": ["class"], "item_class": ["item"], "confusion": ["v
 # Columns of times, which stay in double precision where the device has it: single precision cannot tell the minutes of
 # a date.
 TIMES = ("time", "times")
-# Log odds that gain this variance are forgotten; more would only overflow.
-MAX_DRIFT = 1e6
 
 
 class TensorGroup:
@@ -169,7 +167,7 @@ class ResponseTensors(TensorGroup):
         """
         import torch
 
-        from crowdgraph.tensors import Steps
+        from crowdgraph.tensors.dynibcc import MAX_DRIFT, Steps
 
         check_non_negative("drift", drift)
         order = torch.argsort(self.volunteer, stable=True)

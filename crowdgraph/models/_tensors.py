@@ -19,12 +19,10 @@ from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
 from crowdgraph.kernels.dynibcc import DynamicVB, ItemSteps
 from crowdgraph.kernels.sweep import Expectations, ItemResponses, Sweeper, compile_sweep
 from crowdgraph.models._priors import volunteer_priors
-from crowdgraph.tensors.dynibcc import Stage, Steps
+from crowdgraph.tensors.dynibcc import MAX_DRIFT, Stage, Steps
 
 # The number of volunteers from which a typical prior is learned; more hardly change it.
 MAX_TYPICAL_VOLUNTEERS = 5_000
-# Log odds that gain this variance are forgotten; more would only overflow.
-MAX_DRIFT = 1e6
 
 
 class AnswerTensors:

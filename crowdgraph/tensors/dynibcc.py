@@ -45,6 +45,8 @@ __all__ = [
 ]
 
 Stage = Literal["predicted", "filtered", "smoothed"]
+# Log odds that gain this variance by drift are forgotten; more would only overflow.
+MAX_DRIFT = 1e6
 # Beyond these log odds a probability is 0 or 1 to the last bit.
 MAX_LOG_ODDS = 300.0
 
