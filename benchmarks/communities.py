@@ -218,7 +218,7 @@ def fifty_answers() -> cg.simulate.SimulatedCrowd:
 
 CROWDS = {
     "five groups of one size, 50 answers each": fifty_answers,
-    "look-alike of the paper's crowd, most with few answers": cg.simulate.galaxy_zoo_supernovae,
+    "look-alike of the paper's crowd, most with few answers": cg.simulate.galaxy_zoo_supernovae_auc_table,
 }
 
 

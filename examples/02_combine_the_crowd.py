@@ -8,7 +8,7 @@ from pathlib import Path
 
 import crowdgraph as cg
 
-graph = cg.simulate.galaxy_zoo_supernovae(seed=0).graph
+graph = cg.simulate.galaxy_zoo_supernovae_auc_table(seed=0).graph
 no, yes = graph.classes
 votes = {-1: no, 1: yes, 3: yes}
 print(graph)

@@ -3,12 +3,12 @@
 Ask the right volunteers about the right items: how many responses does that save?
 """
 
-# %% Simulate a crowd like Galaxy Zoo Supernovae: 1,705 volunteers, 963 candidates, gold for a fifth of them.
+# %% Simulate a crowd as hard as Galaxy Zoo Supernovae: 1,705 volunteers, 963 candidates, gold for a fifth of them.
 from pathlib import Path
 
 import crowdgraph as cg
 
-crowd = cg.simulate.galaxy_zoo_supernovae()
+crowd = cg.simulate.galaxy_zoo_supernovae_auc_table()
 expert_items = crowd.graph.items.ids[::5]
 # The prior of the paper's authors. Decisions are by probabilities that allow for dependence between answers.
 ibcc = cg.IBCC(confusion_prior=[[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], class_prior=[10, 10])

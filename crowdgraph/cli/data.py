@@ -28,8 +28,8 @@ __all__ = ["convert", "inspect", "simulate"]
 SEVERITY_STYLES = {"warning": "bold red", "note": "yellow", "info": None}
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 GRAPH_ENDINGS = (".crowd", ".graphml", ".gexf")
-# Options that do not go with the look-alike of Galaxy Zoo Supernovae, whose sizes, gold and communities are its own.
-SIZE_OPTIONS = ("volunteers", "items", "responses", "gold", "communities")
+# Options that do not go with the look-alike of Galaxy Zoo Supernovae, which has its own.
+SIZE_OPTIONS = ("volunteers", "items", "responses", "gold", "drift", "communities", "queue")
 
 
 @with_response_options
@@ -124,6 +124,9 @@ def simulate(
     gold: Annotated[float, typer.Option(help="The share of items with gold.", min=0, max=1)] = 0.2,
     drift: Annotated[str, typer.Option(help="How volunteers change: none, ramp, step, visit or learning.")] = "none",
     communities: Annotated[int, typer.Option(help="Into how many task communities they fall.", min=1)] = 1,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="Hand out the oldest item that lacks answers to whoever comes next.")
+    ] = False,
     galaxy_zoo: Annotated[
         bool, typer.Option("--galaxy-zoo", help="The look-alike of Galaxy Zoo Supernovae; sizes and gold are its own.")
     ] = False,
@@ -148,7 +151,7 @@ def simulate(
     kind = cast("Any", drift)
     if galaxy_zoo:
         _check_sizes(ctx)
-        graph, truth = galaxy_zoo_supernovae(drift=kind, seed=seed)
+        graph, truth = galaxy_zoo_supernovae(seed=seed)
     else:
         graph, truth = crowd(
             n_volunteers=volunteers,
@@ -157,6 +160,7 @@ def simulate(
             gold=gold,
             drift=kind,
             n_communities=communities,
+            queue="oldest" if queue else None,
             seed=seed,
         )
     true_classes: dict[str, Any] = {
@@ -176,6 +180,4 @@ def _check_sizes(ctx: typer.Context) -> None:
     """Raise if options set what the look-alike has of its own."""
     typed = [name for name in SIZE_OPTIONS if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
     if typed:
-        raise ParameterError(
-            f"--{typed[0]} does not go with --galaxy-zoo, whose sizes, gold and communities are its own; leave one out."
-        )
+        raise ParameterError(f"--{typed[0]} does not go with --galaxy-zoo, which has its own; leave one out.")

@@ -18,8 +18,9 @@ from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.messages import argument
 from crowdgraph.simulate.groups import Drift, Group, check_drift, check_groups, draw_course
+from crowdgraph.simulate.queue import Queue, QueueName, check_queue, draw_visits, serve
 
-__all__ = ["Drift", "Group", "SimulatedCrowd", "Stays", "Truth", "crowd"]
+__all__ = ["Drift", "Group", "Queue", "SimulatedCrowd", "Stays", "Truth", "crowd"]
 
 Stays = Literal["long"]
 
@@ -57,6 +58,8 @@ class Truth(NamedTuple):
     acting
         The code of the group whose behaviour each response follows, of shape (R,), in the order of the graph's
         responses: the nearer of two on a ramp, the volunteer's own while learning, -1 for the behaviour of no group.
+    drift
+        How each volunteer changes, of shape (V,): ``"none"``, ``"ramp"``, ``"step"``, ``"visit"`` or ``"learning"``.
     """
 
     classes: Array
@@ -69,6 +72,7 @@ class Truth(NamedTuple):
     shared: Array
     other_group: Array
     acting: Array
+    drift: Array
 
 
 class SimulatedCrowd(NamedTuple):
@@ -100,6 +104,7 @@ def crowd(
     drift_at: float | None = None,
     stays: Stays | None = None,
     duplicates: float = 0.0,
+    queue: QueueName | Queue | None = None,
     gold: float = 1.0,
     start: str = "2026-01-01",
     days: float = 90.0,
@@ -135,7 +140,7 @@ def crowd(
         How volunteers change over their responses: ``"none"``; ``"ramp"``, steadily into another behaviour; ``"step"``,
         suddenly; ``"visit"``, suddenly after a third of their responses and back after two thirds; ``"learning"``, from
         guessing to their group's behaviour. The other behaviour is that of another group or, if there is only one, of
-        someone who cannot distinguish the classes.
+        someone who cannot distinguish the classes. A `Group` can say how some of its own members change.
     drifting
         The share of the volunteers, drawn at random, who drift; the others do not change.
     drift_at
@@ -146,6 +151,11 @@ def crowd(
         from the first tenth of the time since their group arrived until the end.
     duplicates
         The share of responses in which a volunteer meets an item again.
+    queue
+        How items are handed out. If left out, volunteers draw items at random. With ``"oldest"``, or a `Queue` with
+        other settings, items arrive over time and whoever comes next gets the oldest that still lacks answers;
+        volunteers then come in sessions, and stay the longer the more they answer. Nothing is planted, so
+        `n_communities` and `duplicates` do not go with it.
     gold
         The share of items whose class is known.
     start, days
@@ -174,10 +184,11 @@ def crowd(
     check_drift(drift, drift_at)
     if stays is not None:
         check_choice("stays", stays, get_args(Stays))
+    line = check_queue(queue, n_items, {"n_communities": n_communities > 1, "duplicates": duplicates > 0})
 
     # The order of the draws is part of what a seed means.
     rng = np.random.default_rng(seed)
-    shares = np.full(n_classes, 1 / n_classes) if class_probs is None else class_probs
+    shares = [1 / n_classes] * n_classes if class_probs is None else class_probs
     true_class = rng.choice(n_classes, n_items, p=probability_array("class_probs", shares, shape=(n_classes,)))
     item_difficulty = _draw_difficulty(difficulty, n_items, rng)
     community = rng.permutation(np.arange(n_volunteers) % n_communities)
@@ -187,13 +198,20 @@ def crowd(
     most = max(1, int(MAX_SHARE_OF_ITEMS * n_items / n_communities))
     counts = _draw_counts(n_responses, n_casual, crowd_groups, group, most, rng)
     volunteer = np.repeat(np.arange(n_volunteers), counts)
-    item = _draw_items(counts, community, item_community, mixing, duplicates, rng)
-    course = draw_course(crowd_groups, group, drift, drifting, rng)
+    arrives = np.array([one.arrives for one in crowd_groups])[group]
+    if line is None:
+        item = _draw_items(counts, community, item_community, mixing, duplicates, rng)
+        rejected = np.zeros(len(item), dtype=bool)
+    else:
+        moments = draw_visits(line, counts, arrives, days=days, stays_long=stays is not None, rng=rng)
+        item, rejected = serve(line, volunteer, moments, n_items, rng)
+    course = draw_course(crowd_groups, group, drift, drifting, counts, rng)
     shared = _draw_shared(shared_errors, (len(crowd_groups), n_items), rng)
     group_draw, own_draw = shared[group[volunteer], item], rng.random(len(item))
     draw = np.where(np.isnan(group_draw), own_draw, group_draw)
-    arrives = np.array([one.arrives for one in crowd_groups])[group]
-    seconds = _to_seconds(_draw_moments(counts, arrives, stays, rng), days)
+    if line is None:
+        moments = _draw_moments(counts, arrives, stays, rng)
+    seconds = _to_seconds(moments, days)
     is_late = None if drift_at is None else seconds >= _to_seconds(drift_at, days)
     confusion, acting = course.at_responses(counts, is_late=is_late)
     rows = confusion[np.arange(len(item)), true_class[item]]
@@ -210,7 +228,7 @@ def crowd(
         ResponseTable(
             volunteer=lock(volunteer[order].astype(np.int32)),
             item=lock(item[order].astype(np.int32)),
-            label=lock(label[order].astype(np.int16)),
+            label=lock(np.where(rejected, -1, label)[order].astype(np.int16)),
             time=lock(time[order]),
             clock=Clock("datetime"),
         ),
@@ -229,6 +247,7 @@ def crowd(
         shared=shared,
         other_group=course.other_group,
         acting=acting[order],
+        drift=course.drift,
     )
     return SimulatedCrowd(graph, truth)
 
@@ -297,8 +316,7 @@ def _draw_counts(
             + f" cannot be shared among {n_volunteers:,} volunteers who give at most {most:,} each; expected "
             f"{counts.sum():,} to {counts.sum() + np.count_nonzero(regular) * room:,}."
         )
-    weights = _draw_activity(groups, group, rng)
-    counts[regular] += apportion_capped(weights[regular], n_left, room)
+    counts[regular] += apportion_capped(_draw_activity(groups, group[regular], rng), n_left, room)
     return counts
 
 

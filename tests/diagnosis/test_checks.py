@@ -311,7 +311,7 @@ def test_crowds_in_order_raise_no_warning(options, seed):
 
 def test_the_paper_crowd_raises_no_warning():
     """Its groups contradict each other so much that volunteers do not agree; gold tells who is right."""
-    findings = cg.simulate.galaxy_zoo_supernovae(seed=1).graph.diagnose()
+    findings = cg.simulate.galaxy_zoo_supernovae_auc_table(seed=1).graph.diagnose()
     assert not findings.at_least("warning")
     assert findings.of("no agreement").worst == "note"
     assert not findings.of("bots")
@@ -410,7 +410,7 @@ def test_stragglers_after_the_end_are_no_pause():
 @pytest.mark.parametrize("seed", [1, 3])
 def test_copies_are_not_sought_where_the_crowd_says_nothing(seed):
     """Two good volunteers among many who contradict each other would look like copies."""
-    graph = cg.simulate.galaxy_zoo_supernovae(seed=seed).graph
+    graph = cg.simulate.galaxy_zoo_supernovae_auc_table(seed=seed).graph
     findings = graph.with_gold(None, classes=graph.labels).diagnose()
     assert findings.of("copies not examined")
     assert not findings.of("copied answers")

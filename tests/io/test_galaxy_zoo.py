@@ -158,7 +158,7 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, content, headed):
 @pytest.fixture(scope="module")
 def simulated_rows():
     """A simulated crowd as a graph and as rows of a table."""
-    graph = cg.simulate.galaxy_zoo_supernovae(arriving=True, seed=3).graph
+    graph = cg.simulate.galaxy_zoo_supernovae(seed=3).graph
     kinds = {0: ("AGN", "not SN"), 1: ("SN Ia", "")}
     codes = graph.gold.codes[graph.responses.item].tolist()
     rows = [

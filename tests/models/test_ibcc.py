@@ -318,7 +318,7 @@ def test_restarts_keep_the_highest_bound():
 
 
 def test_volunteers_are_ranked_with_intervals():
-    graph = cg.simulate.galaxy_zoo_supernovae(seed=0).graph
+    graph = cg.simulate.galaxy_zoo_supernovae_auc_table(seed=0).graph
     no, yes = graph.classes
     fit = cg.IBCC(votes={-1: no, 1: yes, 3: yes}).fit(graph)
     frame = fit.volunteers_to_frame()

@@ -24,7 +24,7 @@ def some_gold(graph):
 
 CROWDS = {
     "groups that arrive and move": lambda: moving(0, n_answers=180)[0],
-    "look-alike, a fifth of the gold": lambda: some_gold(cg.simulate.galaxy_zoo_supernovae().graph),
+    "look-alike, a fifth of the gold": lambda: some_gold(cg.simulate.galaxy_zoo_supernovae_auc_table().graph),
     "two classes, a tenth of the gold": lambda: (
         cg.simulate.crowd(n_volunteers=200, n_items=1_000, n_responses=20_000, gold=0.1, seed=0).graph
     ),
