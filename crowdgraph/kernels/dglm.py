@@ -9,13 +9,21 @@ from typing import Protocol
 
 from torch import Tensor
 
-from crowdgraph.tensors.dynibcc import Rounds, Stage, Steps, confusion_over_time
+from crowdgraph.tensors.dynibcc import Rounds, Stage, Steps, confusion_over_time, filter_states
 
 __all__ = ["Scan", "TensorScan"]
 
 
 class Scan(Protocol):
-    """A filter and smoother over fixed steps from fixed priors."""
+    """A filter and smoother over fixed steps from fixed priors.
+
+    Attributes
+    ----------
+    prior
+        Dirichlet rows of the confusion before the first step, of shape (1 or K, J, L).
+    """
+
+    prior: Tensor
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
         """Return the Dirichlet of the confusion at every step, of shape (S, J, L).
@@ -30,6 +38,10 @@ class Scan(Protocol):
             ``"predicted"`` uses the answers before the step, ``"filtered"`` also its own, ``"smoothed"`` all answers of
             the volunteer.
         """
+        ...
+
+    def noise(self, probs: Tensor, *, noise_scale: float) -> Tensor:
+        """Return the process noise that each label's log odds gain before each step, of shape (S, L)."""
         ...
 
     def with_steps(self, steps: Steps, prior: Tensor) -> Scan:
@@ -47,20 +59,32 @@ class TensorScan:
     """
 
     def __init__(self, steps: Steps, prior: Tensor, *, published: bool = False, rounds: Rounds | None = None) -> None:
-        self._steps, self._prior, self._published = steps, prior, published
+        self.prior = prior
+        self._steps, self._published = steps, published
         self._rounds = Rounds(steps.starts) if rounds is None else rounds
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
         """Filter and smooth once; see `Scan`."""
         return confusion_over_time(
             self._steps,
-            self._prior,
+            self.prior,
             probs=probs,
             noise_scale=noise_scale,
             stage=stage,
             published=self._published,
             rounds=self._rounds,
         )
+
+    def noise(self, probs: Tensor, *, noise_scale: float) -> Tensor:
+        """See `Scan`."""
+        return filter_states(
+            self._steps,
+            self.prior,
+            probs=probs,
+            noise_scale=noise_scale,
+            published=self._published,
+            rounds=self._rounds,
+        ).noise
 
     def with_steps(self, steps: Steps, prior: Tensor) -> TensorScan:
         """See `Scan`."""

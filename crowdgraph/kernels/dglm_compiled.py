@@ -68,6 +68,19 @@ class CompiledScan:
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
         """Filter and smooth once; see `Scan`."""
+        self._run(probs, noise_scale, stage, noises=np.empty((0, self._rows.shape[2])))
+        if not self._published:
+            self._join_split_volunteers()
+        return torch.from_numpy(self._rows)
+
+    def noise(self, probs: Tensor, *, noise_scale: float) -> Tensor:
+        """See `Scan`."""
+        noises = np.empty((len(self._rows), self._rows.shape[2]))
+        self._run(probs, noise_scale, "filtered", noises=noises)
+        return torch.from_numpy(noises)
+
+    def _run(self, probs: Tensor, noise_scale: float, stage: Stage, *, noises: NDArray[np.float64]) -> None:
+        """Write the rows of all volunteers, and the noise before their steps if `noises` has room for it."""
         truth, classes = probs.numpy(), tuple(range(probs.shape[1]))
         scan = _scan_for(published=self._published)
 
@@ -86,12 +99,10 @@ class CompiledScan:
                     STAGE_CODES[stage],
                     *task.workspace,
                     self._rows,
+                    noises,
                 )
 
         in_parallel(run_thread, len(self._tasks))
-        if not self._published:
-            self._join_split_volunteers()
-        return torch.from_numpy(self._rows)
 
     def with_steps(self, steps: Steps, prior: Tensor) -> CompiledScan:
         """See `Scan`; the copy writes to the same memory."""
@@ -100,6 +111,7 @@ class CompiledScan:
         return other
 
     def _set(self, steps: Steps, prior: Tensor) -> None:
+        self.prior = prior
         self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
         self._prior = [part.contiguous().numpy() for part in prior_counts(prior.double())]
 
@@ -209,6 +221,7 @@ def compile_scan(
             2,
             *Workspace.for_steps(1, 1, n_classes, published=published),
             cube,
+            np.empty((0, 1)),
         )
         _join_labels(0, 1, table, table, cube)
 
@@ -358,8 +371,12 @@ def _scan_weighted(
     misses: Any,
     noise: Any,
     rows: Any,
+    noises: Any,
 ) -> None:
-    """Write the Dirichlet rows of some volunteers; for volunteers split by label, leave the counts in the workspace."""
+    """Write the Dirichlet rows of some volunteers; for volunteers split by label, leave the counts in the workspace.
+
+    Write the noise before each step, too, (S, L), unless `noises` is empty.
+    """
     for k in volunteers:
         first, last = starts[k], starts[k + 1]
         prior_row = 0 if len(prior_hits) == 1 else k
@@ -381,6 +398,8 @@ def _scan_weighted(
             misses,
             noise,
         )
+        if len(noises) > 0:
+            noises[first:last, first_label:last_label] = noise[: last - first]
         if stage == 2:
             smooth_weighted(classes, last - first, hits, misses, noise)
         if last_label - first_label == rows.shape[2]:

@@ -208,8 +208,9 @@ def scan_published(
     covariances: Any,
     noise: Any,
     rows: Any,
+    noises: Any,
 ) -> None:
-    """Write the Dirichlet rows of some volunteers and labels, as published."""
+    """Write the Dirichlet rows of some volunteers and labels, and the noise, (S, L), unless `noises` is empty."""
     for k in volunteers:
         first, last = starts[k], starts[k + 1]
         prior_row = 0 if len(prior_hits) == 1 else k
@@ -232,6 +233,8 @@ def scan_published(
                 covariances,
                 noise,
             )
+            if len(noises) > 0:
+                noises[first:last, target] = noise[: last - first]
             if stage == 2:
                 smooth_published(classes, last - first, means, covariances, noise)
             # Dirichlet rows, eq:DynVB_alpha.

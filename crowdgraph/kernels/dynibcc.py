@@ -15,6 +15,7 @@ from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 from crowdgraph.kernels.dglm import Scan
+from crowdgraph.kernels.dynamic_bound import step_priors
 from crowdgraph.kernels.special import digamma_and_log_gamma
 from crowdgraph.tensors.devices import most_precise, total
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
@@ -261,10 +262,28 @@ class DynamicVB:
         """
         logs = self._likelihood.logs(self.confusion(noise_scale))
         left_out, expected = self._predictive_scores(self._scan, self._likelihood, noise_scale, logs)
+        return left_out, expected + self._class_terms()
+
+    def published_bound(self, noise_scale: float, *, floor: float) -> float:
+        r"""Return the lower bound that the paper prints, with state noise of at least `floor` (erratum 3).
+
+        It is the sum of the terms of "Variational Lower Bound"; :math:`E[\ln q(\Pi)] - E[\ln p(\Pi)]` is the sum of
+        a divergence for each step and class. It is not a bound.
+        """
+        noise = self._scan.noise(self.probs, noise_scale=noise_scale)
+        confusion = self.confusion(noise_scale)
+        expected = total(self.probs[self._steps.item.long()] * self._likelihood.logs(confusion))
+        # Priors are as sharp as the floor is low, and not every device has the precision that they need.
+        confusion, prior, noise = (part.cpu().double() for part in (confusion, self._scan.prior, noise))
+        priors = step_priors(self._steps.starts.cpu(), prior, confusion, noise=noise.clamp(min=floor))
+        return float(expected) + self._class_terms() - float(dirichlet_divergence(confusion, priors).sum())
+
+    def _class_terms(self) -> float:
+        """Return the part of a bound that is about classes: E[ln p(t | kappa)] + H[q(t)] - KL(q(kappa) || p(kappa))."""
         class_logs = expected_log(self.classes, axis=0)
         divergence = dirichlet_divergence(most_precise(self.classes), self._class_prior, axis=0)
         entropy = total(torch.special.entr(self.probs) + self.probs * class_logs)
-        return left_out, expected + float(entropy) - float(divergence)
+        return float(entropy) - float(divergence)
 
     def _predictive_scores(
         self, scan: Scan, likelihood: Likelihood, noise_scale: float, logs: Tensor

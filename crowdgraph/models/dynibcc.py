@@ -62,6 +62,8 @@ ROUGH_TOL = 1e-3
 DAMP_AFTER, DAMPING = 100, 0.5
 # Log odds that gain this much variance are forgotten at once; more would only overflow.
 MAX_VARIANCE = 1e6
+# With less state noise the printed bound loses all its digits.
+MIN_NOISE_FLOOR = 1e-9
 
 
 def _check_variance(name: str, value: object) -> None:
@@ -81,6 +83,15 @@ def _check_noise_scale(name: str, value: object) -> None:
         _check_variance(name, value)
 
 
+def _check_noise_floor(name: str, value: object) -> None:
+    check_number(
+        name,
+        value,
+        valid=lambda number: MIN_NOISE_FLOOR <= number <= MAX_VARIANCE,
+        expected=f"be the least state noise, a number from {MIN_NOISE_FLOOR:g} to {MAX_VARIANCE:g} such as 0.001",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class DynIBCC(Model):
     r"""Independent Bayesian classifier combination with volunteers who change.
@@ -91,7 +102,9 @@ class DynIBCC(Model):
     the class probabilities of the items from the confusion at each answer; and repeats both until nothing changes. It
     starts where `IBCC` ends.
 
-    There is no bound. ``fit.diagnostics`` has the scores of the fit and the noise scale.
+    There is no bound: the paper prints one that is infinite at most steps (erratum 3 of :doc:`/errata`), and
+    `published_bound` gives it with the noise kept from zero. ``fit.diagnostics`` has the scores of the fit and the
+    noise scale.
 
     Parameters
     ----------
@@ -116,6 +129,11 @@ class DynIBCC(Model):
     published
         Whether to follow the paper where this package does not by default: an answer about an item of uncertain class
         then counts once, for the mixture of the classes, and labels forget separately. See the documentation.
+    published_bound
+        The least state noise with which to compute the lower bound that the paper prints, such as 1e-3;
+        ``fit.diagnostics`` then has it as ``"published_bound"``, with ``"published_bound_floor"``. It is not computed
+        if left out. It is no bound: where the noise is zero, which is at most steps, the printed prior of a step is
+        infinitely sharp, so the number falls without limit as the floor does. Compare it only at the same floor.
     update_classes
         Whether to infer the classes of items along with the volunteers. False keeps the class probabilities of the fit
         that ``start=`` gives (or of a static fit) and follows the volunteers only, which is many times faster:
@@ -152,6 +170,7 @@ class DynIBCC(Model):
     inference: Literal["smoothed", "filtered"] = choice("smoothed", ("smoothed", "filtered"))
     repeat_span: float | None = positive(None)
     published: bool = boolean(False)
+    published_bound: float | None = setting(None, _check_noise_floor)
     update_classes: bool = boolean(True)
     max_iter: int = integer(500)
     tol: float = positive(1e-5)
@@ -224,6 +243,7 @@ class DynIBCC(Model):
         with progress_bar("DynIBCC", visible=progress, unit="passes") as bar, backend.threads():
             noise_scale, n_iter, change = self._iterate(vb, tensors, prior, bar)
             log_predictive, score = vb.scores(noise_scale)
+            printed = self._printed_bound(vb, noise_scale)
             concentration = np.array(vb.confusion(noise_scale).cpu().double().numpy())
         if not self.update_classes and start.dependence is not None:
             concentration = widen_steps(graph, concentration, tensors.starts, start, prior)
@@ -255,6 +275,7 @@ class DynIBCC(Model):
                 "log_predictive": log_predictive,
                 "score": score,
                 "change": change,
+                **printed,
                 **({"dependence": dependence} if dependence else {}),
             },
         )
@@ -278,6 +299,13 @@ class DynIBCC(Model):
             vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, change=change, bar=bar
         )
         return noise_scale, n_iter, change
+
+    def _printed_bound(self, vb: DynamicVB, noise_scale: float) -> dict[str, float]:
+        """Return the bound as it is printed, and the floor of the noise, if asked for."""
+        if self.published_bound is None:
+            return {}
+        floor = float(self.published_bound)
+        return {"published_bound": vb.published_bound(noise_scale, floor=floor), "published_bound_floor": floor}
 
     def _check_labels_and_times(self, graph: CrowdGraph) -> None:
         if len(graph.labels) < 2:
@@ -370,7 +398,9 @@ def follow_classes(
     noise_scale = fit.diagnostics.get("noise_scale", dict(fit.diagnostics.get("model", {})).get("noise_scale"))
     if not isinstance(model, DynIBCC) or noise_scale is None or fit.prior is None:
         return track
-    follow = replace(model, update_classes=False, noise_scale=float(noise_scale), confusion_prior=fit.prior)
+    follow = replace(
+        model, update_classes=False, noise_scale=float(noise_scale), confusion_prior=fit.prior, published_bound=None
+    )
     start = replace(fit, item_probs=probs, diagnostics={**fit.diagnostics, "dependence": dependence.to_facts()})
     with warnings.catch_warnings():
         # The fit itself has warned already.

@@ -20,13 +20,14 @@ def item_steps(steps, n_items):
     return ItemSteps(torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]), order)
 
 
-def variational_bayes(steps, prior, probs, *, compiled=True, stage="smoothed"):
+def variational_bayes(steps, prior, probs, *, compiled=True, stage="smoothed", published=False):
     """Return variational Bayes over steps, with gold for every third item."""
     if compiled:
         likelihood = CompiledLikelihood(steps, item_steps(steps, len(probs)), n_classes=prior.shape[1])
-        scan = CompiledScan(steps, prior)
+        scan = CompiledScan(steps, prior, published=published)
     else:
-        scan, likelihood = TensorScan(steps, prior), TensorLikelihood(steps, item_steps(steps, len(probs)))
+        scan = TensorScan(steps, prior, published=published)
+        likelihood = TensorLikelihood(steps, item_steps(steps, len(probs)))
     return DynamicVB(
         steps,
         scan,

@@ -48,7 +48,7 @@ def empty():
 @cache
 def supernovae():
     """Three labels and two classes of other names."""
-    return cg.simulate.galaxy_zoo_supernovae(seed=0).graph
+    return cg.simulate.galaxy_zoo_supernovae_auc_table(seed=0).graph
 
 
 @cache
@@ -135,6 +135,15 @@ def numbered():
         (cg.DynIBCC, {"inference": "static"}, "inference='static' is not a choice; use one of 'smoothed', 'filtered'"),
         (cg.DynIBCC, {"repeat_span": 0}, "repeat_span=0 must be a number above zero"),
         (cg.DynIBCC, {"published": "yes"}, "published='yes' must be True or False"),
+        (
+            cg.DynIBCC,
+            {"published_bound": True},
+            "published_bound=True must be the least state noise, a number",
+        ),
+        (cg.DynIBCC, {"published_bound": 0}, "published_bound=0 must be the least state noise"),
+        (cg.DynIBCC, {"published_bound": NAN}, "published_bound=nan must be the least state noise"),
+        (cg.DynIBCC, {"published_bound": INFINITY}, r"to 1e\+06 such as 0.001"),
+        (cg.DynIBCC, {"published_bound": "0.001"}, "published_bound='0.001' must be the least state noise"),
         (cg.DynIBCC, {"max_iter": 0}, "max_iter=0 must be a whole number from 1"),
         (cg.DynIBCC, {"tol": -1}, "tol=-1 must be a number above zero"),
         (cg.DynIBCC, {"confusion_prior": (0, 1)}, "numbers above zero"),

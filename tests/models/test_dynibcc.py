@@ -1,6 +1,7 @@
 """DynIBCC: against static IBCC, against the model written out, and what time does to it."""
 
 import datetime as dt
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.dglm import Sequence, joint_weighted
+from oracles.dynamic_bound import Volunteer, printed_bound
 from scipy.special import digamma, gammaln, softmax
 from strategies import answered_graphs
 
@@ -229,7 +231,7 @@ def test_a_crowd_that_stays_is_treated_as_one(seed):
 
 def test_a_prior_that_does_not_fit_is_no_change():
     """Pessimists and optimists, whom the usual prior does not expect."""
-    graph = cg.simulate.galaxy_zoo_supernovae(seed=0).graph
+    graph = cg.simulate.galaxy_zoo_supernovae_auc_table(seed=0).graph
     no, yes = graph.classes
     fit = cg.DynIBCC(noise_scale="auto", votes={-1: no, 1: yes, 3: yes}).fit(graph)
     assert fit.diagnostics["noise_scale"] == 0
@@ -271,6 +273,35 @@ def test_scores(all_gold, filtered):
     n = np.bincount(graph.gold.codes, minlength=2)
     evidence = gammaln(2) - gammaln(2 + n.sum()) + gammaln(1 + n).sum()
     assert_allclose(fit.diagnostics["score"], logs.sum() + evidence, rtol=1e-10)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+@pytest.mark.parametrize("published", [True, False])
+def test_the_printed_bound_is_that_of_the_fit(backend, published):
+    graph = twelve(n_volunteers=3, n_items=12, n_responses=[9, 8, 7])
+    model = cg.DynIBCC(confusion_prior=(4, 1), class_prior=2, published=published, backend=backend)
+    fit = replace(model, published_bound=0.01).fit(graph)
+    volunteers = []
+    for k in range(3):
+        rows = np.flatnonzero(graph.responses.volunteer == k)
+        item, label = graph.responses.item[rows], graph.responses.label[rows]
+        volunteers.append(Volunteer(fit.prior.shared, item, label, np.ones(len(rows)), np.zeros(len(rows))))
+    class_prior = fit.prior.class_concentration
+    expected = printed_bound(fit.item_probs, class_prior, volunteers, noise_scale=1, floor=0.01, published=published)
+    assert fit.diagnostics["published_bound"] == pytest.approx(expected, rel=1e-9)
+    assert fit.diagnostics["published_bound_floor"] == 0.01
+    assert fit.bound.size == 0
+
+
+def test_the_printed_bound_changes_nothing_else(graph, fit, tmp_path):
+    asked = cg.DynIBCC(confusion_prior=(4, 1), published_bound=1e-3).fit(graph)
+    names = {"published_bound", "published_bound_floor"}
+    assert {name: asked.diagnostics[name] for name in set(asked.diagnostics) - names} == fit.diagnostics
+    assert_array_equal(asked.item_probs, fit.item_probs)
+    assert_array_equal(asked.confusion.concentration, fit.confusion.concentration)
+    graph.annotate(asked).save(tmp_path / "crowd.zip")
+    loaded = cg.load(tmp_path / "crowd.zip").fit("dynibcc")
+    assert {name: loaded.diagnostics[name] for name in names} == {name: asked.diagnostics[name] for name in names}
 
 
 # Time
