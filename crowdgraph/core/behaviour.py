@@ -14,14 +14,14 @@ from crowdgraph.core.result import probability_array
 __all__ = ["behaviour"]
 
 # The share of answers from which on labels are given "nearly always", and "mostly".
-MIN_NEARLY_ALWAYS, MIN_MOSTLY = 0.8, 0.5
+MIN_NEARLY_ALWAYS, MIN_MOSTLY = 0.95, 0.5
 # The favourites of a class are the labels given at least this often, relative to the most frequent one.
 MIN_FAVOURITE_RATIO = 0.5
 # Classes are answered alike if no two rows differ by more than this in total variation.
 MAX_VARIATION_ALIKE = 0.15
 # More favourites than these are no preference; further classes and clauses are counted instead of listed.
 MAX_FAVOURITES, MAX_CLASSES, MAX_CLAUSES = 3, 3, 4
-# So that shares such as 0.46 + 0.34 reach the 0.8 that they are on paper.
+# So that shares such as 0.61 + 0.34 reach the 0.95 that they are on paper.
 ROUNDING = 1e-9
 
 
@@ -36,8 +36,9 @@ def behaviour(confusion: ArrayLike, *, classes: Iterable[Hashable], labels: Iter
     """Return in words how somebody with this confusion matrix answers.
 
     The favourites of a class are the labels that are given at least half as often as the most frequent one. They are
-    given "nearly always" if they make up at least 0.8 of the answers, and "mostly" from 0.5 up. If they make up less,
-    are more than three, or are all of several labels, the class is "undecided". The first rule that holds decides:
+    given "nearly always" if they make up at least 0.95 of the answers, and "mostly" from 0.5 up. If they make up less,
+    are more than three, are all of several labels, or are the right label and others, the class is "undecided". The
+    first rule that holds decides:
 
     1. All classes have the same favourites: "says X to nearly everything", or "to most things". If no two rows differ
        by more than 0.15 in total variation, their mean is used, since such differences mean little.
@@ -59,18 +60,20 @@ def behaviour(confusion: ArrayLike, *, classes: Iterable[Hashable], labels: Iter
     Examples
     --------
     >>> names = {"classes": ["not supernova", "supernova"], "labels": [-1, 1, 3]}
-    >>> behaviour([[0.92, 0.06, 0.02], [0.90, 0.08, 0.02]], **names)
+    >>> behaviour([[0.97, 0.02, 0.01], [0.95, 0.03, 0.02]], **names)
     'says -1 to nearly everything'
     >>> behaviour([[0.88, 0.08, 0.04], [0.10, 0.46, 0.44]], **names)
-    'nearly always says -1 to not supernova, 1 or 3 to supernova'
-    >>> behaviour([[0.7, 0.3], [0.1, 0.9]], classes=["cat", "dog"], labels=["cat", "dog"])
+    'mostly says -1 to not supernova, 1 or 3 to supernova'
+    >>> behaviour([[0.7, 0.3], [0.04, 0.96]], classes=["cat", "dog"], labels=["cat", "dog"])
     'nearly always right about dog, mostly right about cat'
     """
     classes, labels = value_tuple(classes, what="classes"), value_tuple(labels, what="labels")
     rows = probability_array("confusion", confusion, shape=(len(classes), len(labels)))
     right = [labels.index(name) if name in labels else None for name in classes]
     alike = _are_alike(rows)
-    habits = [_habit(rows.mean(axis=0))] * len(rows) if alike else [_habit(row) for row in rows]
+    habits = [_habit(rows.mean(axis=0))] * len(rows)
+    if not alike:
+        habits = [_habit(row, code) for row, code in zip(rows, right, strict=True)]
     always = all(habit.often == "nearly always" for habit in habits)
     if not any(habit.labels for habit in habits):
         return "guesses" if alike else _close_to_guessing(rows, right)
@@ -88,12 +91,12 @@ def _are_alike(rows: Array) -> bool:
     return all(np.abs(rows - row).sum(axis=1).max() / 2 <= MAX_VARIATION_ALIKE + ROUNDING for row in rows)
 
 
-def _habit(row: Array) -> Habit:
-    """Return how a class with this row of the confusion matrix is answered."""
+def _habit(row: Array, right: int | None = None) -> Habit:
+    """Return how a class with this row of the confusion matrix is answered; right and wrong in turn is no habit."""
     codes = np.flatnonzero(row >= MIN_FAVOURITE_RATIO * row.max() - ROUNDING)
     share = float(row[codes].sum()) + ROUNDING
     too_many = len(codes) > 1 and (len(codes) == len(row) or len(codes) > MAX_FAVOURITES)
-    if share < MIN_MOSTLY or too_many:
+    if share < MIN_MOSTLY or too_many or (len(codes) > 1 and right in codes):
         return Habit("", ())
     return Habit("nearly always" if share >= MIN_NEARLY_ALWAYS else "mostly", tuple(codes.tolist()))
 

@@ -441,8 +441,8 @@ class Communities(VolunteerIndexed, Result):
         ...                      participation=[[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.0, 0.0]])
         >>> print(groups.describe(snapshot, kind="text"))
         community  volunteers  share  participation  mixed  centroid  behaviour
-                0           2  0.667            1.9   0.23  anna      nearly always right
-                1           1  0.333            1.1      0  cleo      says "cat" to nearly everything
+                0           2  0.667            1.9   0.23  anna      mostly right
+                1           1  0.333            1.1      0  cleo      says "cat" to most things
                -1           1                     0                   belongs to none
         """
         confusion = None if snapshot is None and self.confusion is None else self._resolve_confusion(snapshot)

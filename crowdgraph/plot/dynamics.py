@@ -497,7 +497,7 @@ def community_means_over_time(
     ...                           snapshots=[groups([3, 3], [3, 3]), groups([9, 1], [1, 9])], method="by hand")
     >>> axes = cg.plot.community_means_over_time(track)
     >>> axes[0].get_title(loc="left")
-    '0: nearly always right'
+    '0: mostly right'
     """
     check_track(track)
     means, confusion = confusion_over_time(track)

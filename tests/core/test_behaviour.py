@@ -29,9 +29,9 @@ def matrices(draw):
 def test_the_groups_of_the_paper_have_the_words_of_the_paper():
     sentences = {group.name: behaviour(group.confusion, classes=CLASSES, labels=LABELS) for group in GROUPS}
     assert sentences == {
-        "reasonable": "nearly always says -1 to not supernova, 1 or 3 to supernova",
-        "extremists": "nearly always says -1 to not supernova, 3 to supernova",
-        "pessimists": "says -1 to nearly everything",
+        "reasonable": "mostly says -1 to not supernova, 1 or 3 to supernova",
+        "extremists": "mostly says -1 to not supernova, 3 to supernova",
+        "pessimists": "says -1 to most things",
         "optimists": "says 1 or 3 to nearly everything",
         "non-committal": "says 1 to most things",
     }
@@ -41,19 +41,19 @@ def test_the_groups_of_the_paper_have_the_words_of_the_paper():
     ("rows", "sentence"),
     [
         ([[0.95, 0.05], [0.05, 0.95]], "nearly always right"),
-        ([[0.8, 0.2], [0.2, 0.8]], "nearly always right"),
+        ([[0.94, 0.06], [0.06, 0.94]], "mostly right"),
         ([[0.75, 0.25], [0.3, 0.7]], "mostly right"),
         ([[0.99, 0.01], [0.3, 0.7]], "nearly always right about cat, mostly right about dog"),
-        ([[0.1, 0.9], [0.75, 0.25]], 'contrary: nearly always says "dog" to cat, mostly "cat" to dog'),
-        ([[0.9, 0.1], [0.5, 0.5]], "nearly always right about cat, undecided about dog"),
-        ([[0.9, 0.1], [0.9, 0.1]], 'says "cat" to nearly everything'),
+        ([[0.04, 0.96], [0.75, 0.25]], 'contrary: nearly always says "dog" to cat, mostly "cat" to dog'),
+        ([[0.96, 0.04], [0.5, 0.5]], "nearly always right about cat, undecided about dog"),
+        ([[0.96, 0.04], [0.96, 0.04]], 'says "cat" to nearly everything'),
         ([[0.95, 0.05], [0.7, 0.3]], 'says "cat" to most things'),
         ([[0.5, 0.5], [0.5, 0.5]], "guesses"),
         ([[0.55, 0.45], [0.45, 0.55]], "guesses"),
         ([[0.6, 0.4], [0.4, 0.6]], "little better than guessing"),
         ([[0.4, 0.6], [0.6, 0.4]], "worse than guessing"),
         ([[0.64, 0.36], [0.36, 0.64]], "little better than guessing"),
-        ([[0.1, 0.9], [0.4, 0.6]], 'nearly always says "dog" to cat, undecided about dog'),
+        ([[0.04, 0.96], [0.4, 0.6]], 'nearly always says "dog" to cat, undecided about dog'),
     ],
 )
 def test_there_is_a_sentence_for_two_classes(rows, sentence):
@@ -64,15 +64,15 @@ def test_there_is_a_sentence_for_two_classes(rows, sentence):
     ("rows", "sentence"),
     [
         (
-            [[0.9, 0.1, 0, 0], [0.1, 0.6, 0.2, 0.1], [0.02, 0.9, 0.03, 0.05]],
+            [[0.96, 0.04, 0, 0], [0.1, 0.6, 0.2, 0.1], [0.01, 0.96, 0.01, 0.02]],
             'nearly always right about cat, mostly right about dog, nearly always says "dog" to wolf',
         ),
         (
-            [[0, 0, 0.1, 0.9], [0, 0, 0.1, 0.9], [0, 0, 0.9, 0.1]],
+            [[0, 0, 0.04, 0.96], [0, 0, 0.04, 0.96], [0, 0, 0.96, 0.04]],
             'nearly always right about wolf, nearly always says "unsure" to cat and dog',
         ),
-        ([[0, 0.45, 0.45, 0.1]] * 3, 'says "dog" or "wolf" to nearly everything'),
-        ([[0.3, 0.3, 0.3, 0.1]] * 3, 'says "cat", "dog" or "wolf" to nearly everything'),
+        ([[0, 0.48, 0.48, 0.04]] * 3, 'says "dog" or "wolf" to nearly everything'),
+        ([[0.32, 0.32, 0.32, 0.04]] * 3, 'says "cat", "dog" or "wolf" to nearly everything'),
         ([[0.35, 0.35, 0.15, 0.15]] * 3, 'says "cat" or "dog" to most things'),
         ([[0.49, 0.17, 0.17, 0.17]] * 3, "guesses"),
         (
@@ -87,6 +87,12 @@ def test_there_is_a_sentence_for_two_classes(rows, sentence):
 )
 def test_there_is_a_sentence_for_three_classes_and_a_further_label(rows, sentence):
     assert behaviour(rows, **ZOO) == sentence
+
+
+def test_right_and_wrong_in_turn_is_no_habit():
+    rows = [[0.38, 0.60, 0.02], [0.01, 0.98, 0.01]]
+    names = {"classes": ["no animal", "animal"], "labels": ["no animal", "animal", "unsure"]}
+    assert behaviour(rows, **names) == "nearly always right about animal, undecided about no animal"
 
 
 def test_many_classes_are_described_briefly():

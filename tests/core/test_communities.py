@@ -177,9 +177,9 @@ def test_the_description_has_a_row_for_each_community_and_one_for_the_rest():
         *("responses", "median_responses", "few_responses", "behaviour"),
     ]
     # In community 1, anna's 0.25 of 40 answers outweigh bert's 0.85 of 9 and cleo's 0.6 of 10: "yes" to 57 % of "no".
-    doubtful = "nearly always right about yes, undecided about no"
+    doubtful = "mostly right about yes, undecided about no"
     assert frame.to_numpy().tolist() == [
-        [0, 1, 0.333, 0.9, 0.51, "anna", 40, 40.0, 0, "nearly always right"],
+        [0, 1, 0.333, 0.9, 0.51, "anna", 40, 40.0, 0, "mostly right"],
         [1, 2, 0.667, 1.7, 0.5, "bert", 19, 9.5, 1, doubtful],
         [2, 0, 0.0, 0.4, None, "cleo", 0, None, 0, 'says "yes" to nearly everything'],
         [-1, 1, None, 0.0, None, None, 3, 3.0, 1, "belongs to none"],
@@ -191,7 +191,7 @@ def test_the_description_leaves_out_what_is_unknown():
     assert plain.columns.tolist()[-1] == "centroid"
     described = GROUPS.describe(SNAPSHOT)
     assert described.columns.tolist()[-2:] == ["centroid", "behaviour"]
-    assert described["behaviour"][1] == 'says "yes" to nearly everything'
+    assert described["behaviour"][1] == 'says "yes" to most things'
     assert replace(GROUPS, support=[1, 2, 3, 4]).describe().columns.tolist()[-1] == "few_responses"
     everybody = communities_of([[1.0], [1.0]], ids=[7, 8])
     assert everybody.describe().to_dict("records") == [
@@ -214,7 +214,7 @@ def test_the_description_as_text():
     text = replace(GROUPS, support=[4_000, 1, 2, 3]).describe(SNAPSHOT, kind="text")
     assert text.splitlines()[1] == (
         "        0           1  0.333            0.9   0.51  anna          4,000             4,000              0  "
-        "nearly always right"
+        "mostly right"
     )
     assert text.splitlines()[-1].startswith("       -1           1                     0")
     assert "nan" not in text

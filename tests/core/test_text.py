@@ -109,7 +109,10 @@ def test_a_fit_without_volunteers_or_without_right_labels():
 
 def test_communities_show_sizes_centres_and_behaviour():
     snapshot = cg.ConfusionSnapshot(
-        ids=EVIL, classes=["cat", "dog"], labels=["cat", "dog"], concentration=[[[9, 1], [1, 9]]] * 2 + [[[9, 1]] * 2]
+        ids=EVIL,
+        classes=["cat", "dog"],
+        labels=["cat", "dog"],
+        concentration=[[[99, 1], [1, 99]]] * 2 + [[[99, 1]] * 2],
     )
     page = checked(groups([[1, 0], [0.9, 0.1], [0, 1]], confusion=snapshot, support=[4_000, 1, 2])._repr_html_())
     assert page.rows == [
