@@ -300,7 +300,7 @@ def _lowest_guaranteed(paths: CertaintyPaths, error: float, confidence: float) -
             f"{quantity(n_retired, 'gold item')} (of {n_gold:,}) that the model was most certain of, {n_wrong:,} "
             f"{'was' if n_wrong == 1 else 'were'} wrong, so up to {bound:.2%} of such "
             "items may be wrong.",
-            hint=f"Add gold (at least {_min_retired(error, 1 - confidence):,} items must retire), gather more "
+            hint=f"Add gold (at least {min_retired(error, 1 - confidence):,} items must retire), gather more "
             "responses for each item, use a model that is less overconfident (Cautious), or allow a larger error=.",
         )
     return rule
@@ -314,10 +314,10 @@ def _thresholds(highest: Array, error: float, confidence: float) -> list[tuple[f
     """
     alpha, falling = 1 - confidence, np.sort(highest)[::-1]
     half = len(falling) // 2
-    first = _min_retired(error, alpha / 2, 1)
+    first = min_retired(error, alpha / 2, 1)
     split = first < half
     if not split:
-        sizes = (_min_retired(error, alpha, 1), _min_retired(error, alpha))
+        sizes = (min_retired(error, alpha, 1), min_retired(error, alpha))
         first = next((n for n in sizes if n <= len(falling)), len(falling))
     counts = np.linspace(first, len(falling), MAX_THRESHOLDS).round().astype(np.int64)
     thresholds = np.unique(falling[counts - 1])[::-1]
@@ -328,7 +328,7 @@ def _thresholds(highest: Array, error: float, confidence: float) -> list[tuple[f
     return list(zip(thresholds.tolist(), alphas.tolist(), strict=True))
 
 
-def _min_retired(error: float, alpha: float, n_wrong: int = 0) -> int:
+def min_retired(error: float, alpha: float, n_wrong: int = 0) -> int:
     """Return how many items must retire for the bound to pass if `n_wrong` of them are wrong."""
     low, high = n_wrong, n_wrong + 1
     while upper_bound(n_wrong, high, 1 - alpha) > error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
+from crowdgraph.allocation.next_steps import NextSteps, calibrated_if_possible, next_steps
 from crowdgraph.analysis.defaults import MODELS, activity_threshold, named_model, votes_note
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
@@ -64,6 +65,10 @@ class Analysis(ReadOnlyArrays, Tabular):
         The predictive checks of the fit; None if they were not made.
     changes
         The volunteers who changed; None without a fit or without times.
+    plan
+        What to do next: questions, a forecast, retirement, training and thanks; None without a fit.
+    calibrated_fit
+        The fit with calibrated class probabilities, where those of the fit itself are not and can be.
     skipped
         The steps that could not be done, each with the reason.
     notes
@@ -79,6 +84,8 @@ class Analysis(ReadOnlyArrays, Tabular):
     calibration: Calibration | Unmeasured | None = None
     changes: Changes | None = None
     predictive: PredictiveChecks | None = None
+    plan: NextSteps | None = None
+    calibrated_fit: ModelFit | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -124,14 +131,14 @@ def analyse(
     votes: Mapping[Hashable, Hashable | None] | None = None,
     confusion_prior: ConfusionPrior = None,
     detector: Detector = BayesianNMF(),  # noqa: B008 - detectors are immutable
-    snapshots: int = 4,
+    snapshots: int | Sequence[int] = 4,
     min_responses: int = 10,
     max_volunteers: int = 2_000,
     validate: float | None = None,
     seed: int | None = 0,
     progress: bool = False,
 ) -> Analysis:
-    """Analyse a crowd: data doctor, model, networks, communities, communities over time, checks, who changed.
+    """Analyse a crowd: data doctor, model, networks, communities, over time, checks, who changed, what next.
 
     A step that cannot be done (too few volunteers, no times, ...) is skipped, and the result says why.
 
@@ -150,7 +157,8 @@ def analyse(
     detector
         The detector of communities.
     snapshots
-        At how many times to detect communities, evenly spread over the responses; 0 detects them only at the end.
+        At how many times to detect communities, evenly spread over the responses; 0 detects them only at the end. A
+        list such as ``[3000, 12000]`` names the numbers of responses themselves; the end is added to it.
     min_responses
         Volunteers with fewer answers take no part in networks and communities.
     max_volunteers
@@ -218,19 +226,27 @@ def analyse(
     if fit is not None:
         check = partial(predictive_checks, graph, fit, seed=seed, progress=progress)
         predictive = steps.run("predictive checks", check)
+    plan = calibrated_fit = None
+    if fit is not None:
+        again = model if isinstance(model, Calibrated) else None
+        plan = steps.run("what next", partial(next_steps, steps.graph, fit=fit, model=again, seed=seed))
+        better = calibrated_if_possible(fit, graph)
+        calibrated_fit = None if better is fit else better
     return Analysis(
         graph=steps.graph,
         findings=Findings(()) if findings is None else findings,
         calibration=measured,
         changes=changes,
         predictive=predictive,
+        plan=plan,
+        calibrated_fit=calibrated_fit,
         skipped=steps.skipped,
         notes=tuple(steps.notes),
         timings=steps.timings,
         parameters={
             "model": repr(model),
             "detector": repr(detector),
-            "snapshots": snapshots,
+            "snapshots": list(snapshots) if isinstance(snapshots, Sequence) else snapshots,
             "min_responses": min_responses,
             "max_volunteers": max_volunteers,
             "validate": validate,
@@ -292,13 +308,25 @@ def _check(
         raise ParameterError(f"model= takes a model, or the name of one, such as 'ibcc'; got {model!r}.")
     if not isinstance(detector, Detector):
         raise ParameterError(f"detector= takes a detector, such as BayesianNMF(); got {detector!r}.")
-    check_integer("snapshots", snapshots, minimum=0)
+    _check_snapshots(graph, snapshots)
     check_integer("min_responses", min_responses)
     check_integer("max_volunteers", max_volunteers, minimum=MIN_VOLUNTEERS)
     if validate is not None:
         check_level("validate", validate)
     check_seed(seed)
     check_bool("progress", progress)
+
+
+def _check_snapshots(graph: CrowdGraph, snapshots: object) -> None:
+    if not isinstance(snapshots, Sequence) or isinstance(snapshots, str):
+        check_integer("snapshots", snapshots, minimum=0)
+        return
+    for count in snapshots:
+        check_integer("snapshots", count)
+        if count > len(graph.responses):
+            raise ParameterError(
+                f"snapshots names {count:,} responses, but the graph has {len(graph.responses):,}; leave it out."
+            )
 
 
 def _choose_model(
@@ -390,7 +418,7 @@ def _detect_communities(
     fit: ModelFit | None,
     detector: Detector,
     *,
-    snapshots: int,
+    snapshots: int | Sequence[int],
     seed: int,
     progress: bool,
 ) -> None:
@@ -420,16 +448,19 @@ def _track(
     model: Model,
     fit: ModelFit | None,
     *,
-    snapshots: int,
+    snapshots: int | Sequence[int],
     detector: Detector,
     seed: int,
     progress: bool,
 ) -> CommunityTrack:
-    """Return communities at times evenly spread over the responses."""
+    """Return communities after numbers of responses, as given or evenly spread."""
     responses = steps.graph.responses
     if responses.clock.kind == "order":
         raise StepSkippedError("There are no times; name the column that has them.")
-    counts = sorted({max(len(responses) * number // snapshots, 1) for number in range(1, snapshots + 1)})
+    if isinstance(snapshots, Sequence):
+        counts = sorted({*map(int, snapshots), len(responses)})
+    else:
+        counts = sorted({max(len(responses) * number // snapshots, 1) for number in range(1, snapshots + 1)})
     if fit is not None and "noise_scale" in fit.diagnostics:
         # Chosen once, with all responses; every snapshot would take as long again.
         scale = float(fit.diagnostics["noise_scale"])

@@ -13,6 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from crowdgraph.allocation.next_steps import NextSteps
 from crowdgraph.analysis.analyse import Analysis
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
@@ -53,6 +54,7 @@ def write_results(
 
     - ``report.html``: everything on one page;
     - ``items.csv``, ``volunteers.csv``, ``communities.csv``, ``confusion.parquet``: the results as tables;
+    - ``next_questions.csv``: whom to ask about what next;
     - ``network.graphml``: who behaves alike, each volunteer's strongest links, for Gephi and others;
     - ``figures``: pictures as SVG and PNG;
     - ``graph.crowd``: the annotated graph, for `crowdgraph.load`;
@@ -87,6 +89,7 @@ def write_results(
     with atomic_directory(directory, force=force) as folder:
         record = _record(analysis, command, source)
         _write_tables(GraphResults(analysis.graph), folder)
+        _write_questions(analysis.plan, folder)
         _write_network(analysis.graph, folder)
         draw_figures(GraphResults(analysis.graph), folder / "figures")
         analysis.graph.save(folder / "graph.crowd")
@@ -216,6 +219,14 @@ def _write_tables(results: GraphResults, folder: Path) -> None:
             pa_csv.write_csv(table, fspath(folder / f"{name}.csv"))
     if results.confusion is not None:
         pq.write_table(confusion_table(results.confusion), fspath(folder / "confusion.parquet"))
+
+
+def _write_questions(plan: NextSteps | None, folder: Path) -> None:
+    """Write whom to ask about what next, if there is anything to ask."""
+    import pyarrow.csv as pa_csv
+
+    if plan is not None and len(plan):
+        pa_csv.write_csv(plan.to_frame(kind="arrow"), fspath(folder / "next_questions.csv"))
 
 
 def all_communities(results: GraphResults) -> Any:

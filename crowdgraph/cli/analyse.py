@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,9 @@ from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, 
 from crowdgraph.cli._output import is_interactive, say, write_and_report
 
 __all__ = ["analyse", "demo"]
+
+# The numbers of responses after which the paper looked for communities, beside the end.
+PAPER_COUNTS = (3_000, 12_000)
 
 
 @with_response_options
@@ -103,11 +107,13 @@ def demo(
     check_directory(out, force=force)
     if not as_json:
         say("Analysing a look-alike of Galaxy Zoo Supernovae: 1,705 volunteers, 963 items, 26,558 responses ...")
-    graph = galaxy_zoo_supernovae(arriving=True).graph
+    graph = galaxy_zoo_supernovae().graph
     no, yes = graph.classes
     # The simulator knows all classes; with gold for a third of them there is something left to find out.
     graph = graph.with_gold({item: graph.gold[item] for item in list(graph.gold)[::3]}, classes=graph.classes)
-    result = analysis.analyse(graph, votes={-1: no, 1: yes, 3: yes}, seed=seed, progress=is_interactive())
-    source = {"crowd": "crowdgraph.simulate.galaxy_zoo_supernovae(arriving=True), with gold for every third item"}
+    votes: dict[Hashable, Hashable | None] = {-1: no, 1: yes, 3: yes}
+    snapshots = [count for count in PAPER_COUNTS if count < len(graph.responses)]
+    result = analysis.analyse(graph, votes=votes, snapshots=snapshots, seed=seed, progress=is_interactive())
+    source = {"crowd": "crowdgraph.simulate.galaxy_zoo_supernovae(), with gold for every third item"}
     title = "Galaxy Zoo Supernovae, a look-alike"
     write_and_report(result, out, title=title, source=source, force=force, as_json=as_json)

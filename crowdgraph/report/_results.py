@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdgraph.allocation.next_steps import NextSteps
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.changes import Changes
 from crowdgraph.core.communities import Communities
@@ -51,6 +52,10 @@ class AnalysisLike(Protocol):
     @property
     def predictive(self) -> PredictiveChecks | None: ...
     @property
+    def plan(self) -> NextSteps | None: ...
+    @property
+    def calibrated_fit(self) -> ModelFit | None: ...
+    @property
     def notes(self) -> tuple[str, ...]: ...
     @property
     def skipped(self) -> Mapping[str, str]: ...
@@ -76,6 +81,10 @@ class GraphResults:
         For whom advice is worded.
     changes
         The volunteers who changed, as far as that was tested before.
+    plan
+        What to do next, if that was computed.
+    calibrated_fit
+        The shown fit with calibrated class probabilities, where its own are not.
     """
 
     graph: CrowdGraph
@@ -83,6 +92,8 @@ class GraphResults:
     predictive: PredictiveChecks | None = None
     interface: Interface = "python"
     changes: Changes | None = None
+    plan: NextSteps | None = None
+    calibrated_fit: ModelFit | None = None
 
     def all_of(self, kind: type[Kind]) -> dict[str, Kind]:
         """Return the results of a kind by name, in the order in which the graph was annotated."""
@@ -107,6 +118,13 @@ class GraphResults:
         if self.measured is not None or self.fit is None:
             return self.measured
         return calibration(self.graph, self.fit)
+
+    @property
+    def better_fit(self) -> ModelFit | None:
+        """The calibrated fit, where the shown one is surer than gold confirms, or nobody checked it."""
+        measured = self.calibration
+        confirmed = isinstance(measured, Calibration) and (measured.holds or measured.bias >= 0)
+        return None if confirmed else self.calibrated_fit
 
     @property
     def communities(self) -> Communities | None:

@@ -50,13 +50,20 @@ def item_table(results: GraphResults) -> dict[str, Any]:
         )
         return {**table, **results.advice(advice)}
     probs = fit.item_probs[rows]
+    better = results.better_fit
     return {
         **table,
+        **({} if better is None else {"calibrated": _same_class(better.item_probs[rows], probs)}),
         "model": fit.model,
         "probs": to_numbers(probs),
         "class": probs.argmax(axis=1).tolist(),
         "entropy": to_numbers(entropy(probs)),
     }
+
+
+def _same_class(calibrated: Array, probs: Array) -> Any:
+    """Return how probable the classes that are shown are by calibrated probabilities."""
+    return to_numbers(np.take_along_axis(calibrated, probs.argmax(axis=1)[:, None], axis=1)[:, 0])
 
 
 def entropy(probs: Array) -> Array:

@@ -52,7 +52,9 @@ def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping
     doubt = _doubt(results.graph, findings, against_gold)
     return {
         "headline": headline(results.graph),
-        "cards": [{"name": name, "value": value, "note": note} for name, value, note in _cards(results, doubt)],
+        "cards": [
+            {"name": name, "value": value, "note": note} for name, value, note in _cards(results, doubt, against_gold)
+        ],
         "sentences": [
             *({"words": words, "section": "checks"} for words in _about_checks(calibration, predictive)),
             *({"words": words, "section": None} for words in _sentences(results, doubt)),
@@ -80,7 +82,9 @@ def _doubt(graph: CrowdGraph, findings: Sequence[Finding], against_gold: Mapping
     return None
 
 
-def _cards(results: GraphResults, doubt: str | None) -> Iterator[tuple[str, str, str]]:
+def _cards(
+    results: GraphResults, doubt: str | None, against_gold: Mapping[str, Any] | None
+) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the value and a short note of each card."""
     graph = results.graph
     for name, nodes, verb in (("volunteers", graph.volunteers, "gave"), ("items", graph.items, "have")):
@@ -88,22 +92,35 @@ def _cards(results: GraphResults, doubt: str | None) -> Iterator[tuple[str, str,
         yield name, f"{len(nodes):,}", f"half {verb} {median} or more" if median else "none at all"
     yield "responses", f"{len(graph.responses):,}", _span(graph)
     if results.fit is not None and not graph.gold.known.all():
-        yield "settled items", *_settled(results.fit, graph.gold.known, doubt)
+        yield "settled items", *_settled(results.fit, graph.gold.known, doubt, against_gold)
+        if results.better_fit is not None:
+            share = _settled_share(results.better_fit, graph.gold.known)
+            yield "settled, calibrated", share, "by probabilities that allow for answers that depend on each other"
     if results.communities is not None:
         yield "communities", *_community_card(results.communities)
     if len(graph.gold):
         yield "gold", f"{len(graph.gold):,}", f"item{'s' * (len(graph.gold) != 1)} whose class was known before"
 
 
-def _settled(fit: ModelFit, has_gold: Array, doubt: str | None) -> tuple[str, str]:
-    """Return the share of settled items, with a note; no share where it would mislead."""
+def _settled(
+    fit: ModelFit, has_gold: Array, doubt: str | None, against_gold: Mapping[str, Any] | None
+) -> tuple[str, str]:
+    """Return the share of settled items, and what gold says of such items; no share where it would mislead."""
     if doubt is not None:
         return "\u2013", doubt
-    settled = fit.item_probs[~has_gold].max(axis=1) >= SETTLED_PROBABILITY
     which = "items without gold" if has_gold.any() else "items"
-    # Rounded down, so that 100% are all of them.
-    share = f"{100 * int(settled.sum()) // len(settled)}%"
-    return share, f"of {which} have a class that is at least {SETTLED_PROBABILITY:.0%} probable"
+    checked = "nobody checked how many of them are right"
+    if against_gold is not None and against_gold["sure"]:
+        hidden = " when their gold was hidden" if against_gold["hidden"] else ""
+        checked = f"of gold items that were that sure{hidden}, {against_gold['sure_accuracy']:.0%} were right"
+    about = f"of {which} have a class that is at least {SETTLED_PROBABILITY:.0%} probable; {checked}"
+    return _settled_share(fit, has_gold), about
+
+
+def _settled_share(fit: ModelFit, has_gold: Array) -> str:
+    """Return the share of settled items, rounded down, so that 100% are all of them."""
+    settled = fit.item_probs[~has_gold].max(axis=1) >= SETTLED_PROBABILITY
+    return f"{100 * int(settled.sum()) // len(settled)}%"
 
 
 def _community_card(communities: Communities) -> tuple[str, str]:
@@ -119,6 +136,8 @@ def _sentences(results: GraphResults, doubt: str | None) -> Iterator[str]:
     graph, track, tasks = results.graph, results.community_track, results.task_communities
     if results.fit is not None and len(graph.items):
         yield _about_items(results.fit, graph.gold.known, doubt)
+        if results.better_fit is not None:
+            yield _about_calibrated(results.fit)
     if results.fit is not None and results.fit.dependence is not None and len(graph.answers):
         yield _about_dependence(results.fit.dependence, graph)
     if results.snapshot is not None and len(graph.volunteers):
@@ -174,6 +193,13 @@ def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
     if not n_open:
         return f"{words} All are settled: a class is at least {SETTLED_PROBABILITY:.0%} probable."
     return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {quantity(n_open, 'item')}."
+
+
+def _about_calibrated(fit: ModelFit) -> str:
+    return (
+        f"The model {fit.model} takes all answers about an item for independent, so it tends to be too sure. Decide by "
+        "the calibrated probabilities, which stand beside its own in the table of items."
+    )
 
 
 def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:

@@ -12,9 +12,11 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
+from crowdgraph.allocation.next_steps import NextSteps
 from crowdgraph.core._parameters import check_bool, check_instance
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.changes import Changes
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import check_ids_match
 from crowdgraph.diagnosis.findings import Findings
@@ -27,6 +29,7 @@ from crowdgraph.plot._style import GREY, HUES, INK, colours
 from crowdgraph.report._results import AnalysisLike, GraphResults, to_texts
 from crowdgraph.report.checks import check_section
 from crowdgraph.report.communities import community_section, network_section, track_section
+from crowdgraph.report.next_steps import next_section
 from crowdgraph.report.nodes import history_table, item_table, volunteer_table
 from crowdgraph.report.overview import overview
 from crowdgraph.report.provenance import provenance
@@ -43,6 +46,7 @@ SCRIPTS = (
     "ternary.js",
     "network.js",
     "flow.js",
+    "next.js",
     "items.js",
     "volunteers.js",
     "communities.js",
@@ -51,6 +55,7 @@ SCRIPTS = (
     "main.js",
 )
 SECTIONS: dict[str, Callable[[GraphResults], dict[str, Any]]] = {
+    "next": next_section,
     "items": item_table,
     "volunteers": volunteer_table,
     "histories": history_table,
@@ -61,6 +66,7 @@ SECTIONS: dict[str, Callable[[GraphResults], dict[str, Any]]] = {
 }
 # The steps of an analysis that a section depends on; the first of them that was skipped says why the section is empty.
 STEPS = {
+    "next": ("what next", "model"),
     "items": ("model",),
     "volunteers": ("model", "pi_similarity"),
     "networks": ("pi_similarity",),
@@ -81,6 +87,8 @@ def write(
     calibration: Calibration | Unmeasured | None = None,
     changes: Changes | None = None,
     predictive: PredictiveChecks | None = None,
+    plan: NextSteps | None = None,
+    calibrated_fit: ModelFit | None = None,
     run: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     progress: bool = False,
@@ -115,6 +123,11 @@ def write(
     predictive
         The predictive checks of a fit, as `crowdgraph.evaluation.predictive_checks` makes them; by default those of the
         analysis.
+    plan
+        What to do next, as `crowdgraph.allocation.next_steps` says it; by default that of the analysis.
+    calibrated_fit
+        The shown fit with calibrated class probabilities, such as ``graph.fit().calibrated()``, to show beside those
+        that are not; by default that of the analysis.
     run
         How the results were made, for the page's last section: names and values such as versions, settings, seeds and
         timings, which may be nested; under ``"commands"`` those that repeat the run, and under ``"skipped"`` a mapping
@@ -141,6 +154,10 @@ def write(
     _check(crowd, path, title, findings, run)
     if changes is not None:
         check_instance("changes", changes, Changes, expected="what fit.changes() returns")
+    if plan is not None:
+        check_instance("plan", plan, NextSteps, expected="what allocation.next_steps() returns")
+    if calibrated_fit is not None:
+        check_instance("calibrated_fit", calibrated_fit, ModelFit, expected="a fit, such as graph.fit().calibrated()")
     check_choice("interface", interface, ("python", "cli"))
     check_bool("progress", progress)
     with atomic_file(path) as part:
@@ -150,6 +167,8 @@ def write(
             calibration=calibration,
             changes=changes,
             predictive=predictive,
+            plan=plan,
+            calibrated_fit=calibrated_fit,
             run=run,
             interface=interface,
             progress=progress,
@@ -164,6 +183,8 @@ def payload(
     calibration: Calibration | Unmeasured | None = None,
     changes: Changes | None = None,
     predictive: PredictiveChecks | None = None,
+    plan: NextSteps | None = None,
+    calibrated_fit: ModelFit | None = None,
     run: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     progress: bool = False,
@@ -175,10 +196,22 @@ def payload(
         calibration = crowd.calibration if calibration is None else calibration
         changes = crowd.changes if changes is None else changes
         predictive = crowd.predictive if predictive is None else predictive
+        plan = crowd.plan if plan is None else plan
+        calibrated_fit = crowd.calibrated_fit if calibrated_fit is None else calibrated_fit
         run = _record(crowd) if run is None else run
     if changes is not None:
         check_ids_match("What is known of changes", changes.ids, graph.volunteers.table)
-    results = GraphResults(graph, measured=calibration, predictive=predictive, interface=interface, changes=changes)
+    if calibrated_fit is not None:
+        calibrated_fit.check_matches(graph)
+    results = GraphResults(
+        graph,
+        measured=calibration,
+        predictive=predictive,
+        interface=interface,
+        changes=changes,
+        plan=plan,
+        calibrated_fit=calibrated_fit,
+    )
     skipped = (run or {}).get("skipped", {})
     data: dict[str, Any] = {
         "classes": to_texts(graph.classes),

@@ -14,9 +14,9 @@ from crowdgraph.allocation.retirement import (
     ErrorGuarantee,
     Retirement,
     _lowest_guaranteed,
-    _min_retired,
     _thresholds,
     calibrated_retirement,
+    min_retired,
     update_ends,
     upper_bound,
 )
@@ -62,10 +62,10 @@ def test_bounds_are_clopper_and_pearsons(n, share, confidence):
 @pytest.mark.parametrize(("error", "doubt"), [(0.02, 0.05), (0.1, 0.1), (0.5, 0.5)])
 @pytest.mark.parametrize("n_wrong", [0, 1, 4])
 def test_the_fewest_items_are_the_fewest(error, doubt, n_wrong):
-    n = _min_retired(error, doubt, n_wrong)
+    n = min_retired(error, doubt, n_wrong)
     assert upper_bound(n_wrong, n, 1 - doubt) <= error
     assert n == n_wrong + 1 or upper_bound(n_wrong, n - 1, 1 - doubt) > error
-    assert _min_retired(0.02, 0.05) == 149
+    assert min_retired(0.02, 0.05) == 149
 
 
 def test_thresholds_fall_and_begin_where_one_mistake_passes():

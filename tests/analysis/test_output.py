@@ -20,6 +20,7 @@ from crowdgraph.errors import StoreError
 from crowdgraph.messages import wording
 
 FILES = {"report.html", "items.csv", "volunteers.csv", "communities.csv", "confusion.parquet", "network.graphml"}
+FILES |= {"next_questions.csv"}
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,9 @@ import crowdgraph as cg
 from crowdgraph.allocation.availability import Availability
 from crowdgraph.allocation.campaign import CAMPAIGN_COLUMNS, Campaign
 from crowdgraph.allocation.counterfactual import Counterfactual
+from crowdgraph.allocation.next_steps import NextSteps
 from crowdgraph.allocation.policy import Assignment
+from crowdgraph.allocation.settling import SettlingForecast
 from crowdgraph.allocation.training import TrainingPlan
 from crowdgraph.core._arrays import is_null
 from crowdgraph.errors import ParameterError
@@ -106,10 +108,28 @@ def results(graph, fit, moving):
         graph.volunteers,
         fit.influence(volunteer="anna"),
         fit,
+        NextSteps(
+            volunteers=["anna", "bert"],
+            items=[1001, 1002],
+            likeliest=["yes", "no"],
+            probability=[0.6, 0.7],
+            expected=[0.7, 0.8],
+            removed=[0.1, 0.2],
+        ),
         cg.evaluation.predictive_checks(graph, fit, n_replicates=3),
         folds.reliability("majority_vote"),
         graph.responses,
         folds.roc("majority_vote"),
+        SettlingForecast(
+            targets=[0.9, 0.99],
+            median=[10, np.inf],
+            low=[5, 20],
+            high=[20, np.inf],
+            reached=[1, 0.4],
+            n_items=4,
+            n_settled=1,
+            exhausted=0.0,
+        ),
         TrainingPlan(
             volunteers=["cleo"],
             community=[1],

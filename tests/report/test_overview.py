@@ -80,7 +80,7 @@ def test_only_all_items_are_a_hundred_percent(n_sure, shown, agreeing):
     known = agreeing.with_gold({agreeing.items.ids[79]: agreeing.classes[0]}, classes=agreeing.classes)
     value, note = card(known.annotate(sure, name="by hand"), "settled items")
     assert value == f"{100 * min(n_sure, 79) // 79}%"
-    assert note == "of items without gold have a class that is at least 90% probable"
+    assert note.startswith("of items without gold have a class that is at least 90% probable; ")
 
 
 def test_settled_items_need_agreement(graph):
@@ -89,6 +89,26 @@ def test_settled_items_need_agreement(graph):
     assert "no agreement" in [finding.name for finding in graph.diagnose()]
     assert card(graph, "settled items") == ("\u2013", "too little agreement to tell")
     assert any("means little: too little agreement" in words for words in sentences(graph))
+
+
+def test_settled_items_are_said_with_what_gold_says_of_them(agreeing):
+    assert card(agreeing, "settled items")[1].endswith("; nobody checked how many of them are right")
+    checked = card(agreeing, "settled items", calibration=calibration(40, 0.95))[1]
+    assert checked.endswith("that were that sure, 95% were right")
+
+
+def test_calibrated_probabilities_stand_beside_those_that_nobody_checked(agreeing):
+    fit = agreeing.fit()
+    data = payload(agreeing, calibrated_fit=fit.calibrated())
+    shown = {one["name"]: one["value"] for one in data["overview"]["cards"]}
+    share = (fit.calibrated().item_probs.max(axis=1) >= 0.9).mean()
+    assert shown["settled, calibrated"] == f"{int(100 * share)}%"
+    assert any("Decide by the calibrated" in one["words"] for one in data["overview"]["sentences"])
+    rows = [agreeing.items.ids.tolist().index(name) for name in data["items"]["id"]]
+    best = fit.item_probs.argmax(axis=1)
+    expected = [round(float(fit.calibrated().item_probs[row, best[row]]), 4) for row in rows]
+    assert data["items"]["calibrated"] == expected
+    assert "calibrated" not in payload(agreeing)["items"]
 
 
 CERTAIN = "of items have a class that is at least 90% probable"
@@ -105,7 +125,7 @@ TOO_LITTLE = "too little agreement to tell"
     ],
 )
 def test_with_little_agreement_nothing_is_settled(findings, note, agreeing):
-    assert card(agreeing, "settled items", findings=Findings(findings))[1] == note
+    assert card(agreeing, "settled items", findings=Findings(findings))[1].split(";")[0] == note
 
 
 @pytest.mark.parametrize(
@@ -119,7 +139,10 @@ def test_with_little_agreement_nothing_is_settled(findings, note, agreeing):
 )
 def test_enough_gold_decides_before_agreement(n_sure, share, note, agreeing):
     little = Findings([finding("no agreement", "warning", kappa=0.05)])
-    assert card(agreeing, "settled items", findings=little, calibration=calibration(n_sure, share))[1] == note
+    assert (
+        card(agreeing, "settled items", findings=little, calibration=calibration(n_sure, share))[1].split(";")[0]
+        == note
+    )
 
 
 def test_of_lone_volunteers_nothing_is_known():

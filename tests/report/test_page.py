@@ -388,3 +388,15 @@ def test_details_say_who_changed(browser, tmp_path):
     # The band and the line of the skill, and those of the change.
     assert details.locator(".chart svg path").count() == 4
     assert visit.complaints == []
+
+
+@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+def test_what_next_lists_questions(browser, graph, tmp_path, viewport):
+    written = tmp_path / "next.html"
+    report.write(graph, written, plan=cg.allocation.next_steps(graph, seed=0))
+    visit = Visit(browser, written, viewport=viewport)
+    assert len(column(visit.page, "#next", 1)) >= 20
+    assert visit.page.locator("#next h3").count() == 5
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+    assert visit.complaints == []
+    visit.page.close()

@@ -37,7 +37,10 @@ def test_the_page_of_an_analysis(columns):
     data = payload(analysis)
     record = {name: getattr(analysis, name) for name in ("parameters", "notes", "skipped", "timings")}
     run = {name: value for name, value in record.items() if value}
-    options = {name: getattr(analysis, name) for name in ("findings", "calibration", "changes", "predictive")}
+    options = {
+        name: getattr(analysis, name)
+        for name in ("findings", "calibration", "changes", "predictive", "plan", "calibrated_fit")
+    }
     expected = payload(analysis.graph, **options, run=run)
     assert data == expected
     assert data["provenance"]["run"][0][0] == "parameters"

@@ -46,6 +46,16 @@ function itemColumns(items) {
     columns.push(
       { name: "class", value: (row) => data.classes[items.class[row]], cell: (row) => classCell(items.class[row]) },
       { name: "probability", kind: "number", value: best, cell: (row) => fixed(best(row), 3) },
+      ...(items.calibrated
+        ? [
+            {
+              name: "calibrated",
+              kind: "number",
+              value: (row) => items.calibrated[row],
+              cell: (row) => fixed(items.calibrated[row], 3),
+            },
+          ]
+        : []),
       { name: "posterior", cell: (row) => stack(items.probs[row]) },
       {
         name: "entropy",

@@ -68,6 +68,7 @@ function offerThemes() {
 }
 
 drawOverview();
+drawNext();
 drawItems();
 drawVolunteers();
 drawNetworks();

@@ -3,7 +3,7 @@
 const PAGE_SIZE = 25;
 
 // columns: [{ name, value: row => what to sort by, cell: row => what to show, kind: "number" | "name" | "words" }]
-function makeTable({ name, noun, count, columns, text }) {
+function makeTable({ name, noun, count, columns, text, pageSize = PAGE_SIZE }) {
   const state = { search: "", filter: () => true, sorted: null, page: 0 };
   const head = el("tr", {}, ...columns.map(headCell));
   const rows = el("tbody");
@@ -51,8 +51,8 @@ function makeTable({ name, noun, count, columns, text }) {
 
   function draw() {
     const matches = matchingRows();
-    const first = state.page * PAGE_SIZE;
-    const last = Math.min(first + PAGE_SIZE, matches.length);
+    const first = state.page * pageSize;
+    const last = Math.min(first + pageSize, matches.length);
     rows.replaceChildren(
       ...matches
         .slice(first, last)
