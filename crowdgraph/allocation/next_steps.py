@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +22,11 @@ from crowdgraph.core._text import quantity
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, real_array
-from crowdgraph.errors import CrowdGraphError, InfeasibleError, ParameterError
+from crowdgraph.errors import CrowdGraphError, InfeasibleError
 from crowdgraph.evaluation.model_checks import SURE_PROBABILITY
 from crowdgraph.models.base import Model
 from crowdgraph.models.calibrated import Calibrated
+from crowdgraph.models.ibcc import IBCC
 
 __all__ = ["Learner", "NextSteps", "Retirable", "Thanks", "next_steps"]
 
@@ -187,7 +188,8 @@ def next_steps(
     fit
         The fit, or the name under which the graph carries it; the latest if left out.
     model
-        The model to fit again while gold is hidden, for the guarantee; `Calibrated` if left out.
+        The model to fit again while gold is hidden, for the guarantee. If left out, it is calibrated IBCC with the votes
+        and the prior of the fit.
     seed
         The same seed gives the same result.
 
@@ -218,7 +220,7 @@ def next_steps(
         _most_information(graph, beliefs),
         reasons,
         forecast=_forecast(graph, fit, reasons, seed),
-        retirable=_retirable(graph, fit, Calibrated() if model is None else model, seed),
+        retirable=_retirable(graph, fit, _same_settings(fit) if model is None else model, seed),
         learners=_learners(graph, fit, reasons),
     )
 
@@ -231,6 +233,14 @@ def calibrated_if_possible(fit: ModelFit, graph: CrowdGraph) -> ModelFit:
         return fit.calibrated(graph)
     except CrowdGraphError:
         return fit
+
+
+def _same_settings(fit: ModelFit) -> Model:
+    """Return calibrated IBCC with the votes and the prior of a fit; a prior that was learned is learned again."""
+    setting = fit.params.get("confusion_prior")
+    prior = setting if isinstance(setting, str) else fit.prior
+    model = IBCC(votes=fit.params.get("votes"))
+    return Calibrated(model=model if prior is None else replace(model, confusion_prior=prior))
 
 
 def _steps(
@@ -333,7 +343,7 @@ def _retirable(graph: CrowdGraph, fit: ModelFit, model: Model, seed: int | None)
         )
     try:
         rule = calibrated_retirement(graph, model, error=ERROR, confidence=CONFIDENCE, updates=1, seed=seed)
-    except ParameterError:
+    except InfeasibleError:
         return Retirable(
             settled,
             None,

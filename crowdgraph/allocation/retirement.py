@@ -17,7 +17,7 @@ from crowdgraph.core._random import child_seed
 from crowdgraph.core._text import quantity
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import probability_array
-from crowdgraph.errors import GoldError, ParameterError
+from crowdgraph.errors import GoldError, InfeasibleError, ParameterError
 from crowdgraph.messages import Hint
 from crowdgraph.models.base import Model
 from crowdgraph.models.calibrated import Calibrated
@@ -165,7 +165,7 @@ def calibrated_retirement(
     ------
     GoldError
         If the graph has no certain gold.
-    ParameterError
+    InfeasibleError
         If no threshold can be guaranteed.
 
     Examples
@@ -295,7 +295,7 @@ def _lowest_guaranteed(paths: CertaintyPaths, error: float, confidence: float) -
         rule = Retirement(threshold=threshold, guarantee=guarantee)
     if rule is None:
         n_wrong, n_retired, bound = tests[0]
-        raise ParameterError(
+        raise InfeasibleError(
             f"error={error!r} cannot be guaranteed with confidence={confidence!r}: of the "
             f"{quantity(n_retired, 'gold item')} (of {n_gold:,}) that the model was most certain of, {n_wrong:,} "
             f"{'was' if n_wrong == 1 else 'were'} wrong, so up to {bound:.2%} of such "

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 from builders import crowd, graph_of
 from numpy.testing import assert_allclose
+from science.continuation import with_answers
 
 import crowdgraph as cg
 from crowdgraph.allocation import forecast_settled, next_steps
+from crowdgraph.allocation._continuation import Reader
 from crowdgraph.kernels.item_kinds import DIFFICULTIES, blurred_rows, learn_item_kinds
+
+
+SURE = cg.simulate.Group(name="sure", confusion=[[0.96, 0.03, 0.01], [0.02, 0.4, 0.58]])
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +71,16 @@ def test_a_guarantee_where_gold_allows():
     assert 0 < len(steps.retirable.items) <= 40
 
 
+@pytest.mark.parametrize("prior", ["crowd", "gold", (4, 1), [[2, 1, 1], [1, 1, 2]]])
+def test_the_guarantee_has_the_votes_and_the_prior_of_the_fit(prior):
+    """Labels are not classes here, so that a model without either could not be fitted."""
+    no, yes = classes = ("no", "yes")
+    graph = crowd(0.95, classes=classes, labels=(-1, 1, 3), groups=[SURE], n_responses=2_000, gold=0.8).graph
+    votes = None if isinstance(prior, list) else {-1: no, 1: yes, 3: yes}
+    fit = cg.IBCC(votes=votes, confusion_prior=prior).fit(graph)
+    assert next_steps(graph.annotate(fit), seed=0).retirable.guarantee.bound <= 0.05
+
+
 def test_a_model_without_confusion():
     graph = crowd(0.9).graph
     steps = next_steps(graph.annotate(cg.MajorityVote().fit(graph)))
@@ -114,3 +129,56 @@ def test_kinds_of_items_are_found_again():
     difficulty = kinds.probs.sum(axis=1) @ DIFFICULTIES
     assert difficulty[hard].mean() > 0.8 > 0.2 > difficulty[~hard].mean()
     assert (kinds.probs.sum(axis=2).argmax(axis=1) == classes)[~hard].all()
+
+
+def test_kinds_of_items_are_those_written_out():
+    """One iteration from a given start, item by item and answer by answer."""
+    rng = np.random.default_rng(1)
+    n_items, n_volunteers, n_classes, n_labels = 5, 3, 2, 3
+    pairs = [(i, v) for i in range(n_items) for v in range(n_volunteers) if rng.random() < 0.8]
+    item, volunteer = np.array(pairs).T
+    label = rng.integers(n_labels, size=len(item))
+    prior = rng.uniform(0.5, 3, (n_volunteers, n_classes, n_labels))
+    start = rng.dirichlet(np.ones(n_classes * len(DIFFICULTIES)), n_items).reshape(n_items, n_classes, -1)
+    known = np.full((n_items, n_classes), np.nan)
+    known[0] = [0.2, 0.8]
+    weights = rng.uniform(0.5, 2, n_items)
+    kinds = learn_item_kinds(
+        volunteer, item, label, prior=prior, start=start, known=known, weights=weights, n_iterations=1
+    )
+
+    concentration = prior.copy()
+    for i, v, label_given in zip(item, volunteer, label, strict=True):
+        for j in range(n_classes):
+            concentration[v, j, label_given] += weights[i] * start[i, j].sum()
+    assert_allclose(kinds.concentration, concentration, atol=1e-12)
+    mean = concentration / concentration.sum(axis=2, keepdims=True)
+    in_all = sum(weights[i] * start[i] for i in range(n_items))
+    class_share, difficulty_share = in_all.sum(axis=1) + 1, in_all.sum(axis=0) + 1
+    for i in range(n_items):
+        joint = np.zeros((n_classes, len(DIFFICULTIES)))
+        for j in range(n_classes):
+            for d, difficulty in enumerate(DIFFICULTIES):
+                joint[j, d] = class_share[j] / class_share.sum() * difficulty_share[d] / difficulty_share.sum()
+                joint[j, d] *= 1 if np.isnan(known[i, j]) else known[i, j]
+                for v, label_given in zip(volunteer[item == i], label[item == i], strict=True):
+                    anyhow = sum(mean[v, k, label_given] for k in range(n_classes)) / n_classes
+                    joint[j, d] *= (1 - difficulty) * mean[v, j, label_given] + difficulty * anyhow
+        assert_allclose(kinds.probs[i], joint / joint.sum(), atol=1e-12)
+
+
+def test_a_continuation_starts_where_the_fit_is_and_moves_as_a_new_fit_does(graph):
+    """The reader of further answers agrees with the fit before any, and nearly with a new fit after some."""
+    fit, items = graph.fit(), np.flatnonzero(~graph.gold.known)
+    reader = Reader(graph, fit, items)
+    assert_allclose(reader.certainty(), fit.item_probs[items].max(axis=1), atol=1e-6)
+    rng = np.random.default_rng(0)
+    answers = graph.answers
+    strangers = [np.setdiff1d(np.arange(30), answers.volunteer[answers.item == item]) for item in items]
+    volunteer, label = np.array([rng.choice(codes) for codes in strangers]), rng.integers(2, size=len(items))
+    reader.add(np.arange(len(items)), volunteer, label)
+    reader.learn()
+    columns = (answers.volunteer, volunteer), (answers.item, items), (answers.label, label)
+    longer = with_answers(graph, np.stack([np.concatenate(both) for both in columns], axis=1))
+    again = cg.Calibrated(rho=fit.dependence.rho).fit(longer)
+    assert np.abs(reader.certainty() - again.item_probs[items].max(axis=1)).mean() < 0.02
