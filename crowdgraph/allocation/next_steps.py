@@ -188,8 +188,8 @@ def next_steps(
     fit
         The fit, or the name under which the graph carries it; the latest if left out.
     model
-        The model to fit again while gold is hidden, for the guarantee. If left out, it is calibrated IBCC with the votes
-        and the prior of the fit.
+        The model to fit again while gold is hidden, for the guarantee; calibrated IBCC with the votes and the prior of
+        the fit if left out.
     seed
         The same seed gives the same result.
 

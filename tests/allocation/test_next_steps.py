@@ -11,7 +11,6 @@ from crowdgraph.allocation import forecast_settled, next_steps
 from crowdgraph.allocation._continuation import Reader
 from crowdgraph.kernels.item_kinds import DIFFICULTIES, blurred_rows, learn_item_kinds
 
-
 SURE = cg.simulate.Group(name="sure", confusion=[[0.96, 0.03, 0.01], [0.02, 0.4, 0.58]])
 
 
