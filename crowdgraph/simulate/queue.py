@@ -7,6 +7,7 @@ volunteers who share items arise from who was there when, as the paper suggests 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -223,13 +224,18 @@ def _serve_in_turn(volunteers: list[int], rejected: list[bool], n_arrived: list[
     unfinished = list(range(len(lacking) + 1))  # chains of pointers that end at the first unfinished item from here on
     last = [-1] * (max(volunteers, default=-1) + 1)
     seen: list[set[int]] = [set() for _ in last]
+    # Volunteers have seen all items of a stretch, so that the search for a finished one passes over it.
+    stretch = [(0, 0)] * len(last)
     items: list[int] = []
     for who, rejects, arrived in zip(volunteers, rejected, n_arrived, strict=True):
         item = _first_unfinished(unfinished, last[who] + 1)
         if item < arrived:
             last[who] = item
         else:
-            item = next((number for number in range(arrived - 1, -1, -1) if number not in seen[who]), -1)
+            first, end = stretch[who]
+            newest_first = chain(range(arrived - 1, end - 1, -1), range(first - 1, -1, -1))
+            item = next((number for number in newest_first if number not in seen[who]), -1)
+            stretch[who] = (item, arrived)
         if item < 0:
             raise ParameterError(
                 f"The queue runs dry: after {len(items):,} of {len(volunteers):,} responses, somebody comes who has "

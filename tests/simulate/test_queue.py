@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
+from crowdgraph.errors import ParameterError
 from crowdgraph.simulate import Queue, crowd
 from crowdgraph.simulate.queue import serve
 
@@ -18,6 +19,8 @@ def naive(volunteers, rejected, n_arrived, answers, n_items):
     for who, rejects, arrived in zip(volunteers, rejected, n_arrived, strict=True):
         mine = seen.setdefault(who, set())
         unseen = [item for item in range(arrived) if item not in mine]
+        if not unseen:
+            return None
         unfinished = [item for item in unseen if lacking[item] > 0]
         item = unfinished[0] if unfinished else unseen[-1]
         mine.add(item)
@@ -39,14 +42,21 @@ def test_the_queue_serves_as_the_rule_says(n_items, volunteers, rejection, extra
     # Nobody comes more often than there are items.
     rows = [row for row, who in enumerate(volunteers) if volunteers[:row].count(who) < n_items]
     volunteer = np.array(volunteers)[rows]
-    moments = rng.random(len(rows)) * 0.5 + 0.5
+    moments = rng.random(len(rows))
     answers = -(-len(rows) // n_items) + extra
-    arrivals = np.sort(rng.random(n_items) * 0.5) if arriving else None
+    arrivals = np.sort(rng.random(n_items) * (rng.random(n_items) < 0.7)) if arriving else None
     queue = Queue(answers=answers, rejection=rejection, arrivals=arrivals)
-    items, rejected = serve(queue, volunteer, moments, n_items, rng)
     order = np.argsort(moments, kind="stable")
-    expected = naive(volunteer[order].tolist(), rejected[order].tolist(), [n_items] * len(rows), answers, n_items)
+    n_arrived = [n_items if arrivals is None else int((arrivals <= moment).sum()) for moment in moments[order]]
+    is_rejected = np.random.default_rng(1).random(len(rows)) < rejection
+    expected = naive(volunteer[order].tolist(), is_rejected[order].tolist(), n_arrived, answers, n_items)
+    if expected is None:
+        with pytest.raises(ParameterError, match="runs dry"):
+            serve(queue, volunteer, moments, n_items, np.random.default_rng(1))
+        return
+    items, rejected = serve(queue, volunteer, moments, n_items, np.random.default_rng(1))
     assert items[order].tolist() == expected
+    assert rejected.tolist() == is_rejected.tolist()
 
 
 @given(
