@@ -127,6 +127,9 @@ def write_and_report(
         say(f"  {name:<24} {result!r}")
     for finding in analysis.findings.at_least("warning"):
         say(f"  data doctor: {finding.what}")
+    for result in (analysis.changes, analysis.plan):
+        if result is not None:
+            say(result)
     for reason, steps in steps_by_reason(analysis.skipped).items():
         say(f"Skipped {steps}: {wording(reason, 'cli')}", style="yellow")
     say(f"Open {out / 'report.html'}", style="bold green")
@@ -152,6 +155,8 @@ def _summary(analysis: Analysis, out: Path) -> dict[str, Any]:
         "items": len(graph.items),
         "responses": len(graph.responses),
         "results": {name: repr(result) for name, result in graph.annotations.items()},
+        "changed": [] if analysis.changes is None else [change.volunteer for change in analysis.changes],
+        "next_questions": 0 if analysis.plan is None else len(analysis.plan),
         "worst_finding": analysis.findings.worst,
         "notes": list(analysis.notes),
         "skipped": dict(analysis.skipped),
