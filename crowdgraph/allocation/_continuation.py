@@ -84,7 +84,7 @@ class Reader:
     """What a fitted model makes of further answers, without being fitted again.
 
     It keeps the evidence about items, adds that of new answers, and now and then judges all answers anew by confusion
-    that has counted the new ones.
+    that has counted the new ones, though none about the item that is judged, as in calibrated fits.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ class Reader:
         self._item = position[answers.item[about]]
         before = fit.probs_before_discount(graph)
         self._concentration = self._prior + expected_counts(graph, before)
-        self._others = self._concentration - self._counts(before[items])
-        self._log_rows = self._mean_logs(self._concentration)
+        self._counted = before[items]
+        self._others = self._concentration - self._counts(self._counted)
         self.n_answers = graph.answers.n_by_item[items].copy()
         self._evidence = np.log(np.maximum(before[items], TINY))
         # What the answers so far say by the present confusion, so that only changes of it count later.
@@ -125,13 +125,14 @@ class Reader:
         self._item = np.concatenate([self._item, item])
         self._volunteer = np.concatenate([self._volunteer, volunteer])
         self._label = np.concatenate([self._label, label])
-        self._evidence[item] += self._log_rows[volunteer, :, label]
+        hits, totals = self._concentration[volunteer, :, label], self._concentration[volunteer].sum(axis=2)
+        self._evidence[item] += np.log(np.maximum(hits / totals, TINY))
         self.n_answers[item] += 1
 
     def learn(self) -> None:
         """Judge all answers about the items by confusion that has counted the new ones."""
-        concentration = self._others + self._counts(softmax(self._evidence, axis=1))
-        self._log_rows = self._mean_logs(concentration)
+        self._counted = softmax(self._evidence, axis=1)
+        self._concentration = self._others + self._counts(self._counted)
         self._evidence = self._base + self._answers_evidence()
         self._rho = self._rho_later
 
@@ -142,14 +143,13 @@ class Reader:
         )
 
     def _answers_evidence(self) -> Array:
-        return log_evidence(self._log_rows[self._volunteer, :, self._label], self._item, len(self.n_answers))
+        own = self._counted[self._item]
+        hits = self._concentration[self._volunteer, :, self._label] - own
+        totals = self._concentration.sum(axis=2)[self._volunteer] - own
+        return log_evidence(np.log(np.maximum(hits / totals, TINY)), self._item, len(self.n_answers))
 
     def _counts(self, probs: Array) -> Array:
         shape = self._prior.shape
         cells = self._volunteer * shape[2] + self._label
         columns = [np.bincount(cells, probs[self._item, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
         return np.stack([column.reshape(shape[0], shape[2]) for column in columns], axis=1)
-
-    @staticmethod
-    def _mean_logs(concentration: Array) -> Array:
-        return np.asarray(np.log(np.maximum(concentration / concentration.sum(axis=2, keepdims=True), TINY)))
