@@ -252,12 +252,21 @@ def corner_name(label: Hashable) -> str:
     return f"says {label}"
 
 
+class TicksOfSides(MaxNLocator):
+    """Ticks on a side of a triangle, with none so close to a corner that its text would reach the corner's name."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Array:
+        """Return the ticks between two ends, without those close to them."""
+        ticks, space = np.asarray(super().tick_values(vmin, vmax)), 0.09 * (vmax - vmin)
+        return ticks[(ticks > vmin + space) & (ticks < vmax - space)]
+
+
 def name_corners(ternary: Any, labels: Sequence[Hashable]) -> None:
     """Name the corners of a triangle, and draw an unobtrusive grid."""
     for axis, label in zip((ternary.taxis, ternary.laxis, ternary.raxis), labels, strict=True):
         axis.set_label_text(corner_name(label))
         axis.set_label_rotation_mode("horizontal")
-        axis.set_major_locator(MaxNLocator(5, prune="both"))
+        axis.set_major_locator(TicksOfSides(5))
     ternary.grid(color=GREY, alpha=0.25, linewidth=0.5)
     ternary.tick_params(colors=GREY, labelsize=7, length=2)
 
