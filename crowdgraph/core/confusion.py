@@ -280,10 +280,8 @@ class ConfusionHistory(DirichletRows):
     def _step_columns(self, cells: int) -> Columns:
         if self.inference == "static":
             return {}
-        columns: Columns = {"time": TimeColumn(np.repeat(self.times, cells), self.clock)}
-        if self.observations is not None:
-            columns["observations"] = np.repeat(self.observations, cells)
-        return columns
+        counts = {} if self.observations is None else {"observations": np.repeat(self.observations, cells)}
+        return {"time": TimeColumn(np.repeat(self.times, cells), self.clock), **counts}
 
     def _check_observations(self, counts: Array) -> None:
         expected = self.times.shape

@@ -255,10 +255,10 @@ def corner_name(label: Hashable) -> str:
 class TicksOfSides(MaxNLocator):
     """Ticks on a side of a triangle, with none so close to a corner that its text would reach the corner's name."""
 
-    def tick_values(self, vmin: float, vmax: float) -> Array:
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
         """Return the ticks between two ends, without those close to them."""
-        ticks, space = np.asarray(super().tick_values(vmin, vmax)), 0.09 * (vmax - vmin)
-        return ticks[(ticks > vmin + space) & (ticks < vmax - space)]
+        space = 0.09 * (vmax - vmin)
+        return [tick for tick in super().tick_values(vmin, vmax) if vmin + space < tick < vmax - space]
 
 
 def name_corners(ternary: Any, labels: Sequence[Hashable]) -> None:

@@ -203,8 +203,8 @@ def _draw_rows(
         if row == 0:
             n_communities = quantity(int(track.n_communities[snapshot]), "community")
             # Beside the top of the triangle, where there is room.
-            place = {"xycoords": "axes fraction", "ha": "left", "va": "top", "fontsize": "medium"}
-            annotate(ternary, f"{moments[snapshot]}\n{n_communities}", (0, 1), offset=(-30, 0), **place)
+            at_corner = {"xycoords": "axes fraction", "ha": "left", "va": "top", "fontsize": "medium"}
+            annotate(ternary, f"{moments[snapshot]}\n{n_communities}", (0, 1), offset=(-30, 0), **at_corner)
         if snapshot == 0:
             ternary.set_title(titles[row])
         options = {"filled": since_first[snapshot]}
