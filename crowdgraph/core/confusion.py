@@ -48,7 +48,8 @@ class DirichletRows(ReadOnlyArrays, Tabular):
     """Mixin for results that hold Dirichlet concentrations of shape (..., J, L).
 
     `to_frame` has a row for each volunteer, step, class and label: the mean and the concentration. There is no column
-    for the volunteer or the step where there is only one; a static track has no times.
+    for the volunteer or the step where there is only one; a static track has no times. A step has its time and the
+    number of responses of the whole crowd by then, if it is known.
     """
 
     concentration: Array
@@ -242,6 +243,9 @@ class ConfusionHistory(DirichletRows):
         The Dirichlet before the first response, of shape (J, L). For a static model it holds at all times and T is 0.
     clock
         The kind of times.
+    observations
+        How many responses the whole crowd had given by the time of each response, itself included, of shape (T,): the
+        paper's global number of observations. None if it is not known, as where a history was built by hand.
     inference, source
         As for `ConfusionTrack`.
     """
@@ -253,15 +257,19 @@ class ConfusionHistory(DirichletRows):
     classes: tuple[Hashable, ...]
     labels: tuple[Hashable, ...]
     clock: Clock
+    observations: Array | None = field(default=None, repr=False)
     inference: Inference = field(default="smoothed")
     source: ChangeSource | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "times", read_only(self.times))
+        self._set(times=read_only(self.times))
         self.clock.check(self.times)
         self._set_rows(self.concentration, lead=(len(self.times),))
         shape = (len(self.classes), len(self.labels))
-        object.__setattr__(self, "initial", positive_array("initial", self.initial, shape=shape))
+        self._set(initial=positive_array("initial", self.initial, shape=shape))
+        if self.observations is not None:
+            self._set(observations=read_only(self.observations))
+            self._check_observations(self.observations)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -270,7 +278,23 @@ class ConfusionHistory(DirichletRows):
         return self.initial if self.inference == "static" else self.concentration
 
     def _step_columns(self, cells: int) -> Columns:
-        return {} if self.inference == "static" else {"time": TimeColumn(np.repeat(self.times, cells), self.clock)}
+        if self.inference == "static":
+            return {}
+        counts = {} if self.observations is None else {"observations": np.repeat(self.observations, cells)}
+        return {"time": TimeColumn(np.repeat(self.times, cells), self.clock), **counts}
+
+    def _check_observations(self, counts: Array) -> None:
+        expected = self.times.shape
+        if counts.shape != expected or counts.dtype.kind != "i":
+            raise ResultError(
+                f"observations has shape {counts.shape} of {counts.dtype}; expected {expected} integers, one for each "
+                "response."
+            )
+        if (np.diff(counts) < 0).any() or (counts <= np.arange(len(counts))).any():
+            raise ResultError(
+                "observations must not fall, and count the volunteer's own responses: 1 at least at the first, 2 at "
+                "the second, and so on. Take the history from a track with track.of(volunteer), which counts them."
+            )
 
     def at(self, moment: Moment) -> ConfusionMatrix:
         """Return what we now believe about the volunteer at a moment: the state after the last response until then."""
@@ -415,9 +439,19 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
             classes=self.classes,
             labels=self.labels,
             clock=self.clock,
+            observations=self.observations[steps],
             inference=self.inference,
             source=self.source,
         )
+
+    @cached_property
+    def observations(self) -> Array:
+        """How many responses the whole crowd had given by the time of each step, itself included, of shape (S,).
+
+        This is the paper's global number of observations. Responses of equal times count for each other; those that
+        the model did not see, such as later ones than those of a view, do not count.
+        """
+        return lock(np.searchsorted(np.sort(self.times, kind="stable"), self.times, side="right"))
 
     def at(self, moment: Moment) -> ConfusionSnapshot:
         """Return what we now believe about all volunteers at a moment: the state after the last response until then."""
@@ -519,6 +553,7 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
         return {
             "volunteer": CodedColumn(np.repeat(owner, cells), self.ids),
             "time": TimeColumn(np.repeat(self.times, cells), self.clock),
+            "observations": np.repeat(self.observations, cells),
         }
 
     def check_matches(self, graph: CrowdGraph) -> None:

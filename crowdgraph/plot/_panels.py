@@ -35,6 +35,8 @@ DIGIT_SIZE = np.array([0.65, 1.0])
 SMALL_TEXT, LETTER_WIDTH, LINE_HEIGHT = 8, 4.8, 10.0
 # The corners of a triangle with sides of length one: top, left and right.
 CORNERS = np.array([[0.5, sqrt(0.75)], [0.0, 0.0], [1.0, 0.0]])
+# The side of the smallest part to which a triangle is magnified; in smaller ones noise would look like news.
+MIN_VISIBLE_SIDE = 0.1
 
 
 # Checks of what is drawn.
@@ -250,12 +252,21 @@ def corner_name(label: Hashable) -> str:
     return f"says {label}"
 
 
+class TicksOfSides(MaxNLocator):
+    """Ticks on a side of a triangle, with none so close to a corner that its text would reach the corner's name."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        """Return the ticks between two ends, without those close to them."""
+        space = 0.09 * (vmax - vmin)
+        return [tick for tick in super().tick_values(vmin, vmax) if vmin + space < tick < vmax - space]
+
+
 def name_corners(ternary: Any, labels: Sequence[Hashable]) -> None:
     """Name the corners of a triangle, and draw an unobtrusive grid."""
     for axis, label in zip((ternary.taxis, ternary.laxis, ternary.raxis), labels, strict=True):
         axis.set_label_text(corner_name(label))
         axis.set_label_rotation_mode("horizontal")
-        axis.set_major_locator(MaxNLocator(5, prune="both"))
+        axis.set_major_locator(TicksOfSides(5))
     ternary.grid(color=GREY, alpha=0.25, linewidth=0.5)
     ternary.tick_params(colors=GREY, labelsize=7, length=2)
 
@@ -263,3 +274,44 @@ def name_corners(ternary: Any, labels: Sequence[Hashable]) -> None:
 def side_in_points(ternary: Any) -> float:
     """Return the length of the sides of a triangle, before the layout engine runs."""
     return float(min(ternary.bbox.width, ternary.bbox.height / CORNERS[0, 1]) / ternary.figure.dpi * 72)
+
+
+def smallest_parts(points: Sequence[Array]) -> Array:
+    """Return the least shares of the smallest parts of triangles that hold the points, with some space around them.
+
+    There is one triangle for each array of points, of shape (..., 3). All parts are as large as the largest of them
+    must be, so that distances in one can be compared with those in another; the result has shape (triangles, 3).
+    """
+    lows = np.stack([each.reshape(-1, 3).min(axis=0) if each.size else np.zeros(3) for each in points])
+    sides = 1 - lows.sum(axis=1, keepdims=True)
+    lows = np.maximum(lows - np.maximum(0.1 * sides, (MIN_VISIBLE_SIDE - sides) / 3), 0)
+    smallest_sum = lows.sum(axis=1).min()
+    # Lower the shares of a triangle by the same amount, but not below zero, until they have the smallest sum.
+    highest_first = -np.sort(-lows, axis=1)
+    shifts = (np.cumsum(highest_first, axis=1) - smallest_sum) / [1, 2, 3]
+    return np.asarray(np.maximum(lows - shifts.max(axis=1, keepdims=True), 0))
+
+
+def magnify(ternary: Any, lows: Array) -> str:
+    """Show the part of a triangle above the least shares, and return what its title says of that, if it is a part."""
+    ternary.set_ternary_min(*lows)
+    factor = f"{1 / (1 - lows.sum()):.2g}"
+    return "" if factor == "1" else f", magnified {factor} times"
+
+
+def visible_part(ternary: Any) -> tuple[Array, float]:
+    """Return the least shares in the visible part of a triangle, and its side, of which that of the whole is 1."""
+    lows = np.array([ternary.get_tlim()[0], ternary.get_llim()[0], ternary.get_rlim()[0]])
+    return lows, float(1 - lows.sum())
+
+
+def positions_of(ternary: Any, shares: Array) -> Array:
+    """Return where shares of three labels, (..., 3), stand in the visible part of a triangle, whose side is 1."""
+    lows, side = visible_part(ternary)
+    return np.asarray((shares - lows) / side @ CORNERS)
+
+
+def shares_at(positions: Array) -> Array:
+    """Return the shares of the corners at positions in a triangle, (..., 2); some are negative outside it."""
+    weights = np.linalg.inv(np.vstack([CORNERS.T, np.ones(3)]))
+    return np.asarray(np.concatenate([positions, np.ones((*positions.shape[:-1], 1))], axis=-1) @ weights.T)

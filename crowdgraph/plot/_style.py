@@ -40,6 +40,8 @@ MAX_LINES_INSIDE = 8
 MAX_LINES_NAMED = 16
 # The marker that stands for a line style where there is only one point.
 SINGLE_POINT_MARKERS = {"-": "o", "--": "s", ":": "^", "-.": "D"}
+# What the numbers of a volunteer's steps count.
+STEP_NUMBERS = {"observations": "responses of the whole crowd so far", "responses": "own responses so far"}
 # Times within this span are written with hours and minutes.
 MAX_SPAN_WITH_HOURS = np.timedelta64(2, "D")
 
@@ -135,7 +137,10 @@ def thin_steps(n_steps: int) -> Array:
 def thin_history(history: ConfusionHistory) -> ConfusionHistory:
     """Return the history with at most `MAX_POINTS` steps."""
     steps = thin_steps(len(history))
-    return replace(history, times=history.times[steps], concentration=history.concentration[steps])
+    observations = None if history.observations is None else history.observations[steps]
+    return replace(
+        history, times=history.times[steps], concentration=history.concentration[steps], observations=observations
+    )
 
 
 def format_time_axis(ax: Axes, clock: Clock) -> None:
@@ -151,27 +156,42 @@ def format_time_axis(ax: Axes, clock: Clock) -> None:
 
 
 def format_step_axis(ax: Axes, clock: Clock, against: str) -> None:
-    """Name the horizontal axis of a volunteer's steps, drawn against ``"time"`` or ``"responses"``."""
+    """Name the horizontal axis of a volunteer's steps, drawn against ``"time"`` or one of `STEP_NUMBERS`."""
     if against == "time":
         format_time_axis(ax, clock)
     else:
-        ax.set_xlabel("own responses so far")
+        ax.set_xlabel(STEP_NUMBERS[against])
 
 
 def short_times(clock: Clock, times: Array) -> list[str]:
-    """Format times so briefly that they still differ: as dates, as dates with hours within two days, or as numbers."""
+    """Format sorted times briefly: as dates, as dates with hours within two days, or as numbers."""
+    return _time_texts(clock, times)[0]
+
+
+def distinct_times(clock: Clock, times: Array) -> list[str]:
+    """Format sorted times as briefly as `short_times`, but so that different times have different texts."""
+    n_distinct = len(np.unique(times))
+    return next(texts for texts in _time_texts(clock, times) if len(set(texts)) >= n_distinct)
+
+
+def _time_texts(clock: Clock, times: Array) -> list[list[str]]:
+    """Return the texts of sorted times, first briefly, then with more and more detail, and at last in full."""
     if clock.kind == "datetime":
         values = clock.to_python(times.astype("datetime64[us]"))
-        texts = [value.isoformat() if isinstance(value, dt.datetime) else str(value) for value in values]
+        full = [value.isoformat(" ") if isinstance(value, dt.datetime) else str(value) for value in values]
         with_hours = len(times) > 0 and times[0] < times[-1] <= times[0] + MAX_SPAN_WITH_HOURS
-        return [f"{text[5:10]} {text[11:16]}" if with_hours else text[:10] for text in texts]
+        without_year = with_hours or len({text[:4] for text in full}) == 1
+        parts = [slice(5, 16), slice(5, 19)] if without_year else [slice(16), slice(19)]
+        parts = parts if with_hours else [slice(10), *parts]
+        return [*([text[part] for text in full] for part in parts), full, [str(time) for time in times]]
     if clock.kind == "order":
-        return [f"{time:,}" for time in times.tolist()]
+        return [[f"{time:,}" for time in times.tolist()]]
+    full = [str(time) for time in times.tolist()]
     span = float(times[-1] - times[0]) if len(times) else 0.0
     if times.dtype.kind == "i" or span == 0:
-        return [str(time) for time in times.tolist()]
+        return [full]
     digits = max(0, 2 - floor(log10(span)))
-    return [f"{time:.{digits}f}" for time in times.tolist()]
+    return [*([f"{time:.{digits + more}f}" for time in times.tolist()] for more in (0, 1, 2, 3)), full]
 
 
 # Lines.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any, Literal, cast
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,21 +13,31 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, value_tuple
-from crowdgraph.core._parameters import check_integer
+from crowdgraph.core._parameters import check_bool, check_integer
 from crowdgraph.core._text import quantity
 from crowdgraph.errors import ParameterError, check_choice
 from crowdgraph.messages import quote
-from crowdgraph.plot._panels import CORNERS, SMALL_TEXT, name_corners, side_in_points
+from crowdgraph.plot._panels import (
+    SMALL_TEXT,
+    magnify,
+    name_corners,
+    positions_of,
+    shares_at,
+    side_in_points,
+    smallest_parts,
+    visible_part,
+)
 from crowdgraph.plot._style import (
     GREY,
     INK,
+    STEP_NUMBERS,
     check_kind,
     colours,
+    distinct_times,
     draw_band,
     ensure_axes,
     format_step_axis,
     line_legend,
-    short_times,
     thin_history,
     thin_steps,
     volunteer_list,
@@ -37,15 +48,25 @@ if TYPE_CHECKING:
 
 __all__ = ["confusion_history", "skill_over_time"]
 
+# What a volunteer's steps can be drawn against.
+Against = Literal["observations", "time", "responses"]
+
 # The line style of each class; further classes start again.
 LINE_STYLES = ("-", "--", ":", "-.")
 # Histories with more responses than this are drawn with thinner lines.
 MAX_BOLD_STEPS = 300
-# The width and height of a letter of the times in a triangle, with some space around it, in points.
+# A triangle is magnified if the history lies in a part of it whose side is at most this share of the whole side.
+MAX_SIDE_MAGNIFIED = 0.6
+# The width and height of a letter of the texts in a triangle, with some space around it, in points.
 LETTER_SIZE = np.array([0.63, 1.4]) * SMALL_TEXT
-# Candidate positions of a time: fractions of the way from one class's point to the next, and directions from a point.
+# Candidate positions of a text: fractions of the way from one class's point to the next, and directions and distances
+# (in widths and heights of the text) from a point.
 FRACTIONS_BETWEEN = (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8, 0.14, 0.86)
 DIRECTIONS = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)])
+DISTANCES = (0.9, 1.5, 2.2, 3.0, 4.0, 5.2)
+# The lines that join the stars of a moment with each other and with its text, and the stars.
+JOIN: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "zorder": 2, "clip_on": False}
+STAR: dict[str, Any] = {"marker": "*", "markersize": 11, "markeredgewidth": 0.6}
 # How many volunteers `skill_over_time` draws if none are named.
 N_BUSIEST = 5
 
@@ -57,14 +78,16 @@ def confusion_history(
     markers: int = 5,
     level: float = 0.9,
     labels: Iterable[Hashable] | None = None,
-    against: Literal["time", "responses"] = "time",
+    against: Against | None = None,
+    zoom: bool | None = None,
 ) -> Axes:
     """Plot how one volunteer's confusion changed.
 
     With three labels this is a triangle whose corners are the labels, with one line per true class: the closer the line
     is to a corner, the more often the volunteer gives that label. A line begins at the open marker and ends at the
     filled one. Moments in between are marked with a star on each line; the stars of a moment are joined and labelled
-    with its time.
+    with the number of responses that the whole crowd had given by then. A moment at which that number is the same as at
+    an earlier star has no text of its own.
 
     With any other number of labels, or if `labels` selects some, the plot shows lines over time with bands: the
     probability of labels for items of each class, with one line style per class.
@@ -83,7 +106,12 @@ def confusion_history(
         The labels to plot over time. If left out: of two labels the second; otherwise each class's own label, or all
         labels where classes are not labels.
     against
-        What the lines are drawn against: ``"time"``, or ``"responses"`` for the number of own responses so far.
+        What lines are drawn against, and what stars are labelled with: ``"observations"`` for the number of responses
+        of the whole crowd so far, ``"time"``, or ``"responses"`` for the number of own responses so far. If left out:
+        for lines the time, in a triangle the observations, or own responses if the history does not know them.
+    zoom
+        Whether to show only the part of the triangle in which the history lies; the ticks on its sides show which part
+        it is, and the title how much larger it is. If left out, this is done for histories in a small part.
 
     Examples
     --------
@@ -109,13 +137,40 @@ def confusion_history(
             )
         )
     check_integer("markers", markers, minimum=0)
-    check_choice("against", against, ("time", "responses"))
-    if len(history.labels) == 3 and labels is None:
-        ax = _draw_triangle(history, ax=ax, markers=int(markers))
+    if zoom is not None:
+        check_bool("zoom", zoom)
+    in_triangle = len(history.labels) == 3 and labels is None
+    if against is None and in_triangle:
+        against = "responses" if history.observations is None else "observations"
+    against = against or "time"
+    _check_against(against, history)
+    title = f"Volunteer {history.volunteer}, {quantity(len(history), 'response')}"
+    if in_triangle:
+        ax, magnified = _draw_triangle(history, ax=ax, markers=int(markers), against=against, zoom=zoom)
+        title += magnified
     else:
         ax = _draw_lines(history, ax=ax, level=level, labels=labels, against=against)
-    ax.set_title(f"Volunteer {history.volunteer}, {quantity(len(history), 'response')}", loc="left")
+    ax.set_title(title, loc="left")
     return ax
+
+
+def _check_against(against: str, history: ConfusionHistory) -> None:
+    """Raise unless the steps of the history can be drawn against this."""
+    check_choice("against", against, get_args(Against))
+    if against == "observations" and history.observations is None:
+        raise ParameterError(
+            f"against='observations' needs the number of responses of the whole crowd at each response of "
+            f"{history.volunteer!r}, which this history does not know. Take the history from a track, such as "
+            "fit.confusion.of(volunteer), give it observations=, or choose 'time' or 'responses'."
+        )
+
+
+def _steps_against(history: ConfusionHistory, against: str) -> Array:
+    """Return what each step of a history, thinned to those that are drawn, is drawn against."""
+    thin = thin_history(history)
+    if against == "observations":
+        return cast(Array, thin.observations)
+    return thin.times if against == "time" else thin_steps(len(history)) + 1
 
 
 def _draw_lines(
@@ -132,7 +187,7 @@ def _draw_lines(
     low, high = thin.interval(level)
     beside = ax is None
     ax = ensure_axes(ax, width=8.0)
-    x = thin.times if against == "time" else thin_steps(len(history)) + 1
+    x = _steps_against(history, against)
     for (row, column), colour in zip(cells, colours(cells), strict=True):
         draw_band(
             ax,
@@ -166,40 +221,69 @@ def _cells_to_draw(history: ConfusionHistory, labels: Iterable[Hashable] | None)
     return list(product(rows, range(len(names))))
 
 
-def _draw_triangle(history: ConfusionHistory, *, ax: Axes | None, markers: int) -> Axes:
-    """Draw one line per class in a triangle of three labels."""
+def _draw_triangle(
+    history: ConfusionHistory, *, ax: Axes | None, markers: int, against: str, zoom: bool | None
+) -> tuple[Axes, str]:
+    """Draw one line per class in a triangle of three labels; also return what its title says of its size."""
     ternary = _ternary_axes(ax)
     thin, exact = thin_history(history).mean, history.mean
+    (lows,) = smallest_parts([exact])
+    is_small = 1 - lows.sum() <= MAX_SIDE_MAGNIFIED
+    magnified = magnify(ternary, lows) if zoom or (zoom is None and is_small) else ""
     inner = np.unique(np.linspace(0, len(history) - 1, markers + 2).round().astype(np.int64))[1:-1]
-    first, *times, last = short_times(history.clock, history.times[[0, *inner, -1]])
-    join: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "zorder": 2, "clip_on": False}
+    first, *texts, last = _moment_texts(history, np.array([0, *inner, len(history) - 1]), against)
     for step in inner:
-        ternary.plot(*exact[step].T, **join)
+        ternary.plot(*exact[step].T, **JOIN)
     width = 1.8 if len(history) <= MAX_BOLD_STEPS else 0.9
     for row, colour in enumerate(colours(history.classes)):
         line = {"color": colour, "linewidth": width, "alpha": 0.7, "zorder": 3, "clip_on": False}
         ternary.plot(*thin[:, row].T, label=f"when it is {history.classes[row]}", **line)
         point = {"color": colour, "linestyle": "none", "zorder": 4, "clip_on": False}
-        ternary.plot(*exact[inner, row].T, marker="*", markersize=11, markeredgecolor=INK, markeredgewidth=0.6, **point)
+        ternary.plot(*exact[inner, row].T, markeredgecolor=INK, **STAR, **point)
         ternary.plot(*exact[:1, row].T, marker="o", markersize=8, markerfacecolor="white", markeredgewidth=2, **point)
         ternary.plot(*exact[-1:, row].T, marker="o", markersize=9, markeredgecolor="white", **point)
-    letter = LETTER_SIZE / side_in_points(ternary)
-    positions = _position_texts(
-        exact[inner] @ CORNERS, thin.reshape(-1, 3) @ CORNERS, [letter * [len(text), 1] for text in times]
-    )
-    box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "alpha": 0.75, "linewidth": 0}
-    for step, text, position in zip(inner, times, positions, strict=True):
-        # A line ties a text beside the join to the nearest star; on the join it adds nothing.
-        star = min(exact[step], key=lambda point: np.linalg.norm(point @ CORNERS - position))
-        shares = _shares_at(position)
-        ternary.plot(*np.stack([star, shares]).T, **join)
-        ternary.text(*shares, text, fontsize=SMALL_TEXT, color=INK, ha="center", va="center", bbox=box, zorder=5)
+    # Of moments with the same text, the first one shows it.
+    moments: dict[str, Array] = {}
+    for step, text in zip(inner, texts, strict=True):
+        moments.setdefault(text, exact[step])
+    _write_moments(ternary, moments, thin)
     name_corners(ternary, history.labels)
     end = {"marker": "o", "linestyle": "none", "color": INK}
-    ternary.plot([], [], [], markerfacecolor="white", markeredgewidth=2, label=f"first response, {first}", **end)
-    ternary.plot([], [], [], label=f"last response, {last}", **end)
-    ternary.legend(loc="upper left", bbox_to_anchor=(0.72, 1.0), frameon=False, fontsize="small")
-    return cast(Axes, ternary)
+    ternary.plot([], [], [], markerfacecolor="white", markeredgewidth=2, label=f"first response: {first}", **end)
+    ternary.plot([], [], [], label=f"last response: {last}", **end)
+    if moments and against != "time":
+        name = fill(f"numbers: {STEP_NUMBERS[against]}", 24)
+        ternary.plot([], [], [], color=GREY, linestyle="none", label=name, **STAR)
+    # The texts lie inside the triangle, and the legend beside its upper half.
+    beside = 0.8 if ax is None else 0.72
+    ternary.legend(loc="upper left", bbox_to_anchor=(beside, 1.0), frameon=False, fontsize="small")
+    return cast(Axes, ternary), magnified
+
+
+def _moment_texts(history: ConfusionHistory, steps: Array, against: str) -> list[str]:
+    """Return the texts of steps of a history."""
+    if against == "time":
+        return distinct_times(history.clock, history.times[steps])
+    numbers = cast(Array, history.observations)[steps] if against == "observations" else steps + 1
+    return [f"{number:,}" for number in numbers.tolist()]
+
+
+def _write_moments(ternary: Any, moments: dict[str, Array], line_points: Array) -> None:
+    """Write the texts of moments, whose points have shape (J, 3), where they cover neither each other nor lines."""
+    lows, side = visible_part(ternary)
+    letter = LETTER_SIZE / side_in_points(ternary)
+    positions = _position_texts(
+        [positions_of(ternary, points) for points in moments.values()],
+        positions_of(ternary, line_points.reshape(-1, 3)),
+        [letter * [len(text), 1] for text in moments],
+    )
+    box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "alpha": 0.75, "linewidth": 0}
+    for (text, points), position in zip(moments.items(), positions, strict=True):
+        # A line ties a text beside the join to the nearest star; on the join it adds nothing.
+        star = points[np.linalg.norm(positions_of(ternary, points) - position, axis=1).argmin()]
+        shares = lows + side * shares_at(position)
+        ternary.plot(*np.stack([star, shares]).T, **JOIN)
+        ternary.text(*shares, text, fontsize=SMALL_TEXT, color=INK, ha="center", va="center", bbox=box, zorder=5)
 
 
 def _ternary_axes(ax: Axes | None) -> Any:
@@ -207,8 +291,8 @@ def _ternary_axes(ax: Axes | None) -> Any:
     from mpltern.ternary import TernaryAxes
 
     if ax is None:
-        # Leave room for the names at the corners, which the layout engine does not see.
-        return Figure(figsize=(7.5, 5.5)).add_axes((0.16, 0.1, 0.66, 0.76), projection="ternary")
+        # Leave room for the names at the corners, which the layout engine does not see, and for the legend.
+        return Figure(figsize=(8.4, 5.5)).add_axes((0.14, 0.1, 0.59, 0.74), projection="ternary")
     if not isinstance(ax, TernaryAxes):
         raise ParameterError(
             f"A history of three labels is drawn in a triangle; got {type(ax).__name__}. Make axes for it with "
@@ -218,29 +302,24 @@ def _ternary_axes(ax: Axes | None) -> Any:
     return ax
 
 
-def _shares_at(position: Array) -> Array:
-    """Return the shares of the three labels at a position in the triangle; some are negative outside it."""
-    return np.linalg.solve(np.vstack([CORNERS.T, np.ones(3)]), [*position, 1.0])
+def _position_texts(points: Sequence[Array], line_points: Array, sizes: Sequence[Array]) -> list[Array]:
+    """Choose a position for each moment's text, of the given size, in a triangle whose side is 1.
 
-
-def _position_texts(points: Array, line_points: Array, sizes: Sequence[Array]) -> list[Array]:
-    """Choose a position for each moment's text, of the given size.
-
-    Candidates lie between the moment's points, then around them. The best one lies inside the triangle and covers
-    neither another text nor a line.
+    Candidates lie between the moment's points, then around them, closer ones first. The best one lies inside the
+    triangle, where it cannot reach the legend or the names of the corners, and covers neither another text nor a line.
     """
     positions: list[Array] = []
     for moment, size in zip(points, sizes, strict=True):
         between = [left + share * (right - left) for left, right in pairwise(moment) for share in FRACTIONS_BETWEEN]
-        around = [point + size * reach * turn for reach in (0.9, 1.5, 2.2) for point in moment for turn in DIRECTIONS]
-        candidates = [*between, *around]
-        costs = []
-        for order, candidate in enumerate(candidates):
-            texts = sum((np.abs(candidate - other) < (size + sizes[k]) / 2).all() for k, other in enumerate(positions))
-            lines = (np.abs(line_points - candidate) < size / 2).all(axis=1)
-            outside = min(_shares_at(candidate + size / 2 * turn).min() for turn in DIRECTIONS) < 0
-            costs.append(order + 1000 * texts + 300 * outside + 20 * lines.any() + 1000 * lines.mean())
-        positions.append(candidates[int(np.argmin(costs))])
+        around = [point + size * reach * turn for reach in DISTANCES for point in moment for turn in DIRECTIONS]
+        candidates = np.array([*between, *around])
+        texts = np.zeros(len(candidates))
+        for other, other_size in zip(positions, sizes, strict=False):
+            texts += (np.abs(candidates - other) < (size + other_size) / 2).all(axis=1)
+        is_covered = (np.abs(line_points - candidates[:, None]) < size / 2).all(axis=2)
+        outside = shares_at(candidates[:, None] + size / 2 * DIRECTIONS).min(axis=(1, 2)) < 0
+        costs = np.arange(len(candidates)) + 20 * is_covered.any(axis=1) + 1000 * is_covered.mean(axis=1)
+        positions.append(candidates[np.argmin(costs + 10_000 * (texts + outside))])
     return positions
 
 
@@ -248,7 +327,7 @@ def skill_over_time(
     track: ConfusionTrack,
     *,
     volunteers: Iterable[Hashable] | None = None,
-    against: Literal["time", "responses"] = "time",
+    against: Against = "time",
     class_probs: ArrayLike | None = None,
     correct: Correct | None = None,
     level: float = 0.9,
@@ -263,7 +342,8 @@ def skill_over_time(
     volunteers
         The volunteers to plot; the five with the most responses if left out.
     against
-        ``"time"``, or ``"responses"`` for the number of own responses so far, which shows how volunteers learn.
+        ``"time"``, ``"responses"`` for the number of own responses so far, which shows how volunteers learn, or
+        ``"observations"`` for the number of responses of the whole crowd so far.
     class_probs
         How often each class occurs, of shape (J,); equally often if left out.
     correct
@@ -288,7 +368,7 @@ def skill_over_time(
     ['anna, 4 responses', 'bert, 3 responses']
     """
     check_kind(track, "ConfusionTrack", "fit.confusion, of a fit of DynIBCC")
-    check_choice("against", against, ("time", "responses"))
+    check_choice("against", against, get_args(Against))
     histories = _histories(track, volunteers)
     thin = [thin_history(history) for history in histories]
     accuracies = [history.accuracy(class_probs, correct=correct) for history in thin]
@@ -296,10 +376,8 @@ def skill_over_time(
     beside = ax is None
     ax = ensure_axes(ax, width=8.0)
     for k, colour in enumerate(colours(histories)):
-        n_steps = len(histories[k])
-        x = thin[k].times if against == "time" else thin_steps(n_steps) + 1
-        name = f"{histories[k].volunteer}, {quantity(n_steps, 'response')}"
-        draw_band(ax, x, accuracies[k], ends[k], colour=colour, name=name)
+        name = f"{histories[k].volunteer}, {quantity(len(histories[k]), 'response')}"
+        draw_band(ax, _steps_against(histories[k], against), accuracies[k], ends[k], colour=colour, name=name)
     format_step_axis(ax, track.clock, against)
     ax.set(ylabel="expected share of right labels", ylim=(-0.02, 1.02))
     ax.margins(x=0.02)

@@ -36,7 +36,7 @@ write_entry(
     paper="A persistent core whose means hardly move, and small scattered communities that come later.",
     rows=rows,
     pictures={
-        "Means of the communities, from pale (early) to full colour": cg.plot.community_ternary_over_time(track)[0],
+        "Means of the communities; rings came later": cg.plot.community_ternary_over_time(track, zoom=True)[0],
         "Modularity and number of communities": cg.plot.modularity(track),
     },
     remark="The 32 communities exist from the start, so all of them are found early on and modularity does not rise "

@@ -37,7 +37,7 @@ print(track.moves_to_frame(kind="text"))
 pictures = {
     "forecasters-means": cg.plot.community_means_over_time(track)[0],
     "forecasters-flow": cg.plot.flow(track),
-    "forecasters-ternary": cg.plot.community_ternary_over_time(track)[0],
+    "forecasters-ternary": cg.plot.community_ternary_over_time(track, paths=True)[0],
 }
 for name, ax in pictures.items():
     ax.figure.savefig(out / f"{name}.png", dpi=110, bbox_inches="tight")

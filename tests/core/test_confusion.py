@@ -1,5 +1,8 @@
 """Confusion over time, at one time and of one volunteer."""
 
+from copy import deepcopy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 import crowdgraph as cg
-from crowdgraph.errors import UnknownIdError
+from crowdgraph.errors import ResultError, UnknownIdError
 
 NAMES = {"classes": ("no", "yes"), "labels": ("no", "yes", "skip")}
 
@@ -40,6 +43,51 @@ def test_a_track_is_right_continuous_and_starts_at_the_prior(track, moment):
         assert np.array_equal(history.at(moment).concentration, expected)
         assert np.array_equal(snapshot.of(volunteer).mean, expected / expected.sum(axis=1, keepdims=True))
     assert np.array_equal(track.latest().concentration, track.at(10**6).concentration)
+
+
+@given(tracks())
+def test_observations_are_the_responses_of_the_whole_crowd_so_far(track):
+    for volunteer in track.ids:
+        history = track.of(volunteer)
+        expected = [sum(bool(other <= time) for other in track.times) for time in history.times]
+        assert history.observations.tolist() == expected
+        assert not history.observations.flags.writeable
+        assert not deepcopy(history).observations.flags.writeable
+    assert track.observations.max(initial=0) == len(track.times)
+
+
+def test_observations_count_rows_of_the_graph_with_and_without_labels(tmp_path):
+    """Without ties, the number of observations at a response is its row, counted from one."""
+    graph = cg.simulate.crowd(n_volunteers=6, n_items=20, n_responses=60, seed=0).graph
+    frame = graph.responses.to_frame()
+    frame["time"] = np.arange(len(frame))
+    frame["label"] = frame["label"].where(frame.index % 4 > 0, None)
+    graph = cg.CrowdGraph.from_responses(frame, classes=graph.classes, labels=graph.labels, missing="keep")
+    assert len(graph.answers) < len(graph.responses)
+    fit = cg.DynIBCC().fit(graph)
+    graph.annotate(fit).save(tmp_path / "x.crowd")
+    for track in (fit.confusion, cg.load(tmp_path / "x.crowd").confusion()):
+        for volunteer in graph.volunteers.ids:
+            rows = graph.responses.by_volunteer.rows(graph.volunteers.table.code(volunteer))
+            assert track.of(volunteer).observations.tolist() == (rows + 1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("observations", "message"),
+    [
+        ([1, 2], r"observations has shape \(2,\) of int64; expected \(3,\) integers"),
+        ([1.0, 2.0, 3.0], r"observations has shape \(3,\) of float64; expected \(3,\) integers"),
+        ([5, 4, 6], r"must not fall.*Take the history from a track"),
+        ([1, 1, 3], r"count the volunteer's own responses"),
+    ],
+)
+def test_observations_are_checked(observations, message):
+    track = cg.ConfusionTrack(
+        ids=["a"], starts=[0, 3], times=[1, 2, 3], concentration=np.ones((3, 2, 3)), initial=np.ones((2, 3)),
+        clock=cg.Clock("number"), **NAMES,
+    )  # fmt: skip
+    with pytest.raises(ResultError, match=message):
+        replace(track.of("a"), observations=observations)
 
 
 @given(tracks(), st.floats(0.05, 0.95))
@@ -79,6 +127,11 @@ def test_a_track_as_a_frame(fit):
         (frame["volunteer"] == "bert") & (frame["time"] == 3) & (frame["class"] == "yes") & (frame["label"] == "no")
     ]
     assert row["concentration"].tolist() == [fit.confusion.of("bert").concentration[1, 1, 0]]
+    assert row["observations"].tolist() == [(fit.confusion.times <= 3).sum()]
+    own = fit.confusion.of("bert")
+    columns = ["time", "observations", "class", "label", "mean", "concentration"]
+    assert own.to_frame().equals(frame.loc[frame["volunteer"] == "bert", columns].reset_index(drop=True))
+    assert "observations" not in replace(own, observations=None).to_frame()
     assert fit.confusion.to_frame(kind="polars").shape == frame.shape
     assert fit.confusion.to_frame(kind="arrow").num_rows == len(frame)
 

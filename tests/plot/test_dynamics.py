@@ -415,7 +415,7 @@ def test_a_community_has_one_colour_in_all_pictures():
     hues = {
         to_hex(cg.plot.community_means_over_time(track, numbers=[k])[0].patches[0].get_facecolor()),
         to_hex(cg.plot.participation(track, ["v0"])[0].patches[len(track) * k].get_facecolor()),
-        to_hex(cg.plot.community_ternary_over_time(track)[0].lines[k].get_color()),
+        to_hex(cg.plot.community_ternary_over_time(track, paths=True)[0].lines[k].get_color()),
         to_hex(columns(cg.plot.flow(track))[0][k][3].get_facecolor()),
     }
     assert hues == {to_hex(to_rgb(HUES[k]))}
@@ -462,4 +462,4 @@ def test_snapshots_without_confusion_are_left_out(name):
     if name == "community_means_over_time":
         assert [ax.axison for ax in axes] == [False, False, True, True]
     else:
-        assert [len(dots.get_offsets()) for dots in axes[0].collections] == [0, 2]
+        assert [len(ax.collections[0].get_offsets()) for ax in axes] == [0, 0, 2, 2]
