@@ -91,7 +91,7 @@ class SettlingForecast(ReadOnlyArrays, Tabular):
         chance = (
             "" if not self.reached[number] else f" in {1 - self.reached[number]:.0%} of the simulated continuations"
         )
-        return f"{target} of the items do not settle{chance}: {self._obstacle()}."
+        return f"The crowd as it is does not settle {target} of the items{chance}: {self._obstacle()}."
 
     def _obstacle(self) -> str:
         if self.exhausted > 0.5:
