@@ -39,7 +39,7 @@ def main():
             ari = adjusted_rand_score(kind, communities.assignment)
             sizes = listed(n for n in track.sizes[index] if n)
             rows.append((f"{count:,}: {name}", published, f"{track.n_communities[index]} (of {sizes}; ARI {ari:.2f})"))
-    known_then, believed_now, everyone = tracks.values()
+    known_then, _, everyone = tracks.values()
     rows.append(("participation that stayed, ten answers or more", "persist", stability(known_then)))
     rows.append(("participation that stayed, all volunteers", "persist", stability(everyone)))
     print(known_then.events_to_frame(kind="text"))
@@ -53,7 +53,6 @@ def main():
             "Volunteers with ten answers or more, as could be known then": cg.plot.community_means_over_time(
                 known_then
             )[0],
-            "The same, as we now believe about then": cg.plot.community_means_over_time(believed_now)[0],
             "Who went where": cg.plot.flow(known_then),
             "All volunteers, as could be known then": cg.plot.community_means_over_time(everyone)[0],
         },

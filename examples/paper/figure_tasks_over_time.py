@@ -7,6 +7,8 @@ from entry import AUTHORS_PRIOR, listed, write_entry
 
 import crowdgraph as cg
 
+# How members count in the mean of a community; the paper's is the first.
+WEIGHTS = {"by participation": False, "by answers, too": True}
 COUNTS, PAPER = [50_000, 200_000, 493_048], ["0.67", "0.69", "0.75"]
 
 
@@ -25,14 +27,13 @@ def follow():
     )
 
 
-def means_over_time(track):
-    """Return the mean confusion of each community at each snapshot, of shape (T, K, J, L); NaN where it has none."""
-    return np.stack([track.mean_confusion(k) for k in range(track.n_communities_ever)], axis=1)
+def distances(communities, *, by_responses):
+    """Return how far each community's mean is from the middle, of shape (K, J): half the sum of differences.
 
-
-def distance_from_middle(means, sizes):
-    """Return how far each community is from the mean of all members, for each class: half the sum of differences."""
-    middle = np.average(means, axis=0, weights=sizes)
+    Members count by participation, as in the paper, or by their number of answers as well; NaN for empty communities.
+    """
+    means, sizes = communities.mean_confusion(by_responses=by_responses), communities.sizes
+    middle = np.average(means[sizes > 0], axis=0, weights=sizes[sizes > 0])
     return np.abs(means - middle).sum(axis=2) / 2
 
 
@@ -61,29 +62,34 @@ def main():
             "Modularity and number of communities": cg.plot.modularity(track),
         },
         remark="No community is planted here: they arise from who was there when. As in the paper there is a core "
-        "that persists, later communities are smaller and lie farther out, and modularity rises, from a lower start. "
-        "Behaviour does not depend on the tasks in this crowd, so what lies farther out does so by chance, as the "
-        "mean of fewer volunteers: that much of the paper's picture needs no bias by tasks to explain it.",
+        "that persists, later communities are smaller, and modularity rises, from a lower start. Pairs of numbers are "
+        "for what is no supernova and for supernovae. If members count by participation alone, as in the paper, later "
+        "communities lie farther out only for supernovae: those with few answers, who are the majority, look like the "
+        "prior. The pictures weight members by their answers, too, and then later communities lie farther out for "
+        "both. Behaviour does not depend on the tasks in this crowd, so they do so by chance, as means of fewer "
+        "people: the paper's scattered communities need no bias by tasks to explain them.",
     )
 
 
 def describe_core(track):
     """Return rows about the communities of the first snapshot, and those that came later."""
-    means, sizes = means_over_time(track), track.sizes
+    sizes = track.sizes
     first, last = sizes[0] > 0, sizes[-1] > 0
     core, later = first & last, ~first & last
-    moved = np.abs(means[-1, core] - means[0, core]).sum(axis=2).mean(axis=0) / 2
-    distance = np.full((len(last), means.shape[2]), np.nan)
-    distance[last] = distance_from_middle(means[-1, last], sizes[-1, last])
     rows = [
         ("communities of the first snapshot that persist", "a persistent core", f"{core.sum()} of {first.sum()}"),
-        ("how far their means moved (not supernova, supernova)", "remain similar", pair(moved)),
         ("communities that came later", "more", f"{later.sum()}"),
         ("mean size of the core; of those that came later", "large; small", sizes_of(sizes[-1], core, later)),
     ]
-    for name, which in {"the core": core, "those that came later": later}.items():
-        paper = "similar" if which is core else "scattered"
-        rows.append((f"distance of {name} from the middle", paper, pair(distance[which].mean(axis=0))))
+    for weights, by_responses in WEIGHTS.items():
+        earliest, latest = (track[index].mean_confusion(by_responses=by_responses) for index in (0, -1))
+        moved = np.abs(latest - earliest)[core].sum(axis=2).mean(axis=0) / 2
+        distance = distances(track[-1], by_responses=by_responses)
+        rows += [
+            (f"how far means of the core moved, {weights}", "remain similar", pair(moved)),
+            (f"distance of the core from the middle, {weights}", "", pair(distance[core].mean(axis=0))),
+            (f"distance of those that came later, {weights}", "scattered", pair(distance[later].mean(axis=0))),
+        ]
     return rows
 
 
