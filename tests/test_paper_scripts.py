@@ -1,5 +1,6 @@
-"""The scripts of the paper's page run on small copies of their crowds, and what the table of claims names exists."""
+"""The scripts of the paper's page call what exists and run on small crowds; the table of claims names what exists."""
 
+import ast
 import csv
 import importlib
 import inspect
@@ -18,20 +19,22 @@ ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "examples" / "paper"
 LOOK_ALIKES = ("galaxy_zoo_supernovae", "galaxy_zoo_supernovae_auc_table", "galaxy_zoo_supernovae_full")
 # Constants of the scripts, for small crowds.
+MODELS = {"DynIBCC()": cg.DynIBCC(max_iter=5), "DynIBCC(published=True)": cg.DynIBCC(published=True, max_iter=5)}
 SMALL = {
-    "table_methods": {"SEEDS": range(1), "MAX_DRAWS": 50, "SELECTION": {"min_per_class": 5, "min_experienced": 3}},
-    "figure_pi_over_time": {"COUNTS": [800, 1_600, 3_000]},
-    "figure_membership": {"COUNTS": [1_500, 3_000]},
-    "figure_tasks_over_time": {"COUNTS": [800, 1_600, 3_000]},
-    "published": {"SEEDS": range(1)},
+    "table_methods": {"SEEDS": range(1), "MAX_DRAWS": 20, "SELECTION": {"min_per_class": 5, "min_experienced": 3}},
+    "figure_prototypes": {"FURTHER_SEEDS": range(1, 2)},
+    "figure_pi_over_time": {"COUNTS": [400, 800, 1_200]},
+    "figure_membership": {"COUNTS": [600, 1_200]},
+    "figure_tasks_over_time": {"COUNTS": [400, 800, 1_200]},
+    "published": {"SEEDS": range(1), "MODELS": MODELS},
 }
 
 
 def small(*, drift="none", seed=0):
     return cg.simulate.crowd(
-        n_volunteers=70,
-        n_items=130,
-        n_responses=3_000,
+        n_volunteers=40,
+        n_items=60,
+        n_responses=1_200,
         classes=CLASSES,
         labels=LABELS,
         groups=KINDS,
@@ -60,6 +63,7 @@ def claims():
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdgraph.errors.CrowdGraphWarning")
 def test_the_page_is_made_of_all_scripts(scripts, monkeypatch, claims):
     make_page = importlib.import_module("make_page")
@@ -81,6 +85,18 @@ def test_the_page_is_made_of_all_scripts(scripts, monkeypatch, claims):
     assert page.count("<svg") == 3
     assert all(f'id="{name}"' in page for name in make_page.SCRIPTS)
     assert len(re.findall(r"<tr><td>", page[page.index('id="claims"') :])) == len(claims)
+
+
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
+def test_calls_suit_the_package(path):
+    """Every call of something of the package names what exists, with keywords that it takes."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call) or not re.fullmatch(r"cg(\.\w+)+", name := ast.unparse(node.func)):
+            continue
+        parameters = inspect.signature(resolve(name.removeprefix("cg."))).parameters
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        unknown = {keyword.arg for keyword in node.keywords} - set(parameters) - {None}
+        assert takes_any or not unknown, f"{name} does not take {unknown}"
 
 
 def test_names_in_the_table_of_claims_exist(claims):

@@ -6,6 +6,8 @@ from sklearn.metrics import adjusted_rand_score
 import crowdgraph as cg
 
 LEARNED_PRIOR = {"votes": VOTES, "learn_prior": True}
+# Further crowds, in which communities of all volunteers are counted.
+FURTHER_SEEDS = range(1, 5)
 
 
 def detect(crowd, prior, *, min_responses):
@@ -30,6 +32,11 @@ def main():
     busy, busy_ari, _ = detect(crowd, AUTHORS_PRIOR, min_responses=10)
     everyone, ari, ari_of_busy = detect(crowd, AUTHORS_PRIOR, min_responses=1)
     learned, learned_ari, learned_of_busy = detect(crowd, LEARNED_PRIOR, min_responses=1)
+    further = [cg.simulate.galaxy_zoo_supernovae(seed=seed) for seed in FURTHER_SEEDS]
+    numbers = {
+        name: [len(detect(crowd, prior, min_responses=1)[0]) for crowd in further]
+        for name, prior in {"the authors' prior": AUTHORS_PRIOR, "prior learned from the crowd": LEARNED_PRIOR}.items()
+    }
     n_volunteers = f"{len(everyone.ids):,}"
     write_entry(
         "figure_prototypes",
@@ -43,6 +50,10 @@ def main():
             (f"communities of all {n_volunteers}, prior learned from the crowd", "5", f"{len(learned)}"),
             ("their sizes", "several hundred each", listed(learned.sizes)),
             ("their adjusted Rand index", "", f"{learned_ari:.2f} ({learned_of_busy:.2f} of the busy)"),
+            *(
+                (f"communities of all in {len(further)} further crowds, {name}", "robustly 5", listed(values))
+                for name, values in numbers.items()
+            ),
             (f"communities of the {len(busy.ids):,} with ten answers or more (busy)", "", f"{len(busy)}"),
             ("their sizes", "", listed(busy.sizes)),
             ("their adjusted Rand index", "", f"{busy_ari:.2f}"),
