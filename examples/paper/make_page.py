@@ -44,7 +44,10 @@ td, th { text-align: left; padding: 0.25rem 1.5rem 0.25rem 0; border-bottom: 1px
 .claims :is(td, th):nth-child(3) { width: 5.5rem; }
 figure { margin: 1.5rem 0; } img, svg { max-width: 100%; height: auto; } figcaption { color: #666; font-size: 0.9rem; }
 code { font-size: 0.9em; } nav ul { columns: 2; }
-@media (max-width: 40rem) { nav ul { columns: 1; } td, th { padding-right: 0.7rem; } }
+@media (max-width: 40rem) {
+  nav ul { columns: 1; } td, th { padding-right: 0.7rem; }
+  figure { overflow-x: auto; } figure img, figure svg { max-width: none; width: 44rem; }
+}
 @media (prefers-color-scheme: dark) {
   body { background: #1c1c1c; color: #ddd; } img { background: #fff; } figcaption { color: #aaa; } a { color: #8ab4f8; }
   td, th { border-color: #444; }
@@ -59,7 +62,7 @@ def section(name, entry):
         for what, paper, ours in entry["rows"]
     )
     figures = "".join(
-        f'<figure><img src="{file}" alt="{html.escape(caption)}" loading="lazy">'
+        f'<figure><a href="{file}"><img src="{file}" alt="{html.escape(caption)}"></a>'
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"
         for caption, file in entry["pictures"].items()
     )
@@ -112,16 +115,8 @@ def inline(text):
     return re.sub(r"(`{1,2})(.+?)\1", r"<code>\2</code>", html.escape(text))
 
 
-def main():
-    """Run the scripts, each in turn, and write the page."""
-    out = output_folder()
-    start = time.perf_counter()
-    seconds = {}
-    for name in SCRIPTS:
-        before = time.perf_counter()
-        importlib.import_module(name).main()
-        plt.close("all")
-        seconds[name] = time.perf_counter() - before
+def write_page(out):
+    """Write the page from what the scripts have written."""
     entries = {name: json.loads((out / f"{name}.json").read_text(encoding="utf-8")) for name in SCRIPTS}
     titles = {"plates": "Figures: graphical models"} | {name: entry["title"] for name, entry in entries.items()}
     titles["claims"] = "Everything in the paper"
@@ -137,6 +132,17 @@ def main():
         "</body></html>"
     )
     (out / "index.html").write_text(page, encoding="utf-8")
+
+
+def main():
+    """Run the scripts, each in turn, and write the page."""
+    out, start, seconds = output_folder(), time.perf_counter(), {}
+    for name in SCRIPTS:
+        before = time.perf_counter()
+        importlib.import_module(name).main()
+        plt.close("all")
+        seconds[name] = time.perf_counter() - before
+    write_page(out)
     print("\nSeconds: " + ", ".join(f"{name} {value:.0f}" for name, value in seconds.items()))
     print(f"The paper reproduced in {time.perf_counter() - start:.0f} s: {(out / 'index.html').resolve()}")
 
