@@ -32,14 +32,25 @@ def write_entry(
     rows: Sequence[tuple[str, str, str]],
     pictures: Mapping[str, Axes],
     remark: str,
+    side_by_side: bool = False,
 ) -> None:
-    """Write the pictures, by caption, and the rows (what, in the paper, here); print the rows."""
+    """Write the pictures, by caption, and the rows (what, in the paper, here); print the rows.
+
+    With `side_by_side` two pictures stand beside each other.
+    """
     out = output_folder()
     files = {}
     for index, (caption, ax) in enumerate(pictures.items()):
         files[caption] = f"{name}-{index}.png"
         ax.figure.savefig(out / files[caption], dpi=130, bbox_inches="tight")
-    entry = {"title": title, "paper": paper, "rows": rows, "pictures": files, "remark": remark}
+    entry = {
+        "title": title,
+        "paper": paper,
+        "rows": rows,
+        "pictures": files,
+        "remark": remark,
+        "side_by_side": side_by_side,
+    }
     (out / f"{name}.json").write_text(json.dumps(entry, indent=1), encoding="utf-8")
     print(f"\n{title}")
     for what, published, ours in rows:

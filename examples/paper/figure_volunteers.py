@@ -55,6 +55,7 @@ def main():
         "each; the two sudden changes are in the row of what is no supernova.",
         rows=rows,
         pictures=pictures,
+        side_by_side=True,
         remark="These are the busiest volunteer of each story and the busiest steady one, with about four hundred "
         "answers each, in the crowd whose communities are shown above and below; all items have gold. The changes are "
         "planted, in both rows: where the paper's volunteer drifts away from the score 3, ours drifts towards it. "

@@ -39,13 +39,16 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #333; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: 1rem 0; }
 td, th { text-align: left; padding: 0.25rem 1.5rem 0.25rem 0; border-bottom: 1px solid #ddd; vertical-align: top; }
+.values td:first-child { min-width: 18rem; }
 .claims { font-size: 0.85rem; table-layout: fixed; width: 100%; min-width: 46rem; }
 .claims td, .claims th { padding-right: 0.8rem; overflow-wrap: anywhere; }
 .claims :is(td, th):nth-child(3) { width: 5.5rem; }
 figure { margin: 1.5rem 0; } img, svg { max-width: 100%; height: auto; } figcaption { color: #666; font-size: 0.9rem; }
+.pairs { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1.5rem; }
 code { font-size: 0.9em; } nav ul { columns: 2; }
 @media (max-width: 40rem) {
-  nav ul { columns: 1; } td, th { padding-right: 0.7rem; }
+  nav ul { columns: 1; } .pairs { display: block; }
+  td, th { padding-right: 0.7rem; } .values td:first-child { min-width: 9rem; }
   figure { overflow-x: auto; } figure img, figure svg { max-width: none; width: 44rem; }
 }
 @media (prefers-color-scheme: dark) {
@@ -68,7 +71,8 @@ def section(name, entry):
     )
     return (
         f'<h2 id="{name}">{html.escape(entry["title"])}</h2><p><b>The paper:</b> {html.escape(entry["paper"])}</p>'
-        f'<div class="wide"><table><tr><th></th><th>paper</th><th>here</th></tr>{rows}</table></div>{figures}'
+        f'<div class="wide"><table class="values"><tr><th></th><th>paper</th><th>here</th></tr>{rows}</table></div>'
+        f'<div class="{"pairs" if entry["side_by_side"] else ""}">{figures}</div>'
         f"<p><b>What this crowd can show:</b> {html.escape(entry['remark'])} "
         f"(<code>examples/paper/{name}.py</code>)</p>"
     )
@@ -82,8 +86,10 @@ def plates():
         for name, caption in PLATES.items()
     )
     return (
-        '<h2 id="plates">Figures: graphical models</h2><p>Circles are unknown, shaded circles are observed; a frame '
-        f"repeats its content for each of what it names.</p>{figures}"
+        '<h2 id="plates">Figures: graphical models</h2><p>Circles are unknown, shaded circles are observed, dots and '
+        "squares are constants, and the black circle follows from what leads to it; a frame repeats its content for each "
+        "of what it names. Dashed arrows lead to and from the volunteer's previous and next step; the noise has the scale "
+        f"s and the drift d.</p>{figures}"
     )
 
 
@@ -105,14 +111,19 @@ def claims():
     meanings = "; ".join(f"<b>{verdict}</b> ({counts[verdict]}): {text}" for verdict, text in VERDICTS.items())
     return (
         f'<h2 id="claims">Everything in the paper</h2><p>{len(rows)} rows. {meanings}.</p><div class="wide">'
-        "<table class='claims'><tr><th>in the paper</th><th>in crowdgraph</th><th></th><th></th></tr>"
+        "<table class='claims'><tr><th>in the paper</th><th>in crowdgraph</th><th>verdict</th><th>how</th></tr>"
         f"{''.join(listed)}</table></div>"
     )
 
 
 def inline(text):
     """Return a sentence of the documentation as HTML: names and code are in backticks there."""
-    return re.sub(r"(`{1,2})(.+?)\1", r"<code>\2</code>", html.escape(text))
+    return re.sub(r"(`{1,2})(.+?)\1", lambda found: f"<code>{breakable(found[2])}</code>", html.escape(text))
+
+
+def breakable(name):
+    """Return a long name with places at which its line may break."""
+    return re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", name)
 
 
 def write_page(out):

@@ -115,6 +115,12 @@ def say(name, auc):
     return f"{auc:.3f} ({'within' if abs(difference) <= NEAR else 'not within'} {NEAR}: {difference:+.3f})"
 
 
+def published_values(name):
+    """Return the paper's AUC as text, with its seconds where it has them."""
+    seconds = f", {PUBLISHED_SECONDS[name]} s" if name in PUBLISHED_SECONDS else ""
+    return f"{PUBLISHED[name]:.3f}{seconds}" if name in PUBLISHED else ""
+
+
 def selection_rows(graphs):
     """Return rows about the paper's selection, applied to the six crowds and to the full one."""
     selected = [graph.select_experienced(**SELECTION) for graph in graphs]
@@ -128,7 +134,7 @@ def selection_rows(graphs):
             f"{items:,.0f}, {volunteers:,.0f}, {responses:,.0f}",
         )
     ]
-    rows += [(f"AUC after selection, {name}", f"{PUBLISHED[name]:.3f}", say(name, auc)) for name, auc in aucs.items()]
+    rows += [(f"after selection, {name}", f"{PUBLISHED[name]:.3f}", say(name, auc)) for name, auc in aucs.items()]
     full = cg.simulate.galaxy_zoo_supernovae_full().graph
     try:
         after = f"{len(full.select_experienced(**SELECTION).items):,} items"
@@ -146,10 +152,8 @@ def main():
     further = compare(graphs, further_methods(), progress=True)
     aucs, seconds = (mean_scores(published, score) | mean_scores(further, score) for score in ("auc", "seconds"))
     rows = [
-        (f"AUC, {name}", f"{PUBLISHED[name]:.3f}" if name in PUBLISHED else "", say(name, aucs[name])) for name in aucs
-    ]
-    rows += [
-        (f"seconds, {name}", str(PUBLISHED_SECONDS.get(name, "")), f"{value:.3f}") for name, value in seconds.items()
+        (name, published_values(name), f"{say(name, aucs[name])}, {seconds[name]:.2g} s")
+        for name in sorted(aucs, key=lambda name: name not in PUBLISHED)
     ]
     write_entry(
         "table_methods",
