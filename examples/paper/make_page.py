@@ -87,9 +87,9 @@ def plates():
     )
     return (
         '<h2 id="plates">Figures: graphical models</h2><p>Circles are unknown, shaded circles are observed, dots and '
-        "squares are constants, and the black circle follows from what leads to it; a frame repeats its content for each "
-        "of what it names. Dashed arrows lead to and from the volunteer's previous and next step; the noise has the scale "
-        f"s and the drift d.</p>{figures}"
+        "squares are constants, and the black circle follows from what leads to it; a frame repeats its content for "
+        "each of what it names. Dashed arrows lead to and from the volunteer's previous and next step; the noise has "
+        f"the scale s and the drift d.</p>{figures}"
     )
 
 
