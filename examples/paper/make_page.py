@@ -48,7 +48,7 @@ figure { margin: 1.5rem 0; } img, svg { max-width: 100%; height: auto; } figcapt
 code { font-size: 0.9em; } nav ul { columns: 2; }
 @media (max-width: 40rem) {
   nav ul { columns: 1; } .pairs { display: block; }
-  td, th { padding-right: 0.7rem; } .values td:first-child { min-width: 9rem; }
+  td, th { padding-right: 0.7rem; } .values { min-width: 34rem; } .values td:first-child { min-width: 12rem; }
   figure { overflow-x: auto; } figure img, figure svg { max-width: none; width: 44rem; }
 }
 @media (prefers-color-scheme: dark) {
