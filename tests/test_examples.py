@@ -3,7 +3,6 @@
 They run in the process of the tests, which has torch and compiled code loaded; warnings are errors here, too.
 """
 
-import re
 import runpy
 from pathlib import Path
 
@@ -28,18 +27,3 @@ def test_example(path, clean_folder):
     runpy.run_path(str(path), run_name="__main__")
     assert list(clean_folder.rglob("*.png")), "an example ends in a picture"
     assert len(path.read_text().splitlines()) <= MAX_LINES.get(path.stem, 60)
-
-
-def test_the_papers_page(clean_folder, monkeypatch):
-    """The quickest of the paper's scripts, and the page with it; ``make paper`` runs all."""
-    monkeypatch.syspath_prepend(EXAMPLES[0].parent / "paper")
-    import make_page
-
-    monkeypatch.setattr(make_page, "SCRIPTS", ["figure_volunteers"])
-    monkeypatch.setattr("sys.argv", ["make_page.py"])
-    make_page.main()
-    out = clean_folder / "docs" / "_build" / "paper"
-    page = (out / "index.html").read_text()
-    assert "dynamics of four volunteers" in page
-    for picture in re.findall(r'src="([^"]+)"', page):
-        assert (out / picture).stat().st_size > 10_000
