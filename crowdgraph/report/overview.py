@@ -18,7 +18,8 @@ from crowdgraph.diagnosis.findings import Finding
 from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import SETTLED_PROBABILITY, GraphResults
 from crowdgraph.report.communities import one_community, track_sentence
-from crowdgraph.report.nodes import change_sentences
+from crowdgraph.report.nodes import calibration_warning, change_sentences
+from crowdgraph.report.pairs import pair_sentences
 
 __all__ = ["overview"]
 
@@ -58,6 +59,7 @@ def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping
         "sentences": [
             *({"words": words, "section": "checks"} for words in _about_checks(calibration, predictive)),
             *({"words": words, "section": None} for words in _sentences(results, doubt)),
+            *({"words": words, "section": "communities"} for words in pair_sentences(results)),
             *({"words": words, "section": "volunteers"} for words in _about_changes(results)),
             *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
         ],
@@ -112,7 +114,9 @@ def _settled(
     checked = "nobody checked how many of them are right"
     if against_gold is not None and against_gold["sure"]:
         hidden = " when their gold was hidden" if against_gold["hidden"] else ""
-        checked = f"of gold items that were that sure{hidden}, {against_gold['sure_accuracy']:.0%} were right"
+        n_sure = against_gold["sure"]
+        sure = f"{quantity(n_sure, 'gold item')} that {'was' if n_sure == 1 else 'were'} that sure"
+        checked = f"of {sure}{hidden}, {against_gold['sure_accuracy']:.0%} were right"
     about = f"of {which} have a class that is at least {SETTLED_PROBABILITY:.0%} probable; {checked}"
     return _settled_share(fit, has_gold), about
 
@@ -136,8 +140,8 @@ def _sentences(results: GraphResults, doubt: str | None) -> Iterator[str]:
     graph, track, tasks = results.graph, results.community_track, results.task_communities
     if results.fit is not None and len(graph.items):
         yield _about_items(results.fit, graph.gold.known, doubt)
-        if results.better_fit is not None:
-            yield _about_calibrated(results.fit)
+        if results.is_doubtful:
+            yield calibration_warning(results)
     if results.fit is not None and results.fit.dependence is not None and len(graph.answers):
         yield _about_dependence(results.fit.dependence, graph)
     if results.snapshot is not None and len(graph.volunteers):
@@ -195,13 +199,6 @@ def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
     return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {quantity(n_open, 'item')}."
 
 
-def _about_calibrated(fit: ModelFit) -> str:
-    return (
-        f"The model {fit.model} takes all answers about an item for independent, so it tends to be too sure. Decide by "
-        "the calibrated probabilities, which stand beside its own in the table of items."
-    )
-
-
 def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:
     """Return for how many independent answers the answers about a typical item count, and how that is known."""
     counts = graph.answers.n_by_item
@@ -216,13 +213,13 @@ def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:
     effective = float(dependence.effective_answers(typical))
     return (
         f"To allow for answers about one item that depend on each other, {typical:,} of them, as many as a typical "
-        f"item has, count as {effective:.1f} independent ones (rho {dependence.rho:.2f}, {source})."
+        f"item has, count as {effective:.1f} independent ones ({source})."
     )
 
 
 def _about_skill(results: GraphResults, snapshot: ConfusionSnapshot, doubt: str | None) -> str:
     if doubt is not None:
-        return f"How good the volunteers are is hardly known, and what is shown of it is mostly the prior: {doubt}."
+        return f"How good the volunteers are is hardly known, and what is shown of it is mostly assumed: {doubt}."
     accuracy = snapshot.accuracy(results.class_probs, correct=results.correct_labels[0])
     low, median, high = np.quantile(accuracy, [0.1, 0.5, 0.9])
     return (
@@ -253,7 +250,7 @@ def _about_changes(results: GraphResults) -> Iterator[str]:
     yield (
         f"There is evidence that {quantity(len(changes), 'volunteer')} changed: {named}"
         f"{f'; and {more:,} more' if more > 0 else ''}. Of such reports at most {changes.false_discovery_rate:.0%} are "
-        f"false on average, the false-discovery rate ({tested})."
+        f"false on average ({tested})."
     )
 
 
