@@ -14,7 +14,7 @@ from crowdgraph.diagnosis.findings import Finding, FindingType, reports
 from crowdgraph.kernels.crowd_prior import MAX_ACCURACY_WEIGHT
 from crowdgraph.messages import Hint
 
-__all__ = ["check_activity", "check_anonymous", "check_parts", "check_hardly_known"]
+__all__ = ["check_activity", "check_anonymous", "check_hardly_known", "check_parts"]
 
 # Activity
 
@@ -194,7 +194,7 @@ DISCONNECTED_PARTS = FindingType(
     topic="parts",
     name="disconnected parts",
     severity="note",
-    why="Skills can be compared only through items that both answered; between parts it is assumed, not learned, who is better.",
+    why="Skills can be compared only through items that both answered; between parts nothing shows who is better.",
     advice="Ask some volunteers of each part about items of the others, add gold to each, or analyse them apart.",
 )
 

@@ -11,13 +11,21 @@ from crowdgraph.core._text import percent
 from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.changes import Changes, VolunteerChange
 from crowdgraph.core.confusion import ConfusionSnapshot
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.messages import Message, wording
 from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import MAX_NUMBERS, MAX_ROWS, GraphResults, most_active, to_numbers, to_texts
 from crowdgraph.report.tables import INTERVAL_LEVEL, item_columns, skill, volunteer_columns
 
-__all__ = ["calibration_warning", "change_sentences", "history_table", "item_table", "participation_pairs", "volunteer_table"]
+__all__ = [
+    "calibration_warning",
+    "change_sentences",
+    "history_table",
+    "item_table",
+    "participation_pairs",
+    "volunteer_table",
+]
 
 # Skill over time is read at this many moments, for at most this many volunteers.
 N_MOMENTS = 40
@@ -54,7 +62,7 @@ def item_table(results: GraphResults) -> dict[str, Any]:
     return {
         **table,
         **({} if better is None else {"calibrated": to_numbers(recommended)}),
-        **({"warning": calibration_warning(results)} if results.is_doubtful else {}),
+        **({"warning": calibration_warning(results, fit)} if results.is_doubtful else {}),
         "model": fit.model,
         "probs": to_numbers(probs),
         "class": probs.argmax(axis=1).tolist(),
@@ -62,9 +70,9 @@ def item_table(results: GraphResults) -> dict[str, Any]:
     }
 
 
-def calibration_warning(results: GraphResults) -> str:
+def calibration_warning(results: GraphResults, fit: ModelFit) -> str:
     """Return that a model tends to be too sure, and by what to decide instead, or how to get that."""
-    reason = f"The model {results.fit.model} counts every answer as a new witness, or nearly so, and tends to be too sure."  # type: ignore[union-attr]
+    reason = f"The model {fit.model} counts every answer as a new witness, or nearly so, and tends to be too sure."
     if results.calibrated_fit is not None:
         return f"{reason} Decide by the calibrated probabilities, which stand beside its own in the table of items."
     advice = " To see calibrated probabilities beside its own" + Message(

@@ -91,7 +91,8 @@ def _cards(
     graph = results.graph
     for name, nodes, verb in (("volunteers", graph.volunteers, "gave"), ("items", graph.items, "have")):
         median = quantity(int(np.median(nodes.n_responses)), "answer") if len(nodes) else ""
-        yield name, f"{len(nodes):,}", f"half {verb} {median} or more" if median else "none at all"
+        half = f"half {verb} {median} or more" if len(nodes) > 1 else f"with {median}"
+        yield name, f"{len(nodes):,}", half if len(nodes) else "none at all"
     yield "responses", f"{len(graph.responses):,}", _span(graph)
     if results.fit is not None and not graph.gold.known.all():
         yield "settled items", *_settled(results.fit, graph.gold.known, doubt, against_gold)
@@ -112,8 +113,10 @@ def _settled(
         return "\u2013", doubt
     which = "items without gold" if has_gold.any() else "items"
     checked = "nobody checked how many of them are right"
-    if against_gold is not None and against_gold["sure"]:
+    if against_gold is not None:
         hidden = " when their gold was hidden" if against_gold["hidden"] else ""
+        checked = f"no gold item was that sure{hidden.replace('their', 'its')}, so {checked}"
+    if against_gold is not None and against_gold["sure"]:
         n_sure = against_gold["sure"]
         sure = f"{quantity(n_sure, 'gold item')} that {'was' if n_sure == 1 else 'were'} that sure"
         checked = f"of {sure}{hidden}, {against_gold['sure_accuracy']:.0%} were right"
@@ -141,7 +144,7 @@ def _sentences(results: GraphResults, doubt: str | None) -> Iterator[str]:
     if results.fit is not None and len(graph.items):
         yield _about_items(results.fit, graph.gold.known, doubt)
         if results.is_doubtful:
-            yield calibration_warning(results)
+            yield calibration_warning(results, results.fit)
     if results.fit is not None and results.fit.dependence is not None and len(graph.answers):
         yield _about_dependence(results.fit.dependence, graph)
     if results.snapshot is not None and len(graph.volunteers):
@@ -222,6 +225,13 @@ def _about_skill(results: GraphResults, snapshot: ConfusionSnapshot, doubt: str 
         return f"How good the volunteers are is hardly known, and what is shown of it is mostly assumed: {doubt}."
     accuracy = snapshot.accuracy(results.class_probs, correct=results.correct_labels[0])
     low, median, high = np.quantile(accuracy, [0.1, 0.5, 0.9])
+    if len(accuracy) == 1:
+        return f"The only volunteer is expected to be right {median:.0%} of the time."
+    if results.is_small:
+        return (
+            f"The volunteers are expected to be right {accuracy.min():.0%} to {accuracy.max():.0%} of the time, half "
+            f"of them at least {median:.0%}."
+        )
     return (
         f"Half of the volunteers are expected to be right at least {median:.0%} of the time; "
         f"the middle eight of ten lie between {low:.0%} and {high:.0%}."

@@ -23,6 +23,14 @@ __all__ = ["pair_section", "pair_sentences"]
 MAX_PAIRS = 5
 # Shares of common items that differ by less are as good as the same.
 SAME_WEIGHT = 0.1
+LIKENESS_EXPLAINED = (
+    "Likeness compares how often two of them give each label to each class: it is 1 if that is the same for both. "
+    "Two who are alike need not err about the same items."
+)
+ERRORS_EXPLAINED = (
+    "Two who err about the same items in the same way are hardly two opinions. The correlation is 0 if their errors "
+    "have nothing to do with each other, and 1 if they always come together; small ones may be chance."
+)
 
 
 def pair_section(results: GraphResults) -> dict[str, Any] | None:
@@ -74,12 +82,7 @@ def _lists(results: GraphResults) -> Iterator[tuple[str, str, list[str]]]:
     if alike is not None:
         yield from _alike(results, alike, common)
     if erring is not None:
-        yield (
-            "Who errs together",
-            "Two who err about the same items in the same way are hardly two opinions. The correlation is 0 if their "
-            "errors have nothing to do with each other, and 1 if they always come together; small ones may be chance.",
-            _erring(results, erring, common),
-        )
+        yield "Who errs together", ERRORS_EXPLAINED, _erring(results, erring, common)
     if together is not None:
         yield "Who works together most", "", _together(together, common)
 
@@ -102,14 +105,10 @@ def _alike(
         words = f"{names[0]} and {names[1]}: likeness {weights[k]:.2f}; {common.agreement(*names)}."
         return f"{words} {_difference(results.snapshot, *names)}".strip() if differ else words
 
-    explained = (
-        "Likeness compares how often two of them give each label to each class: it is 1 if that is the same for both. "
-        "Two who are alike need not err about the same items."
-    )
     if len(order) == 1:
-        yield "The two", explained, [in_words(order[0], differ=True)]
+        yield "The two", LIKENESS_EXPLAINED, [in_words(order[0], differ=True)]
         return
-    yield "Who behaves most alike", explained, [in_words(k, differ=False) for k in order[:n_top]]
+    yield "Who behaves most alike", LIKENESS_EXPLAINED, [in_words(k, differ=False) for k in order[:n_top]]
     yield "Who behaves least alike", "", [in_words(k, differ=True) for k in order[: -n_top - 1 : -1]]
 
 
@@ -121,8 +120,8 @@ def _difference(snapshot: ConfusionSnapshot | None, volunteer: Hashable, other: 
     j, label = np.unravel_index(np.abs(means[0] - means[1]).argmax(), means[0].shape)
     shares = [f"{mean[j, label]:.0%}" for mean in means]
     return (
-        f"They differ most about {snapshot.classes[j]}: {volunteer} says {snapshot.labels[label]} to {shares[0]} of such "
-        f"items, {other} to {shares[1]}."
+        f"They differ most about {snapshot.classes[j]}: {volunteer} says {snapshot.labels[label]} to {shares[0]} of "
+        f"such items, {other} to {shares[1]}."
     )
 
 
@@ -155,8 +154,8 @@ def _together(network: VolunteerNetwork, common: CommonAnswers) -> list[str]:
     for k in np.argsort(-weights, kind="stable")[:MAX_PAIRS].tolist():
         names = ids[one[k]], ids[other[k]]
         words.append(
-            f"{names[0]} and {names[1]}: {quantity(counts[k], 'item')} in common, {weights[k]:.0%} of what each of them "
-            "answered on average."
+            f"{names[0]} and {names[1]}: {quantity(counts[k], 'item')} in common, {weights[k]:.0%} of what each of "
+            "them answered on average."
         )
     return words
 

@@ -118,8 +118,8 @@ def test_advice_on_the_page_is_in_the_words_of_the_interface(tmp_path, without_f
     analysis = analyse(graph, model="majority_vote", min_responses=50)
     data = page_data(write_results(analysis, tmp_path / "results", interface="cli") / "report.html")
     assert data["volunteers"]["missing"] == f"This was skipped. {analysis.skipped['pi_similarity']}"
-    advice = [finding["advice"] for finding in data["doctor"]["findings"] if finding["name"] == "hardly known volunteers"]
-    assert "leave them out of networks with --min-responses." in advice[0]
+    advice = {finding["name"]: finding["advice"] for finding in data["doctor"]["findings"]}
+    assert "leave them out of networks with --min-responses." in advice["hardly known volunteers"]
     skipped, reason = dict(dict(data["provenance"]["run"])["skipped"]), analysis.skipped["task_cooccurrence"]
     assert skipped["task_cooccurrence"] == wording(reason, "cli") != reason
     missing = [section["missing"] for section in data.values() if isinstance(section, dict) and "missing" in section]

@@ -16,7 +16,7 @@ from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.diagnosis._statistics import AnswerCodes, crowd_labels, first_answers, rater_agreement, upper_tail
 from crowdgraph.diagnosis.bots import MIN_COMMON, RUN_LENGTH, _affordable, _fastest_runs, _similar_pairs
 from crowdgraph.diagnosis.responses import check_duplicates
-from crowdgraph.diagnosis.volunteers import check_anonymous, check_parts, check_hardly_known
+from crowdgraph.diagnosis.volunteers import check_anonymous, check_hardly_known, check_parts
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.floats(0, 1))

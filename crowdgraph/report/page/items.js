@@ -139,9 +139,9 @@ function probabilityTable(items, row) {
 function answersText(counts) {
   const used = range(counts.length).filter((l) => counts[l]);
   const order = used.length > MAX_ANSWERS ? used.sort((a, b) => counts[b] - counts[a]) : used;
-  const counted = order.slice(0, MAX_ANSWERS).map((l) => `${data.labels[l]}: ${formatCount(counts[l])}`);
+  const counted = order.slice(0, MAX_ANSWERS).map((l) => `${formatCount(counts[l])} × ${data.labels[l]}`);
   const more = order.length > MAX_ANSWERS ? [`${order.length - MAX_ANSWERS} more`] : [];
-  return [...counted, ...more].join(", ") || "–";
+  return [...counted, ...more].join(" · ") || "–";
 }
 
 const classCell = (j) => el("span", { class: "class" }, swatch(data.colours.classes[j]), data.classes[j]);

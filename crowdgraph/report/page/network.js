@@ -166,7 +166,8 @@ class NetworkPicture {
   }
 
   dotRadius(k) {
-    return this.radius[k] * Math.min(Math.sqrt(this.view.zoom), 2.5);
+    // Smaller on a phone.
+    return this.radius[k] * Math.min(Math.sqrt(this.view.zoom), 2.5) * Math.min(Math.max(this.width / 800, 0.45), 1);
   }
 
   // Beside the dots, and not under the buttons in the corner.
