@@ -322,7 +322,8 @@ def _retirable(graph: CrowdGraph, fit: ModelFit, model: Model, seed: int | None)
     n_gold = int(((graph.gold.codes >= 0) & (graph.answers.n_by_item > 0)).sum())
     n_needed = min_retired(ERROR, 1 - CONFIDENCE)
     if not len(settled):
-        return Retirable(settled, None, "No item is settled yet, so none can be retired.")
+        why = "All items have gold" if graph.gold.known.all() else "No item is settled yet"
+        return Retirable(settled, None, f"{why}, so there is none to retire.")
     which = f"{quantity(len(settled), 'item')} {'is' if len(settled) == 1 else 'are'} settled"
     if n_gold < n_needed:
         have = (

@@ -89,20 +89,28 @@ def _cards(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the value and a short note of each card."""
     graph = results.graph
-    for name, nodes, verb in (("volunteers", graph.volunteers, "gave"), ("items", graph.items, "have")):
-        median = quantity(int(np.median(nodes.n_responses)), "answer") if len(nodes) else ""
-        half = f"half {verb} {median} or more" if len(nodes) > 1 else f"with {median}"
-        yield name, f"{len(nodes):,}", half if len(nodes) else "none at all"
+    counts = {"volunteers": (graph.answers.n_by_volunteer, "gave"), "items": (graph.answers.n_by_item, "have")}
+    for name, (n_answers, verb) in counts.items():
+        yield name, f"{len(n_answers):,}", _typical(n_answers, verb)
     yield "responses", f"{len(graph.responses):,}", _span(graph)
     if results.fit is not None and not graph.gold.known.all():
-        yield "settled items", *_settled(results.fit, graph.gold.known, doubt, against_gold)
-        if results.better_fit is not None:
-            share = _settled_share(results.better_fit, graph.gold.known)
-            yield "settled, calibrated", share, "by probabilities that allow for answers that depend on each other"
+        name, better = "settled items", results.better_fit
+        if better is not None:
+            yield name, *_settled_calibrated(better, graph.gold.known)
+            name = f"settled by {results.fit.model} alone"
+        yield name, *_settled(results.fit, graph.gold.known, doubt, against_gold)
     if results.communities is not None:
         yield "communities", *_community_card(results.communities)
     if len(graph.gold):
         yield "gold", f"{len(graph.gold):,}", f"item{'s' * (len(graph.gold) != 1)} whose class was known before"
+
+
+def _typical(n_answers: Array, verb: str) -> str:
+    """Return how many answers half of the volunteers gave, or half of the items have."""
+    if not n_answers.any():
+        return "without answers" if len(n_answers) else "none at all"
+    median = quantity(int(np.median(n_answers)), "answer")
+    return f"half {verb} {median} or more" if len(n_answers) > 1 else f"with {median}"
 
 
 def _settled(
@@ -124,6 +132,16 @@ def _settled(
     return _settled_share(fit, has_gold), about
 
 
+def _settled_calibrated(fit: ModelFit, has_gold: Array) -> tuple[str, str]:
+    """Return the share of settled items by calibrated probabilities, and by what they were calibrated."""
+    dependence = fit.dependence
+    checked = "nobody checked how many of them are right"
+    if dependence is not None and dependence.source == "gold":
+        checked = f"how much they do was learned from {quantity(dependence.n_gold, 'gold item')}"
+    about = "by calibrated probabilities, which allow for answers that depend on each other"
+    return _settled_share(fit, has_gold), f"{about}; {checked}"
+
+
 def _settled_share(fit: ModelFit, has_gold: Array) -> str:
     """Return the share of settled items, rounded down, so that 100% are all of them."""
     settled = fit.item_probs[~has_gold].max(axis=1) >= SETTLED_PROBABILITY
@@ -142,7 +160,7 @@ def _sentences(results: GraphResults, doubt: str | None) -> Iterator[str]:
     """Yield what was found, in words."""
     graph, track, tasks = results.graph, results.community_track, results.task_communities
     if results.fit is not None and len(graph.items):
-        yield _about_items(results.fit, graph.gold.known, doubt)
+        yield _about_items(results.fit, results.better_fit, graph.gold.known, doubt)
         if results.is_doubtful:
             yield calibration_warning(results, results.fit)
     if results.fit is not None and results.fit.dependence is not None and len(graph.answers):
@@ -186,7 +204,7 @@ def _about_gold(calibration: Mapping[str, Any]) -> str:
     return f"{words}. {calibration['verdict']}{caveat}"
 
 
-def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
+def _about_items(fit: ModelFit, better: ModelFit | None, has_gold: Array, doubt: str | None) -> str:
     best = fit.item_probs.argmax(axis=1)
     shares = np.bincount(best, minlength=len(fit.classes)) / len(best)
     order = np.argsort(-shares, kind="stable")[:MAX_CLASSES]
@@ -196,10 +214,11 @@ def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
         return f"{words} The class of all of them was known before."
     if doubt is not None:
         return f"{words} How sure the model is means little: {doubt}."
-    n_open = int((fit.item_probs.max(axis=1) < SETTLED_PROBABILITY).sum())
+    n_open = int(((better or fit).item_probs.max(axis=1) < SETTLED_PROBABILITY).sum())
     if not n_open:
         return f"{words} All are settled: a class is at least {SETTLED_PROBABILITY:.0%} probable."
-    return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {quantity(n_open, 'item')}."
+    by = "" if better is None else ", by calibrated probabilities"
+    return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {quantity(n_open, 'item')}{by}."
 
 
 def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:

@@ -74,6 +74,7 @@ STEPS = {
     "volunteers": ("model", "pi_similarity"),
     "networks": ("pi_similarity",),
     "communities": ("communities",),
+    "pairs": ("model", "pi_similarity", "task_cooccurrence"),
     "track": ("communities over time", "communities"),
     "checks": ("model",),
 }
@@ -215,12 +216,11 @@ def payload(
         plan=plan,
         calibrated_fit=calibrated_fit,
     )
-    skipped = (run or {}).get("skipped", {})
+    skipped, pairs = (run or {}).get("skipped", {}), pair_section(results)
     data: dict[str, Any] = {
         "classes": to_texts(graph.classes),
         "labels": to_texts(graph.labels),
         "most_names": MIN_CROWD - 1,
-        "pairs": pair_section(results),
         "colours": {"communities": _community_colours(results), "classes": colours(graph.classes)},
     }
     with progress_bar("Report", visible=progress, total=len(SECTIONS) + 1, unit="sections") as bar:
@@ -229,6 +229,7 @@ def payload(
         for name, section in SECTIONS.items():
             data[name] = _with_reason(section(results), _skip_reason(name, skipped), interface)
             bar.update()
+    data["pairs"] = None if pairs is None else _with_reason(pairs, _skip_reason("pairs", skipped), interface)
     data["doctor"] = findings.to_dict(most_ids=MAX_IDS)
     return {
         **data,

@@ -141,7 +141,7 @@ def test_of_too_many_confusion_matrices_the_latest_are_written(analysis, tmp_pat
     monkeypatch.setattr("crowdgraph.analysis.output.MAX_CONFUSION_ROWS", 100)
     write_results(analysis, tmp_path / "out")
     table = pq.read_table(tmp_path / "out" / "confusion.parquet")
-    assert table.num_rows == 20 * 4
+    assert table.num_rows == 36 * 4
     assert np.allclose(table["mean"].to_numpy(), analysis.graph.confusion().latest().mean.ravel())
 
 

@@ -103,7 +103,8 @@ def test_calibrated_probabilities_stand_beside_those_that_nobody_checked(agreein
     data = payload(agreeing, calibrated_fit=fit.calibrated())
     shown = {one["name"]: one["value"] for one in data["overview"]["cards"]}
     share = (fit.calibrated().item_probs.max(axis=1) >= 0.9).mean()
-    assert shown["settled, calibrated"] == f"{int(100 * share)}%"
+    assert shown["settled items"] == f"{int(100 * share)}%"
+    assert shown["settled by ibcc alone"] != shown["settled items"]
     assert any("Decide by the calibrated" in one["words"] for one in data["overview"]["sentences"])
     rows = [agreeing.items.ids.tolist().index(name) for name in data["items"]["id"]]
     np.testing.assert_allclose(data["items"]["calibrated"], fit.calibrated().item_probs[rows], atol=5e-5)

@@ -54,7 +54,7 @@ function nextQuestions({ questions, reasons }) {
       kind: "number",
       wide: true,
       value: (row) => questions.removed[row],
-      cell: (row) => percent(questions.removed[row]),
+      cell: (row) => (questions.removed[row] < 0.005 ? "<1%" : percent(questions.removed[row])),
     },
   ];
   const asked = quantity(new Set(questions.volunteer).size, "volunteer");
