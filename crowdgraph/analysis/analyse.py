@@ -416,6 +416,8 @@ def _network(graph: CrowdGraph, make: MakeNetwork, name: str, fit: ModelFit | No
     if not network.n_edges:
         validated = network.params.get("validate") is not None
         beyond = " by more items than chance explains" if validated else ""
+        if name == error_correlation.__name__:
+            beyond = " by errors in common"
         raise StepSkippedError(f"No two of {len(network):,} volunteers are linked{beyond}.")
     return network
 

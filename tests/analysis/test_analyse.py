@@ -34,7 +34,7 @@ def tiny(**options):
 def test_every_step_is_done(analysis):
     assert set(analysis.graph.annotations) == ALL
     assert dict(analysis.skipped) == {}
-    assert analysis.graph.community_track().counts.tolist() == [200, 400]
+    assert analysis.graph.community_track().counts.tolist() == [320, 640]
     assert analysis.parameters["seed"] == 3
     assert "noise_scale='auto'" in analysis.parameters["model"]
     assert analysis.findings.examined
@@ -141,7 +141,7 @@ def test_what_cannot_be_done_is_skipped_with_a_reason(graph, step, reason):
     assert skipped["communities"] == skipped.get("pi_similarity", skipped["communities"])
 
 
-@pytest.mark.parametrize("n_volunteers", [2, 29])
+@pytest.mark.parametrize("n_volunteers", [3, 29])
 def test_small_crowds_have_pairs_instead_of_communities(n_volunteers):
     graph = crowd(n_volunteers=n_volunteers, n_items=60, n_responses=[40] * n_volunteers).graph
     analysis = analyse(graph, snapshots=2)

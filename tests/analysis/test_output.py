@@ -71,7 +71,7 @@ def test_communities_confusion_and_network_are_those_of_the_analysis(results, an
     kinds = [row["kind"] for row in read_rows(results / "communities.csv")]
     assert kinds.count("alike") == len(graph.communities("communities"))
     assert kinds.count("same items") == len(graph.communities("task communities"))
-    assert pq.read_table(results / "confusion.parquet").num_rows == 400 * 4
+    assert pq.read_table(results / "confusion.parquet").num_rows == 640 * 4
     network = nx.read_graphml(results / "network.graphml")
     assert len(network) == len(graph.network("pi_similarity"))
     assert all("community" in data for _, data in network.nodes(data=True))
@@ -220,10 +220,10 @@ def test_an_empty_directory_is_as_good_as_none(tmp_path):
 def test_what_is_not_known_of_those_in_no_community_is_empty(analysis, tmp_path, without_figures):
     """The last volunteer is in no community, which has a row without a share."""
     graph = analysis.graph
-    codes = np.append(np.arange(19) % 2, -1)
+    codes = np.append(np.arange(35) % 2, -1)
     grouped = graph.annotate(communities_of(codes, ids=graph.volunteers.ids, modularity=0.1), name="communities")
     write_results(replace(analysis, graph=grouped), tmp_path / "out")
     rows = [row for row in read_rows(tmp_path / "out" / "communities.csv") if row["kind"] == "alike"]
     assert [row["community"] for row in rows] == ["0", "1", "-1"]
     assert (rows[-1]["share"], rows[-1]["mixed"]) == ("", "")
-    assert float(rows[0]["share"]) == pytest.approx(10 / 19, abs=1e-3)
+    assert float(rows[0]["share"]) == pytest.approx(18 / 35, abs=1e-3)
