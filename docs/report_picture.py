@@ -1,5 +1,6 @@
-"""Take the pictures of the report for README and documentation: ``python docs/report_picture.py demo/results/report.html``.
+"""Take the pictures of the report that README and documentation show.
 
+``python docs/report_picture.py demo/results/report.html`` takes them of the report of ``make demo``.
 Every picture shows whole parts of the page, with some space around them.
 """
 
@@ -29,7 +30,7 @@ def open_page(browser: Browser, report: str, viewport: dict[str, int], bar: str 
           document.querySelector(".bar").style.position = bar;
           [...document.querySelectorAll("#next tbody tr")].slice(most).forEach((row) => row.remove());
           const count = document.querySelector("#next .count");
-          count.textContent = count.textContent.replace(/–\\d+/, `–${most}`);
+          count.textContent = count.textContent.replace(/^1.\\d+/, (shown) => `${shown.slice(0, 2)}${most}`);
         }""",
         [N_QUESTIONS, bar],
     )
@@ -93,7 +94,8 @@ def stacked(rows: list[Image.Image]) -> Image.Image:
 
 def save(image: Image.Image, name: str) -> None:
     """Save a picture that is small enough to be kept with the code."""
-    image.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(TARGETS / name, optimize=True)
+    small = image.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    small.save(TARGETS / name, optimize=True)
 
 
 def main(report: str) -> None:

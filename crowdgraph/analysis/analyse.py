@@ -210,7 +210,7 @@ def analyse(
         steps.annotate(network)
     alike, together = networks.values()
     small = _too_few(graph, networks.values(), threshold)
-    if small is not None:
+    if small is not None and alike is not None:
         erring = partial(_network, steps.graph, partial(error_correlation, min_responses=threshold))
         steps.annotate(steps.run("error_correlation", partial(erring, error_correlation.__name__, fit)))
     if together is not None and small is None:
