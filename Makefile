@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 
 help:
 	@echo "make demo           install into .venv, analyse the embedded crowd, write a report and figures to demo/results"
-	@echo "make pictures       the pictures of README and documentation"
+	@echo "make pictures       the pictures of README and documentation, of the report and of the terminal"
 	@echo "make paper          the paper's tables and figures beside ours, into docs/_build/paper"
 	@echo "make test           install and run everything CI runs: lint, types, tests, examples, documentation"
 	@echo "make test-fast      the tests of the inner loop: without browser, documentation, examples and slow tests"
@@ -40,6 +40,7 @@ demo: $(VENV)/installed
 pictures: demo $(VENV)/installed-dev
 	$(BIN)/python docs/thumbnails.py
 	$(BIN)/python docs/report_picture.py demo/results/report.html
+	$(BIN)/python docs/terminal_picture.py
 
 paper: $(VENV)/installed
 	$(BIN)/python examples/paper/make_page.py

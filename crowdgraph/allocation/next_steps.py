@@ -331,6 +331,9 @@ def _retirable(graph: CrowdGraph, fit: ModelFit, model: Model, seed: int | None)
     settled = graph.items.ids[settled_items(graph, fit.item_probs)]
     n_gold = int(((graph.gold.codes >= 0) & (graph.answers.n_by_item > 0)).sum())
     n_needed = min_retired(ERROR, 1 - CONFIDENCE)
+    if not len(settled):
+        why = "All items have gold" if graph.gold.known.all() else "No item is settled yet"
+        return Retirable(settled, None, f"{why}, so there is none to retire.")
     which = f"{quantity(len(settled), 'item')} {'is' if len(settled) == 1 else 'are'} settled"
     if n_gold < n_needed:
         have = (

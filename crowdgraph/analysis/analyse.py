@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -18,8 +18,9 @@ from crowdgraph.core._arrays import FrozenMapping, ReadOnlyArrays, object_array
 from crowdgraph.core._backbone import check_level
 from crowdgraph.core._parameters import check_bool, check_integer, check_seed
 from crowdgraph.core._random import child_seed
+from crowdgraph.core._text import quantity
 from crowdgraph.core.changes import Changes
-from crowdgraph.core.communities import Communities, largest_first
+from crowdgraph.core.communities import MIN_CROWD, Communities, largest_first
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -36,13 +37,14 @@ from crowdgraph.models.base import Model
 from crowdgraph.models.calibrated import Calibrated
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.label_votes import vote_codes
+from crowdgraph.networks.error_correlation import error_correlation
 from crowdgraph.networks.pi_similarity import pi_similarity
 from crowdgraph.networks.task_cooccurrence import task_cooccurrence
 
 __all__ = ["Analysis", "StepSkippedError", "analyse", "steps_by_reason"]
 
-# Fewer volunteers have no communities.
-MIN_VOLUNTEERS = 3
+# One volunteer has nobody to be linked with.
+MIN_VOLUNTEERS = 2
 # From this many responses on, the fit of a snapshot starts only from that of the snapshot before.
 LARGE_GRAPH = 300_000
 
@@ -140,7 +142,8 @@ def analyse(
 ) -> Analysis:
     """Analyse a crowd: data doctor, model, networks, communities, over time, checks, who changed, what next.
 
-    A step that cannot be done (too few volunteers, no times, ...) is skipped, and the result says why.
+    A step that cannot be done (no times, ...) is skipped, and the result says why. Fewer than 30 volunteers with enough
+    answers are too few for communities: of them it is examined instead who errs together.
 
     Parameters
     ----------
@@ -175,7 +178,7 @@ def analyse(
     --------
     >>> import crowdgraph as cg
     >>> from crowdgraph.analysis import analyse
-    >>> analysis = analyse(cg.simulate.crowd(n_volunteers=20, n_responses=800, seed=0).graph, snapshots=0)
+    >>> analysis = analyse(cg.simulate.crowd(n_volunteers=40, n_responses=1_200, seed=0).graph, snapshots=0)
     >>> analysis.skipped
     {}
     >>> list(analysis.graph.annotations)
@@ -206,20 +209,27 @@ def analyse(
     for network in networks.values():
         steps.annotate(network)
     alike, together = networks.values()
-    if together is not None:
+    small = _too_few(graph, networks.values(), threshold)
+    if small is not None and alike is not None:
+        erring = partial(_network, steps.graph, partial(error_correlation, min_responses=threshold))
+        steps.annotate(steps.run("error_correlation", partial(erring, error_correlation.__name__, fit)))
+    if together is not None and small is None:
         detect = partial(detector.detect, together, seed=seeds[1], progress=progress)
         steps.annotate(steps.run("task communities", detect), name="task communities")
-    _detect_communities(
-        steps,
-        makers["pi_similarity"],
-        alike,
-        model,
-        fit,
-        detector,
-        snapshots=snapshots,
-        seed=seeds[2],
-        progress=progress,
-    )
+    if alike is None or small is not None:
+        steps.skipped["communities"] = steps.skipped.get(pi_similarity.__name__, small or "")
+    else:
+        _detect_communities(
+            steps,
+            makers["pi_similarity"],
+            alike,
+            model,
+            fit,
+            detector,
+            snapshots=snapshots,
+            seed=seeds[2],
+            progress=progress,
+        )
     measured = None if fit is None else steps.run("calibration", lambda: calibration(graph, fit, model=model))
     changes = None if fit is None else steps.run("changes", lambda: _changes(graph, fit))
     predictive = None
@@ -383,8 +393,8 @@ def _changes(graph: CrowdGraph, fit: ModelFit) -> Changes:
 
 
 def _network(graph: CrowdGraph, make: MakeNetwork, name: str, fit: ModelFit | None) -> VolunteerNetwork:
-    """Return a network with enough volunteers and links for communities."""
-    if name == pi_similarity.__name__ and (fit is None or fit.confusion is None):
+    """Return a network with at least one link."""
+    if name != task_cooccurrence.__name__ and (fit is None or fit.confusion is None):
         raise StepSkippedError(
             "Without a fit there are no confusion matrices to compare."
             if fit is None
@@ -394,26 +404,40 @@ def _network(graph: CrowdGraph, make: MakeNetwork, name: str, fit: ModelFit | No
     n_volunteers = len(graph.volunteers)
     if n_volunteers < MIN_VOLUNTEERS:
         raise StepSkippedError(
-            f"Communities need {MIN_VOLUNTEERS} volunteers or more; the whole crowd is {n_volunteers:,}."
+            f"Networks need {MIN_VOLUNTEERS} volunteers or more; the whole crowd is {n_volunteers:,}."
         )
     network = make(graph)
     if len(network) < MIN_VOLUNTEERS:
         raise StepSkippedError(
             f"Only {len(network):,} of {n_volunteers:,} volunteers have {network.params['min_responses']:,} answers or "
-            f"more, and fewer than {MIN_VOLUNTEERS} have no communities;",
+            f"more, and fewer than {MIN_VOLUNTEERS} have no network;",
             hint=Hint("lower min_responses.", cli="lower --min-responses."),
         )
     if not network.n_edges:
         validated = network.params.get("validate") is not None
         beyond = " by more items than chance explains" if validated else ""
+        if name == error_correlation.__name__:
+            beyond = " by errors in common"
         raise StepSkippedError(f"No two of {len(network):,} volunteers are linked{beyond}.")
     return network
+
+
+def _too_few(graph: CrowdGraph, networks: Iterable[VolunteerNetwork | None], threshold: int) -> str | None:
+    """Return why the volunteers of the networks are too few for communities; None if they are enough."""
+    n_volunteers = max((len(network) for network in networks if network is not None), default=0)
+    if n_volunteers >= MIN_CROWD:
+        return None
+    n_all = len(graph.volunteers)
+    who = f"{quantity(n_volunteers, 'volunteer')} {'is' if n_volunteers == 1 else 'are'}"
+    if n_volunteers < n_all:
+        who = f"Only {n_volunteers:,} of {quantity(n_all, 'volunteer')} have {threshold:,} answers or more, which is"
+    return f"{who} too few for communities: they need {MIN_CROWD}. Pairs of volunteers are compared instead."
 
 
 def _detect_communities(
     steps: StepRunner,
     make: MakeNetwork,
-    alike: VolunteerNetwork | None,
+    alike: VolunteerNetwork,
     model: Model,
     fit: ModelFit | None,
     detector: Detector,
@@ -423,9 +447,6 @@ def _detect_communities(
     progress: bool,
 ) -> None:
     """Annotate with communities of volunteers who behave alike, over time if there are times."""
-    if alike is None:
-        steps.skipped["communities"] = steps.skipped[pi_similarity.__name__]
-        return
     track = None
     if snapshots:
         track = steps.run(

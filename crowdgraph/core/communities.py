@@ -32,8 +32,10 @@ from crowdgraph.messages import with_article
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["Communities", "Membership"]
+__all__ = ["MIN_CROWD", "Communities", "Membership"]
 
+# Fewer volunteers are too few for communities; they are compared pair by pair instead.
+MIN_CROWD = 30
 # The participation from which on volunteers are members, where they may be members of several communities.
 COVER_THRESHOLD = 0.25
 # Volunteers with fewer responses than this are counted separately, since their behaviour is uncertain.

@@ -9,7 +9,7 @@ from crowdgraph.diagnosis.bots import check_constant_answers, check_copied_answe
 from crowdgraph.diagnosis.findings import Check, Finding, Findings
 from crowdgraph.diagnosis.labels import check_gold, check_labels, check_switching
 from crowdgraph.diagnosis.responses import check_counts, check_coverage, check_duplicates, check_times
-from crowdgraph.diagnosis.volunteers import check_activity, check_anonymous, check_parts, check_prior
+from crowdgraph.diagnosis.volunteers import check_activity, check_anonymous, check_hardly_known, check_parts
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import with_article
 
@@ -26,7 +26,7 @@ CHECKS: tuple[Check, ...] = (
     check_labels,
     check_duplicates,
     check_anonymous,
-    check_prior,
+    check_hardly_known,
     check_counts,
     check_activity,
     check_coverage,

@@ -44,7 +44,7 @@ RARE_LABELS = FindingType(
     topic="labels",
     name="rare labels",
     severity="note",
-    why="What volunteers mean by a label that they hardly ever give is known from the prior only.",
+    why="What volunteers mean by a label that they hardly ever give is assumed rather than learned.",
     advice="Merge rare labels with others before building the graph, or leave out those that are mistakes.",
     subject="label",
 )
@@ -340,7 +340,7 @@ SKEWED_GOLD = FindingType(
     topic="gold",
     name="skewed gold",
     severity="note",
-    why="With a rare class, accuracy says little: whoever never names it is nearly always right.",
+    why="With a rare class, accuracy says little: whoever never names it is still right most of the time.",
     advice="Compare models by AUC, log loss or recall of the rare class, not by accuracy.",
     subject="class",
 )

@@ -14,7 +14,7 @@ from crowdgraph.diagnosis.findings import Finding, FindingType, reports
 from crowdgraph.kernels.crowd_prior import MAX_ACCURACY_WEIGHT
 from crowdgraph.messages import Hint
 
-__all__ = ["check_activity", "check_anonymous", "check_parts", "check_prior"]
+__all__ = ["check_activity", "check_anonymous", "check_hardly_known", "check_parts"]
 
 # Activity
 
@@ -194,7 +194,7 @@ DISCONNECTED_PARTS = FindingType(
     topic="parts",
     name="disconnected parts",
     severity="note",
-    why="Skills can be compared only through items that both answered; between parts the prior decides.",
+    why="Skills can be compared only through items that both answered; between parts nothing shows who is better.",
     advice="Ask some volunteers of each part about items of the others, add gold to each, or analyse them apart.",
 )
 
@@ -251,18 +251,18 @@ def _linked_by_gold(graph: CrowdGraph, part_of_item: Array, parts: Array) -> boo
 # Volunteers of whom little is known
 
 # Worth a note: from this share of the volunteers, or of the answers, if they come from such volunteers.
-PRIOR_NOTE_SHARE = 0.25
+HARDLY_KNOWN_SHARE = 0.25
 
-RULED_BY_PRIOR = FindingType(
-    topic="prior",
-    name="ruled by the prior",
+HARDLY_KNOWN = FindingType(
+    topic="hardly known",
+    name="hardly known volunteers",
     severity="info",
-    why="Their confusion matrices say more about the prior than about them.",
+    why="What is said of them is more what the crowd is like than what they are like.",
 )
 
 
-@reports(RULED_BY_PRIOR)
-def check_prior(graph: CrowdGraph) -> list[Finding]:
+@reports(HARDLY_KNOWN)
+def check_hardly_known(graph: CrowdGraph) -> list[Finding]:
     """Find volunteers with fewer answers than what the crowd is like may count for in the models' prior."""
     # With repeated answers, which the models count.
     n_answers = graph.answers.n_by_volunteer
@@ -272,10 +272,10 @@ def check_prior(graph: CrowdGraph) -> list[Finding]:
         return []
     n_active = int(np.count_nonzero(n_answers))
     share, share_of_answers = len(codes) / n_active, float(n_answers[codes].sum() / n_answers.sum())
-    finding = RULED_BY_PRIOR.finding(
+    finding = HARDLY_KNOWN.finding(
         f"{len(codes):,} of {quantity(n_active, 'volunteer')} ({percent(share)}), with {percent(share_of_answers)} of "
         f"the answers, gave fewer than {weight:g}: less than what the crowd is like may count for in IBCC.",
-        severity="note" if max(share, share_of_answers) >= PRIOR_NOTE_SHARE else "info",
+        severity="note" if max(share, share_of_answers) >= HARDLY_KNOWN_SHARE else "info",
         advice=Hint(
             "Look at intervals, not at means, and leave them out of networks with min_responses=....",
             cli="Look at intervals, not at means, and leave them out of networks with --min-responses.",

@@ -409,15 +409,15 @@ def _volunteers_cause(check: PredictiveCheck, *, dependent: bool, allowance: Dep
     if allowance is not None and not dependent:
         return (
             "The fit takes volunteers for less reliable than their answers show: it allows for more dependence between "
-            f"answers ({allowance.words}) than there is a sign of."
+            "answers than there is a sign of."
         ) + (" Gold would show how much there is." if allowance.source == "assumed" else "")
     if allowance is not None:
         return "Answers agree more than the fit expects, whose volunteers treat easy and hard items of a class alike."
     if dependent:
         return "The fit expects less agreement than there is, since it takes volunteers for independent."
     return (
-        "The fit takes volunteers for less reliable than their answers show: its prior is too strong for so few "
-        "answers to so many labels, and errors in common are not the cause."
+        "The fit takes volunteers for less reliable than their answers show: what it assumed beforehand weighs too "
+        "much for so few answers to so many labels, and errors in common are not the cause."
         + Message(" Leave confusion_prior out: by default it is learned from the crowd.", cli=" Leave --prior out.")
     )
 

@@ -168,6 +168,8 @@ class ResidualModel(VolunteerIndexed, NetworkModel):
         # The squares of the row's volunteer, summed over the items that both answered.
         power = csr_array(squares @ answered.T)
         one, other = products.coords
+        if not len(one):
+            return csr_array(n_common.shape)
         scale = np.asarray(power[one, other] * power[other, one]).ravel()
         values = np.where(scale > 0, products.data / np.sqrt(np.where(scale > 0, scale, 1.0)), 0.0)
         correlations = csr_array((np.clip(values, 0.0, 1.0), (one, other)), shape=n_common.shape)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from crowdgraph.allocation.next_steps import NextSteps
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.changes import Changes
-from crowdgraph.core.communities import Communities
+from crowdgraph.core.communities import MIN_CROWD, Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.fit import ModelFit
@@ -30,8 +30,8 @@ MAX_ROWS = 20_000
 MAX_NUMBERS = 600_000
 # An item is settled if its most probable class is at least this probable.
 SETTLED_PROBABILITY = SURE_PROBABILITY
-# The method of networks of volunteers who work on the same items.
-TASK_METHOD = "task_cooccurrence"
+# The methods of networks of volunteers who behave alike, err together, or work on the same items.
+ALIKE_METHOD, ERROR_METHOD, TASK_METHOD = "pi_similarity", "error_correlation", "task_cooccurrence"
 
 Kind = TypeVar("Kind", bound=Result)
 CorrectLabels = dict[Hashable, list[Hashable]]
@@ -122,9 +122,16 @@ class GraphResults:
     @property
     def better_fit(self) -> ModelFit | None:
         """The calibrated fit, where the shown one is surer than gold confirms, or nobody checked it."""
+        return self.calibrated_fit if self.is_doubtful else None
+
+    @cached_property
+    def is_doubtful(self) -> bool:
+        """Whether the shown fit is not calibrated, and gold contradicts how sure it is, or nobody checked."""
+        fit = self.fit
+        if fit is None or fit.dependence is not None or fit.confusion is None or "classifier" in fit.diagnostics:
+            return False
         measured = self.calibration
-        confirmed = isinstance(measured, Calibration) and (measured.holds or measured.bias >= 0)
-        return None if confirmed else self.calibrated_fit
+        return not (isinstance(measured, Calibration) and (measured.holds or measured.bias >= 0))
 
     @property
     def communities(self) -> Communities | None:
@@ -152,6 +159,12 @@ class GraphResults:
     def networks(self) -> dict[str, VolunteerNetwork]:
         """The networks of volunteers."""
         return self.all_of(VolunteerNetwork)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the volunteers who can be compared are too few for communities."""
+        linked = [len(network) for network in self.networks.values()]
+        return max(linked, default=len(self.graph.volunteers)) < MIN_CROWD
 
     @cached_property
     def confusion_and_fit(self) -> tuple[ConfusionTrack | None, ModelFit | None]:

@@ -17,7 +17,15 @@ from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.messages import Message
 from crowdgraph.plot._style import short_times
 from crowdgraph.plot.network import strongest_links, volunteer_positions
-from crowdgraph.report._results import TASK_METHOD, GraphResults, most_active, to_numbers, to_texts
+from crowdgraph.report._results import (
+    ALIKE_METHOD,
+    ERROR_METHOD,
+    TASK_METHOD,
+    GraphResults,
+    most_active,
+    to_numbers,
+    to_texts,
+)
 from crowdgraph.report.nodes import participation_pairs
 from crowdgraph.report.tables import community_table
 
@@ -36,7 +44,11 @@ MAX_LINKS = 8_000
 N_NEIGHBOURS = 6
 # With a fixed seed the same network always looks the same.
 LAYOUT_SEED = 0
-NETWORK_TITLES = {"pi_similarity": "Who behaves alike", TASK_METHOD: "Who works on the same items"}
+NETWORK_TITLES = {
+    ALIKE_METHOD: "Who behaves alike",
+    ERROR_METHOD: "Who errs together",
+    TASK_METHOD: "Who works on the same items",
+}
 
 
 def community_section(results: GraphResults) -> dict[str, Any]:

@@ -11,13 +11,21 @@ from crowdgraph.core._text import percent
 from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.changes import Changes, VolunteerChange
 from crowdgraph.core.confusion import ConfusionSnapshot
+from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.messages import Message
+from crowdgraph.messages import Message, wording
 from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import MAX_NUMBERS, MAX_ROWS, GraphResults, most_active, to_numbers, to_texts
 from crowdgraph.report.tables import INTERVAL_LEVEL, item_columns, skill, volunteer_columns
 
-__all__ = ["change_sentences", "history_table", "item_table", "participation_pairs", "volunteer_table"]
+__all__ = [
+    "calibration_warning",
+    "change_sentences",
+    "history_table",
+    "item_table",
+    "participation_pairs",
+    "volunteer_table",
+]
 
 # Skill over time is read at this many moments, for at most this many volunteers.
 N_MOMENTS = 40
@@ -28,14 +36,14 @@ MIN_PARTICIPATION = 0.02
 
 def item_table(results: GraphResults) -> dict[str, Any]:
     """Return the items, column by column, the most uncertain first; without a fit, those with the most responses."""
-    graph, fit = results.graph, results.fit
+    graph, fit, better = results.graph, results.fit, results.better_fit
     columns = item_columns(results)
     max_items = min(MAX_ROWS, MAX_NUMBERS // (len(graph.labels) + len(graph.classes)))
     if fit is None:
         rows = most_active(columns["responses"], max_items)
     else:
         # Items with gold come last.
-        rows = np.lexsort((-entropy(fit.item_probs).round(9), graph.gold.known))[:max_items]
+        rows = np.lexsort((-uncertainty((better or fit).item_probs).round(9), graph.gold.known))[:max_items]
     table: dict[str, Any] = {
         "total": len(graph.items),
         "id": to_texts(columns["item"][rows]),
@@ -50,28 +58,35 @@ def item_table(results: GraphResults) -> dict[str, Any]:
         )
         return {**table, **results.advice(advice)}
     probs = fit.item_probs[rows]
-    better = results.better_fit
+    recommended = probs if better is None else better.item_probs[rows]
     return {
         **table,
-        **({} if better is None else {"calibrated": _same_class(better.item_probs[rows], probs)}),
+        **({} if better is None else {"calibrated": to_numbers(recommended)}),
+        **({"warning": calibration_warning(results, fit)} if results.is_doubtful else {}),
         "model": fit.model,
         "probs": to_numbers(probs),
         "class": probs.argmax(axis=1).tolist(),
-        "entropy": to_numbers(entropy(probs)),
+        "uncertainty": to_numbers(uncertainty(recommended)),
     }
 
 
-def _same_class(calibrated: Array, probs: Array) -> Any:
-    """Return how probable the classes that are shown are by calibrated probabilities."""
-    return to_numbers(np.take_along_axis(calibrated, probs.argmax(axis=1)[:, None], axis=1)[:, 0])
+def calibration_warning(results: GraphResults, fit: ModelFit) -> str:
+    """Return that a model tends to be too sure, and by what to decide instead, or how to get that."""
+    reason = f"The model {fit.model} counts every answer as a new witness, or nearly so, and tends to be too sure."
+    if results.calibrated_fit is not None:
+        return f"{reason} Decide by the calibrated probabilities, which stand beside its own in the table of items."
+    advice = " To see calibrated probabilities beside its own" + Message(
+        ", write the page with calibrated_fit=graph.fit().calibrated().", cli=", leave --model out."
+    )
+    return reason + wording(advice, results.interface)
 
 
-def entropy(probs: Array) -> Array:
-    """Return the entropy of each row in bits."""
+def uncertainty(probs: Array) -> Array:
+    """Return how uncertain each row is: its entropy, as a share of that of classes that are all equally probable."""
     from scipy.special import entr
 
-    # Rounding may leave a sum a hair below zero.
-    return np.asarray(np.maximum(entr(probs).sum(axis=1) / np.log(2), 0.0))
+    # Rounding may leave a sum a hair outside of the range.
+    return np.asarray(np.clip(entr(probs).sum(axis=1) / np.log(max(probs.shape[1], 2)), 0.0, 1.0))
 
 
 def _label_counts(graph: CrowdGraph) -> Array:

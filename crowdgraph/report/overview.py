@@ -18,7 +18,8 @@ from crowdgraph.diagnosis.findings import Finding
 from crowdgraph.plot._style import short_times
 from crowdgraph.report._results import SETTLED_PROBABILITY, GraphResults
 from crowdgraph.report.communities import one_community, track_sentence
-from crowdgraph.report.nodes import change_sentences
+from crowdgraph.report.nodes import calibration_warning, change_sentences
+from crowdgraph.report.pairs import pair_sentences
 
 __all__ = ["overview"]
 
@@ -58,6 +59,7 @@ def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping
         "sentences": [
             *({"words": words, "section": "checks"} for words in _about_checks(calibration, predictive)),
             *({"words": words, "section": None} for words in _sentences(results, doubt)),
+            *({"words": words, "section": "communities"} for words in pair_sentences(results)),
             *({"words": words, "section": "volunteers"} for words in _about_changes(results)),
             *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
         ],
@@ -87,19 +89,28 @@ def _cards(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the value and a short note of each card."""
     graph = results.graph
-    for name, nodes, verb in (("volunteers", graph.volunteers, "gave"), ("items", graph.items, "have")):
-        median = quantity(int(np.median(nodes.n_responses)), "answer") if len(nodes) else ""
-        yield name, f"{len(nodes):,}", f"half {verb} {median} or more" if median else "none at all"
+    counts = {"volunteers": (graph.answers.n_by_volunteer, "gave"), "items": (graph.answers.n_by_item, "have")}
+    for name, (n_answers, verb) in counts.items():
+        yield name, f"{len(n_answers):,}", _typical(n_answers, verb)
     yield "responses", f"{len(graph.responses):,}", _span(graph)
     if results.fit is not None and not graph.gold.known.all():
-        yield "settled items", *_settled(results.fit, graph.gold.known, doubt, against_gold)
-        if results.better_fit is not None:
-            share = _settled_share(results.better_fit, graph.gold.known)
-            yield "settled, calibrated", share, "by probabilities that allow for answers that depend on each other"
+        name, better = "settled items", results.better_fit
+        if better is not None:
+            yield name, *_settled_calibrated(better, graph.gold.known)
+            name = f"settled by {results.fit.model} alone"
+        yield name, *_settled(results.fit, graph.gold.known, doubt, against_gold)
     if results.communities is not None:
         yield "communities", *_community_card(results.communities)
     if len(graph.gold):
         yield "gold", f"{len(graph.gold):,}", f"item{'s' * (len(graph.gold) != 1)} whose class was known before"
+
+
+def _typical(n_answers: Array, verb: str) -> str:
+    """Return how many answers half of the volunteers gave, or half of the items have."""
+    if not n_answers.any():
+        return "without answers" if len(n_answers) else "none at all"
+    median = quantity(int(np.median(n_answers)), "answer")
+    return f"half {verb} {median} or more" if len(n_answers) > 1 else f"with {median}"
 
 
 def _settled(
@@ -110,11 +121,25 @@ def _settled(
         return "\u2013", doubt
     which = "items without gold" if has_gold.any() else "items"
     checked = "nobody checked how many of them are right"
-    if against_gold is not None and against_gold["sure"]:
+    if against_gold is not None:
         hidden = " when their gold was hidden" if against_gold["hidden"] else ""
-        checked = f"of gold items that were that sure{hidden}, {against_gold['sure_accuracy']:.0%} were right"
+        checked = f"no gold item was that sure{hidden.replace('their', 'its')}, so {checked}"
+    if against_gold is not None and against_gold["sure"]:
+        n_sure = against_gold["sure"]
+        sure = f"{quantity(n_sure, 'gold item')} that {'was' if n_sure == 1 else 'were'} that sure"
+        checked = f"of {sure}{hidden}, {against_gold['sure_accuracy']:.0%} were right"
     about = f"of {which} have a class that is at least {SETTLED_PROBABILITY:.0%} probable; {checked}"
     return _settled_share(fit, has_gold), about
+
+
+def _settled_calibrated(fit: ModelFit, has_gold: Array) -> tuple[str, str]:
+    """Return the share of settled items by calibrated probabilities, and by what they were calibrated."""
+    dependence = fit.dependence
+    checked = "nobody checked how many of them are right"
+    if dependence is not None and dependence.source == "gold":
+        checked = f"how much they do was learned from {quantity(dependence.n_gold, 'gold item')}"
+    about = "by calibrated probabilities, which allow for answers that depend on each other"
+    return _settled_share(fit, has_gold), f"{about}; {checked}"
 
 
 def _settled_share(fit: ModelFit, has_gold: Array) -> str:
@@ -135,9 +160,9 @@ def _sentences(results: GraphResults, doubt: str | None) -> Iterator[str]:
     """Yield what was found, in words."""
     graph, track, tasks = results.graph, results.community_track, results.task_communities
     if results.fit is not None and len(graph.items):
-        yield _about_items(results.fit, graph.gold.known, doubt)
-        if results.better_fit is not None:
-            yield _about_calibrated(results.fit)
+        yield _about_items(results.fit, results.better_fit, graph.gold.known, doubt)
+        if results.is_doubtful:
+            yield calibration_warning(results, results.fit)
     if results.fit is not None and results.fit.dependence is not None and len(graph.answers):
         yield _about_dependence(results.fit.dependence, graph)
     if results.snapshot is not None and len(graph.volunteers):
@@ -179,7 +204,7 @@ def _about_gold(calibration: Mapping[str, Any]) -> str:
     return f"{words}. {calibration['verdict']}{caveat}"
 
 
-def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
+def _about_items(fit: ModelFit, better: ModelFit | None, has_gold: Array, doubt: str | None) -> str:
     best = fit.item_probs.argmax(axis=1)
     shares = np.bincount(best, minlength=len(fit.classes)) / len(best)
     order = np.argsort(-shares, kind="stable")[:MAX_CLASSES]
@@ -189,17 +214,11 @@ def _about_items(fit: ModelFit, has_gold: Array, doubt: str | None) -> str:
         return f"{words} The class of all of them was known before."
     if doubt is not None:
         return f"{words} How sure the model is means little: {doubt}."
-    n_open = int((fit.item_probs.max(axis=1) < SETTLED_PROBABILITY).sum())
+    n_open = int(((better or fit).item_probs.max(axis=1) < SETTLED_PROBABILITY).sum())
     if not n_open:
         return f"{words} All are settled: a class is at least {SETTLED_PROBABILITY:.0%} probable."
-    return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {quantity(n_open, 'item')}."
-
-
-def _about_calibrated(fit: ModelFit) -> str:
-    return (
-        f"The model {fit.model} takes all answers about an item for independent, so it tends to be too sure. Decide by "
-        "the calibrated probabilities, which stand beside its own in the table of items."
-    )
+    by = "" if better is None else ", by calibrated probabilities"
+    return f"{words} No class is {SETTLED_PROBABILITY:.0%} probable yet for {quantity(n_open, 'item')}{by}."
 
 
 def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:
@@ -216,15 +235,22 @@ def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:
     effective = float(dependence.effective_answers(typical))
     return (
         f"To allow for answers about one item that depend on each other, {typical:,} of them, as many as a typical "
-        f"item has, count as {effective:.1f} independent ones (rho {dependence.rho:.2f}, {source})."
+        f"item has, count as {effective:.1f} independent ones ({source})."
     )
 
 
 def _about_skill(results: GraphResults, snapshot: ConfusionSnapshot, doubt: str | None) -> str:
     if doubt is not None:
-        return f"How good the volunteers are is hardly known, and what is shown of it is mostly the prior: {doubt}."
+        return f"How good the volunteers are is hardly known, and what is shown of it is mostly assumed: {doubt}."
     accuracy = snapshot.accuracy(results.class_probs, correct=results.correct_labels[0])
     low, median, high = np.quantile(accuracy, [0.1, 0.5, 0.9])
+    if len(accuracy) == 1:
+        return f"The only volunteer is expected to be right {median:.0%} of the time."
+    if results.is_small:
+        return (
+            f"The volunteers are expected to be right {accuracy.min():.0%} to {accuracy.max():.0%} of the time, half "
+            f"of them at least {median:.0%}."
+        )
     return (
         f"Half of the volunteers are expected to be right at least {median:.0%} of the time; "
         f"the middle eight of ten lie between {low:.0%} and {high:.0%}."
@@ -253,7 +279,7 @@ def _about_changes(results: GraphResults) -> Iterator[str]:
     yield (
         f"There is evidence that {quantity(len(changes), 'volunteer')} changed: {named}"
         f"{f'; and {more:,} more' if more > 0 else ''}. Of such reports at most {changes.false_discovery_rate:.0%} are "
-        f"false on average, the false-discovery rate ({tested})."
+        f"false on average ({tested})."
     )
 
 

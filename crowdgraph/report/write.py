@@ -16,6 +16,7 @@ from crowdgraph.allocation.next_steps import NextSteps
 from crowdgraph.core._parameters import check_bool, check_instance
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.changes import Changes
+from crowdgraph.core.communities import MIN_CROWD
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import check_ids_match
@@ -32,6 +33,7 @@ from crowdgraph.report.communities import community_section, network_section, tr
 from crowdgraph.report.next_steps import next_section
 from crowdgraph.report.nodes import history_table, item_table, volunteer_table
 from crowdgraph.report.overview import overview
+from crowdgraph.report.pairs import pair_section
 from crowdgraph.report.provenance import provenance
 
 __all__ = ["write"]
@@ -46,6 +48,7 @@ SCRIPTS = (
     "ternary.js",
     "network.js",
     "flow.js",
+    "names.js",
     "next.js",
     "items.js",
     "volunteers.js",
@@ -71,6 +74,7 @@ STEPS = {
     "volunteers": ("model", "pi_similarity"),
     "networks": ("pi_similarity",),
     "communities": ("communities",),
+    "pairs": ("model", "pi_similarity", "task_cooccurrence"),
     "track": ("communities over time", "communities"),
     "checks": ("model",),
 }
@@ -103,7 +107,7 @@ def write(
     Nothing is fitted here. What is missing is named on the page, with the way to get it. A graph alone lacks the
     predictive checks, and the calibration of models that repeat the gold they were given (`crowdgraph.DynIBCC`,
     `crowdgraph.Cautious`): they must be fitted again while gold is hidden. `crowdgraph.analysis.analyse` does both, and
-    the page of its result has all.
+    the page of its result has all. Fewer than 30 volunteers are compared pair by pair instead of by communities.
 
     Parameters
     ----------
@@ -212,10 +216,11 @@ def payload(
         plan=plan,
         calibrated_fit=calibrated_fit,
     )
-    skipped = (run or {}).get("skipped", {})
+    skipped, pairs = (run or {}).get("skipped", {}), pair_section(results)
     data: dict[str, Any] = {
         "classes": to_texts(graph.classes),
         "labels": to_texts(graph.labels),
+        "most_names": MIN_CROWD - 1,
         "colours": {"communities": _community_colours(results), "classes": colours(graph.classes)},
     }
     with progress_bar("Report", visible=progress, total=len(SECTIONS) + 1, unit="sections") as bar:
@@ -224,6 +229,7 @@ def payload(
         for name, section in SECTIONS.items():
             data[name] = _with_reason(section(results), _skip_reason(name, skipped), interface)
             bar.update()
+    data["pairs"] = None if pairs is None else _with_reason(pairs, _skip_reason("pairs", skipped), interface)
     data["doctor"] = findings.to_dict(most_ids=MAX_IDS)
     return {
         **data,

@@ -9,8 +9,8 @@ from crowdgraph.analysis import analyse
 
 @pytest.fixture(scope="session")
 def small_crowd():
-    """Twenty volunteers, of whom four gave a few answers only, and gold for half of the items."""
-    return crowd(n_volunteers=20, n_casual=4, n_items=40, n_responses=400, gold=0.5).graph
+    """Thirty-six volunteers, of whom four gave a few answers only, and gold for half of the items."""
+    return crowd(n_volunteers=36, n_casual=4, n_items=40, n_responses=640, gold=0.5).graph
 
 
 @pytest.fixture(scope="session")

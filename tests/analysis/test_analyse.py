@@ -34,7 +34,7 @@ def tiny(**options):
 def test_every_step_is_done(analysis):
     assert set(analysis.graph.annotations) == ALL
     assert dict(analysis.skipped) == {}
-    assert analysis.graph.community_track().counts.tolist() == [200, 400]
+    assert analysis.graph.community_track().counts.tolist() == [320, 640]
     assert analysis.parameters["seed"] == 3
     assert "noise_scale='auto'" in analysis.parameters["model"]
     assert analysis.findings.examined
@@ -99,6 +99,7 @@ def test_communities_are_numbered_by_their_size_at_the_end(monkeypatch):
         reasons=["", ""],
     )
     monkeypatch.setattr(MODULE, "over_time", lambda *args, **options: track)
+    monkeypatch.setattr(MODULE, "MIN_CROWD", 5)
     annotated = analyse(graph, model="ibcc", snapshots=2, min_responses=1).graph
     assert annotated.community_track().sizes.tolist() == [[1, 2, 2], [3, 2, 0]]
     assert annotated.community_track().confidence.tolist() == [[0.2, 0.1, 0.3], [0.5, 0.4, 0.6]]
@@ -125,19 +126,30 @@ def test_communities_are_numbered_by_their_size_at_the_end(monkeypatch):
         (
             graph_of(["a"] * 12, [f"i{n}" for n in range(12)], ["yes", "no"] * 6),
             "communities",
-            "Communities need 3 volunteers or more; the whole crowd is 1.",
+            "Networks need 2 volunteers or more; the whole crowd is 1.",
         ),
         (
-            graph_of(["a", "b"], ["x", "x"], ["yes", "no"]),
-            "pi_similarity",
-            "Communities need 3 volunteers or more; the whole crowd is 2.",
+            graph_of(["a", "b"] * 12, [f"i{n // 2}" for n in range(24)], ["yes", "no", "no", "yes"] * 6),
+            "communities",
+            "2 volunteers are too few for communities: they need 30. Pairs of volunteers are compared instead.",
         ),
     ],
 )
 def test_what_cannot_be_done_is_skipped_with_a_reason(graph, step, reason):
     skipped = analyse(graph, snapshots=2).skipped
     assert reason in skipped[step]
-    assert skipped.get("communities") == skipped.get("pi_similarity")
+    assert skipped["communities"] == skipped.get("pi_similarity", skipped["communities"])
+
+
+@pytest.mark.parametrize("n_volunteers", [3, 29])
+def test_small_crowds_have_pairs_instead_of_communities(n_volunteers):
+    graph = crowd(n_volunteers=n_volunteers, n_items=60, n_responses=[40] * n_volunteers).graph
+    analysis = analyse(graph, snapshots=2)
+    assert {"pi_similarity", "task_cooccurrence", "error_correlation"} <= set(analysis.graph.annotations)
+    assert list(analysis.skipped) == ["communities"]
+    assert analysis.skipped["communities"].startswith(f"{n_volunteers} volunteers are too few for communities")
+    few = analyse(graph.annotate(cg.IBCC().fit(graph)), snapshots=0, min_responses=41)
+    assert "No volunteer has 41 answers" in few.skipped["communities"]
 
 
 def test_by_default_classes_are_calibrated_and_nobody_is_followed_who_does_not_change(small_crowd):

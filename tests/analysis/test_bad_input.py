@@ -20,7 +20,7 @@ from crowdgraph.errors import ParameterError, StoreError
         ({"votes": {"no": "no"}}, "votes= misses 'yes'"),
         ({"snapshots": -1}, "snapshots=-1"),
         ({"min_responses": 0}, "min_responses=0"),
-        ({"max_volunteers": 2}, "max_volunteers=2"),
+        ({"max_volunteers": 1}, "max_volunteers=1"),
         ({"validate": 1.0}, "validate=1.0 must be a number above 0 and below 1"),
         ({"seed": "x"}, "seed='x'"),
         ({"progress": 1}, "progress=1"),

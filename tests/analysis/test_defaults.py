@@ -42,7 +42,7 @@ def test_labels_that_gold_does_not_explain_leave_the_prior_to_gold():
 
 
 def test_votes_reach_the_model_inside_the_cautious_model():
-    graph = crowd(n_volunteers=20, n_items=40, n_responses=400, labels=("u", "v")).graph
+    graph = crowd(n_volunteers=32, n_items=40, n_responses=640, labels=("u", "v")).graph
     votes = {"u": "no", "v": "yes"}
     analysis = analyse(graph, model="cautious", votes=votes, detector=cg.Leiden(), snapshots=2)
     assert analysis.skipped == {}

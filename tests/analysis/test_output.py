@@ -71,7 +71,7 @@ def test_communities_confusion_and_network_are_those_of_the_analysis(results, an
     kinds = [row["kind"] for row in read_rows(results / "communities.csv")]
     assert kinds.count("alike") == len(graph.communities("communities"))
     assert kinds.count("same items") == len(graph.communities("task communities"))
-    assert pq.read_table(results / "confusion.parquet").num_rows == 400 * 4
+    assert pq.read_table(results / "confusion.parquet").num_rows == 640 * 4
     network = nx.read_graphml(results / "network.graphml")
     assert len(network) == len(graph.network("pi_similarity"))
     assert all("community" in data for _, data in network.nodes(data=True))
@@ -118,8 +118,8 @@ def test_advice_on_the_page_is_in_the_words_of_the_interface(tmp_path, without_f
     analysis = analyse(graph, model="majority_vote", min_responses=50)
     data = page_data(write_results(analysis, tmp_path / "results", interface="cli") / "report.html")
     assert data["volunteers"]["missing"] == f"This was skipped. {analysis.skipped['pi_similarity']}"
-    advice = [finding["advice"] for finding in data["doctor"]["findings"] if finding["name"] == "ruled by the prior"]
-    assert "leave them out of networks with --min-responses." in advice[0]
+    advice = {finding["name"]: finding["advice"] for finding in data["doctor"]["findings"]}
+    assert "leave them out of networks with --min-responses." in advice["hardly known volunteers"]
     skipped, reason = dict(dict(data["provenance"]["run"])["skipped"]), analysis.skipped["task_cooccurrence"]
     assert skipped["task_cooccurrence"] == wording(reason, "cli") != reason
     missing = [section["missing"] for section in data.values() if isinstance(section, dict) and "missing" in section]
@@ -141,7 +141,7 @@ def test_of_too_many_confusion_matrices_the_latest_are_written(analysis, tmp_pat
     monkeypatch.setattr("crowdgraph.analysis.output.MAX_CONFUSION_ROWS", 100)
     write_results(analysis, tmp_path / "out")
     table = pq.read_table(tmp_path / "out" / "confusion.parquet")
-    assert table.num_rows == 20 * 4
+    assert table.num_rows == 36 * 4
     assert np.allclose(table["mean"].to_numpy(), analysis.graph.confusion().latest().mean.ravel())
 
 
@@ -220,10 +220,10 @@ def test_an_empty_directory_is_as_good_as_none(tmp_path):
 def test_what_is_not_known_of_those_in_no_community_is_empty(analysis, tmp_path, without_figures):
     """The last volunteer is in no community, which has a row without a share."""
     graph = analysis.graph
-    codes = np.append(np.arange(19) % 2, -1)
+    codes = np.append(np.arange(35) % 2, -1)
     grouped = graph.annotate(communities_of(codes, ids=graph.volunteers.ids, modularity=0.1), name="communities")
     write_results(replace(analysis, graph=grouped), tmp_path / "out")
     rows = [row for row in read_rows(tmp_path / "out" / "communities.csv") if row["kind"] == "alike"]
     assert [row["community"] for row in rows] == ["0", "1", "-1"]
     assert (rows[-1]["share"], rows[-1]["mixed"]) == ("", "")
-    assert float(rows[0]["share"]) == pytest.approx(10 / 19, abs=1e-3)
+    assert float(rows[0]["share"]) == pytest.approx(18 / 35, abs=1e-3)

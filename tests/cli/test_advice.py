@@ -97,7 +97,7 @@ def unnamed():
         (one_for_all, "very active volunteers", "Compare with and without them. Ask others"),
         (rows_twice, "rows twice", "--duplicates first"),
         (inconsistent, "repeated answers", "--duplicates last"),
-        (lambda: small(gold=0), "ruled by the prior", "--min-responses"),
+        (lambda: small(gold=0), "hardly known volunteers", "--min-responses"),
         (lambda: large(gold=0), "no gold", "Add the classes of some items with --gold FILE"),
         (unnamed, "no gold", "or say what labels mean with --vote LABEL=CLASS"),
         (untimed, "no times", "name it: --time created_at"),

@@ -167,7 +167,7 @@ def test_advice_for_the_command_line_speaks_of_options():
     assert any(call.search(text) for text in advice)
     assert [text for text in advice if call.search(wording(text, "cli"))] == []
     graph = cg.simulate.crowd(n_volunteers=40, n_items=100, n_responses=200, gold=0.1, seed=0).graph
-    (prior,) = graph.diagnose().wording("cli").of("prior")
+    (prior,) = graph.diagnose().wording("cli").of("hardly known")
     assert "--min-responses" in prior.advice
     assert "min_responses" not in repr(prior)
 

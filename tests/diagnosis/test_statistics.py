@@ -16,7 +16,7 @@ from crowdgraph.core._text import join_names, percent, quantity
 from crowdgraph.diagnosis._statistics import AnswerCodes, crowd_labels, first_answers, rater_agreement, upper_tail
 from crowdgraph.diagnosis.bots import MIN_COMMON, RUN_LENGTH, _affordable, _fastest_runs, _similar_pairs
 from crowdgraph.diagnosis.responses import check_duplicates
-from crowdgraph.diagnosis.volunteers import check_anonymous, check_parts, check_prior
+from crowdgraph.diagnosis.volunteers import check_anonymous, check_hardly_known, check_parts
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.floats(0, 1))
@@ -196,7 +196,7 @@ def test_all_answers_weigh_against_the_prior():
     # What the crowd is like counts for eight answers at most: anna gives more, about five items.
     items = [f"item {n // 2}" for n in range(10)] + ["item 0"] * 2
     table = {"volunteer": ["anna"] * 10 + ["bert"] * 2, "item": items, "label": ["no", "yes"] * 6, "time": range(12)}
-    finding = check_prior(cg.CrowdGraph.from_responses(table, duplicates="all"))[0]
+    finding = check_hardly_known(cg.CrowdGraph.from_responses(table, duplicates="all"))[0]
     assert finding.numbers["prior_weight"] == 8
     assert finding.ids.tolist() == ["bert"]
     assert finding.what.startswith("1 of 2 volunteers (50%), with 17% of the answers, gave fewer than 8:")

@@ -85,7 +85,7 @@ def test_a_strong_prior_is_not_taken_for_difficulty():
     graph = crowd(n_volunteers=80, n_items=300, n_responses=2_400, classes=classes, groups=[group], gold=0.2).graph
     checks = predictive_checks(graph, cg.IBCC(confusion_prior=(4, 1)).fit(graph))
     assert not any(checks[name].stands_out for name in INDEPENDENCE)
-    assert "its prior is too strong" in checks.verdict
+    assert "what it assumed beforehand weighs too much" in checks.verdict
     assert "Leave --prior out" in checks.verdict.wording("cli")
     learned = predictive_checks(graph, cg.IBCC().fit(graph))
     assert not learned["volunteers"].stands_out

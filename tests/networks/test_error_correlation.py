@@ -90,3 +90,10 @@ def test_confusion_that_changes_counts_as_it_was_then():
     static, changing = (graph.annotate(model.fit(graph)) for model in (cg.IBCC(), cg.DynIBCC(noise_scale=2.0)))
     one, other = (cg.networks.error_correlation(annotated).weights.toarray() for annotated in (static, changing))
     assert np.abs(one - other).max() > 1e-3
+
+
+def test_those_who_share_no_items_are_not_linked():
+    columns = {"volunteer": ["a", "a", "b", "b"], "item": list("wxyz"), "label": ["yes", "no"] * 2}
+    graph = cg.CrowdGraph.from_responses(columns)
+    network = cg.networks.error_correlation(graph.annotate(cg.IBCC().fit(graph)), min_responses=1)
+    assert (len(network), network.n_edges) == (2, 0)

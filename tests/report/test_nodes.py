@@ -6,6 +6,7 @@ from report.pages import by_id
 
 import crowdgraph as cg
 from crowdgraph.report import nodes
+from crowdgraph.report.nodes import uncertainty
 from crowdgraph.report.write import payload
 
 # Items
@@ -19,7 +20,9 @@ def test_items_are_the_fit(graph, data):
     golds = by_id(data["items"], "gold", ids)
     assert [-1 if gold is None else gold for gold in golds] == graph.gold.codes.tolist()
     probs = np.clip(fit.item_probs, 1e-300, 1)
-    np.testing.assert_allclose(by_id(data["items"], "entropy", ids), -(probs * np.log2(probs)).sum(axis=1), atol=1e-4)
+    # Of two classes, entropy in bits is at most 1.
+    shares = by_id(data["items"], "uncertainty", ids)
+    np.testing.assert_allclose(shares, -(probs * np.log2(probs)).sum(axis=1), atol=1e-4)
 
 
 def test_answers_of_an_item_are_counted(graph, data):
@@ -33,9 +36,14 @@ def test_uncertain_items_come_first(data):
     has_gold = [gold is not None for gold in items["gold"]]
     assert has_gold == sorted(has_gold)
     for kind in (False, True):
-        bits = [bit for bit, known in zip(items["entropy"], has_gold, strict=True) if known == kind]
-        assert bits == sorted(bits, reverse=True)
-        assert len(bits) > 40
+        shares = [share for share, known in zip(items["uncertainty"], has_gold, strict=True) if known == kind]
+        assert shares == sorted(shares, reverse=True)
+        assert len(shares) > 40
+
+
+def test_uncertainty_is_a_share_of_the_most_there_can_be():
+    assert uncertainty(np.array([[1.0, 0.0, 0.0], [1 / 3] * 3])).tolist() == pytest.approx([0, 1])
+    assert uncertainty(np.array([[1.0]])).tolist() == [0]
 
 
 def test_soft_gold_is_shown_as_probabilities(columns):

@@ -1,12 +1,15 @@
 """The page in a real browser: it works without a network, by mouse, by keyboard and on a phone."""
 
+import re
 import shutil
+from itertools import combinations
 
 import pytest
 from report.pages import HOSTILE, TITLE, hostile_graph
 
 import crowdgraph as cg
 from crowdgraph import report
+from crowdgraph.analysis import analyse
 from crowdgraph.report.write import payload
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -82,6 +85,36 @@ def overflow(page):
     return page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
 
 
+def tallest_row(page, table):
+    """Return the height of the highest row of a table."""
+    return page.evaluate(
+        f"Math.max(...[...document.querySelectorAll('{table} .grid > tbody > tr')].map((row) => row.offsetHeight))"
+    )
+
+
+# The tables that are wider than their frames.
+SIDEWAYS = """[...document.querySelectorAll(".scroll")].filter((frame) => frame.scrollWidth > frame.clientWidth)
+    .map((frame) => frame.getAttribute("aria-label"))"""
+# The headings that nothing follows: neither words nor a picture.
+EMPTY = """[...document.querySelectorAll("main h2, main h3, main h4")].filter((heading) => {
+    const next = heading.nextElementSibling;
+    const said = next && (next.innerText.trim() || next.querySelector("svg, canvas"));
+    return !said || (/^H\\d$/.test(next.tagName) && next.tagName <= heading.tagName);
+  }).map((heading) => heading.innerText)"""
+# What is read by a team: all but the checks and the record, which are for experts.
+WORDS = """["header", "nav", "main > section:not(#checks, #provenance)"]
+    .flatMap((part) => [...document.querySelectorAll(part)]).map((node) => node.innerText).join("\\n")"""
+JARGON = re.compile(
+    r"\b(nats?|bits?|entropy|posterior|prior|sharpened|modularity|bound to watch|log[_ ]\w+|likelihood|rho|nmi|kl)\b",
+    re.IGNORECASE,
+)
+
+
+def jargon(page):
+    """Return what is said in words that a team need not know."""
+    return [line for line in page.evaluate(WORDS).splitlines() if JARGON.search(line)]
+
+
 def test_loads_without_complaints_or_requests(visit, page, path):
     assert page.title() == TITLE
     assert page.locator("#overview .card").count() >= 5
@@ -90,6 +123,8 @@ def test_loads_without_complaints_or_requests(visit, page, path):
     for section in ("items", "volunteers", "networks", "communities", "checks", "doctor", "provenance"):
         assert page.locator(f"#{section} .body").inner_text().strip()
         assert page.locator(f"#{section} .missing").count() == 0
+    assert page.evaluate(EMPTY) == []
+    assert jargon(page) == []
 
 
 def test_nothing_can_be_fetched_even_if_asked(page):
@@ -251,7 +286,7 @@ def test_predictive_checks_have_a_row_each(page):
 def test_two_modularities_have_two_names(page):
     evidence = page.locator("#checks .panel").last.inner_text()
     assert "The sharpened modularity, 0.450," in evidence
-    assert "the modularity of the communities above, 0.300," in evidence
+    assert "the modularity of these communities, 0.300," in evidence
 
 
 def test_the_overview_links_to_what_it_says(page):
@@ -264,8 +299,8 @@ def test_items_open_with_the_most_uncertain(page):
         "The most uncertain items come first, those with gold last; they keep it."
         in page.locator("#items").inner_text()
     )
-    bits = [float(text) for text in column(page, "#items .table", 5)]
-    assert bits == sorted(bits, reverse=True)
+    shares = [float(text.removesuffix("%")) for text in column(page, "#items .table", 5)]
+    assert shares == sorted(shares, reverse=True)
     assert set(column(page, "#items .table", 6)) == {"\u2013"}
 
 
@@ -287,9 +322,9 @@ def test_everything_can_be_reached_by_keyboard(page):
     assert page.evaluate(outline) == "solid"
     page.keyboard.press("Enter")
     assert page.url.endswith("#items")
-    tab_to(page, "entropy")
+    tab_to(page, "uncertainty")
     page.keyboard.press("Enter")
-    assert page.locator("#items th[aria-sort=descending]").inner_text() == "entropy"
+    assert page.locator("#items th[aria-sort=descending]").inner_text() == "uncertainty"
 
 
 def test_buttons_and_pictures_have_names(page):
@@ -303,6 +338,9 @@ def test_a_phone_scrolls_down_only(browser, path):
     visit = Visit(browser, path, viewport=PHONE, color_scheme="dark")
     visit.page.wait_for_selector("#ternary circle[cx]")
     assert overflow(visit.page) <= 0
+    assert 20 < tallest_row(visit.page, "#items") < 80
+    assert 20 < tallest_row(visit.page, "#volunteer-table") < 80
+    assert visit.page.evaluate(SIDEWAYS) == []
     visit.page.locator("#volunteer-table .link").first.click()
     assert overflow(visit.page) <= 0
     assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
@@ -397,6 +435,102 @@ def test_what_next_lists_questions(browser, graph, tmp_path, viewport):
     visit = Visit(browser, written, viewport=viewport)
     assert len(column(visit.page, "#next", 1)) >= 20
     assert visit.page.locator("#next h3").count() == 5
-    assert visit.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+    assert visit.page.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
+    assert tallest_row(visit.page, "#next") < 80
+    assert visit.page.evaluate(SIDEWAYS) == []
     assert visit.complaints == []
     visit.page.close()
+
+
+# Small and unusual crowds
+
+
+def analysed(n_volunteers=9, *, timed=True, **options):
+    """Return the analysis of a few volunteers."""
+    settings = {"n_items": 60, "n_responses": 45 * n_volunteers, "gold": 0.2, "seed": 0}
+    graph = cg.simulate.crowd(n_volunteers=n_volunteers, **{**settings, **options}).graph
+    if not timed:
+        columns = {name: graph.to_arrow()[name] for name in ("volunteer", "item", "label")}
+        graph = cg.CrowdGraph.from_responses(columns, gold=graph.gold)
+    return analyse(graph, snapshots=2)
+
+
+def unanswered():
+    """Return the analysis of items that were shown to two volunteers who did not answer."""
+    columns = {"volunteer": ["anna", "bert"], "item": ["x", "y"], "label": [None, None]}
+    return analyse(cg.CrowdGraph.from_responses(columns, labels=["no", "yes"], missing="keep"))
+
+
+SURE = cg.simulate.Group(name="sure", confusion=[[0.98, 0.02], [0.02, 0.98]])
+CROWDS = {
+    "without gold": lambda: analysed(gold=0.0),
+    "without times": lambda: analysed(timed=False),
+    "one volunteer": lambda: analysed(1),
+    "two volunteers": lambda: analysed(2, classes=("A", "B", "tie")),
+    "all gold": lambda: analysed(gold=1.0),
+    "nothing to ask": lambda: analysed(12, n_items=20, n_responses=190, groups=[SURE]),
+    "no answers": unanswered,
+}
+
+
+@pytest.fixture(scope="module")
+def reader(browser):
+    """A page that visits one crowd after another."""
+    page = browser.new_page(viewport=PHONE)
+    page.complaints = []
+    page.on("console", lambda message: page.complaints.append(message.text))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    yield page
+    page.close()
+
+
+def read(page, crowd, path):
+    """Open the page of a crowd, once its pictures are drawn."""
+    report.write(crowd, path)
+    page.complaints.clear()
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_unusual_crowds_have_sentences(reader, tmp_path, name):
+    read(reader, CROWDS[name](), tmp_path / "page.html")
+    assert reader.complaints == []
+    assert reader.evaluate(EMPTY) == []
+    assert reader.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
+    assert jargon(reader) == []
+    assert not re.search(r"undefined|NaN|\bnull\b|Infinity", reader.evaluate("document.body.innerText"))
+
+
+def test_small_crowds_have_names_and_pairs(reader, tmp_path):
+    crowd = analysed(9, n_items=100, n_responses=700, classes=("A", "B", "tie"), gold=0.3)
+    read(reader, crowd, tmp_path / "page.html")
+    assert reader.locator("#communities h2, #sections a[href='#communities']").all_inner_texts() == ["Pairs"] * 2
+    pairs = reader.locator("#communities").inner_text()
+    assert "9 volunteers are too few for communities, which need 30." in pairs
+    assert reader.locator("#communities h3").all_inner_texts()[:2] == [
+        "Who behaves most alike",
+        "Who behaves least alike",
+    ]
+    boxes = reader.evaluate(
+        """[...document.querySelectorAll("#ternary .panel:first-child .names text")].map((text) => {
+          const { left, right, top, bottom } = text.getBoundingClientRect();
+          return [text.dataset.name, left, right, top, bottom];
+        })"""
+    )
+    assert sorted(name for name, *_ in boxes) == sorted(crowd.graph.volunteers.ids)
+    for (_, *a), (_, *b) in combinations(boxes, 2):
+        across, up = min(a[1], b[1]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[2], b[2])
+        assert min(across, up) <= 1
+    # A model that nobody checked is not drawn as certain.
+    plain = cg.IBCC().fit(crowd.graph.with_gold(None))
+    read(reader, crowd.graph.with_gold(None).annotate(plain), tmp_path / "page.html")
+    assert "calibrated_fit=graph.fit().calibrated()" in reader.locator("#items").inner_text()
+    report_with = {"calibrated_fit": plain.calibrated()}
+    report.write(crowd.graph.with_gold(None).annotate(plain), tmp_path / "page.html", **report_with)
+    reader.reload()
+    reader.locator("#items .link").first.click()
+    head = reader.locator("#details .matrix thead").inner_text().split()
+    assert head == ["class", "calibrated", "ibcc"]
+    assert reader.complaints == []

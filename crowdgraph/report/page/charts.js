@@ -38,13 +38,13 @@ function ticks([low, high], n = 4) {
 }
 
 // Axes with grid lines; returns the two scales. xTicks and yTicks are pairs of a value and its text.
-function axes(picture, width, height, { x, y, xTicks, yTicks, xName, yName }) {
+function axes(picture, width, height, { x, y, xTicks, yTicks, xName, yName, right = MARGIN.right }) {
   const left = Math.max(MARGIN.left, 10 + 7 * Math.max(0, ...yTicks.map(([, text]) => text.length)));
-  const across = scaled(x, [left, width - MARGIN.right]);
+  const across = scaled(x, [left, width - right]);
   const up = scaled(y, [height - MARGIN.bottom, MARGIN.top]);
   for (const [value, text] of yTicks) {
     picture.append(
-      svg("line", { class: "grid-line", x1: left, x2: width - MARGIN.right, y1: up(value), y2: up(value) }),
+      svg("line", { class: "grid-line", x1: left, x2: width - right, y1: up(value), y2: up(value) }),
     );
     picture.append(svg("text", { x: left - 6, y: up(value) + 4, "text-anchor": "end" }, text));
   }
@@ -56,17 +56,20 @@ function axes(picture, width, height, { x, y, xTicks, yTicks, xName, yName }) {
     free = middle + half + 10;
     picture.append(svg("text", { x: middle, y: height - MARGIN.bottom + 19, "text-anchor": "middle" }, text));
   }
-  if (xName) picture.append(svg("text", { x: width - MARGIN.right, y: height - 3, "text-anchor": "end" }, xName));
+  if (xName) picture.append(svg("text", { x: width - right, y: height - 3, "text-anchor": "end" }, xName));
   if (yName) picture.append(svg("text", { x: left, y: MARGIN.top - 3 }, yName));
   return { across, up };
 }
 
 const shareTicks = [0, 0.25, 0.5, 0.75, 1].map((value) => [value, percent(value)]);
 
-// lines: [{ name, colour, points: [[x, y]], band: [[x, low, high]], width, style, action }]
-function lineChart(label, lines, { height = 230, ...options }) {
+// lines: [{ name, colour, points: [[x, y]], band: [[x, low, high]], width, style, action }]; named lines end in their names.
+function lineChart(label, lines, { height = 230, named = false, ...options }) {
   return chart(label, height, (picture, width, tall) => {
-    const { across, up } = axes(picture, width, tall, options);
+    const names = named ? lines.map((line) => shortName(line.name)) : [];
+    const right = named ? Math.min(12 + Math.max(...names.map(widthOfName)), 0.45 * width) : MARGIN.right;
+    const { across, up } = axes(picture, width, tall, { ...options, right });
+    if (named) nameLines(picture, lines, names, { across, up, left: width - right, tall });
     for (const line of lines) {
       if (line.band) {
         const there = line.band.map(([x, low]) => [across(x), up(low)]);
@@ -88,6 +91,24 @@ function lineChart(label, lines, { height = 230, ...options }) {
       picture.append(withTip(drawn, () => line.name));
       if (line.action) drawn.addEventListener("click", line.action);
     }
+  });
+}
+
+// Names in one column, in the order of the ends of their lines, and as near to these as there is room.
+function nameLines(picture, lines, names, { across, up, left, tall }) {
+  const ends = lines.map(({ points }) => points[points.length - 1].map((value, axis) => [across, up][axis](value)));
+  const order = range(lines.length).sort((a, b) => ends[a][1] - ends[b][1]);
+  const least = (number) => MARGIN.top + NAME_HEIGHT * number;
+  const most = (number) => tall - MARGIN.bottom - NAME_HEIGHT * (lines.length - 1 - number);
+  let free = -Infinity;
+  order.forEach((line, number) => {
+    const y = Math.min(Math.max(ends[line][1], free, least(number)), most(number));
+    free = y + NAME_HEIGHT;
+    const lead = { x1: ends[line][0], y1: ends[line][1], x2: left + 8, y2: y };
+    picture.append(
+      svg("line", { class: "grid-line", ...lead }),
+      svg("text", { x: left + 10, y: y + 4, "data-name": lines[line].name }, names[line]),
+    );
   });
 }
 

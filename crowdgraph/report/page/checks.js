@@ -210,7 +210,7 @@ function evidencePanel(evidence) {
   const sharpened = Math.abs(evidence.modularity - itself) >= 0.001;
   const name = sharpened ? "sharpened modularity" : "modularity";
   const explained = sharpened
-    ? ` The sharpened modularity, ${fixed(evidence.modularity, 3)}, is computed after strengthening strong links; the modularity of the communities above, ${fixed(itself, 3)}, is that of the network as it is.`
+    ? ` The sharpened modularity, ${fixed(evidence.modularity, 3)}, is computed after strengthening strong links; the modularity of these communities, ${fixed(itself, 3)}, is that of the network as it is.`
     : "";
   const values = [...evidence.null, evidence.modularity];
   const ends = [Math.min(...values), Math.max(...values)];

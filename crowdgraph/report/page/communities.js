@@ -5,14 +5,19 @@ const MOST_BARS = 60;
 function drawCommunities() {
   const body = bodyOf("communities");
   const communities = data.communities;
+  if (data.pairs) {
+    drawPairs(body, data.pairs);
+    // A small crowd has communities only if somebody put them on the graph.
+    if (communities.missing) return;
+    body.append(el("h3", {}, "Communities"));
+  }
   if (communities.missing) body.append(missing(communities.missing));
   else {
-    const quality = isKnown(communities.modularity) ? `; modularity ${fixed(communities.modularity, 3)}` : "";
     body.append(
       el(
         "p",
         {},
-        `Found by ${communities.method}${quality}. Volunteers may belong to several; they are counted where they belong most.`,
+        `Found by ${communities.method}. Volunteers may belong to several; they are counted where they belong most.`,
       ),
     );
     if (communities.others.length)
@@ -25,6 +30,18 @@ function drawCommunities() {
     body.append(el("div", { class: "panels" }, ...rows.map(communityCard)));
   }
   drawTrack(body);
+}
+
+// The pairs of a crowd that is too small for communities.
+function drawPairs(body, { reason, lists, missing: advice }) {
+  for (const node of document.querySelectorAll("#communities > h2, #sections a[href='#communities']"))
+    node.textContent = "Pairs";
+  body.append(el("p", {}, reason));
+  if (advice) body.append(missing(advice));
+  const panels = (lists || []).map(({ title, note: about, pairs }) =>
+    panel(title, about ? note(about) : null, el("ol", { class: "story" }, ...pairs.map((words) => el("li", {}, words)))),
+  );
+  body.append(el("div", { class: "panels pairs" }, ...panels));
 }
 
 function communityCard(row) {

@@ -11,9 +11,10 @@ function drawItems() {
       el(
         "p",
         {},
-        `What each item is, according to ${items.model}. Entropy says how uncertain that is: 0 bits for none, ${fixed(Math.log2(data.classes.length))} at most. The most uncertain items come first${items.gold.some(isKnown) ? ", those with gold last; they keep it" : ""}.`,
+        `What each item is, according to ${items.model}. Uncertainty is 0% if one class is certain, and 100% if all classes are equally probable. The most uncertain items come first${items.gold.some(isKnown) ? ", those with gold last; they keep it" : ""}.${items.calibrated ? " Bars and uncertainty are by the calibrated probabilities." : ""}`,
       ),
     );
+  if (items.warning) body.append(note(items.warning));
   body.append(
     el(
       "div",
@@ -40,7 +41,14 @@ function drawItems() {
 }
 
 function itemColumns(items) {
-  const columns = [{ name: "item", kind: "name", value: (row) => items.id[row], cell: (row) => items.id[row] }];
+  const columns = [
+    {
+      name: "item",
+      kind: "name",
+      value: (row) => items.id[row],
+      cell: (row) => button(items.id[row], () => openItemRow(row), { class: "link" }),
+    },
+  ];
   if (items.probs) {
     const best = (row) => items.probs[row][items.class[row]];
     columns.push(
@@ -51,23 +59,25 @@ function itemColumns(items) {
             {
               name: "calibrated",
               kind: "number",
-              value: (row) => items.calibrated[row],
-              cell: (row) => fixed(items.calibrated[row], 3),
+              value: (row) => items.calibrated[row][items.class[row]],
+              cell: (row) => fixed(items.calibrated[row][items.class[row]], 3),
             },
           ]
         : []),
-      { name: "posterior", cell: (row) => stack(items.probs[row]) },
+      { name: "all classes", wide: true, cell: (row) => stack((items.calibrated || items.probs)[row]) },
       {
-        name: "entropy",
+        name: "uncertainty",
         kind: "number",
-        value: (row) => items.entropy[row],
-        cell: (row) => fixed(items.entropy[row], 3),
+        wide: true,
+        value: (row) => items.uncertainty[row],
+        cell: (row) => `${(100 * items.uncertainty[row]).toFixed(1)}%`,
       },
     );
   }
   if (items.gold.some(isKnown))
     columns.push({
       name: "gold",
+      wide: true,
       value: (row) => goldText(items.gold[row]),
       cell: (row) => goldText(items.gold[row]) || "–",
     });
@@ -75,21 +85,63 @@ function itemColumns(items) {
     {
       name: "responses",
       kind: "number",
+      wide: Boolean(items.probs),
       value: (row) => items.responses[row],
       cell: (row) => formatCount(items.responses[row]),
     },
-    { name: "answers", cell: (row) => answersText(items.answers[row]) },
+    { name: "answers", wide: Boolean(items.probs), cell: (row) => answersText(items.answers[row]) },
   );
   return columns;
+}
+
+// One item
+
+function openItem(id) {
+  const row = data.items.id.indexOf(id);
+  if (row >= 0) openItemRow(row);
+}
+
+function openItemRow(row) {
+  const items = data.items;
+  const dialog = document.getElementById("details");
+  const parts = [
+    button("Close", () => dialog.close(), { class: "close" }),
+    el("h3", { id: "details-title" }, items.id[row]),
+    factList([
+      ...(items.probs ? [["most probable class", data.classes[items.class[row]]]] : []),
+      ...(isKnown(items.gold[row]) ? [["gold", goldText(items.gold[row])]] : []),
+      ["responses", formatCount(items.responses[row])],
+      ["answers", answersText(items.answers[row])],
+    ]),
+  ];
+  if (items.probs) parts.push(el("h4", {}, "How probable each class is"), probabilityTable(items, row));
+  if (items.warning) parts.push(note(items.warning));
+  dialog.replaceChildren(...parts);
+  hideTip();
+  dialog.showModal();
+}
+
+function probabilityTable(items, row) {
+  const kinds = [...(items.calibrated ? [["calibrated", items.calibrated]] : []), [items.model, items.probs]];
+  const head = ["class", ...kinds.map(([name]) => name)].map((name) => el("th", { scope: "col" }, name));
+  const lines = data.classes.map((name, j) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, swatch(data.colours.classes[j]), name),
+      ...kinds.map(([, probs]) => el("td", { class: "number" }, `${(100 * probs[row][j]).toFixed(1)}%`)),
+    ),
+  );
+  return el("table", { class: "matrix" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...lines));
 }
 
 // How often each label was used; of many labels, the most frequent ones.
 function answersText(counts) {
   const used = range(counts.length).filter((l) => counts[l]);
   const order = used.length > MAX_ANSWERS ? used.sort((a, b) => counts[b] - counts[a]) : used;
-  const counted = order.slice(0, MAX_ANSWERS).map((l) => `${data.labels[l]}: ${formatCount(counts[l])}`);
+  const counted = order.slice(0, MAX_ANSWERS).map((l) => `${formatCount(counts[l])} × ${data.labels[l]}`);
   const more = order.length > MAX_ANSWERS ? [`${order.length - MAX_ANSWERS} more`] : [];
-  return [...counted, ...more].join(", ") || "–";
+  return [...counted, ...more].join(" · ") || "–";
 }
 
 const classCell = (j) => el("span", { class: "class" }, swatch(data.colours.classes[j]), data.classes[j]);

@@ -1,5 +1,8 @@
 // Put the page together.
 
+// The note of a card with more letters gets a wider card.
+const LONG_NOTE = 70;
+
 function drawOverview() {
   const body = bodyOf("overview");
   const overview = data.overview;
@@ -11,7 +14,7 @@ function drawOverview() {
       ...overview.cards.map(({ name, value, note: about }) =>
         el(
           "div",
-          { class: "card" },
+          { class: about.length > LONG_NOTE ? "card long" : "card" },
           el("dt", {}, name),
           el("dd", { class: "value" }, value),
           el("dd", { class: "about" }, about),

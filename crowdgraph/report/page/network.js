@@ -157,10 +157,41 @@ class NetworkPicture {
     this.canvas.height = NETWORK_HEIGHT * dense;
     this.canvas.style.height = `${NETWORK_HEIGHT}px`;
     this.brush.setTransform(dense, 0, 0, dense, 0, 0);
-    const colour = { grey: themeColour("--grey"), page: themeColour("--page"), accent: themeColour("--accent") };
+    const [grey, page, accent, text] = ["--grey", "--page", "--accent", "--text"].map(themeColour);
+    const colour = { grey, page, accent, text };
     const positions = range(this.network.id.length).map((k) => this.position(k));
     this.drawLinks(positions, colour.grey);
     positions.forEach((at, k) => this.drawDot(k, at, colour));
+    if (areFewEnoughForNames(positions.length)) this.drawNames(positions, colour);
+  }
+
+  dotRadius(k) {
+    // Smaller on a phone.
+    return this.radius[k] * Math.min(Math.sqrt(this.view.zoom), 2.5) * Math.min(Math.max(this.width / 800, 0.45), 1);
+  }
+
+  // Beside the dots, and not under the buttons in the corner.
+  drawNames(positions, colour) {
+    const { brush } = this;
+    const dots = positions.map(([x, y], k) => ({ x, y, r: this.dotRadius(k), name: this.network.id[k] }));
+    const buttons = { left: this.width - 140, right: this.width, top: 0, bottom: 50 };
+    Object.assign(brush, { font: NAME_FONT, textAlign: "center", textBaseline: "middle", lineJoin: "round" });
+    placeNames(dots, this.width, NETWORK_HEIGHT, [buttons]).forEach((name, k) => {
+      if (!name) return;
+      brush.globalAlpha = this.isLit(k) ? 1 : 0.15;
+      if (name.far) {
+        const { x, y, r } = dots[k];
+        Object.assign(brush, { strokeStyle: colour.text, lineWidth: 0.6 });
+        brush.beginPath();
+        brush.moveTo(x + r * Math.cos(name.angle), y + r * Math.sin(name.angle));
+        brush.lineTo(x + name.edge * Math.cos(name.angle), y + name.edge * Math.sin(name.angle));
+        brush.stroke();
+      }
+      Object.assign(brush, { strokeStyle: colour.page, lineWidth: 3, fillStyle: colour.text });
+      brush.strokeText(name.text, name.x, name.y);
+      brush.fillText(name.text, name.x, name.y);
+    });
+    brush.globalAlpha = 1;
   }
 
   drawLinks(positions, grey) {
@@ -185,7 +216,7 @@ class NetworkPicture {
   drawDot(k, [x, y], colour) {
     const { brush, plain } = this;
     const parts = this.belongs[k];
-    const r = this.radius[k] * Math.min(Math.sqrt(this.view.zoom), 2.5);
+    const r = this.dotRadius(k);
     brush.globalAlpha = this.isLit(k) ? 1 : 0.15;
     this.drawPieces(parts, x, y, r);
     brush.beginPath();

@@ -24,9 +24,19 @@ function drawNext() {
 function nextQuestions({ questions, reasons }) {
   if (!questions.item.length) return [missing(reasons.questions)];
   const columns = [
-    { name: "ask", kind: "name", value: (row) => questions.volunteer[row], cell: (row) => questions.volunteer[row] },
-    { name: "about", kind: "name", value: (row) => questions.item[row], cell: (row) => questions.item[row] },
-    { name: "likeliest class", value: (row) => questions.class[row], cell: (row) => questions.class[row] },
+    {
+      name: "ask",
+      kind: "name",
+      value: (row) => questions.volunteer[row],
+      cell: (row) => button(questions.volunteer[row], () => openVolunteer(questions.volunteer[row]), { class: "link" }),
+    },
+    {
+      name: "about",
+      kind: "name",
+      value: (row) => questions.item[row],
+      cell: (row) => button(questions.item[row], () => openItem(questions.item[row]), { class: "link" }),
+    },
+    { name: "likeliest class", wide: true, value: (row) => questions.class[row], cell: (row) => questions.class[row] },
     {
       name: "sure now",
       kind: "number",
@@ -42,8 +52,9 @@ function nextQuestions({ questions, reasons }) {
     {
       name: "uncertainty removed",
       kind: "number",
+      wide: true,
       value: (row) => questions.removed[row],
-      cell: (row) => percent(questions.removed[row]),
+      cell: (row) => (questions.removed[row] < 0.005 ? "<1%" : percent(questions.removed[row])),
     },
   ];
   const asked = quantity(new Set(questions.volunteer).size, "volunteer");

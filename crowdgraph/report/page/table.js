@@ -2,7 +2,8 @@
 
 const PAGE_SIZE = 25;
 
-// columns: [{ name, value: row => what to sort by, cell: row => what to show, kind: "number" | "name" | "words" }]
+// columns: [{ name, value: row => what to sort by, cell: row => what to show, kind: "number" | "name" | "words", wide }];
+// those that are wide are left out on a phone, where a note says how to see more.
 function makeTable({ name, noun, count, columns, text, pageSize = PAGE_SIZE }) {
   const state = { search: "", filter: () => true, sorted: null, page: 0 };
   const head = el("tr", {}, ...columns.map(headCell));
@@ -18,12 +19,20 @@ function makeTable({ name, noun, count, columns, text, pageSize = PAGE_SIZE }) {
     { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
     el("table", { class: "grid" }, el("thead", {}, head), rows),
   );
-  const node = el("div", { class: "table" }, tools, scroll, el("div", { class: "pager" }, status, back, forth));
+  const pager = el("div", { class: "pager" }, status, ...(count > pageSize ? [back, forth] : []));
+  const more = el("p", { class: "note narrow-only" }, "Tap a name for more; a wider window has more columns.");
+  const hides = columns.some((column) => column.wide);
+  const node = el("div", { class: "table" }, count > 1 ? tools : null, scroll, pager, hides ? more : null);
 
   function headCell(column) {
     const plain = column.value === undefined;
     const label = plain ? column.name : button(column.name, () => sortBy(column), { class: "sort" });
-    return el("th", { scope: "col", class: column.kind === "number" ? "number" : null, title: column.about }, label);
+    const kind = column.kind === "number" ? "number" : "";
+    return el("th", { scope: "col", class: classes(kind, column), title: column.about }, label);
+  }
+
+  function classes(kind, column) {
+    return [kind, column.wide ? "wide-only" : ""].filter(Boolean).join(" ") || null;
   }
 
   // Numbers fall first and text rises first: that is what a reader looks for.
@@ -56,7 +65,7 @@ function makeTable({ name, noun, count, columns, text, pageSize = PAGE_SIZE }) {
     rows.replaceChildren(
       ...matches
         .slice(first, last)
-        .map((row) => el("tr", {}, ...columns.map((column) => el("td", { class: column.kind }, column.cell(row))))),
+        .map((row) => el("tr", {}, ...columns.map((column) => el("td", { class: classes(column.kind, column) }, column.cell(row))))),
     );
     if (!matches.length)
       rows.append(el("tr", {}, el("td", { class: "none", colspan: columns.length }, `no ${noun} found`)));

@@ -50,6 +50,7 @@ function volunteerColumns(people) {
   columns.push({
     name: "responses",
     kind: "number",
+    wide: Boolean(people.accuracy),
     value: (row) => people.responses[row],
     cell: (row) => formatCount(people.responses[row]),
   });
@@ -67,7 +68,7 @@ function volunteerColumns(people) {
         cell: (row) => interval(people, row),
         about: "sorts by width",
       },
-      { name: "confusion", cell: (row) => tinyMatrix(people.confusion[row]) },
+      { name: "confusion", wide: true, cell: (row) => tinyMatrix(people.confusion[row]) },
     );
   }
   if (people.community)
@@ -80,6 +81,7 @@ function volunteerColumns(people) {
     columns.push({
       name: "how they answer",
       kind: "words",
+      wide: true,
       value: (row) => people.behaviours[people.behaviour[row]],
       cell: (row) => people.behaviours[people.behaviour[row]],
     });
@@ -145,7 +147,7 @@ function drawSkill(body) {
   const nShown = moving ? history.mean.length : Math.min(people.id.length, 2000);
   if (!ternary && !moving) return body.append(missing(history.missing));
   body.append(el("h3", {}, ternary ? "What volunteers say" : "Skill over time"));
-  if (!moving) body.append(missing(history.missing));
+  if (!moving) body.append(note(history.missing));
   if (nShown < people.id.length) body.append(note(`Drawn are the ${formatCount(nShown)} most active volunteers.`));
   const skill = el(
     "div",
@@ -179,7 +181,7 @@ function ternarySkill(people, history, nShown) {
   const panels = ternaryPanels(points);
   const parts = [
     note(
-      "A dot near a corner is a volunteer who nearly always gives that label; volunteers who distinguish the classes sit in a different place in each triangle.",
+      "The nearer a dot is to a corner, the more often the volunteer gives that label; volunteers who distinguish the classes sit in a different place in each triangle.",
     ),
   ];
   if (data.classes.length > MOST_TRIANGLES)
@@ -231,8 +233,9 @@ function timeline(history, move) {
 }
 
 function lineSkill(people, history) {
-  const nLines = Math.min(history.accuracy.length, MAX_LINES);
-  const lines = range(nLines).map((row) => ({
+  const active = range(history.accuracy.length).filter((row) => pointsOf(history, row).length);
+  const named = active.length > 0 && areFewEnoughForNames(active.length);
+  const lines = active.slice(0, MAX_LINES).map((row) => ({
     name: people.id[row],
     colour: people.community && people.community[row] >= 0 ? communityColour(people.community[row]) : "var(--accent)",
     width: 1.5,
@@ -243,9 +246,13 @@ function lineSkill(people, history) {
   const scales = skillAxes(history, Math.min(...lines.flatMap((line) => line.points.map(([, share]) => share))));
   return [
     note(
-      `The ${quantity(nLines, "most active volunteer")}: the expected share of right labels${startWords(scales)}. Click a line, or a name in the table, for one with its interval.`,
+      `The ${quantity(lines.length, "most active volunteer")}: the expected share of right labels${startWords(scales)}. Click a line, or a name in the table, for one with its interval.`,
     ),
-    lineChart("Expected share of right labels over time", lines, { height: 300, ...scales }),
+    lineChart("Expected share of right labels over time", lines, {
+      height: Math.max(300, NAME_HEIGHT * (named ? lines.length : 0) + 60),
+      named,
+      ...scales,
+    }),
   ];
 }
 
