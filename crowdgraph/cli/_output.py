@@ -127,9 +127,9 @@ def write_and_report(
         say(f"  {name:<24} {result!r}")
     for finding in analysis.findings.at_least("warning"):
         say(f"  data doctor: {finding.what}")
-    for result in (analysis.changes, analysis.plan):
-        if result is not None:
-            say(result)
+    for part in (analysis.changes, analysis.plan):
+        if part is not None:
+            say(part)
     for reason, steps in steps_by_reason(analysis.skipped).items():
         say(f"Skipped {steps}: {wording(reason, 'cli')}", style="yellow")
     say(f"Open {out / 'report.html'}", style="bold green")
