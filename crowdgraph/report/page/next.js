@@ -97,7 +97,7 @@ function nextLearners({ learners, reasons }) {
         el(
           "li",
           {},
-          `${volunteer} (${quantity(answers, "answer")}) could learn from ${teachers.join(", ")}, who answered some of the same items: an answer of ${volunteer} tells ${share < 0.05 ? "hardly anything" : percent(share)} of what an answer of their community tells.`,
+          `${volunteer} (${quantity(answers, "answer")}) could learn from ${teachers.join(", ")}, who answered some of the same items: an answer of ${volunteer} tells ${share < 0.05 ? "hardly anything" : percent(share)} of what an answer of the teachers’ community tells.`,
         ),
       ),
     ),
