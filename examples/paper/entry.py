@@ -16,6 +16,8 @@ AUTHORS_PRIOR = {"confusion_prior": [[0.5, 0.3, 0.05], [0.18, 0.36, 0.41]], "cla
 VOTES = {-1: "not supernova", 1: "supernova", 3: "supernova"}
 CORRECT = {"not supernova": -1, "supernova": [1, 3]}
 
+DPI = 130
+
 
 def output_folder() -> Path:
     """Return the folder named on the command line, or ``docs/_build/paper``; create it if needed."""
@@ -42,7 +44,7 @@ def write_entry(
     files = {}
     for index, (caption, ax) in enumerate(pictures.items()):
         files[caption] = f"{name}-{index}.png"
-        ax.figure.savefig(out / files[caption], dpi=130, bbox_inches="tight")
+        ax.figure.savefig(out / files[caption], dpi=DPI, bbox_inches="tight")
     entry = {
         "title": title,
         "paper": paper,
