@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, lock, object_array, value_tuple
-from crowdgraph.core._parameters import check_fraction, check_integer, check_number
+from crowdgraph.core._parameters import check_fraction, check_integer, check_number, check_seed
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
@@ -182,8 +182,8 @@ def crowd(
         check_number(name, share, valid=lambda value: 0 <= value < 1, expected="be a share from 0 to below 1")
     check_number("days", days, valid=lambda value: 0 < value < np.inf, expected="be positive and finite")
     check_drift(drift, drift_at)
-    if stays is not None:
-        check_choice("stays", stays, get_args(Stays))
+    check_seed(seed)
+    _check_stays(stays)
     line = check_queue(queue, n_items, {"n_communities": n_communities > 1, "duplicates": duplicates > 0})
 
     # The order of the draws is part of what a seed means.
@@ -204,7 +204,7 @@ def crowd(
         rejected = np.zeros(len(item), dtype=bool)
     else:
         moments = draw_visits(line, counts, arrives, days=days, stays_long=stays is not None, rng=rng)
-        item, rejected = serve(line, volunteer, moments, n_items, rng)
+        item, rejected, moments = serve(line, volunteer, moments, n_items, rng)
     course = draw_course(crowd_groups, group, drift, drifting, counts, rng)
     shared = _draw_shared(shared_errors, (len(crowd_groups), n_items), rng)
     group_draw, own_draw = shared[group[volunteer], item], rng.random(len(item))
@@ -250,6 +250,11 @@ def crowd(
         drift=course.drift,
     )
     return SimulatedCrowd(graph, truth)
+
+
+def _check_stays(stays: object) -> None:
+    if stays is not None:
+        check_choice("stays", stays, get_args(Stays))
 
 
 def _check_sizes(n_volunteers: int, n_items: int, n_communities: int, n_casual: int) -> None:

@@ -7,6 +7,7 @@ volunteers who share items arise from who was there when, as the paper suggests 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import chain
 from typing import Literal
 
@@ -40,10 +41,11 @@ class Queue:
     ----------
     answers
         How many answers an item needs before it is finished; if left out, the least number with which the queue holds
-        all responses.
+        all answers. Items get more where somebody has seen all that lack answers: they are given the newest of the
+        others that they have not seen.
     arrivals
         When each item arrives, as shares of the project's duration in rising order; if left out, the next one arrives
-        whenever somebody has seen all that lack answers.
+        whenever somebody has seen all that lack answers. Who has seen all that have arrived waits for the next.
     rejection
         The probability that a volunteer rejects an item: a response without a label, which the item does not count as
         an answer.
@@ -95,7 +97,7 @@ def _check_arrivals(arrivals: ArrayLike) -> Array:
     except (TypeError, ValueError):
         times = np.array(np.nan)
     if times.ndim != 1 or not len(times):
-        raise ParameterError(f"arrivals={arrivals!r} must be a list of numbers, one for each item.")
+        raise ParameterError("arrivals must be a list of numbers, one for each item.")
     outside = ~((times >= 0) & (times < 1))
     if outside.any():
         first = int(np.flatnonzero(outside)[0])
@@ -191,43 +193,47 @@ def _within(moment: Array, earliest: Array, latest: float) -> Array:
 
 def serve(
     queue: Queue, volunteer: Array, moments: Array, n_items: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Return the item of each response, and whether it was rejected."""
-    n_responses = len(volunteer)
-    answers = -(-n_responses // n_items) if queue.answers is None else queue.answers
-    if n_responses > n_items * answers:
+) -> tuple[Array, Array, Array]:
+    """Return the item of each response, whether it was rejected, and when it is given: later if somebody must wait."""
+    rejected = rng.random(len(volunteer)) < queue.rejection
+    n_answers = int(np.count_nonzero(~rejected))
+    answers = max(-(-n_answers // n_items), 1) if queue.answers is None else queue.answers
+    if n_answers > n_items * answers:
         raise ParameterError(
-            argument("n_responses", n_responses)
+            argument("n_responses", len(volunteer))
             + f" is more than the queue can hold: {n_items:,} items that need {answers:,} answers each take "
             f"{n_items * answers:,}; ask for fewer responses, or raise answers."
         )
-    order = np.argsort(moments, kind="stable")
-    rejected = rng.random(n_responses) < queue.rejection
-    if queue.arrivals is None:
-        n_arrived = np.full(n_responses, n_items)
-    else:
-        n_arrived = np.searchsorted(np.asarray(queue.arrivals), moments[order], side="right")
-    items = np.empty(n_responses, dtype=np.int64)
-    items[order] = _serve_in_turn(
-        volunteer[order].tolist(), rejected[order].tolist(), n_arrived.tolist(), [answers] * n_items
+    arrivals = np.zeros(n_items) if queue.arrivals is None else np.asarray(queue.arrivals)
+    items, times = _serve_in_turn(
+        volunteer.tolist(), rejected.tolist(), moments.tolist(), arrivals.tolist(), [answers] * n_items
     )
-    return items, rejected
+    return np.array(items, dtype=np.int64), rejected, np.array(times, dtype=float)
 
 
-def _serve_in_turn(volunteers: list[int], rejected: list[bool], n_arrived: list[int], lacking: list[int]) -> list[int]:
-    """Return the item of each response, in order of time; `lacking` counts the answers that each item still lacks.
+def _serve_in_turn(
+    volunteers: list[int], rejected: list[bool], moments: list[float], arrivals: list[float], lacking: list[int]
+) -> tuple[list[int], list[float]]:
+    """Return the item and the time of each response; `lacking` counts the answers that each item still lacks.
 
     Volunteers meet items in the order of arrival: whoever was given an item has seen all before it that still lack
     answers. So the next item for a volunteer is the first one behind the last that lacks answers. Who has seen all of
-    these gets the newest finished item.
+    these gets the newest finished item, and who has seen everything waits for the next that arrives.
     """
     unfinished = list(range(len(lacking) + 1))  # chains of pointers that end at the first unfinished item from here on
     last = [-1] * (max(volunteers, default=-1) + 1)
     seen: list[set[int]] = [set() for _ in last]
     # Volunteers have seen all items of a stretch, so that the search for a finished one passes over it.
     stretch = [(0, 0)] * len(last)
-    items: list[int] = []
-    for who, rejects, arrived in zip(volunteers, rejected, n_arrived, strict=True):
+    items, times = [-1] * len(volunteers), list(moments)
+    n_served = arrived = 0
+    # Those who wait come back at the moment of an arrival, in the order of their responses.
+    waiting = sorted((moment, response) for response, moment in enumerate(moments))
+    while waiting:
+        moment, response = heappop(waiting)
+        who = volunteers[response]
+        while arrived < len(arrivals) and arrivals[arrived] <= moment:
+            arrived += 1
         item = _first_unfinished(unfinished, last[who] + 1)
         if item < arrived:
             last[who] = item
@@ -236,18 +242,21 @@ def _serve_in_turn(volunteers: list[int], rejected: list[bool], n_arrived: list[
             newest_first = chain(range(arrived - 1, end - 1, -1), range(first - 1, -1, -1))
             item = next((number for number in newest_first if number not in seen[who]), -1)
             stretch[who] = (item, arrived)
+        if item < 0 and arrived < len(arrivals):
+            heappush(waiting, (arrivals[arrived], response))
+            continue
         if item < 0:
             raise ParameterError(
-                f"The queue runs dry: after {len(items):,} of {len(volunteers):,} responses, somebody comes who has "
-                f"seen all {arrived:,} items that have arrived by then; ask for fewer responses, or let items arrive "
-                "earlier."
+                f"The queue runs dry: after {n_served:,} of {len(volunteers):,} responses, somebody comes who has seen "
+                f"all {arrived:,} items; ask for fewer responses of each volunteer, or for more items."
             )
         seen[who].add(item)
-        items.append(item)
-        lacking[item] -= not rejects
+        items[response], times[response] = item, moment
+        n_served += 1
+        lacking[item] -= not rejected[response]
         if lacking[item] == 0:
             unfinished[item] = item + 1
-    return items
+    return items, times
 
 
 def _first_unfinished(unfinished: list[int], item: int) -> int:

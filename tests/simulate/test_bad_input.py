@@ -53,10 +53,11 @@ NAN = float("nan")
         ({"queue": Queue(answers=5)}, ParameterError, "more than the queue can hold: 500 items .* take 2,500"),
         ({"queue": Queue(arrivals=[0.1])}, ParameterError, "arrivals has 1 times for 500 items"),
         (
-            {"queue": Queue(arrivals=np.linspace(0.9, 0.99, 500))},
+            {"queue": Queue(answers=100), "n_volunteers": 2, "n_items": 50, "n_responses": [60, 20]},
             ParameterError,
-            "runs dry: after 0 of 5,000 responses, somebody comes who has seen all 0 items",
+            "n_responses",
         ),
+        ({"seed": -1}, ParameterError, "seed=-1"),
         (
             {"groups": [Group(name="g", confusion=np.eye(2), becomes="h")]},
             ParameterError,

@@ -13,20 +13,28 @@ from crowdgraph.simulate.queue import serve
 DAY = 86_400
 
 
-def naive(volunteers, rejected, n_arrived, answers, n_items):
-    """Serve by the rule's own words: look through all items for each response."""
-    lacking, seen, items = [answers] * n_items, {}, []
-    for who, rejects, arrived in zip(volunteers, rejected, n_arrived, strict=True):
-        mine = seen.setdefault(who, set())
-        unseen = [item for item in range(arrived) if item not in mine]
+def naive(volunteers, rejected, moments, arrivals, answers):
+    """Serve by the rule's own words: look through all items for each response; None if somebody has seen them all."""
+    n_items = len(arrivals)
+    lacking, seen, served = [answers] * n_items, {}, {}
+    times = dict(enumerate(moments))
+    while times:
+        response = min(times, key=lambda number: (times[number], number))
+        moment, mine = times[response], seen.setdefault(volunteers[response], set())
+        unseen = [item for item in range(n_items) if arrivals[item] <= moment and item not in mine]
         if not unseen:
-            return None
+            later = [arrival for arrival in arrivals if arrival > moment]
+            if not later:
+                return None
+            times[response] = min(later)
+            continue
         unfinished = [item for item in unseen if lacking[item] > 0]
         item = unfinished[0] if unfinished else unseen[-1]
         mine.add(item)
-        items.append(item)
-        lacking[item] -= not rejects
-    return items
+        served[response] = item, moment
+        del times[response]
+        lacking[item] -= not rejected[response]
+    return [served[response] for response in range(len(volunteers))]
 
 
 @given(
@@ -39,23 +47,19 @@ def naive(volunteers, rejected, n_arrived, answers, n_items):
 )
 def test_the_queue_serves_as_the_rule_says(n_items, volunteers, rejection, extra, arriving, seed):
     rng = np.random.default_rng(seed)
-    # Nobody comes more often than there are items.
-    rows = [row for row, who in enumerate(volunteers) if volunteers[:row].count(who) < n_items]
-    volunteer = np.array(volunteers)[rows]
-    moments = rng.random(len(rows))
-    answers = -(-len(rows) // n_items) + extra
-    arrivals = np.sort(rng.random(n_items) * (rng.random(n_items) < 0.7)) if arriving else None
-    queue = Queue(answers=answers, rejection=rejection, arrivals=arrivals)
-    order = np.argsort(moments, kind="stable")
-    n_arrived = [n_items if arrivals is None else int((arrivals <= moment).sum()) for moment in moments[order]]
-    is_rejected = np.random.default_rng(1).random(len(rows)) < rejection
-    expected = naive(volunteer[order].tolist(), is_rejected[order].tolist(), n_arrived, answers, n_items)
+    moments = rng.random(len(volunteers))
+    is_rejected = np.random.default_rng(1).random(len(volunteers)) < rejection
+    answers = -(-int((~is_rejected).sum()) // n_items) + 1 + extra
+    arrivals = np.sort(rng.random(n_items) * (rng.random(n_items) < 0.7)) if arriving else np.zeros(n_items)
+    queue = Queue(answers=answers, rejection=rejection, arrivals=arrivals if arriving else None)
+    expected = naive(volunteers, is_rejected.tolist(), moments.tolist(), arrivals.tolist(), answers)
+    how = (queue, np.array(volunteers), moments, n_items, np.random.default_rng(1))
     if expected is None:
         with pytest.raises(ParameterError, match="runs dry"):
-            serve(queue, volunteer, moments, n_items, np.random.default_rng(1))
+            serve(*how)
         return
-    items, rejected = serve(queue, volunteer, moments, n_items, np.random.default_rng(1))
-    assert items[order].tolist() == expected
+    items, rejected, times = serve(*how)
+    assert list(zip(items.tolist(), times.tolist(), strict=True)) == expected
     assert rejected.tolist() == is_rejected.tolist()
 
 
@@ -105,6 +109,22 @@ def test_items_are_finished_in_the_order_of_their_arrival():
     assert graph.items.n_responses.max() == 20
     last = np.array([graph.responses.by_item.rows(code)[-1] for code in range(150)])
     assert np.corrcoef(np.arange(150), last)[0, 1] > 0.99
+
+
+def test_volunteers_wait_for_items_that_arrive_later():
+    queue = Queue(answers=10, arrivals=np.linspace(0, 0.9, 1000))
+    graph = crowd(n_volunteers=300, n_items=1000, n_responses=9000, queue=queue, seed=0).graph
+    arrival = np.asarray(queue.arrivals)[graph.responses.item] * 90 * DAY
+    seconds = (graph.responses.time - np.datetime64("2026-01-01", "s")).astype(float)
+    assert (seconds >= np.floor(arrival)).all()
+    assert np.count_nonzero(graph.items.n_responses) >= 900
+
+
+def test_rejections_take_no_place_in_the_queue():
+    graph = crowd(n_volunteers=100, n_items=100, n_responses=1000, queue=Queue(answers=8, rejection=0.5), seed=0).graph
+    assert graph.answers.n_by_item.max() == 8
+    unlimited = crowd(n_volunteers=50, n_items=200, n_responses=2000, queue=Queue(rejection=0.6), seed=0).graph
+    assert np.median(unlimited.answers.n_by_item) == -(-len(unlimited.answers) // 200)
 
 
 def test_the_share_of_rejections_is_as_ordered_and_items_wait_for_answers():
