@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 
 import numpy as np
@@ -17,6 +18,8 @@ from crowdgraph.models._crowd_prior import learn_prior, weights_of
 
 # How often a draw is estimated, from the best estimate on.
 N_ITERATIONS_OF_DRAWS = 5
+# So many answers are read for draws of what a crowd may be like, and at least so many draws are made.
+MAX_ANSWERS_OF_DRAWS, MIN_DRAWS = 2_000_000, 5
 # By how much, on the scale of its logarithm, later fits change the dependence that gold shows.
 DEPENDENCE_SPREAD = 0.2
 # Stands for probabilities that are zero, where logarithms are taken, and the least concentration of a label.
@@ -73,11 +76,20 @@ class ItemKindSource:
             known=np.where(graph.gold.known[:, None], graph.gold.probs, np.nan),
         )
         self._best = self._learn(start=fit.item_probs[:, :, None])
+        self._n_draws = max(MAX_ANSWERS_OF_DRAWS // max(len(answers), 1), MIN_DRAWS)
+        self._draws: list[ItemKinds] = []
 
     def draw(self, rng: np.random.Generator) -> ItemKinds:
-        """Draw how the crowd may be: what is learned when items count by random weights (a Bayesian bootstrap)."""
+        """Draw how the crowd may be: what is learned when items count by random weights (a Bayesian bootstrap).
+
+        Of very large crowds a few such draws are made, and drawn from again.
+        """
+        if len(self._draws) == self._n_draws:
+            return self._draws[int(rng.integers(self._n_draws))]
         weights = rng.standard_exponential(len(self._best.probs))
-        return self._learn(start=self._best.probs, weights=weights, n_iterations=N_ITERATIONS_OF_DRAWS)
+        draw = self._learn(start=self._best.probs, weights=weights, n_iterations=N_ITERATIONS_OF_DRAWS)
+        self._draws.append(draw)
+        return draw
 
 
 class Reader:
@@ -92,8 +104,9 @@ class Reader:
         The graph, and its fit.
     items
         The codes of the items that get further answers, of shape (M,).
-    rho
-        The dependence of answers with which evidence is discounted once something was learned; as now if left out.
+    share
+        These items stand for all that get further answers, of which they are this share: so much more do their further
+        answers count for the volunteers.
 
     Attributes
     ----------
@@ -101,30 +114,38 @@ class Reader:
         How many answers each of these items has, of shape (M,).
     """
 
-    def __init__(self, graph: CrowdGraph, fit: ModelFit, items: Array, *, rho: float | None = None) -> None:
-        self._rho = 0.0 if fit.dependence is None else fit.dependence.rho
-        self._rho_later = self._rho if rho is None else rho
+    def __init__(self, graph: CrowdGraph, fit: ModelFit, items: Array, *, share: float = 1.0) -> None:
+        self._rho = self._rho_later = 0.0 if fit.dependence is None else fit.dependence.rho
+        self._new_weight = 1 / share
         self._prior = prior_of_volunteers(graph, fit)
         position = np.full(len(graph.items), -1)
         position[items] = np.arange(len(items))
         answers = graph.answers
         about = np.flatnonzero(position[answers.item] >= 0)
         self._volunteer, self._label = answers.volunteer[about].astype(np.int64), answers.label[about].astype(np.int64)
-        self._item = position[answers.item[about]]
+        self._item, self._weight = position[answers.item[about]], np.ones(len(about))
         before = fit.probs_before_discount(graph)
         self._concentration = self._prior + expected_counts(graph, before)
         self._counted = before[items]
         self._others = self._concentration - self._counts(self._counted)
         self.n_answers = graph.answers.n_by_item[items].copy()
-        self._evidence = np.log(np.maximum(before[items], TINY))
+        probs = np.maximum(fit.item_probs[items], np.finfo(float).tiny)
+        self._evidence = np.log(probs) / item_discount(self.n_answers, self._rho)[:, None]
         # What the answers so far say by the present confusion, so that only changes of it count later.
         self._base = self._evidence - self._answers_evidence()
+
+    def copy(self, *, rho: float) -> Reader:
+        """Return a reader with the same answers that discounts by `rho` once something was learned."""
+        other = copy(self)
+        other.n_answers, other._evidence, other._rho_later = self.n_answers.copy(), self._evidence.copy(), rho
+        return other
 
     def add(self, item: Array, volunteer: Array, label: Array) -> None:
         """Add answers, at most one about each item; items are named by their positions."""
         self._item = np.concatenate([self._item, item])
         self._volunteer = np.concatenate([self._volunteer, volunteer])
         self._label = np.concatenate([self._label, label])
+        self._weight = np.concatenate([self._weight, np.full(len(item), self._new_weight)])
         hits, totals = self._concentration[volunteer, :, label], self._concentration[volunteer].sum(axis=2)
         self._evidence[item] += np.log(np.maximum(hits / totals, TINY))
         self.n_answers[item] += 1
@@ -143,7 +164,7 @@ class Reader:
         )
 
     def _answers_evidence(self) -> Array:
-        own = self._counted[self._item]
+        own = self._counted[self._item] * self._weight[:, None]
         hits = self._concentration[self._volunteer, :, self._label] - own
         totals = self._concentration.sum(axis=2)[self._volunteer] - own
         return log_evidence(np.log(np.maximum(hits / totals, TINY)), self._item, len(self.n_answers))
@@ -151,5 +172,6 @@ class Reader:
     def _counts(self, probs: Array) -> Array:
         shape = self._prior.shape
         cells = self._volunteer * shape[2] + self._label
-        columns = [np.bincount(cells, probs[self._item, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
+        counts = (probs[self._item] * self._weight[:, None]).T
+        columns = [np.bincount(cells, column, minlength=shape[0] * shape[2]) for column in counts]
         return np.stack([column.reshape(shape[0], shape[2]) for column in columns], axis=1)

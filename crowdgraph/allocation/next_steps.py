@@ -22,22 +22,33 @@ from crowdgraph.core._text import quantity
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular, real_array
-from crowdgraph.errors import CrowdGraphError, InfeasibleError
+from crowdgraph.errors import CrowdGraphError, InfeasibleError, NotAnnotatedError
 from crowdgraph.evaluation.model_checks import SURE_PROBABILITY
 from crowdgraph.models.base import Model
-from crowdgraph.models.calibrated import Calibrated
+from crowdgraph.models.calibrated import Calibrated, calibrated_if_possible
 from crowdgraph.models.ibcc import IBCC
 
 __all__ = ["Learner", "NextSteps", "Retirable", "Thanks", "next_steps"]
 
 # How many questions are listed, and how many of them one volunteer is asked unless there are few volunteers.
 N_QUESTIONS, CAPACITY = 30, 3
+# Of more items or volunteers than these, the most uncertain ones and the most active ones are considered.
+MAX_ITEMS = MAX_VOLUNTEERS = 2_000
 # How many volunteers are named who could be trained, and who are thanked.
 N_NAMES = 5
 # Of volunteers with fewer answers it is hardly known how they answer.
 MIN_ANSWERS = 10
 # At most this share of the items that are retired is to be wrong, with this confidence.
 ERROR, CONFIDENCE = 0.05, 0.95
+
+
+# What is missing, in the words before its reason.
+MISSING = {
+    "questions": "no questions",
+    "forecast": "no forecast",
+    "retirable": "nothing to retire",
+    "learners": "nobody to train",
+}
 
 
 class Retirable(NamedTuple):
@@ -48,7 +59,7 @@ class Retirable(NamedTuple):
     items
         Their ids, of shape (M,).
     guarantee
-        The error rate that gold guarantees for them; None if there is none.
+        The error rate that gold guarantees for them, by the model for which it was measured; None if there is none.
     words
         What is guaranteed, or why nothing is.
     """
@@ -155,14 +166,15 @@ class NextSteps(ReadOnlyArrays, Tabular):
 
     def __repr__(self) -> str:
         n_volunteers, n_items = len(set(self.volunteers.tolist())), len(set(self.items.tolist()))
-        asked = f"{quantity(n_volunteers, 'volunteer')} about {quantity(n_items, 'item')}"
-        lines = [f"NextSteps: {quantity(len(self), 'question')} to ask {asked}"]
-        lines += [] if self.forecast is None else self.forecast.sentences
+        asked = f"to ask {quantity(n_volunteers, 'volunteer')} about {quantity(n_items, 'item')}"
+        lines = [f"NextSteps: {quantity(len(self), 'question')} {asked}" if len(self) else "NextSteps: nothing to ask"]
+        if self.forecast is not None:
+            lines += [*self.forecast.sentences, *filter(None, [self.forecast.advice])]
         lines += [] if self.retirable is None else [self.retirable.words]
         for what, people in (("could be trained", self.learners), ("to thank", self.thanks)):
             if people:
                 lines.append(f"{what}: {', '.join(str(one.volunteer) for one in people)}")
-        return "\n  ".join([*lines, *(f"no {part}: {reason}" for part, reason in self.reasons.items())])
+        return "\n  ".join([*lines, *(f"{MISSING[part]}: {reason}" for part, reason in self.reasons.items())])
 
 
 def next_steps(
@@ -215,24 +227,18 @@ def next_steps(
     fit = calibrated_if_possible(fit, graph)
     reasons: dict[str, str] = {}
     beliefs = current_beliefs(graph, fit)
+    retirable = _retirable(graph, fit, _same_settings(fit) if model is None else model, seed)
+    is_open = ~settled_items(graph, fit.item_probs) & ~graph.gold.known
+    if retirable.guarantee is not None:
+        is_open &= ~np.isin(np.arange(len(graph.items)), graph.items.table.codes(retirable.items))
     return _steps(
-        _questions(graph, fit, beliefs, reasons),
+        _questions(graph, fit, beliefs, is_open, reasons),
         _most_information(graph, beliefs),
         reasons,
         forecast=_forecast(graph, fit, reasons, seed),
-        retirable=_retirable(graph, fit, _same_settings(fit) if model is None else model, seed),
+        retirable=retirable,
         learners=_learners(graph, fit, reasons),
     )
-
-
-def calibrated_if_possible(fit: ModelFit, graph: CrowdGraph) -> ModelFit:
-    """Return the fit with calibrated class probabilities; the fit itself where it has them, or cannot have them."""
-    if fit.dependence is not None or fit.confusion is None:
-        return fit
-    try:
-        return fit.calibrated(graph)
-    except CrowdGraphError:
-        return fit
 
 
 def _same_settings(fit: ModelFit) -> Model:
@@ -268,22 +274,27 @@ def _steps(
 # Questions
 
 
-def _questions(graph: CrowdGraph, fit: ModelFit, beliefs: Beliefs, reasons: dict[str, str]) -> tuple[Array, ...] | None:
+def _questions(
+    graph: CrowdGraph, fit: ModelFit, beliefs: Beliefs, is_open: Array, reasons: dict[str, str]
+) -> tuple[Array, ...] | None:
     """Return the columns of the first questions of the policy; None, and the reason, if there is nothing to ask."""
-    is_open = ~settled_items(graph, fit.item_probs) & ~graph.gold.known
-    n_open, active = int(is_open.sum()), np.flatnonzero(activity(graph))
+    n_open, weights = int(is_open.sum()), activity(graph)
     if not n_open:
         reasons["questions"] = (
-            f"There is nothing to ask: every item has gold or a class that is at least {SURE_PROBABILITY:.0%} probable."
+            f"Every item has gold, has a class that is at least {SURE_PROBABILITY:.0%} probable, or can be retired."
         )
         return None
+    active = _highest(weights, np.flatnonzero(weights), MAX_VOLUNTEERS)
+    items = _highest(entropy(fit.item_probs), np.flatnonzero(is_open), MAX_ITEMS)
     capacity = max(CAPACITY, math.ceil(N_QUESTIONS / max(len(active), 1)))
+    volunteers = graph.volunteers.ids[active].tolist()
     try:
         assignment = GreedyValue(per_item=math.ceil(N_QUESTIONS / n_open)).assign(
             graph,
             budget=N_QUESTIONS,
-            items=graph.items.ids[is_open].tolist(),
-            capacity=dict.fromkeys(graph.volunteers.ids[active].tolist(), capacity),
+            items=graph.items.ids[items].tolist(),
+            volunteers=volunteers,
+            capacity=dict.fromkeys(volunteers, capacity),
             fit=fit,
         )
     except InfeasibleError:
@@ -292,9 +303,13 @@ def _questions(graph: CrowdGraph, fit: ModelFit, beliefs: Beliefs, reasons: dict
             "was active of late has answered all of them."
         )
         return None
-    volunteers = graph.volunteers.table.codes(assignment.volunteers)
-    items = graph.items.table.codes(assignment.items)
-    return (assignment.volunteers, assignment.items, *_expectations(graph, beliefs, volunteers, items))
+    who, what = graph.volunteers.table.codes(assignment.volunteers), graph.items.table.codes(assignment.items)
+    return (assignment.volunteers, assignment.items, *_expectations(graph, beliefs, who, what))
+
+
+def _highest(values: Array, codes: Array, most: int) -> Array:
+    """Return the codes with the highest values, at most so many, in their order."""
+    return np.sort(codes[np.argsort(-values[codes], kind="stable")[:most]])
 
 
 def _expectations(graph: CrowdGraph, beliefs: Beliefs, volunteers: Array, items: Array) -> tuple[Array, ...]:
@@ -335,6 +350,7 @@ def _retirable(graph: CrowdGraph, fit: ModelFit, model: Model, seed: int | None)
         why = "All items have gold" if graph.gold.known.all() else "No item is settled yet"
         return Retirable(settled, None, f"{why}, so there is none to retire.")
     which = f"{quantity(len(settled), 'item')} {'is' if len(settled) == 1 else 'are'} settled"
+    doubt = "whether it is right" if len(settled) == 1 else "how many are wrong"
     if n_gold < n_needed:
         have = (
             "no item with answers has gold"
@@ -342,7 +358,7 @@ def _retirable(graph: CrowdGraph, fit: ModelFit, model: Model, seed: int | None)
             else f"gold is known for only {quantity(n_gold, 'answered item')}"
         )
         return Retirable(
-            settled, None, f"{which}, but nobody checked how many are wrong: {have}; {n_needed} are needed."
+            settled, None, f"{which}, but nobody checked {doubt}: {have}; {n_needed} are needed for a guarantee."
         )
     try:
         rule = calibrated_retirement(graph, model, error=ERROR, confidence=CONFIDENCE, updates=1, seed=seed)
@@ -353,7 +369,8 @@ def _retirable(graph: CrowdGraph, fit: ModelFit, model: Model, seed: int | None)
             f"{which}, but gold does not show that at most {ERROR:.0%} of them are wrong: too few gold items are as "
             "sure while their gold is hidden, or too many of those are wrong.",
         )
-    items = rule.retired_items(graph, fit.item_probs)
+    # The rule holds for what its own model says.
+    items = rule.retired_items(graph, model.fit(graph, seed=seed).item_probs)
     return Retirable(
         items,
         rule.guarantee,
@@ -371,8 +388,11 @@ def _learners(graph: CrowdGraph, fit: ModelFit, reasons: dict[str, str]) -> tupl
     """Return the volunteers with enough answers and with teachers who would gain most; if there are none, say why."""
     try:
         plan = training_candidates(graph, fit=fit)
-    except CrowdGraphError:
+    except NotAnnotatedError:
         reasons["learners"] = "Without communities there is nobody to learn from: none were detected."
+        return ()
+    except CrowdGraphError as error:
+        reasons["learners"] = error.message
         return ()
     learners = [
         Learner(

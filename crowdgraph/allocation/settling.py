@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import ParameterError
 from crowdgraph.evaluation.model_checks import SURE_PROBABILITY
 from crowdgraph.kernels.item_kinds import DIFFICULTIES, blurred_rows
+from crowdgraph.models.calibrated import calibrated_if_possible
 
 __all__ = ["SettlingForecast", "activity", "forecast_settled", "settled_items"]
 
@@ -54,6 +55,8 @@ class SettlingForecast(ReadOnlyArrays, Tabular):
     exhausted
         Of the items that are not settled at the end of a continuation, the share about which nobody active was left to
         ask, on average.
+    is_assumed
+        Whether it is assumed, for lack of gold, how much answers about an item depend on each other.
     """
 
     targets: Array
@@ -64,6 +67,7 @@ class SettlingForecast(ReadOnlyArrays, Tabular):
     n_items: int
     n_settled: int
     exhausted: float
+    is_assumed: bool = False
 
     def __post_init__(self) -> None:
         for name in ("targets", "median", "low", "high", "reached"):
@@ -77,29 +81,40 @@ class SettlingForecast(ReadOnlyArrays, Tabular):
         """The forecast in words, one sentence for each share."""
         return [self._sentence(number) for number in range(len(self))]
 
+    @property
+    def advice(self) -> str | None:
+        """What may settle more items than answers do, if that is known."""
+        if not self.is_assumed or self.n_settled == self.n_items:
+            return None
+        return (
+            "Without gold it is assumed that answers about an item depend strongly on each other, so that many count "
+            "for few. Give the true classes of ten answered items or more: they show how it is, and may settle more "
+            "items than new answers do."
+        )
+
     def _sentence(self, number: int) -> str:
         target, median = f"{100 * self.targets[number]:.3g}%", self.median[number]
         low, high = self.low[number], self.high[number]
         if not median:
             return f"{target} of the items are settled already."
         if np.isfinite(median):
-            upto = f"and {high:,.0f}" if np.isfinite(high) else "and more than can be planned for"
+            interval = f"between {low:,.0f} and {high:,.0f}"
+            if not np.isfinite(high):
+                interval = f"{low:,.0f} or more; in {1 - self.reached[number]:.0%} of the simulations they never are"
             return (
                 f"{target} of the items are settled after about {quantity(int(median), 'more answer')} (90% interval: "
-                f"between {low:,.0f} {upto})."
+                f"{interval})."
             )
-        chance = (
-            "" if not self.reached[number] else f" in {1 - self.reached[number]:.0%} of the simulated continuations"
-        )
-        return f"The crowd as it is does not settle {target} of the items{chance}: {self._obstacle()}."
+        chance = f"In {1 - self.reached[number]:.0%} of the simulations the" if self.reached[number] else "The"
+        return f"{chance} crowd as it is never settles {target} of the items: {self._obstacle()}."
 
     def _obstacle(self) -> str:
         if self.exhausted > 0.5:
             return "everybody who is active has answered the open items by then, so others would have to be asked"
-        return (
-            f"even {MAX_ROUNDS} more answers about each open item leave too many undecided, since answers about a hard "
-            "item tell ever less; a better volunteer or an expert would have to decide"
-        )
+        even = f"even {MAX_ROUNDS} more answers about each open item leave too many undecided"
+        if self.is_assumed:
+            return f"{even}, as long as it is assumed that answers depend on each other"
+        return f"{even}, since answers about a hard item tell ever less; an expert would have to decide"
 
     def _columns(self) -> Columns:
         names = ("median", "low", "high")
@@ -112,7 +127,7 @@ class SettlingForecast(ReadOnlyArrays, Tabular):
 
     def __repr__(self) -> str:
         head = f"SettlingForecast: {self.n_settled:,} of {quantity(self.n_items, 'item')} are settled now"
-        return "\n  ".join([head, *self.sentences])
+        return "\n  ".join([head, *self.sentences, *filter(None, [self.advice])])
 
 
 def _integer_or_none(value: float) -> int | None:
@@ -136,7 +151,7 @@ def forecast_settled(
     graph: CrowdGraph,
     *,
     fit: ModelFit | str | None = None,
-    targets: tuple[float, ...] = TARGETS,
+    targets: Sequence[float] = TARGETS,
     n_draws: int = 50,
     seed: int | None = None,
 ) -> SettlingForecast:
@@ -155,9 +170,10 @@ def forecast_settled(
     Parameters
     ----------
     graph
-        The graph, annotated with a calibrated fit that has confusion matrices.
+        The graph, annotated with a fit that has confusion matrices.
     fit
-        The fit, or the name under which the graph carries it; the latest if left out.
+        The fit, or the name under which the graph carries it; the latest if left out. One that is not calibrated is
+        calibrated first.
     targets
         The shares of the items without gold that are to be settled.
     n_draws
@@ -175,9 +191,11 @@ def forecast_settled(
     True
     """
     check_instance("graph", graph, CrowdGraph)
-    fit = graph.resolve_fit(fit, needs="confusion")
+    fit = calibrated_if_possible(graph.resolve_fit(fit, needs="confusion"), graph)
     check_integer("n_draws", n_draws)
     check_seed(seed)
+    if not isinstance(targets, Sequence):
+        raise ParameterError(f"targets={targets!r} must be a list of shares, such as (0.9, 0.95).")
     for target in targets:
         check_fraction("targets", target)
     if graph.gold.known.all():
@@ -187,7 +205,14 @@ def forecast_settled(
     courses = [crowd.go_on(rng) for _ in range(n_draws)]
     factors = np.exp(DISCREPANCY * rng.standard_normal(n_draws))
     needed = np.array([[crowd.needed(course, target) for target in targets] for course in courses])
-    needed = np.ceil(needed * factors[:, None])
+    n_items, settled = int((~graph.gold.known).sum()), settled_items(graph, fit.item_probs)
+    n_settled = int(settled.sum())
+    # Each item that is to settle takes an answer or more, and there are only so many to give.
+    fewest = np.maximum(np.ceil(np.array(targets) * n_items - 1e-9) - n_settled, 0)
+    needed = np.where(
+        np.isfinite(needed), np.clip(np.ceil(needed * factors[:, None]), fewest, crowd.max_answers), needed
+    )
+    undecided = [course.exhausted for course in courses if not np.isnan(course.exhausted)]
     low, median, high = np.quantile(needed, [0.05, 0.5, 0.95], axis=0, method="closest_observation")
     return SettlingForecast(
         targets=np.array(targets),
@@ -195,9 +220,10 @@ def forecast_settled(
         low=low,
         high=high,
         reached=np.isfinite(needed).mean(axis=0),
-        n_items=int((~graph.gold.known).sum()),
-        n_settled=int(settled_items(graph, fit.item_probs).sum()),
-        exhausted=float(np.mean([course.exhausted for course in courses])),
+        n_items=n_items,
+        n_settled=n_settled,
+        exhausted=float(np.mean(undecided)) if undecided else 0.0,
+        is_assumed=fit.dependence is not None and fit.dependence.source == "assumed",
     )
 
 
@@ -242,7 +268,10 @@ class _Continuation:
         self._items = np.sort(rng.choice(items, most, replace=False)) if self.share < 1 else items
         self._answered = answered_pairs(graph, self._volunteers, self._items)
         self._kinds = ItemKindSource(graph, fit)
-        self._new_reader = partial(Reader, graph, fit, self._items)
+        self._reader = Reader(graph, fit, self._items, share=self.share)
+        is_open = self._reader.certainty() < SURE_PROBABILITY
+        n_left = np.minimum((~self._answered[is_open]).sum(axis=1), MAX_ROUNDS)
+        self.max_answers = float(np.ceil(n_left.sum() / self.share))
 
     def needed(self, course: _Course, target: float) -> float:
         """Return after how many answers a share of the items is settled."""
@@ -252,7 +281,7 @@ class _Continuation:
         """Continue the crowd until all items are settled or nobody is left to ask."""
         order = self._order_of_volunteers(rng)
         rows, kind = self._draw_truth(rng)
-        reader = self._new_reader(rho=draw_dependence(self._fit, rng))
+        reader = self._reader.copy(rho=draw_dependence(self._fit, rng))
         n_asked = np.zeros(len(self._items), dtype=np.int64)
         settled = reader.certainty() >= SURE_PROBABILITY
         course = [(0, int(settled.sum()))]
@@ -271,7 +300,8 @@ class _Continuation:
             settled = reader.certainty() >= SURE_PROBABILITY
             course.append((course[-1][0] + len(asked), int(settled.sum())))
         n_answers, n_settled = np.array(course).T
-        return _Course(n_answers, n_settled, float((~settled & ~left).sum() / max((~settled).sum(), 1)))
+        n_open = int((~settled).sum())
+        return _Course(n_answers, n_settled, float((~settled & ~left).sum() / n_open) if n_open else np.nan)
 
     def _order_of_volunteers(self, rng: np.random.Generator) -> Array:
         """Draw in which order volunteers answer each item, of shape (M, rounds), as positions; -1 if nobody is left.

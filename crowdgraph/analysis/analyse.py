@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdgraph.allocation.next_steps import NextSteps, calibrated_if_possible, next_steps
+from crowdgraph.allocation.next_steps import NextSteps, next_steps
 from crowdgraph.analysis.defaults import MODELS, activity_threshold, named_model, votes_note
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
@@ -34,7 +34,7 @@ from crowdgraph.evaluation.predictive import PredictiveChecks, predictive_checks
 from crowdgraph.messages import Hint, with_article
 from crowdgraph.models._priors import GOLD, ConfusionPrior, check_gold_for_prior
 from crowdgraph.models.base import Model
-from crowdgraph.models.calibrated import Calibrated
+from crowdgraph.models.calibrated import Calibrated, calibrated_if_possible
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.label_votes import vote_codes
 from crowdgraph.networks.error_correlation import error_correlation

@@ -77,7 +77,8 @@ def learn_item_kinds(
     start
         The probabilities of the items' classes and difficulties to begin with, of shape (N, J, D) or (N, J, 1).
     known
-        The probabilities of classes that are known, of shape (N, J); NaN for items of which none is.
+        The probabilities of classes that are known, of shape (N, J), which stay as they are; NaN for items of which
+        none is.
     weights
         How much each item counts for rows and shares, of shape (N,); all alike if left out.
     n_iterations
@@ -87,7 +88,7 @@ def learn_item_kinds(
     n_difficulties = len(DIFFICULTIES)
     weights = np.ones(n_items) if weights is None else weights
     cells = volunteer.astype(np.int64) * prior.shape[2] + label
-    log_known = np.where(np.isnan(known), 0.0, np.log(np.maximum(np.nan_to_num(known), TINY)))
+    is_known = ~np.isnan(known).any(axis=1)
     probs = np.broadcast_to(start, (n_items, n_classes, n_difficulties)) / (n_difficulties / start.shape[2])
     own: Any = np.ones((1, 1, n_difficulties))
     concentration = prior
@@ -104,6 +105,7 @@ def learn_item_kinds(
         totals = np.tensordot(weights, probs, axes=1)
         class_share, difficulty_share = totals.sum(axis=1) + 1, totals.sum(axis=0) + 1
         shares = np.log(class_share / class_share.sum())[:, None] + np.log(difficulty_share / difficulty_share.sum())
-        evidence = evidence.reshape(n_items, n_classes, n_difficulties) + shares + log_known[:, :, None]
+        evidence = evidence.reshape(n_items, n_classes, n_difficulties) + shares
         probs = softmax(evidence.reshape(n_items, -1), axis=1).reshape(evidence.shape)
+        probs[is_known] = known[is_known][:, :, None] * softmax(evidence[is_known], axis=2)
     return ItemKinds(probs, concentration)

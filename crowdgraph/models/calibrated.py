@@ -15,7 +15,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.dependence import Dependence
 from crowdgraph.core.fit import FitSource, ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.errors import NotAnnotatedError, ParameterError
+from crowdgraph.errors import CrowdGraphError, NotAnnotatedError, ParameterError
 from crowdgraph.messages import Message
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
@@ -110,6 +110,16 @@ def check_uncalibrated(fit: ModelFit) -> None:
         raise ParameterError(
             f"This fit is calibrated already ({fit.dependence.words}).", hint="Calibrate the fit that it was made from."
         )
+
+
+def calibrated_if_possible(fit: ModelFit, graph: CrowdGraph) -> ModelFit:
+    """Return the fit with calibrated class probabilities; the fit itself where it has them, or cannot have them."""
+    if fit.dependence is not None or fit.confusion is None:
+        return fit
+    try:
+        return fit.calibrated(graph)
+    except CrowdGraphError:
+        return fit
 
 
 def calibrated(fit: ModelFit, graph: CrowdGraph, *, rho: float | None = None) -> ModelFit:

@@ -30,7 +30,9 @@ def next_section(results: GraphResults) -> dict[str, Any]:
             "expected": to_numbers(plan.expected),
             "removed": to_numbers(plan.removed),
         },
-        "forecast": None if plan.forecast is None else plan.forecast.sentences,
+        "forecast": None
+        if plan.forecast is None
+        else [*plan.forecast.sentences, *filter(None, [plan.forecast.advice])],
         "retire": None if plan.retirable is None else plan.retirable.words,
         "learners": [
             [str(one.volunteer), one.n_answers, round(one.share, 4), to_texts(one.teachers)] for one in plan.learners

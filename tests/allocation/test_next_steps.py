@@ -159,10 +159,11 @@ def test_kinds_of_items_are_those_written_out():
         for j in range(n_classes):
             for d, difficulty in enumerate(DIFFICULTIES):
                 joint[j, d] = class_share[j] / class_share.sum() * difficulty_share[d] / difficulty_share.sum()
-                joint[j, d] *= 1 if np.isnan(known[i, j]) else known[i, j]
                 for v, label_given in zip(volunteer[item == i], label[item == i], strict=True):
                     anyhow = sum(mean[v, k, label_given] for k in range(n_classes)) / n_classes
                     joint[j, d] *= (1 - difficulty) * mean[v, j, label_given] + difficulty * anyhow
+        if not np.isnan(known[i, 0]):
+            joint *= (known[i] / joint.sum(axis=1))[:, None]
         assert_allclose(kinds.probs[i], joint / joint.sum(), atol=1e-12)
 
 
@@ -181,3 +182,66 @@ def test_a_continuation_starts_where_the_fit_is_and_moves_as_a_new_fit_does(grap
     longer = with_answers(graph, np.stack([np.concatenate(both) for both in columns], axis=1))
     again = cg.Calibrated(rho=fit.dependence.rho).fit(longer)
     assert np.abs(reader.certainty() - again.item_probs[items].max(axis=1)).mean() < 0.02
+
+
+def test_many_answers_that_count_for_few_stay_settled():
+    """Undoing the discount of many answers leads to probabilities beyond 1e-9, which must not be cut there."""
+    graph = crowd(0.95, n_volunteers=60, n_items=100, n_responses=3_000, gold=0.0).graph
+    fit = cg.Calibrated(rho=0.5).fit(graph)
+    reader = Reader(graph, fit, np.arange(100))
+    assert_allclose(reader.certainty(), fit.item_probs.max(axis=1), atol=1e-9)
+    assert (fit.item_probs.max(axis=1) >= 0.9).all()
+    forecast = forecast_settled(graph, fit=fit, n_draws=2, seed=0)
+    assert forecast.sentences == [f"{share}% of the items are settled already." for share in (90, 95, 99)]
+
+
+def test_further_answers_about_a_sample_of_items_count_for_all():
+    graph = crowd(0.8, n_volunteers=30, n_items=100, n_responses=600, gold=0.0).graph
+    fit = cg.Calibrated().fit(graph)
+    added = {}
+    for share in (1.0, 0.25):
+        reader = Reader(graph, fit, np.arange(40), share=share)
+        before = reader._concentration.sum()
+        strangers = [
+            np.setdiff1d(np.arange(30), graph.answers.volunteer[graph.answers.item == item])[0] for item in range(40)
+        ]
+        reader.add(np.arange(40), np.array(strangers), np.zeros(40, dtype=int))
+        reader.learn()
+        added[share] = reader._concentration.sum() - before
+    assert_allclose([added[1.0], added[0.25]], [40, 160])
+
+
+def test_what_can_be_retired_is_by_the_model_of_the_guarantee_and_nobody_is_asked_about_it():
+    graph = crowd(0.9, n_volunteers=40, n_items=300, n_responses=2_000, gold=0.4).graph
+    for model in (cg.Calibrated(rho=0.0), cg.DawidSkene()):
+        fit = model.fit(graph)
+        steps = next_steps(graph.annotate(fit), seed=0)
+        rule = cg.allocation.calibrated_retirement(graph, cg.Calibrated(), error=0.05, updates=1, seed=0)
+        expected = rule.retired_items(graph, cg.Calibrated().fit(graph, seed=0).item_probs)
+        assert steps.retirable.guarantee.bound <= 0.05
+        assert steps.retirable.items.tolist() == expected.tolist()
+        assert not set(steps.items.tolist()) & set(expected.tolist())
+
+
+def test_without_gold_the_forecast_says_what_gold_would_show():
+    graph = crowd(0.8, n_volunteers=9, n_items=60, n_responses=300, gold=0.0).graph
+    forecast = forecast_settled(graph, fit=cg.IBCC().fit(graph), n_draws=5, seed=0)
+    assert forecast.is_assumed
+    assert "true classes of ten answered items" in forecast.advice
+    assert forecast.advice in repr(forecast)
+    assert forecast.n_settled == (cg.Calibrated().fit(graph).item_probs.max(axis=1) >= 0.9).sum()
+
+
+def test_no_more_answers_are_forecast_than_can_be_given():
+    graph = crowd(0.99, n_volunteers=1, n_items=60, n_responses=30, gold=0.5).graph
+    fit = cg.Calibrated(rho=0.0).fit(graph)
+    forecast = forecast_settled(graph, fit=fit, seed=0)
+    n_open = forecast.n_items - forecast.n_settled
+    finite = np.isfinite(forecast.high)
+    assert (forecast.high[finite] <= n_open).all()
+    assert (forecast.low >= np.ceil(forecast.targets * forecast.n_items) - forecast.n_settled).all()
+
+
+def test_shares_are_a_list(graph):
+    with pytest.raises(cg.errors.ParameterError, match=r"targets=0.9 must be a list of shares"):
+        forecast_settled(graph, targets=0.9)
