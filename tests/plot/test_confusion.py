@@ -165,20 +165,19 @@ def story(rows, *, length=400, seed=0):
 @pytest.mark.parametrize("options", [{}, {"zoom": False}, {"zoom": True, "against": "time"}, {"markers": 8}])
 @pytest.mark.parametrize("own", [False, True])
 def test_texts_of_moments_cover_nothing(name, options, own):
-    for seed in range(2):
-        ax = Figure(figsize=(8, 5.5)).add_subplot(projection="ternary") if own else None
-        ax = cg.plot.confusion_history(story(STORIES[name], seed=seed), ax=ax, **options)
-        ax.figure.canvas.draw()
-        boxes = [text.get_window_extent() for text in ax.texts]
-        assert len(boxes) == options.get("markers", 5)
-        corners = [axis.label.get_window_extent() for axis in (ax.taxis, ax.laxis, ax.raxis)]
-        legend_box = ax.get_legend().get_window_extent()
-        assert not any(box.overlaps(other) for box in boxes for other in [*corners, legend_box])
-        assert not overlapping(ax.figure, ax.texts)
-        # The legend is seen in full, and does not cover the lines.
-        assert legend_box.x1 <= ax.figure.bbox.x1
-        points = ax.transData.transform(np.concatenate([line.get_xydata() for line in ax.lines]))
-        assert not any(legend_box.contains(*point) for point in points)
+    ax = Figure(figsize=(8, 5.5)).add_subplot(projection="ternary") if own else None
+    ax = cg.plot.confusion_history(story(STORIES[name], seed=0), ax=ax, **options)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) == options.get("markers", 5)
+    corners = [axis.label.get_window_extent() for axis in (ax.taxis, ax.laxis, ax.raxis)]
+    legend_box = ax.get_legend().get_window_extent()
+    assert not any(box.overlaps(other) for box in boxes for other in [*corners, legend_box])
+    assert not overlapping(ax.figure, ax.texts)
+    # The legend is seen in full, and does not cover the lines.
+    assert legend_box.x1 <= ax.figure.bbox.x1
+    points = ax.transData.transform(np.concatenate([line.get_xydata() for line in ax.lines]))
+    assert not any(legend_box.contains(*point) for point in points)
 
 
 def test_texts_of_moments_do_not_cover_each_other(tmp_path):
