@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from itertools import cycle
 from typing import TypeAlias
 
 import numpy as np
@@ -46,10 +45,9 @@ def vote_codes(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "")
     """
     if votes is None:
         if any(label not in graph.classes for label in graph.labels):
-            # Labels that name no class are given the classes in turn.
-            examples = zip(graph.labels[:2], cycle(graph.classes), strict=False)
+            # Which class the others vote for cannot be guessed, so that the example must not be usable as it is.
             example = ", ".join(
-                f"{label!r}: {(label if label in graph.classes else name)!r}" for label, name in examples
+                f"{label!r}: {repr(label) if label in graph.classes else '...'}" for label in graph.labels[:2]
             )
             more = ", ..." if len(graph.labels) > 2 else ""
             raise ParameterError(
