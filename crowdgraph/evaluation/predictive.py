@@ -187,7 +187,8 @@ class PredictiveChecks(ReadOnlyArrays, Tabular):
 
 
 # The checks of the assumption that volunteers answer independently once the class is known.
-INDEPENDENCE = ("agreement", "errors in common", "items nearly everyone gets wrong", "pairs who err together")
+PAIR_CHECK = "pairs who err together"
+INDEPENDENCE = ("agreement", "errors in common", "items nearly everyone gets wrong", PAIR_CHECK)
 
 
 def predictive_checks(
