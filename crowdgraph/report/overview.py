@@ -60,7 +60,7 @@ def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping
             *({"words": words, "section": "checks"} for words in _about_checks(calibration, predictive)),
             *({"words": words, "section": None} for words in _sentences(results, doubt)),
             *({"words": words, "section": "communities"} for words in pair_sentences(results)),
-            *({"words": words, "section": "volunteers"} for words in _about_changes(results)),
+            *({"words": words, "section": _change_section(results)} for words in _about_changes(results)),
             *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
         ],
         "facts": [[name, text] for name, text in facts(results.graph) if name != "annotated"],
@@ -255,6 +255,11 @@ def _about_skill(results: GraphResults, snapshot: ConfusionSnapshot, doubt: str 
         f"Half of the volunteers are expected to be right at least {median:.0%} of the time; "
         f"the middle eight of ten lie between {low:.0%} and {high:.0%}."
     )
+
+
+def _change_section(results: GraphResults) -> str:
+    """Return where there is more about changes: the list of who changed, if anybody did."""
+    return "who-changed" if results.changes is not None and len(results.changes) else "volunteers"
 
 
 def _about_changes(results: GraphResults) -> Iterator[str]:

@@ -295,7 +295,7 @@ def stepping():
 def test_who_changed_is_named_with_the_rate(stepping):
     changes = stepping.fit().changes()
     assert len(changes) > 3
-    (words,) = sentences(stepping, "volunteers", changes=changes)
+    (words,) = sentences(stepping, "who-changed", changes=changes)
     assert words.startswith(f"There is evidence that {len(changes)} volunteers changed: {changes[0].volunteer}, ")
     assert all(change.volunteer in words for change in changes[:3])
     assert changes[3].volunteer not in words
@@ -304,7 +304,18 @@ def test_who_changed_is_named_with_the_rate(stepping):
     for change in changes[:3]:
         when = f"at {change.time:%Y-%m-%d}" if change.kind == "sudden" else f"from {change.low:%Y-%m-%d}"
         assert f"{change.volunteer}, {change.kind}ly {when}" in words
-    assert f"right {changes[0].before:.0%} of the time before and {changes[0].after:.0%} after" in words
+    assert f"{changes[0].before:.0%} right before, {changes[0].after:.0%} after" in words
+
+
+def test_everybody_who_changed_is_listed(stepping):
+    changes = stepping.fit().changes()
+    listed = payload(stepping, changes=changes)["volunteers"]["changed"]
+    assert listed["id"] == [change.volunteer for change in changes]
+    assert listed["about"] == [change.true_class or "all classes" for change in changes]
+    np.testing.assert_allclose(listed["before"], [change.before for change in changes], atol=5e-5)
+    np.testing.assert_allclose(listed["after"], [change.after for change in changes], atol=5e-5)
+    assert all(when.startswith(("suddenly at 2026-", "gradually from 2026-")) for when in listed["when"])
+    assert "changed" not in payload(stepping)["volunteers"]
 
 
 def test_no_evidence_is_not_no_change(stepping):
@@ -337,7 +348,7 @@ def test_gradual_changes_are_worded_as_such():
     graph = crowd.graph.annotate(cg.IBCC().fit(crowd.graph))
     changes = graph.fit().changes()
     assert {change.kind for change in changes} == {"gradual"}
-    assert "gradually from 2026-" in sentences(graph, "volunteers", changes=changes)[0]
+    assert "gradually from 2026-" in sentences(graph, "who-changed", changes=changes)[0]
 
 
 def test_changes_of_another_graph_are_refused(stepping, agreeing):

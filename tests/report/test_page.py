@@ -425,6 +425,15 @@ def test_details_say_who_changed(browser, tmp_path):
     assert data["volunteers"]["change"][data["volunteers"]["id"].index(name)] in details.inner_text()
     # The band and the line of the skill, and those of the change.
     assert details.locator(".chart svg path").count() == 4
+    details.locator(".close").click()
+    # The overview leads to the list of all who changed, and their names to the details.
+    visit.page.locator("#overview .story a[href='#who-changed']").click()
+    assert visit.page.locator("#who-changed").is_visible()
+    listed = visit.page.get_by_role("region", name="Volunteers who changed").locator("tbody tr")
+    assert listed.count() == len(changes)
+    assert f"{changes[-1].after:.0%}" in listed.last.inner_text()
+    listed.last.locator(".link").click()
+    assert details.locator("h3").inner_text() == changes[-1].volunteer
     assert visit.complaints == []
 
 
