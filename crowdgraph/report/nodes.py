@@ -218,6 +218,11 @@ def _behaviours(graph: CrowdGraph, means: Array) -> dict[str, Any]:
 def history_table(results: GraphResults) -> dict[str, Any]:
     """Return the skill of the most active volunteers over time, in the order of the table; None before they began."""
     track, graph = results.confusion, results.graph
+    if graph.responses.clock.kind == "order" and (track is None or track.inference == "static"):
+        return results.advice(
+            Message("The graph has no times", cli="The file has no times")
+            + ", so nobody can be followed over time; with a column of times the page would show who changes, and when."
+        )
     if track is None:
         return results.advice(
             Message(
