@@ -169,9 +169,10 @@ def test_of_lone_volunteers_nothing_is_known():
 # Gold
 
 
-def test_the_overview_begins_with_gold(agreeing):
+def test_gold_follows_the_items(agreeing):
     graph = fitted(n_volunteers=20, n_items=80, n_responses=800, gold=0.5)
-    first = payload(graph)["overview"]["sentences"][0]
+    begin, first = payload(graph)["overview"]["sentences"][:2]
+    assert begin["words"].startswith("The items by their most probable class (ibcc): ")
     known = graph.gold.known & (graph.items.n_responses > 0)
     fit = graph.fit()
     probs = probs_without_own_gold(graph, fit, fit.confusion)[known]
@@ -198,6 +199,17 @@ def test_a_model_that_is_sure_of_nothing_says_so(agreeing):
 def test_the_overview_repeats_the_verdict_of_the_predictive_checks(agreeing):
     checks = cg.evaluation.predictive_checks(agreeing, n_replicates=20)
     assert sentences(agreeing, "checks", predictive=checks)[-1] == checks.verdict
+
+
+def test_results_come_before_the_checks_of_the_model(stepping):
+    fit = stepping.fit()
+    checks = cg.evaluation.predictive_checks(stepping, n_replicates=20)
+    shown = payload(stepping, predictive=checks, changes=fit.changes())["overview"]["sentences"]
+    words = [one["words"] for one in shown]
+    starts = ["The items by", "The stated probabilities", "The volunteers are expected", "There is evidence that"]
+    starts += [checks.verdict, "The data doctor"]
+    places = [next(n for n, one in enumerate(words) if one.startswith(start)) for start in starts]
+    assert places == sorted(places)
 
 
 # Findings
@@ -369,7 +381,16 @@ def test_changes_of_another_graph_are_refused(stepping, agreeing):
 def test_how_many_independent_answers_there_are(gold, rho, words):
     graph = crowd(n_volunteers=20, n_items=80, n_responses=800, gold=gold).graph
     graph = graph.annotate(cg.Calibrated(rho=rho).fit(graph))
-    (sentence,) = [words for words in sentences(graph) if "that depend on each other" in words]
+    (sentence,) = [words for words in sentences(graph) if "independent ones" in words]
     assert words in sentence
     effective = graph.fit().dependence.effective_answers(10)
-    assert f"10 of them, as many as a typical item has, count as {float(effective):.1f} independent ones" in sentence
+    counted = f"so 10 answers, as many as a typical item has, count as about {float(effective):.1f} independent ones"
+    assert sentence.startswith(f"Volunteers are misled by the same items, {counted}")
+
+
+def test_independent_answers_count_fully():
+    graph = crowd(n_volunteers=20, n_items=80, n_responses=800, gold=0.0).graph
+    graph = graph.annotate(cg.Calibrated(rho=0.0).fit(graph))
+    assert "Answers about an item do not depend on each other, so that each counts fully (as asked for)." in sentences(
+        graph
+    )
