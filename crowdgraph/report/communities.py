@@ -56,7 +56,7 @@ NEWS = dict.fromkeys(("born", "split"), "new") | {
     "first seen": "first seen",
     "returned": "again",
     "ended": "gone",
-    "merged": "merged",
+    "merged": "merged into another",
 }
 NETWORK_TITLES = {
     ALIKE_METHOD: "Who behaves alike",

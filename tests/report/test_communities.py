@@ -109,7 +109,8 @@ def test_communities_that_become_visible_have_not_split(graph):
         (over_time,) = [s["words"] for s in data["overview"]["sentences"] if "over time" in s["words"]]
         story = {
             True: "none clear after 801 responses, 2 after 1,601 (first seen: community 1), none clear after 2,400",
-            False: "1 after 801 responses, 2 after 1,601 (new: community 1), 1 after 2,400 (merged: community 1)",
+            False: "1 after 801 responses, 2 after 1,601 (new: community 1), "
+            "1 after 2,400 (merged into another: community 1)",
         }
         assert over_time == f"Communities over time: {story[evidence is doubt]}."
 

@@ -52,10 +52,10 @@ function whoChanged({ id, changed }) {
           ? button(changed.id[row], () => openVolunteer(changed.id[row]), { class: "link" })
           : changed.id[row],
     },
-    { name: "when", kind: "words", value: (row) => changed.when[row], cell: (row) => changed.when[row] },
+    { name: "when", value: (row) => changed.when[row], cell: (row) => changed.when[row] },
     { name: "about items of class", wide: true, value: (row) => changed.about[row], cell: (row) => changed.about[row] },
     ...["before", "after"].map((name) => ({
-      name: `right ${name}`,
+      name,
       kind: "number",
       value: (row) => changed[name][row],
       cell: (row) => percent(changed[name][row]),
@@ -63,10 +63,12 @@ function whoChanged({ id, changed }) {
   ];
   return [
     el("h3", { id: "who-changed", tabindex: "-1" }, "Who changed"),
-    note("Those for whose change there is evidence, the clearest first. Others may have changed, too little to be seen."),
+    note(
+      "Those for whose change there is evidence, the clearest first, and how often they were right before and after. Others may have changed, too little to be seen.",
+    ),
     makeTable({
       name: "Volunteers who changed",
-      noun: "who changed",
+      noun: "volunteers who changed",
       count: changed.id.length,
       columns,
       text: (row) => changed.id[row],
