@@ -15,6 +15,7 @@ from typing import Any
 
 from crowdgraph.allocation.next_steps import NextSteps
 from crowdgraph.analysis.analyse import Analysis
+from crowdgraph.core.changes import Changes
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
@@ -55,6 +56,7 @@ def write_results(
     - ``report.html``: everything on one page;
     - ``items.csv``, ``volunteers.csv``, ``communities.csv``, ``confusion.parquet``: the results as tables;
     - ``next_questions.csv``: whom to ask about what next;
+    - ``changes.csv``: the volunteers for whose change there is evidence, with when, before and after;
     - ``network.graphml``: who behaves alike, each volunteer's strongest links, for Gephi and others;
     - ``figures``: pictures as SVG and PNG;
     - ``graph.crowd``: the annotated graph, for `crowdgraph.load`;
@@ -89,7 +91,8 @@ def write_results(
     with atomic_directory(directory, force=force) as folder:
         record = _record(analysis, command, source)
         _write_tables(GraphResults(analysis.graph), folder)
-        _write_questions(analysis.plan, folder)
+        _write_if_any(analysis.plan, folder / "next_questions.csv")
+        _write_if_any(analysis.changes, folder / "changes.csv")
         _write_network(analysis.graph, folder)
         draw_figures(GraphResults(analysis.graph), folder / "figures")
         analysis.graph.save(folder / "graph.crowd")
@@ -221,12 +224,12 @@ def _write_tables(results: GraphResults, folder: Path) -> None:
         pq.write_table(confusion_table(results.confusion), fspath(folder / "confusion.parquet"))
 
 
-def _write_questions(plan: NextSteps | None, folder: Path) -> None:
-    """Write whom to ask about what next, if there is anything to ask."""
+def _write_if_any(rows: NextSteps | Changes | None, path: Path) -> None:
+    """Write the questions to ask next, or the volunteers who changed, if there are any."""
     import pyarrow.csv as pa_csv
 
-    if plan is not None and len(plan):
-        pa_csv.write_csv(plan.to_frame(kind="arrow"), fspath(folder / "next_questions.csv"))
+    if rows is not None and len(rows):
+        pa_csv.write_csv(rows.to_frame(kind="arrow"), fspath(path))
 
 
 def all_communities(results: GraphResults) -> Any:

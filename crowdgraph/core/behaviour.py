@@ -44,7 +44,8 @@ def behaviour(confusion: ArrayLike, *, classes: Iterable[Hashable], labels: Iter
        by more than 0.15 in total variation, their mean is used, since such differences mean little.
     2. All classes are undecided: "guesses" if the rows are as close as that. Otherwise, if classes are labels,
        "little better than guessing" if the right label is the most frequent one for every class, and "worse than
-       guessing" if it is so for none; else "close to guessing".
+       guessing" if it is so for none and given less often than by chance, the mean of the right labels' shares being
+       below one over the number of classes; else "close to guessing".
     3. Classes are labels, and the favourite of each is the right one, equally often for all: "nearly always right" or
        "mostly right".
     4. Otherwise class by class, with classes that are answered in the same way together; after "contrary" if classes
@@ -111,10 +112,14 @@ def _are_contrary(habits: list[Habit], right: list[int | None]) -> bool:
 
 def _close_to_guessing(rows: Array, right: list[int | None]) -> str:
     """Return the words for a matrix without favourites in which classes differ."""
-    is_right = [code is not None and row[code] >= row.max() - ROUNDING for row, code in zip(rows, right, strict=True)]
+    known = [(row, code) for row, code in zip(rows, right, strict=True) if code is not None]
+    is_right = [row[code] >= row.max() - ROUNDING for row, code in known]
+    if len(known) < len(rows):
+        return "close to guessing"
     if all(is_right):
         return "little better than guessing"
-    return "close to guessing" if any(is_right) or None in right else "worse than guessing"
+    below_chance = float(np.mean([row[code] for row, code in known])) < 1 / len(rows) - ROUNDING
+    return "worse than guessing" if below_chance and not any(is_right) else "close to guessing"
 
 
 def _class_by_class(

@@ -11,7 +11,7 @@ import numpy as np
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, lock, object_array, read_only
 from crowdgraph.core._parameters import check_integer, check_number, check_seed
 from crowdgraph.core._random import child_seed
-from crowdgraph.core._text import percent, quantity
+from crowdgraph.core._text import quantity
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.confusion import Correct, correct_labels
 from crowdgraph.core.result import Columns, Tabular, TimeColumn, VolunteerIndexed, real_array, unique_ids
@@ -79,10 +79,10 @@ class VolunteerChange(NamedTuple):
         return ", ".join(map(str, self.classes)) or "all classes"
 
     def __str__(self) -> str:
-        which = "" if self.true_class is None else f" about items of class {self.true_class}"
+        which = "" if self.true_class is None else f"about items of class {self.true_class} "
         return (
             f"{self.volunteer}: {self.kind} change after {self.n_before:,} of {self.n_answers:,} answers, "
-            f"{percent(self.before)} right before and {percent(self.after)} after{which}"
+            f"{which}{self.before:.0%} right before, {self.after:.0%} after"
         )
 
 

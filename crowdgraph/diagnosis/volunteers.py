@@ -263,7 +263,7 @@ HARDLY_KNOWN = FindingType(
 
 @reports(HARDLY_KNOWN)
 def check_hardly_known(graph: CrowdGraph) -> list[Finding]:
-    """Find volunteers with fewer answers than what the crowd is like may count for in the models' prior."""
+    """Find volunteers with fewer answers than the crowd may count for in the models' prior."""
     # With repeated answers, which the models count.
     n_answers = graph.answers.n_by_volunteer
     weight = MAX_ACCURACY_WEIGHT
@@ -274,7 +274,8 @@ def check_hardly_known(graph: CrowdGraph) -> list[Finding]:
     share, share_of_answers = len(codes) / n_active, float(n_answers[codes].sum() / n_answers.sum())
     finding = HARDLY_KNOWN.finding(
         f"{len(codes):,} of {quantity(n_active, 'volunteer')} ({percent(share)}), with {percent(share_of_answers)} of "
-        f"the answers, gave fewer than {weight:g}: less than what the crowd is like may count for in IBCC.",
+        f"the answers, gave fewer than {weight:g} answers, too few to know them: for these the model mostly "
+        "assumes what is typical of the crowd.",
         severity="note" if max(share, share_of_answers) >= HARDLY_KNOWN_SHARE else "info",
         advice=Hint(
             "Look at intervals, not at means, and leave them out of networks with min_responses=....",

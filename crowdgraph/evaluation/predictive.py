@@ -35,6 +35,8 @@ MAX_PAIRS_IN_WORDS, MAX_PAIRS = 3, 20
 # Smaller differences than these from what the fit expects are no matter of concern, however certain they are.
 MIN_AGREEMENT_GAP = 0.02
 MIN_LABEL_GAP = 0.01
+# Labels whose shares differ by less, in all, differ little.
+MIN_LARGE_GAP = 0.05
 NO_PAIRS_OF_ANSWERS = "nothing to compare: no item has answers of two volunteers"
 
 
@@ -187,7 +189,8 @@ class PredictiveChecks(ReadOnlyArrays, Tabular):
 
 
 # The checks of the assumption that volunteers answer independently once the class is known.
-INDEPENDENCE = ("agreement", "errors in common", "items nearly everyone gets wrong", "pairs who err together")
+PAIR_CHECK = "pairs who err together"
+INDEPENDENCE = ("agreement", "errors in common", "items nearly everyone gets wrong", PAIR_CHECK)
 
 
 def predictive_checks(
@@ -428,4 +431,9 @@ def _labels_cause(labels: LabelShares) -> str:
     named = join_names(
         f"{labels.labels[code]} {labels.observed[code]:.1%} against {labels.replicated[code]:.1%}" for code in order
     )
-    return f"Labels are given in other shares than the fit expects ({named}): its confusion matrices are off."
+    size = float(np.abs(gaps).sum() / 2)
+    slightly, advice = ("slightly ", "that is little") if size < MIN_LARGE_GAP else ("", "take it with care")
+    return (
+        f"The model expects {slightly}other shares of labels than there are ({named}): {percent(size)} of the answers "
+        f"would have to be other ones. What it says of how volunteers answer is off by about as much; {advice}."
+    )

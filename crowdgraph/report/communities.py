@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, is_null
 from crowdgraph.core._text import quantity
+from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_events import CommunityEvent
 from crowdgraph.core.community_track import CommunityTrack
@@ -44,6 +46,18 @@ MAX_LINKS = 8_000
 N_NEIGHBOURS = 6
 # With a fixed seed the same network always looks the same.
 LAYOUT_SEED = 0
+# Volunteers who move are named if they are no more than these.
+MAX_MOVERS = 3
+# The overview names at most this many snapshots, and at each this many communities that came or went.
+MAX_SNAPSHOTS = 6
+MAX_NEWS = 2
+# What the overview says of events.
+NEWS = dict.fromkeys(("born", "split"), "new") | {
+    "first seen": "first seen",
+    "returned": "again",
+    "ended": "gone",
+    "merged": "merged into another",
+}
 NETWORK_TITLES = {
     ALIKE_METHOD: "Who behaves alike",
     ERROR_METHOD: "Who errs together",
@@ -67,7 +81,6 @@ def community_section(results: GraphResults) -> dict[str, Any]:
     on_page = (communities, results.task_communities)
     others = [name for name, other in results.all_of(Communities).items() if not any(other is one for one in on_page)]
     return {
-        "method": communities.method,
         "modularity": _cell(round(communities.modularity, 3)),
         "others": others,
         "rows": [
@@ -150,7 +163,7 @@ def track_section(results: GraphResults) -> dict[str, Any]:
                 "snapshot": event.snapshot,
                 "community": event.community,
                 "event": event.event,
-                "words": f"{times[event.snapshot]}: {describe_event(event)}",
+                "words": f"{times[event.snapshot]}: {describe_event(event, movers(track, event))}",
             }
             for event in track.events
         ],
@@ -173,10 +186,20 @@ def ribbons(before: Array, after: Array) -> list[list[int]]:
     return [[source, target, n] for (source, target), n in zip(ways.T.tolist(), counts.tolist(), strict=True)]
 
 
-def describe_event(event: CommunityEvent) -> str:
-    """Return what happened to a community in words."""
+def movers(track: CommunityTrack, event: CommunityEvent) -> list[str]:
+    """Return the volunteers of a move if they are few; nobody for other events."""
+    if event.event != "moved" or event.volunteers > MAX_MOVERS:
+        return []
+    last = max(index for index in np.flatnonzero(track.n_communities).tolist() if index < event.snapshot)
+    before, after = track.assignment[last], track.assignment[event.snapshot]
+    return to_texts(track.ids[(before == event.community) & (after == event.other)])
+
+
+def describe_event(event: CommunityEvent, names: Sequence[str] = ()) -> str:
+    """Return what happened to a community in words, with the names of volunteers who moved if they are given."""
     who, other = f"community {event.community}", f"community {event.other}"
     people, n = quantity(event.volunteers, "volunteer"), event.volunteers
+    moved = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or people
     apart = "" if event.other < 0 else f" apart from {other}, though its members differed before"
     still_apart = "" if event.other < 0 else f" apart from {other}, though its members still differ"
     return {
@@ -187,7 +210,7 @@ def describe_event(event: CommunityEvent) -> str:
         "merged": f"{who} ({quantity(event.before, 'volunteer')}) merges into {other}, to which {n:,} went",
         "grew": f"{who} grows from {event.before:,} to {event.after:,}",
         "shrank": f"{who} shrinks from {event.before:,} to {event.after:,}",
-        "moved": f"{people} {'moves' if n == 1 else 'move'} from {who} to {other}",
+        "moved": f"{moved} {'moves' if n == 1 else 'move'} from {who} to {other}",
         "first seen": f"{who} ({quantity(event.after, 'volunteer')}) is first seen{apart or '; it may be older'}",
         "no longer seen": f"{who} ({quantity(event.before, 'volunteer')}) is no longer seen"
         f"{still_apart or '; that does not say that it ended'}",
@@ -195,13 +218,39 @@ def describe_event(event: CommunityEvent) -> str:
 
 
 def track_sentence(track: CommunityTrack) -> str:
-    """Return how many communities there were at first and at last."""
-    n_first, n_last = (
-        "none clear" if track.unclear[index] else f"{track.n_communities[index]}" for index in (0, len(track) - 1)
-    )
-    if len(track) == 1:
-        return f"{n_last} in the only snapshot"
-    return f"{n_first} at the first of {len(track)} snapshots, {n_last} at the last"
+    """Return how many communities there were after how many responses, and what is new among them."""
+    shown = np.unique(np.linspace(0, len(track) - 1, min(len(track), MAX_SNAPSHOTS)).round().astype(np.int64)).tolist()
+    parts = []
+    for last, index in pairwise([-1, *shown]):
+        n = "none clear" if track.unclear[index] else f"{track.n_communities[index] or 'none'}"
+        when = f"{track.counts[index]:,}{' responses' if last < 0 else ''}"
+        parts.append(f"{n} after {when}{'' if last < 0 else _news(track, last, index)}")
+    return ", ".join(parts)
+
+
+def _news(track: CommunityTrack, last: int, index: int) -> str:
+    """Return in brackets which communities came and went between two snapshots, by how their members answer."""
+    news: dict[str, list[str]] = {}
+    for event in track.events:
+        if last < event.snapshot <= index and event.event in NEWS and not track.unclear[index]:
+            word, comes = NEWS[event.event], event.event not in ("ended", "merged")
+            if comes == bool(track.sizes[index, event.community]):
+                at = event.snapshot if comes else max(event.snapshot - 1, 0)
+                news.setdefault(word, []).append(_conduct(track, event.community, at))
+    clauses = []
+    for word, names in news.items():
+        more = [f"{len(names) - MAX_NEWS} more"] if len(names) > MAX_NEWS else []
+        clauses.append(f"{word}: {'; '.join([*names[:MAX_NEWS], *more])}")
+    return f" ({'; '.join(clauses)})" if clauses else ""
+
+
+def _conduct(track: CommunityTrack, k: int, index: int) -> str:
+    """Return how the members of a community answer at a snapshot, or its number if that is not known."""
+    confusion = track[index].confusion
+    mean = None if confusion is None else track.mean_confusion(k)[index]
+    if confusion is None or mean is None or np.isnan(mean).any():
+        return f"community {k}"
+    return behaviour(mean, classes=confusion.classes, labels=confusion.labels)
 
 
 # Networks

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._text import percent
 from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.changes import Changes, VolunteerChange
 from crowdgraph.core.confusion import ConfusionSnapshot
@@ -118,6 +117,7 @@ def volunteer_table(results: GraphResults) -> dict[str, Any]:
         table["participation"] = participation_pairs(communities.on(graph).participation[rows])
     if results.changes is not None:
         table["change"] = _change_notes(results.changes, graph, rows)
+        table["changed"] = _changed(results.changes, graph)
     if snapshot is None:
         advice = Message(
             "How volunteers answer is not known yet: graph = graph.annotate(cg.IBCC().fit(graph)).",
@@ -151,22 +151,38 @@ def participation_pairs(participation: Array) -> list[list[float]]:
 
 def change_sentences(changes: Changes, graph: CrowdGraph) -> list[str]:
     """Return each change in words, without the volunteer: how, when, and from what to what."""
-    times = graph.responses.time
-    # Briefly, but so that times of this graph still differ.
-    ends = times[[0, -1]] if len(times) else times
     return [
-        _change_sentence(change, *short_times(changes.clock, np.concatenate([ends[:1], moments, ends[1:]]))[1:-1])
-        for change, moments in zip(changes, changes.moments, strict=True)
+        f"{when}: {_about_class(change)}{change.before:.0%} right before, {change.after:.0%} after"
+        for change, when in zip(changes, _change_times(changes, graph), strict=True)
     ]
 
 
-def _change_sentence(change: VolunteerChange, time: str, low: str, high: str) -> str:
-    about = "" if change.true_class is None else f" about items of class {change.true_class}"
-    shares = f"right {percent(change.before)} of the time before and {percent(change.after)} after{about}"
-    if change.kind == "gradual":
-        return f"gradually from {low} to {high}: {shares}"
-    span = "" if low == high else f" (90% interval: {low} to {high})"
-    return f"suddenly at {time}{span}: {shares}"
+def _about_class(change: VolunteerChange) -> str:
+    return "" if change.true_class is None else f"about items of class {change.true_class} "
+
+
+def _change_times(changes: Changes, graph: CrowdGraph) -> list[str]:
+    """Return how and when each volunteer changed, in words."""
+    times = graph.responses.time
+    # Briefly, but so that times of this graph still differ.
+    ends = times[[0, -1]] if len(times) else times
+    words = []
+    for change, moments in zip(changes, changes.moments, strict=True):
+        time, low, high = short_times(changes.clock, np.concatenate([ends[:1], moments, ends[1:]]))[1:-1]
+        span = "" if low == high else f" (90% interval: {low} to {high})"
+        words.append(f"gradually from {low} to {high}" if change.kind == "gradual" else f"suddenly at {time}{span}")
+    return words
+
+
+def _changed(changes: Changes, graph: CrowdGraph) -> dict[str, Any]:
+    """Return everybody for whose change there is evidence, column by column, the clearest first."""
+    return {
+        "id": to_texts(change.volunteer for change in changes),
+        "when": _change_times(changes, graph),
+        "about": ["all classes" if change.true_class is None else str(change.true_class) for change in changes],
+        "before": to_numbers([change.before for change in changes]),
+        "after": to_numbers([change.after for change in changes]),
+    }
 
 
 def _change_notes(changes: Changes, graph: CrowdGraph, rows: Array) -> list[str]:
@@ -202,6 +218,11 @@ def _behaviours(graph: CrowdGraph, means: Array) -> dict[str, Any]:
 def history_table(results: GraphResults) -> dict[str, Any]:
     """Return the skill of the most active volunteers over time, in the order of the table; None before they began."""
     track, graph = results.confusion, results.graph
+    if graph.responses.clock.kind == "order" and (track is None or track.inference == "static"):
+        return results.advice(
+            Message("The graph has no times", cli="The file has no times")
+            + ", so nobody can be followed over time; with a column of times the page would show who changes, and when."
+        )
     if track is None:
         return results.advice(
             Message(

@@ -10,6 +10,7 @@ import numpy as np
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import facts, headline, quantity
 from crowdgraph.core.communities import Communities
+from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot
 from crowdgraph.core.dependence import Dependence
 from crowdgraph.core.fit import ModelFit
@@ -29,6 +30,8 @@ MAX_FINDINGS = 3
 MAX_CHANGES = 3
 # Below this kappa the answers hardly agree.
 MIN_KAPPA = 0.1
+# Numbers of answers below this have a decimal.
+SMALL_NUMBER = 10
 # With this many gold items that a model is sure of, gold shows whether it is right to be sure.
 MIN_SURE_GOLD = 30
 # Communities are shades rather than groups if restarts agree by less, or members are more mixed (1: in all alike).
@@ -57,11 +60,19 @@ def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping
             {"name": name, "value": value, "note": note} for name, value, note in _cards(results, doubt, against_gold)
         ],
         "sentences": [
-            *({"words": words, "section": "checks"} for words in _about_checks(calibration, predictive)),
-            *({"words": words, "section": None} for words in _sentences(results, doubt)),
-            *({"words": words, "section": "communities"} for words in pair_sentences(results)),
-            *({"words": words, "section": "volunteers"} for words in _about_changes(results)),
-            *({"words": words, "section": "doctor"} for words in _about_findings(findings)),
+            {"words": words, "section": section}
+            for section, sentences in (
+                (None, _about_items(results, doubt)),
+                ("checks", _about_gold(calibration)),
+                (None, _about_volunteers(results, doubt)),
+                (None, _about_communities(results)),
+                ("communities", pair_sentences(results)),
+                ("communities", _about_track(results.community_track)),
+                (_change_section(results), _about_changes(results)),
+                ("checks", _about_predictive(predictive)),
+                ("doctor", _about_findings(findings)),
+            )
+            for words in sentences
         ],
         "facts": [[name, text] for name, text in facts(results.graph) if name != "annotated"],
     }
@@ -153,24 +164,38 @@ def _community_card(communities: Communities) -> tuple[str, str]:
         verdict = "" if communities.evidence is None else communities.evidence.verdict
         words = {"weak": "weak evidence, not enough to call", "evidence": "evidence against communities"}
         return "\u2013", words.get(verdict.split(" ")[0], "no clear evidence")
-    return f"{len(communities):,}" if len(communities) else "none", f"found by {communities.method}"
+    kind = "of volunteers who are linked" if communities.confusion is None else "by how volunteers answer"
+    return f"{len(communities):,}" if len(communities) else "none", kind
 
 
-def _sentences(results: GraphResults, doubt: str | None) -> Iterator[str]:
-    """Yield what was found, in words."""
-    graph, track, tasks = results.graph, results.community_track, results.task_communities
-    if results.fit is not None and len(graph.items):
-        yield _about_items(results.fit, results.better_fit, graph.gold.known, doubt)
+def _about_items(results: GraphResults, doubt: str | None) -> Iterator[str]:
+    """Yield what the items are, and how sure that is."""
+    graph, fit = results.graph, results.fit
+    if fit is not None and len(graph.items):
+        yield _shares_of_classes(fit, results.better_fit, graph.gold.known, doubt)
         if results.is_doubtful:
-            yield calibration_warning(results, results.fit)
-    if results.fit is not None and results.fit.dependence is not None and len(graph.answers):
-        yield _about_dependence(results.fit.dependence, graph)
+            yield calibration_warning(results, fit)
+
+
+def _about_volunteers(results: GraphResults, doubt: str | None) -> Iterator[str]:
+    """Yield for how much their answers count, and how good they are."""
+    graph, fit = results.graph, results.fit
+    if fit is not None and fit.dependence is not None and len(graph.answers):
+        yield _about_dependence(fit.dependence, graph)
     if results.snapshot is not None and len(graph.volunteers):
         yield _about_skill(results, results.snapshot, doubt)
+
+
+def _about_communities(results: GraphResults) -> Iterator[str]:
+    """Yield which communities there are, of those who behave alike and of those who work on the same items."""
     if results.communities is not None:
-        yield _about_communities(results.communities)
-    if tasks is not None:
-        yield _about_tasks(tasks)
+        yield _about_behaviour(results.communities)
+    if results.task_communities is not None:
+        yield _about_tasks(results.task_communities)
+
+
+def _about_track(track: CommunityTrack | None) -> Iterator[str]:
+    """Yield the story of the communities over time."""
     if track is not None and len(track) and track.n_communities.max() > 1:
         yield f"Communities over time: {track_sentence(track)}."
 
@@ -184,15 +209,13 @@ def _span(graph: CrowdGraph) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _about_checks(calibration: Mapping[str, Any] | None, predictive: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield what gold says of the fit, or why nothing, and what the predictive checks say."""
-    if calibration is not None:
-        yield calibration["missing"] if "missing" in calibration else _about_gold(calibration)
-    if predictive is not None and "missing" not in predictive:
-        yield predictive["verdict"]
-
-
-def _about_gold(calibration: Mapping[str, Any]) -> str:
+def _about_gold(calibration: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what gold says of the fit, or why nothing."""
+    if calibration is None:
+        return
+    if "missing" in calibration:
+        yield calibration["missing"]
+        return
     n_items = sum(calibration["items"])
     n_right = f"{calibration['accuracy']:.1%} of {quantity(n_items, 'item')}"
     words = f"Against gold the most probable class is right for {n_right}"
@@ -201,10 +224,16 @@ def _about_gold(calibration: Mapping[str, Any]) -> str:
     caveat = ""
     if calibration["without_gold"] and not calibration["hidden"]:
         caveat = " That is somewhat kind, since skills were learned with this gold."
-    return f"{words}. {calibration['verdict']}{caveat}"
+    yield f"{words}. {calibration['verdict']}{caveat}"
 
 
-def _about_items(fit: ModelFit, better: ModelFit | None, has_gold: Array, doubt: str | None) -> str:
+def _about_predictive(predictive: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what the predictive checks say."""
+    if predictive is not None and "missing" not in predictive:
+        yield predictive["verdict"]
+
+
+def _shares_of_classes(fit: ModelFit, better: ModelFit | None, has_gold: Array, doubt: str | None) -> str:
     best = fit.item_probs.argmax(axis=1)
     shares = np.bincount(best, minlength=len(fit.classes)) / len(best)
     order = np.argsort(-shares, kind="stable")[:MAX_CLASSES]
@@ -232,10 +261,14 @@ def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:
     }[dependence.source]
     if typical < 2:
         return "Most items have one answer, so nothing is known about how answers depend on each other."
+    if dependence.rho == 0:
+        return f"Answers about an item do not depend on each other, so that each counts fully ({source})."
     effective = float(dependence.effective_answers(typical))
+    # Few answers count for so few that a decimal matters.
+    count = f"{effective:.1f}" if effective < SMALL_NUMBER else f"{effective:.0f}"
     return (
-        f"To allow for answers about one item that depend on each other, {typical:,} of them, as many as a typical "
-        f"item has, count as {effective:.1f} independent ones ({source})."
+        f"Volunteers are misled by the same items, so {typical:,} answers, as many as a typical item has, count as "
+        f"about {count} independent ones ({source})."
     )
 
 
@@ -255,6 +288,11 @@ def _about_skill(results: GraphResults, snapshot: ConfusionSnapshot, doubt: str 
         f"Half of the volunteers are expected to be right at least {median:.0%} of the time; "
         f"the middle eight of ten lie between {low:.0%} and {high:.0%}."
     )
+
+
+def _change_section(results: GraphResults) -> str:
+    """Return where there is more about changes: the list of who changed, if anybody did."""
+    return "who-changed" if results.changes is not None and len(results.changes) else "volunteers"
 
 
 def _about_changes(results: GraphResults) -> Iterator[str]:
@@ -283,9 +321,9 @@ def _about_changes(results: GraphResults) -> Iterator[str]:
     )
 
 
-def _about_communities(communities: Communities) -> str:
+def _about_behaviour(communities: Communities) -> str:
     if not len(communities):
-        return f"No communities were found by {communities.method}."
+        return "No communities were found."
     if len(communities) == 1:
         return one_community(communities)
     return f"There are {len(communities):,} communities with {_sizes(communities)} volunteers.{_verdict(communities)}"

@@ -12,8 +12,8 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import quantity
 from crowdgraph.core.communities import MIN_CROWD
 from crowdgraph.core.confusion import ConfusionSnapshot
-from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.evaluation.predictive import PAIR_CHECK
 from crowdgraph.messages import Message, wording
 from crowdgraph.report._results import ALIKE_METHOD, ERROR_METHOD, TASK_METHOD, GraphResults
 
@@ -28,8 +28,8 @@ LIKENESS_EXPLAINED = (
     "Two who are alike need not err about the same items."
 )
 ERRORS_EXPLAINED = (
-    "Two who err about the same items in the same way are hardly two opinions. The correlation is 0 if their errors "
-    "have nothing to do with each other, and 1 if they always come together; small ones may be chance."
+    "Two who err about the same items in the same way are hardly two opinions. Listed are those whose errors come "
+    "together more often than chance explains."
 )
 
 
@@ -61,8 +61,14 @@ def pair_sentences(results: GraphResults) -> Iterator[str]:
         return
     one, other, weights = alike.pairs()
     if len(weights) > 1:
-        best, worst = (f"{alike.ids[one[k]]} and {alike.ids[other[k]]}" for k in (weights.argmax(), weights.argmin()))
+        order = _by_weight(weights)
+        best, worst = (f"{alike.ids[one[k]]} and {alike.ids[other[k]]}" for k in (order[0], order[-1]))
         yield f"Most alike in how they answer are {best}; least alike are {worst}."
+
+
+def _by_weight(weights: Array) -> list[int]:
+    """Return the numbers of pairs, those with the largest weights first; ties are in the network's order."""
+    return [int(k) for k in np.argsort(-weights, kind="stable")]
 
 
 def _who(results: GraphResults) -> str:
@@ -77,12 +83,14 @@ def _who(results: GraphResults) -> str:
 def _lists(results: GraphResults) -> Iterator[tuple[str, str, list[str]]]:
     """Yield the title, an explanation, and the pairs in words of each list that the networks on the graph allow."""
     alike, erring, together = (_network(results, method) for method in (ALIKE_METHOD, ERROR_METHOD, TASK_METHOD))
+    checked = () if results.predictive is None else results.predictive.pairs
     linked = [name for network in results.networks.values() for name in network.ids.tolist()]
-    common = CommonAnswers.of(results.graph, list(dict.fromkeys(linked)))
+    named = [*linked, *(name for pair in checked for name in (pair.volunteer, pair.other))]
+    common = CommonAnswers.of(results, list(dict.fromkeys(named)))
     if alike is not None:
-        yield from _alike(results, alike, common)
-    if erring is not None:
-        yield "Who errs together", ERRORS_EXPLAINED, _erring(results, erring, common)
+        yield from _alike(alike, common)
+    if erring is not None or results.predictive is not None:
+        yield "Who errs together", ERRORS_EXPLAINED, _erring(results, common)
     if together is not None:
         yield "Who works together most", "", _together(together, common)
 
@@ -93,17 +101,17 @@ def _network(results: GraphResults, method: str) -> VolunteerNetwork | None:
     return networks[-1] if networks else None
 
 
-def _alike(
-    results: GraphResults, network: VolunteerNetwork, common: CommonAnswers
-) -> Iterator[tuple[str, str, list[str]]]:
+def _alike(network: VolunteerNetwork, common: CommonAnswers) -> Iterator[tuple[str, str, list[str]]]:
     ids, (one, other, weights) = network.ids.tolist(), network.pairs()
-    order = np.argsort(-weights, kind="stable").tolist()
+    order = _by_weight(weights)
     n_top = min(MAX_PAIRS, max(len(order) // 2, 1))
+    # In two decimals all of a crowd that behaves much alike would be the same.
+    digits = 3 if all(f"{weight:.2f}" == "1.00" for weight in weights) else 2
 
     def in_words(k: int, *, differ: bool) -> str:
         names = ids[one[k]], ids[other[k]]
-        words = f"{names[0]} and {names[1]}: likeness {weights[k]:.2f}; {common.agreement(*names)}."
-        return f"{words} {_difference(results.snapshot, *names)}".strip() if differ else words
+        words = f"{names[0]} and {names[1]}: likeness {weights[k]:.{digits}f}; {common.agreement(*names)}."
+        return f"{words} {_difference(network, *names)}".strip() if differ else words
 
     if len(order) == 1:
         yield "The two", LIKENESS_EXPLAINED, [in_words(order[0], differ=True)]
@@ -112,33 +120,46 @@ def _alike(
     yield "Who behaves least alike", "", [in_words(k, differ=True) for k in order[: -n_top - 1 : -1]]
 
 
-def _difference(snapshot: ConfusionSnapshot | None, volunteer: Hashable, other: Hashable) -> str:
-    """Return to which class two volunteers give a label most differently."""
-    if snapshot is None:
+def _difference(network: VolunteerNetwork, volunteer: Hashable, other: Hashable) -> str:
+    """Return to which class two volunteers give a label most differently, by the matrices that the network compares.
+
+    It is empty if the network does not know them, as after it was read from a file: others may say something else.
+    """
+    confusion = getattr(network.model, "confusion", None)
+    if not isinstance(confusion, ConfusionSnapshot):
         return ""
-    means = [snapshot.of(name).mean for name in (volunteer, other)]
+    means = [confusion.of(name).mean for name in (volunteer, other)]
     j, label = np.unravel_index(np.abs(means[0] - means[1]).argmax(), means[0].shape)
     shares = [f"{mean[j, label]:.0%}" for mean in means]
+    if shares[0] == shares[1]:
+        return ""
     return (
-        f"They differ most about {snapshot.classes[j]}: {volunteer} says {snapshot.labels[label]} to {shares[0]} of "
+        f"They differ most about {confusion.classes[j]}: {volunteer} says {confusion.labels[label]} to {shares[0]} of "
         f"such items, {other} to {shares[1]}."
     )
 
 
-def _erring(results: GraphResults, network: VolunteerNetwork, common: CommonAnswers) -> list[str]:
-    """Return the pairs whose errors correlate most; those that chance does not explain are marked."""
-    ids, (one, other, weights) = network.ids.tolist(), network.pairs()
-    checked = () if results.predictive is None else results.predictive.pairs
-    clear = {frozenset((pair.volunteer, pair.other)) for pair in checked}
-    words = []
-    for k in np.argsort(-weights, kind="stable")[:MAX_PAIRS].tolist():
-        names = ids[one[k]], ids[other[k]]
-        more = ", more than chance explains" if frozenset(names) in clear else ""
-        words.append(
-            f"{names[0]} and {names[1]}: errors correlate by {weights[k]:.2f}{more} "
-            f"({quantity(common.count(*names), 'item')} in common)."
+def _erring(results: GraphResults, common: CommonAnswers) -> list[str]:
+    """Return the pairs who share more errors than chance explains, by the predictive checks, or that nobody does."""
+    checks = results.predictive
+    if checks is None:
+        advice = "Whether errors in common are more than chance was not checked" + Message(
+            ": give predictive=cg.evaluation.predictive_checks(graph).", cli="; crowdgraph analyse does it."
         )
-    return words
+        return [wording(advice, results.interface)]
+    reasons = [check.reason for check in checks if check.name == PAIR_CHECK and check.reason]
+    if reasons:
+        return [f"Whether anybody errs together was not checked: {reasons[0]}."]
+    words = []
+    for pair in checks.pairs:
+        n_wrong, n_same = common.errors(pair.volunteer, pair.other)
+        if n_wrong:
+            words.append(
+                f"{pair.volunteer} and {pair.other}: both err about {n_wrong:,} of "
+                f"{quantity(common.count(pair.volunteer, pair.other), 'item')} in common, with the same answer to "
+                f"{n_same:,} of them; that is more than chance explains."
+            )
+    return words[:MAX_PAIRS] or ["Nobody errs together more than chance explains."]
 
 
 def _together(network: VolunteerNetwork, common: CommonAnswers) -> list[str]:
@@ -151,7 +172,7 @@ def _together(network: VolunteerNetwork, common: CommonAnswers) -> list[str]:
     if is_complete and np.ptp(weights) < SAME_WEIGHT:
         return [f"Nobody stands out: any two of them answered {min(counts):,} to {max(counts):,} items in common."]
     words = []
-    for k in np.argsort(-weights, kind="stable")[:MAX_PAIRS].tolist():
+    for k in _by_weight(weights)[:MAX_PAIRS]:
         names = ids[one[k]], ids[other[k]]
         words.append(
             f"{names[0]} and {names[1]}: {quantity(counts[k], 'item')} in common, {weights[k]:.0%} of what each of "
@@ -162,25 +183,43 @@ def _together(network: VolunteerNetwork, common: CommonAnswers) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class CommonAnswers:
-    """The last label that each of a few volunteers gave to each item, of shape (N,), -1 for none."""
+    """The last label that each of a few volunteers gave to each item, of shape (N,), -1 for none.
+
+    `right` says whether a label is right for the most probable class of an item, of shape (N, L); None without a fit.
+    """
 
     labels: Mapping[Hashable, Array]
+    right: Array | None
 
     @classmethod
-    def of(cls, graph: CrowdGraph, volunteers: list[Hashable]) -> CommonAnswers:
+    def of(cls, results: GraphResults, volunteers: list[Hashable]) -> CommonAnswers:
         """Return the answers of a few volunteers."""
+        graph, fit = results.graph, results.fit
         answers = graph.answers
         labels = {}
         for name, code in zip(volunteers, graph.volunteers.codes(volunteers).tolist(), strict=True):
             own = answers.volunteer == code
             labels[name] = np.full(len(graph.items), -1)
             labels[name][answers.item[own]] = answers.label[own]
-        return cls(labels)
+        if fit is None:
+            return cls(labels, None)
+        correct = results.correct_labels[0]
+        is_right = np.array([[label in correct[name] for label in graph.labels] for name in graph.classes])
+        return cls(labels, is_right[fit.item_probs.argmax(axis=1)])
 
     def count(self, volunteer: Hashable, other: Hashable) -> int:
         """Return how many items both answered."""
         one, two = self.labels[volunteer], self.labels[other]
         return int(((one >= 0) & (two >= 0)).sum())
+
+    def errors(self, volunteer: Hashable, other: Hashable) -> tuple[int, int]:
+        """Return about how many items both gave other answers than the right one, and how often the same."""
+        if self.right is None:
+            return 0, 0
+        one, two = self.labels[volunteer], self.labels[other]
+        items = np.flatnonzero((one >= 0) & (two >= 0))
+        both = items[~self.right[items, one[items]] & ~self.right[items, two[items]]]
+        return len(both), int((one[both] == two[both]).sum())
 
     def agreement(self, volunteer: Hashable, other: Hashable) -> str:
         """Return to how many of their common items two volunteers gave the same answer, in words."""

@@ -106,6 +106,17 @@ def test_what_was_skipped_has_no_file(tmp_path):
     assert names == {"report.html", "items.csv", "volunteers.csv", "graph.crowd", "run.json", "figures"}
 
 
+def test_who_changed_is_a_file(analysis, tmp_path, without_figures):
+    """The changes of the analysis, all of them; the crowd has none, so that they are those of another rate."""
+    assert not len(analysis.changes)
+    changes = analysis.graph.fit().changes(false_discovery_rate=0.99, min_answers=2)
+    assert len(changes) > 0
+    write_results(replace(analysis, changes=changes), tmp_path / "out")
+    rows = read_rows(tmp_path / "out" / "changes.csv")
+    assert [row["volunteer"] for row in rows] == [change.volunteer for change in changes]
+    assert np.allclose([float(row["before"]) for row in rows], [change.before for change in changes])
+
+
 def test_without_confusion_matrices_the_network_is_that_of_tasks(small_crowd, tmp_path, without_figures):
     analysis = analyse(small_crowd, model="majority_vote", detector=cg.Leiden())
     write_results(analysis, tmp_path / "out")

@@ -89,6 +89,19 @@ def test_there_is_a_sentence_for_three_classes_and_a_further_label(rows, sentenc
     assert behaviour(rows, **ZOO) == sentence
 
 
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([[0.40, 0.00, 0.60], [0.13, 0.42, 0.45], [0.49, 0.05, 0.46]], "close to guessing"),
+        ([[0.30, 0.10, 0.60], [0.20, 0.35, 0.45], [0.55, 0.10, 0.35]], "close to guessing"),
+        ([[0.30, 0.15, 0.55], [0.20, 0.30, 0.50], [0.55, 0.15, 0.30]], "worse than guessing"),
+    ],
+)
+def test_worse_than_guessing_is_below_chance(rows, sentence):
+    names = ["cat", "dog", "wolf"]
+    assert behaviour(rows, classes=names, labels=names) == sentence
+
+
 def test_right_and_wrong_in_turn_is_no_habit():
     rows = [[0.38, 0.60, 0.02], [0.01, 0.98, 0.01]]
     names = {"classes": ["no animal", "animal"], "labels": ["no animal", "animal", "unsure"]}

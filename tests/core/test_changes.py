@@ -118,7 +118,8 @@ def test_a_change_about_one_class_names_the_class():
     assert change.classes == (change.true_class,) == ("yes",)
     assert change.before > 0.8
     assert change.after < 0.4
-    assert "about items of class yes" in str(change)
+    told = f"answers, about items of class yes {change.before:.0%} right before, {change.after:.0%} after"
+    assert str(change).endswith(told)
 
 
 def test_a_change_of_all_classes_says_so(changes):

@@ -199,7 +199,7 @@ def test_all_answers_weigh_against_the_prior():
     finding = check_hardly_known(cg.CrowdGraph.from_responses(table, duplicates="all"))[0]
     assert finding.numbers["prior_weight"] == 8
     assert finding.ids.tolist() == ["bert"]
-    assert finding.what.startswith("1 of 2 volunteers (50%), with 17% of the answers, gave fewer than 8:")
+    assert finding.what.startswith("1 of 2 volunteers (50%), with 17% of the answers, gave fewer than 8 answers, ")
 
 
 def test_words():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import crowdgraph as cg
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError, TooFewError, UnknownIdError
 from crowdgraph.evaluation import predictive_checks
-from crowdgraph.evaluation.predictive import INDEPENDENCE
+from crowdgraph.evaluation.predictive import INDEPENDENCE, LabelShares, _labels_cause
 from crowdgraph.evaluation.replicates import compare_with_replicates, replicates_for
 
 AGREEMENT, ERRORS, MISLED, PAIRS = INDEPENDENCE
@@ -157,6 +157,23 @@ def test_checks_are_shown_and_cannot_be_changed(dependent):
         checks.labels.observed[0] = 1
     with pytest.raises(UnknownIdError, match="Did you mean 'agreement'"):
         checks["agreemnt"]
+
+
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [
+        (
+            0.012,
+            "slightly other shares of labels than there are (0 51.2% against 50.0%, 1 48.8% against 50.0%): 1.2% of",
+        ),
+        (0.25, "expects other shares of labels than there are (0 75.0% against 50.0%, 1 25.0% against 50.0%): 25% of"),
+    ],
+)
+def test_how_much_labels_are_off_is_said(gap, words):
+    half, off = np.array([0.5, 0.5]), np.array([0.5 + gap, 0.5 - gap])
+    cause = _labels_cause(LabelShares(labels=(0, 1), observed=off, replicated=half, low=half, high=half))
+    assert words in cause
+    assert cause.endswith("that is little." if gap < 0.05 else "take it with care.")
 
 
 def test_large_graphs_get_fewer_replicates(independent, monkeypatch):

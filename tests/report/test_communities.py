@@ -1,5 +1,7 @@
 """The communities and networks of the page: who is linked, who belongs together, and what changes over time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from builders import communities_of, network_of
@@ -11,7 +13,7 @@ import crowdgraph as cg
 from crowdgraph.core.community_events import CommunityEvent
 from crowdgraph.plot._style import colours
 from crowdgraph.report import communities as pictures
-from crowdgraph.report.communities import describe_event, ribbons
+from crowdgraph.report.communities import describe_event, ribbons, track_sentence
 from crowdgraph.report.write import payload
 
 # Networks
@@ -105,8 +107,60 @@ def test_communities_that_become_visible_have_not_split(graph):
         assert any(told in one for one in words)
         assert ("that does not say that it ended" in "".join(words)) == (evidence is doubt)
         (over_time,) = [s["words"] for s in data["overview"]["sentences"] if "over time" in s["words"]]
-        first = "none clear" if evidence is doubt else "1"
-        assert over_time == f"Communities over time: {first} at the first of 3 snapshots, {first} at the last."
+        story = {
+            True: "none clear after 801 responses, 2 after 1,601 (first seen: community 1), none clear after 2,400",
+            False: "1 after 801 responses, 2 after 1,601 (new: community 1), "
+            "1 after 2,400 (merged into another: community 1)",
+        }
+        assert over_time == f"Communities over time: {story[evidence is doubt]}."
+
+
+def answering(graph, assignment):
+    """Return communities whose members answer as their number says: the first nearly always right, and so on."""
+    kinds = np.array([[[95, 3, 2], [2, 3, 95]], [[2, 3, 95], [2, 3, 95]], [[95, 3, 2], [95, 3, 2]]])
+    confusion = cg.ConfusionSnapshot(
+        ids=graph.volunteers.ids, concentration=kinds[assignment], classes=graph.classes, labels=graph.labels
+    )
+    member = np.eye(3)[assignment]
+    return replace(communities_of(member, ids=graph.volunteers.ids), confusion=confusion)
+
+
+def test_the_story_of_communities_says_what_is_new(graph):
+    """Of many snapshots some are named, with all that is new since the last of these."""
+    one, two, three = (np.arange(60) // 20 * np.array([n > 1, n > 1, n > 2])[np.arange(60) // 20] for n in (1, 2, 3))
+    for n_each, n_named in ((1, 3), (4, 6)):
+        snapshots = [answering(graph, kind) for kind in (one, two, three) for _ in range(n_each)]
+        counts = np.linspace(800, 2_400, len(snapshots)).astype(int)
+        track = cg.CommunityTrack(
+            ids=graph.volunteers.ids,
+            times=graph.responses.time[counts - 1],
+            counts=counts,
+            snapshots=snapshots,
+            clock=graph.responses.clock,
+            method="by hand",
+        )
+        story = track_sentence(track)
+        assert story.count(" after ") == n_named
+        labels = graph.labels
+        assert f"(new: says {labels[2]} to nearly everything)" in story
+        assert f"(new: says {labels[0]} to nearly everything)" in story
+        assert story.startswith("1 after 800 responses, ")
+
+
+def test_few_movers_are_named(graph):
+    ids, before = graph.volunteers.ids, (np.arange(60) < 20).astype(int)
+    for n, told in ((1, f"{ids[0]} moves"), (3, f"{ids[0]}, {ids[1]} and {ids[2]} move"), (4, "4 volunteers move")):
+        after = np.where(np.arange(60) < n, 0, before)
+        track = cg.CommunityTrack(
+            ids=ids,
+            times=graph.responses.time[[800, 1_600]],
+            counts=[801, 1_601],
+            snapshots=[communities_of(before, ids=ids), communities_of(after, ids=ids)],
+            clock=graph.responses.clock,
+            method="by hand",
+        )
+        words = [event["words"] for event in payload(graph.annotate(track))["track"]["events"]]
+        assert any(one.endswith(f": {told} from community 1 to community 0") for one in words)
 
 
 # Communities of those who work on the same items

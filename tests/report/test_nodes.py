@@ -100,6 +100,16 @@ def test_static_models_have_no_history(graph):
     assert "accuracy" in data["volunteers"]
 
 
+def test_without_times_a_column_of_times_is_the_advice(agreeing):
+    columns = {name: agreeing.to_arrow()[name] for name in ("volunteer", "item", "label")}
+    untimed = cg.CrowdGraph.from_responses(columns)
+    for crowd in (untimed, untimed.annotate(cg.IBCC().fit(untimed))):
+        for interface, start in (("python", "The graph has no times"), ("cli", "The file has no times")):
+            words = payload(crowd, interface=interface)["histories"]["missing"]
+            assert words.startswith(f"{start}, so nobody can be followed over time; with a column of times ")
+            assert "ibcc" not in words.lower()
+
+
 def test_bare_confusion_without_a_fit(graph):
     track = graph.fit("ibcc").confusion
     data = payload(graph.first(len(graph.responses)).annotate(track))

@@ -169,9 +169,10 @@ def test_of_lone_volunteers_nothing_is_known():
 # Gold
 
 
-def test_the_overview_begins_with_gold(agreeing):
+def test_gold_follows_the_items(agreeing):
     graph = fitted(n_volunteers=20, n_items=80, n_responses=800, gold=0.5)
-    first = payload(graph)["overview"]["sentences"][0]
+    begin, first = payload(graph)["overview"]["sentences"][:2]
+    assert begin["words"].startswith("The items by their most probable class (ibcc): ")
     known = graph.gold.known & (graph.items.n_responses > 0)
     fit = graph.fit()
     probs = probs_without_own_gold(graph, fit, fit.confusion)[known]
@@ -198,6 +199,17 @@ def test_a_model_that_is_sure_of_nothing_says_so(agreeing):
 def test_the_overview_repeats_the_verdict_of_the_predictive_checks(agreeing):
     checks = cg.evaluation.predictive_checks(agreeing, n_replicates=20)
     assert sentences(agreeing, "checks", predictive=checks)[-1] == checks.verdict
+
+
+def test_results_come_before_the_checks_of_the_model(stepping):
+    fit = stepping.fit()
+    checks = cg.evaluation.predictive_checks(stepping, n_replicates=20)
+    shown = payload(stepping, predictive=checks, changes=fit.changes())["overview"]["sentences"]
+    words = [one["words"] for one in shown]
+    starts = ["The items by", "The stated probabilities", "The volunteers are expected", "There is evidence that"]
+    starts += [checks.verdict, "The data doctor"]
+    places = [next(n for n, one in enumerate(words) if one.startswith(start)) for start in starts]
+    assert places == sorted(places)
 
 
 # Findings
@@ -295,7 +307,7 @@ def stepping():
 def test_who_changed_is_named_with_the_rate(stepping):
     changes = stepping.fit().changes()
     assert len(changes) > 3
-    (words,) = sentences(stepping, "volunteers", changes=changes)
+    (words,) = sentences(stepping, "who-changed", changes=changes)
     assert words.startswith(f"There is evidence that {len(changes)} volunteers changed: {changes[0].volunteer}, ")
     assert all(change.volunteer in words for change in changes[:3])
     assert changes[3].volunteer not in words
@@ -304,7 +316,18 @@ def test_who_changed_is_named_with_the_rate(stepping):
     for change in changes[:3]:
         when = f"at {change.time:%Y-%m-%d}" if change.kind == "sudden" else f"from {change.low:%Y-%m-%d}"
         assert f"{change.volunteer}, {change.kind}ly {when}" in words
-    assert f"right {changes[0].before:.0%} of the time before and {changes[0].after:.0%} after" in words
+    assert f"{changes[0].before:.0%} right before, {changes[0].after:.0%} after" in words
+
+
+def test_everybody_who_changed_is_listed(stepping):
+    changes = stepping.fit().changes()
+    listed = payload(stepping, changes=changes)["volunteers"]["changed"]
+    assert listed["id"] == [change.volunteer for change in changes]
+    assert listed["about"] == [change.true_class or "all classes" for change in changes]
+    np.testing.assert_allclose(listed["before"], [change.before for change in changes], atol=5e-5)
+    np.testing.assert_allclose(listed["after"], [change.after for change in changes], atol=5e-5)
+    assert all(when.startswith(("suddenly at 2026-", "gradually from 2026-")) for when in listed["when"])
+    assert "changed" not in payload(stepping)["volunteers"]
 
 
 def test_no_evidence_is_not_no_change(stepping):
@@ -337,7 +360,7 @@ def test_gradual_changes_are_worded_as_such():
     graph = crowd.graph.annotate(cg.IBCC().fit(crowd.graph))
     changes = graph.fit().changes()
     assert {change.kind for change in changes} == {"gradual"}
-    assert "gradually from 2026-" in sentences(graph, "volunteers", changes=changes)[0]
+    assert "gradually from 2026-" in sentences(graph, "who-changed", changes=changes)[0]
 
 
 def test_changes_of_another_graph_are_refused(stepping, agreeing):
@@ -358,7 +381,16 @@ def test_changes_of_another_graph_are_refused(stepping, agreeing):
 def test_how_many_independent_answers_there_are(gold, rho, words):
     graph = crowd(n_volunteers=20, n_items=80, n_responses=800, gold=gold).graph
     graph = graph.annotate(cg.Calibrated(rho=rho).fit(graph))
-    (sentence,) = [words for words in sentences(graph) if "that depend on each other" in words]
+    (sentence,) = [words for words in sentences(graph) if "independent ones" in words]
     assert words in sentence
     effective = graph.fit().dependence.effective_answers(10)
-    assert f"10 of them, as many as a typical item has, count as {float(effective):.1f} independent ones" in sentence
+    counted = f"so 10 answers, as many as a typical item has, count as about {float(effective):.1f} independent ones"
+    assert sentence.startswith(f"Volunteers are misled by the same items, {counted}")
+
+
+def test_independent_answers_count_fully():
+    graph = crowd(n_volunteers=20, n_items=80, n_responses=800, gold=0.0).graph
+    graph = graph.annotate(cg.Calibrated(rho=0.0).fit(graph))
+    assert "Answers about an item do not depend on each other, so that each counts fully (as asked for)." in sentences(
+        graph
+    )

@@ -255,6 +255,13 @@ def test_flow_and_lifelines_are_drawn(page, graph):
     assert page.locator("#communities .events li").count() == len(track.events)
     bars = page.locator("#communities .chart[class=chart] rect").count()
     assert bars >= int((track.sizes > 0).sum())
+    # Of the first column every block has its number, however small, on its left.
+    left = page.evaluate(
+        """[...document.querySelectorAll("#communities svg[aria-label^='Volunteers who stay'] text[text-anchor=end]")]
+          .map((text) => Number(text.textContent))"""
+    )
+    assert left == [k for k, size in enumerate(track.sizes[0].tolist()) if size]
+    assert "Moves that may be chance are drawn, but not listed below." in page.locator("#communities").inner_text()
 
 
 def test_events_do_not_overlap(page):
@@ -425,6 +432,15 @@ def test_details_say_who_changed(browser, tmp_path):
     assert data["volunteers"]["change"][data["volunteers"]["id"].index(name)] in details.inner_text()
     # The band and the line of the skill, and those of the change.
     assert details.locator(".chart svg path").count() == 4
+    details.locator(".close").click()
+    # The overview leads to the list of all who changed, and their names to the details.
+    visit.page.locator("#overview .story a[href='#who-changed']").click()
+    assert visit.page.locator("#who-changed").is_visible()
+    listed = visit.page.get_by_role("region", name="Volunteers who changed").locator("tbody tr")
+    assert listed.count() == len(changes)
+    assert f"{changes[-1].after:.0%}" in listed.last.inner_text()
+    listed.last.locator(".link").click()
+    assert details.locator("h3").inner_text() == changes[-1].volunteer
     assert visit.complaints == []
 
 
@@ -434,7 +450,9 @@ def test_what_next_lists_questions(browser, graph, tmp_path, viewport):
     report.write(graph, written, plan=cg.allocation.next_steps(graph, seed=0))
     visit = Visit(browser, written, viewport=viewport)
     assert len(column(visit.page, "#next", 1)) >= 20
-    assert visit.page.locator("#next h3").count() == 5
+    titles = visit.page.locator("#next h3").all_inner_texts()
+    assert titles[:3] == ["How many more answers", "Retire items", "Ask these questions"]
+    assert len(titles) == 5
     assert visit.page.evaluate("document.scrollingElement.scrollWidth <= window.innerWidth")
     assert tallest_row(visit.page, "#next") < 80
     assert visit.page.evaluate(SIDEWAYS) == []

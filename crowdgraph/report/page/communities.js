@@ -13,13 +13,7 @@ function drawCommunities() {
   }
   if (communities.missing) body.append(missing(communities.missing));
   else {
-    body.append(
-      el(
-        "p",
-        {},
-        `Found by ${communities.method}. Volunteers may belong to several; they are counted where they belong most.`,
-      ),
-    );
+    body.append(el("p", {}, "Volunteers may belong to several communities; they are counted where they belong most."));
     if (communities.others.length)
       body.append(note(`The graph also carries the communities ${communities.others.join(", ")}; shown are the latest.`));
     if (!communities.mean)

@@ -13,7 +13,11 @@ function drawTrack(body) {
     if (reason) body.append(note(`${track.times[snapshot]}: ${reason}`));
   });
   body.append(el("h4", {}, "Who goes where"), flowChart(track));
-  body.append(note("The height is the number of volunteers; those without a ribbon on the left are new."));
+  body.append(
+    note(
+      "The height is the number of volunteers; those without a ribbon on the left are new. Moves that may be chance are drawn, but not listed below.",
+    ),
+  );
   body.append(el("h4", {}, "Lifelines"), lifelineChart(track));
   body.append(note("A line is as thick as the community is large; ends are births and deaths. In words:"));
   body.append(el("ul", { class: "events" }, ...track.events.map((event) => el("li", {}, event.words))));
@@ -32,6 +36,8 @@ function flowChart(track) {
     const starts = track.sizes.map((sizes) => stacked(sizes));
     for (const flow of track.flows)
       drawRibbons(picture, flow, { tall, floor, bar, column, starts, sizes: track.sizes });
+    // In the first column all blocks are numbered, however small, on the left and one above the other.
+    let free = Infinity;
     track.sizes.forEach((sizes, snapshot) =>
       sizes.forEach((size, k) => {
         if (!size) return;
@@ -45,7 +51,10 @@ function flowChart(track) {
           rx: 2,
         });
         picture.append(withTip(rect, () => `${communityName(k)}, ${track.times[snapshot]}: ${quantity(size, "volunteer")}`));
-        if (tall * size > 15)
+        if (!snapshot) {
+          free = Math.min(y + (tall * size) / 2 + 4, free - 12);
+          picture.append(svg("text", { x: column(0) - 5, y: free, class: "strong", "text-anchor": "end" }, k));
+        } else if (tall * size > 15)
           picture.append(svg("text", { x: column(snapshot) + bar + 4, y: y + (tall * size) / 2 + 4, class: "strong" }, k));
       }),
     );

@@ -1,4 +1,4 @@
-// What next: whom to ask about what, how long it takes, what to retire, whom to train and to thank.
+// What next: how long it takes, what to retire, whom to ask about what, whom to train and to thank.
 
 function drawNext() {
   const body = bodyOf("next");
@@ -8,12 +8,12 @@ function drawNext() {
     return;
   }
   body.append(
-    el("h3", {}, "Ask these questions"),
-    ...nextQuestions(plan),
     el("h3", {}, "How many more answers"),
     ...nextForecast(plan),
     el("h3", {}, "Retire items"),
     plan.retire ? el("p", {}, plan.retire) : missing(plan.reasons.retirable),
+    el("h3", {}, "Ask these questions"),
+    ...nextQuestions(plan),
     el("h3", {}, "Who could be trained"),
     ...nextLearners(plan),
     el("h3", {}, "Whom to thank"),
@@ -97,7 +97,11 @@ function nextLearners({ learners, reasons }) {
         el(
           "li",
           {},
-          `${volunteer} (${quantity(answers, "answer")}) could learn from ${teachers.join(", ")}, who answered some of the same items: an answer of ${volunteer} tells ${share < 0.05 ? "hardly anything" : percent(share)} of what an answer of the teachers’ community tells.`,
+          `${volunteer} (${quantity(answers, "answer")}) could learn from ${teachers.join(", ")}, who answered some of the same items: ${
+            share < 0.05
+              ? `answers of ${volunteer} say almost nothing about the items`
+              : `an answer of ${volunteer} tells ${percent(share)} of what an answer of the teachers’ community tells`
+          }.`,
         ),
       ),
     ),
@@ -112,7 +116,7 @@ function nextThanks({ thanks, by_information: byInformation }) {
       "ul",
       { class: "story" },
       ...thanks.map(([volunteer, answers, share]) =>
-        el("li", {}, `${volunteer}: ${quantity(answers, "answer")}, ${percent(share)} of ${byInformation ? "what all answers tell" : "all answers"}.`),
+        el("li", {}, `${volunteer}: ${quantity(answers, "answer")}, ${percent(share)} of ${byInformation ? "all information about the items" : "all answers"}.`),
       ),
     ),
     note(

@@ -20,6 +20,7 @@ function drawVolunteers() {
   }
   const less = truncationNote(people.id.length, people.total, "volunteers", "who gave the most responses");
   if (less) body.append(less);
+  if (people.changed && people.changed.id.length) body.append(...whoChanged(people));
   volunteerTable = makeTable({
     name: "Volunteers",
     noun: "volunteers",
@@ -36,6 +37,43 @@ function drawVolunteers() {
     body.append(volunteerLegend);
   }
   body.append(volunteerTable.node);
+}
+
+// Everybody for whose change there is evidence, the clearest first.
+function whoChanged({ id, changed }) {
+  const isListed = new Set(id);
+  const columns = [
+    {
+      name: "volunteer",
+      kind: "name",
+      value: (row) => changed.id[row],
+      cell: (row) =>
+        isListed.has(changed.id[row])
+          ? button(changed.id[row], () => openVolunteer(changed.id[row]), { class: "link" })
+          : changed.id[row],
+    },
+    { name: "when", value: (row) => changed.when[row], cell: (row) => changed.when[row] },
+    { name: "about items of class", wide: true, value: (row) => changed.about[row], cell: (row) => changed.about[row] },
+    ...["before", "after"].map((name) => ({
+      name,
+      kind: "number",
+      value: (row) => changed[name][row],
+      cell: (row) => percent(changed[name][row]),
+    })),
+  ];
+  return [
+    el("h3", { id: "who-changed", tabindex: "-1" }, "Who changed"),
+    note(
+      "Those for whose change there is evidence, the clearest first, and how often they were right before and after. Others may have changed, too little to be seen.",
+    ),
+    makeTable({
+      name: "Volunteers who changed",
+      noun: "volunteers who changed",
+      count: changed.id.length,
+      columns,
+      text: (row) => changed.id[row],
+    }).node,
+  ];
 }
 
 function volunteerColumns(people) {
