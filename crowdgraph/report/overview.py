@@ -267,7 +267,7 @@ def _about_dependence(dependence: Dependence, graph: CrowdGraph) -> str:
     # Few answers count for so few that a decimal matters.
     count = f"{effective:.1f}" if effective < SMALL_NUMBER else f"{effective:.0f}"
     return (
-        f"Volunteers are misled by the same items, so {typical:,} answers, as many as a typical item has, count as "
+        f"Answers about one item depend on each other, so {typical:,} answers, as many as a typical item has, count as "
         f"about {count} independent ones ({source})."
     )
 

@@ -385,7 +385,7 @@ def test_how_many_independent_answers_there_are(gold, rho, words):
     assert words in sentence
     effective = graph.fit().dependence.effective_answers(10)
     counted = f"so 10 answers, as many as a typical item has, count as about {float(effective):.1f} independent ones"
-    assert sentence.startswith(f"Volunteers are misled by the same items, {counted}")
+    assert sentence.startswith(f"Answers about one item depend on each other, {counted}")
 
 
 def test_independent_answers_count_fully():
