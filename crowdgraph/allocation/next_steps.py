@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdgraph.allocation._beliefs import Beliefs, current_beliefs
+from crowdgraph.allocation._eligibility import answered_pairs
 from crowdgraph.allocation._information_gain import entropy, single_gains
 from crowdgraph.allocation.objective import Objective, question_values
 from crowdgraph.allocation.policies import GreedyValue
@@ -286,23 +287,23 @@ def _questions(
         return None
     active = _highest(weights, np.flatnonzero(weights), MAX_VOLUNTEERS)
     items = _highest(entropy(fit.item_probs), np.flatnonzero(is_open), MAX_ITEMS)
-    capacity = max(CAPACITY, math.ceil(N_QUESTIONS / max(len(active), 1)))
-    volunteers = graph.volunteers.ids[active].tolist()
-    try:
-        assignment = GreedyValue(per_item=math.ceil(N_QUESTIONS / n_open)).assign(
-            graph,
-            budget=N_QUESTIONS,
-            items=graph.items.ids[items].tolist(),
-            volunteers=volunteers,
-            capacity=dict.fromkeys(volunteers, capacity),
-            fit=fit,
-        )
-    except InfeasibleError:
+    active = active[~answered_pairs(graph, active, items).all(axis=0)]
+    if not len(active):
         reasons["questions"] = (
             f"Nobody can be asked: {quantity(n_open, 'item')} {'is' if n_open == 1 else 'are'} open, but everybody who "
-            "was active of late has answered all of them."
+            "is active has answered all of them."
         )
         return None
+    capacity = max(CAPACITY, math.ceil(N_QUESTIONS / len(active)))
+    volunteers = graph.volunteers.ids[active].tolist()
+    assignment = GreedyValue(per_item=math.ceil(N_QUESTIONS / n_open)).assign(
+        graph,
+        budget=N_QUESTIONS,
+        items=graph.items.ids[items].tolist(),
+        volunteers=volunteers,
+        capacity=dict.fromkeys(volunteers, capacity),
+        fit=fit,
+    )
     who, what = graph.volunteers.table.codes(assignment.volunteers), graph.items.table.codes(assignment.items)
     return (assignment.volunteers, assignment.items, *_expectations(graph, beliefs, who, what))
 

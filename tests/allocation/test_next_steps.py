@@ -245,3 +245,11 @@ def test_no_more_answers_are_forecast_than_can_be_given():
 def test_shares_are_a_list(graph):
     with pytest.raises(cg.errors.ParameterError, match=r"targets=0.9 must be a list of shares"):
         forecast_settled(graph, targets=0.9)
+
+
+def test_whoever_has_answered_all_open_items_is_not_asked():
+    graph = graph_of(
+        ["anna"] * 6 + ["bert", "cleo"] * 2, [*"abcdef", "a", "b", "c", "d"], [0, 1, 0, 1, 0, 1, 0, 1, 1, 0]
+    )
+    steps = next_steps(graph.annotate(cg.Calibrated().fit(graph)), seed=0)
+    assert set(steps.volunteers.tolist()) == {"bert", "cleo"}
