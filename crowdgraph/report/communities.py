@@ -60,7 +60,7 @@ NEWS = dict.fromkeys(("born", "split"), "new") | {
 }
 NETWORK_TITLES = {
     ALIKE_METHOD: "Who behaves alike",
-    ERROR_METHOD: "Who errs together",
+    ERROR_METHOD: "Whose answers surprise the model alike, some by chance",
     TASK_METHOD: "Who works on the same items",
 }
 
