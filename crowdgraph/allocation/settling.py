@@ -78,8 +78,9 @@ class SettlingForecast(ReadOnlyArrays, Tabular):
 
     @property
     def sentences(self) -> list[str]:
-        """The forecast in words, one sentence for each share."""
-        return [self._sentence(number) for number in range(len(self))]
+        """The forecast in words, one sentence for each share; the first that is not reached says why."""
+        unreached = np.flatnonzero(np.isinf(self.median))
+        return [self._sentence(number, explain=number in unreached[:1]) for number in range(len(self))]
 
     @property
     def advice(self) -> str | None:
@@ -87,12 +88,12 @@ class SettlingForecast(ReadOnlyArrays, Tabular):
         if not self.is_assumed or self.n_settled == self.n_items:
             return None
         return (
-            "Without gold it is assumed that answers about an item depend strongly on each other, so that many count "
-            "for few. Give the true classes of ten answered items or more: they show how it is, and may settle more "
-            "items than new answers do."
+            "Fewer than ten items with several answers have gold, so it is assumed that answers about an item depend "
+            "strongly on each other, and many count for few. Give the true classes of ten such items or more: they "
+            "show how it is, and may settle more items than new answers do."
         )
 
-    def _sentence(self, number: int) -> str:
+    def _sentence(self, number: int, *, explain: bool) -> str:
         target, median = f"{100 * self.targets[number]:.3g}%", self.median[number]
         low, high = self.low[number], self.high[number]
         if not median:
@@ -106,7 +107,8 @@ class SettlingForecast(ReadOnlyArrays, Tabular):
                 f"{interval})."
             )
         chance = f"In {1 - self.reached[number]:.0%} of the simulations the" if self.reached[number] else "The"
-        return f"{chance} crowd as it is never settles {target} of the items: {self._obstacle()}."
+        reason = f": {self._obstacle()}" if explain else ""
+        return f"{chance} crowd as it is never settles {target} of the items{reason}."
 
     def _obstacle(self) -> str:
         if self.exhausted > 0.5:

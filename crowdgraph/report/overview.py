@@ -133,12 +133,13 @@ def _settled(
     which = "items without gold" if has_gold.any() else "items"
     checked = "nobody checked how many of them are right"
     if against_gold is not None:
-        hidden = " when their gold was hidden" if against_gold["hidden"] else ""
-        checked = f"no gold item was that sure{hidden.replace('their', 'its')}, so {checked}"
-    if against_gold is not None and against_gold["sure"]:
-        n_sure = against_gold["sure"]
-        sure = f"{quantity(n_sure, 'gold item')} that {'was' if n_sure == 1 else 'were'} that sure"
-        checked = f"of {sure}{hidden}, {against_gold['sure_accuracy']:.0%} were right"
+        n_sure, is_hidden = against_gold["sure"], against_gold["hidden"]
+        if n_sure:
+            were, hidden = "was" if n_sure == 1 else "were", " when their gold was hidden" if is_hidden else ""
+            sure = f"{quantity(n_sure, 'gold item')} that {were} that sure{hidden}"
+            checked = f"of {sure}, {against_gold['sure_accuracy']:.0%} were right"
+        else:
+            checked = f"no gold item was that sure{' when its gold was hidden' if is_hidden else ''}, so {checked}"
     about = f"of {which} have a class that is at least {SETTLED_PROBABILITY:.0%} probable; {checked}"
     return _settled_share(fit, has_gold), about
 

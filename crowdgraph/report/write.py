@@ -207,6 +207,10 @@ def payload(
         check_ids_match("What is known of changes", changes.ids, graph.volunteers.table)
     if calibrated_fit is not None:
         calibrated_fit.check_matches(graph)
+    if plan is not None:
+        # Raise if the plan names somebody, or something, that the graph does not have.
+        graph.volunteers.codes(plan.volunteers.tolist())
+        graph.items.codes(plan.items.tolist())
     results = GraphResults(
         graph,
         measured=calibration,

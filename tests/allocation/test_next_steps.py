@@ -94,7 +94,7 @@ def test_nobody_left_to_ask():
     steps = next_steps(graph.annotate(cg.Calibrated().fit(graph)), seed=0)
     assert not len(steps)
     assert steps.reasons["questions"].startswith("Nobody can be asked")
-    assert "others would have to be asked" in steps.forecast.sentences[-1]
+    assert "others would have to be asked" in steps.forecast.sentences[0]
 
 
 def test_a_fit_is_needed(graph):
@@ -227,7 +227,7 @@ def test_without_gold_the_forecast_says_what_gold_would_show():
     graph = crowd(0.8, n_volunteers=9, n_items=60, n_responses=300, gold=0.0).graph
     forecast = forecast_settled(graph, fit=cg.IBCC().fit(graph), n_draws=5, seed=0)
     assert forecast.is_assumed
-    assert "true classes of ten answered items" in forecast.advice
+    assert "true classes of ten such items" in forecast.advice
     assert forecast.advice in repr(forecast)
     assert forecast.n_settled == (cg.Calibrated().fit(graph).item_probs.max(axis=1) >= 0.9).sum()
 
@@ -253,3 +253,10 @@ def test_whoever_has_answered_all_open_items_is_not_asked():
     )
     steps = next_steps(graph.annotate(cg.Calibrated().fit(graph)), seed=0)
     assert set(steps.volunteers.tolist()) == {"bert", "cleo"}
+
+
+def test_the_obstacle_is_named_once():
+    graph = crowd(0.7, n_volunteers=3, n_items=40, n_responses=60, gold=0.0).graph
+    first, *others = forecast_settled(graph, fit=cg.Calibrated().fit(graph), n_draws=5, seed=0).sentences
+    assert "others would have to be asked" in first
+    assert all(sentence.endswith("% of the items.") for sentence in others)

@@ -168,3 +168,11 @@ def test_bad_input(options, error, words, tmp_path, bare, monkeypatch):
     with pytest.raises(error, match=words):
         report.write(**{"crowd": bare, "path": "page.html", **options})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_must_be_of_the_graph(tmp_path):
+    graph = cg.simulate.crowd(n_volunteers=30, n_items=80, n_responses=300, gold=0.2, seed=0).graph
+    plan = cg.allocation.next_steps(graph.annotate(cg.Calibrated().fit(graph)), seed=0)
+    with pytest.raises(cg.errors.UnknownIdError, match="volunteer-"):
+        cg.report.write(graph.subgraph(volunteers=graph.volunteers.ids[:1].tolist()), tmp_path / "page.html", plan=plan)
+    assert not list(tmp_path.iterdir())
