@@ -39,6 +39,8 @@ from crowdgraph.core.prior import CrowdPrior as CrowdPrior
 from crowdgraph.diagnosis.findings import Finding as Finding
 from crowdgraph.diagnosis.findings import Findings as Findings
 from crowdgraph.evaluation.cross_validation import CrossValidation as CrossValidation
+from crowdgraph.io.columns import ResponseStore as ResponseStore
+from crowdgraph.io.columns import open_store as open_store
 from crowdgraph.io.csv import read_csv as read_csv
 from crowdgraph.io.galaxy_zoo import read_galaxy_zoo_supernovae as read_galaxy_zoo_supernovae
 from crowdgraph.io.gexf import read_gexf as read_gexf

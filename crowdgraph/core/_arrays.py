@@ -6,6 +6,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from mmap import mmap
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,6 +17,8 @@ from crowdgraph.messages import quote
 
 Array = NDArray[Any]
 Value = TypeVar("Value")
+# How many rows are looked at together, so that what is computed from them takes little memory.
+ROWS_PER_BLOCK = 2**20
 
 
 class FrozenMapping(Mapping[str, Value]):
@@ -89,12 +92,14 @@ def lock_all(values: Iterable[Any]) -> None:
 
 
 def read_only(values: ArrayLike, *, dtype: DTypeLike | None = None) -> Array:
-    """Return a read-only array that nobody else can write to: a copy, unless the array is locked already."""
+    """Return a read-only array that nobody else can write to: a copy, unless the array is locked or a map already."""
     array = np.asarray(values, dtype=dtype)
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
-    if not owner.flags.writeable and owner.base is None:
+    source: object = owner.base
+    # Nobody can write to a file that is mapped for reading, either.
+    if not owner.flags.writeable and (source is None or isinstance(source, mmap)):
         return array
     return lock(array.copy())
 
@@ -160,6 +165,13 @@ def id_array(values: Iterable[Hashable]) -> Array:
     return lock(object_array(ids))
 
 
+def has_repeats(ids: Array) -> bool:
+    """Return whether an id occurs twice; integers are compared by sorting, which takes far less memory than a set."""
+    if ids.dtype == np.int64:
+        return not bool(np.diff(np.sort(ids)).all())
+    return len(set(ids.tolist())) < len(ids)
+
+
 def attribute_columns(
     attributes: Mapping[str, ArrayLike], *, length: int, owner: str, reserved: Sequence[str]
 ) -> Mapping[str, Array]:
@@ -188,6 +200,20 @@ def grouped(codes: Array, n_groups: int) -> Grouping:
     table.has_canonical_format = True  # each row is a column of its own, so there is nothing to sum
     by_group = table.tocsr()
     return Grouping(lock(by_group.indices), lock(by_group.indptr))
+
+
+def counts_by(codes: Array, n_groups: int) -> Array:
+    """Count the rows of each code, of shape (n_groups,), block by block, since NumPy casts all that it counts."""
+    counts = np.zeros(n_groups, dtype=np.int64)
+    for block in row_blocks(len(codes)):
+        counts += np.bincount(codes[block], minlength=n_groups)
+    return counts
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Yield consecutive slices that cover all rows; one empty slice if there are none."""
+    for first in range(0, max(n_rows, 1), ROWS_PER_BLOCK):
+        yield slice(first, min(first + ROWS_PER_BLOCK, n_rows))
 
 
 def columns_equal(left: Array, right: Array) -> bool:

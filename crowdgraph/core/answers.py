@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Grouping, ReadOnlyArrays, grouped, lock
+from crowdgraph.core._arrays import Array, Grouping, ReadOnlyArrays, counts_by, grouped, lock, row_blocks
+from crowdgraph.core.stored import ColumnStore
 from crowdgraph.core.tables import ResponseTable
 
 if TYPE_CHECKING:
@@ -44,10 +45,9 @@ class Answers(ReadOnlyArrays):
     def __init__(self, responses: ResponseTable, *, n_volunteers: int, n_items: int, rows: Array | None = None) -> None:
         self._responses = responses
         self._n_volunteers, self._n_items = n_volunteers, n_items
-        if rows is None:
-            answered = responses.label >= 0
-            # None stays for all responses, whose columns are shared instead of copied.
-            rows = None if answered.all() else np.flatnonzero(answered)
+        if rows is None and not _all_answered(responses):
+            rows = np.flatnonzero(responses.label >= 0)
+        # None stays for all responses, whose columns are shared instead of copied.
         self._rows = None if rows is None else lock(rows)
 
     def __len__(self) -> int:
@@ -100,16 +100,25 @@ class Answers(ReadOnlyArrays):
     @cached_property
     def n_by_volunteer(self) -> Array:
         """How many answers each volunteer gave, of shape (V,)."""
-        return lock(np.bincount(self.volunteer, minlength=self._n_volunteers))
+        stored = self._whole_store
+        if stored is not None:
+            return lock(np.diff(stored.by_volunteer.starts))
+        return lock(counts_by(self.volunteer, self._n_volunteers))
 
     @cached_property
     def n_by_item(self) -> Array:
         """How many answers each item has, of shape (N,)."""
-        return lock(np.bincount(self.item, minlength=self._n_items))
+        stored = self._whole_store
+        if stored is not None:
+            return lock(np.diff(stored.by_item.starts))
+        return lock(counts_by(self.item, self._n_items))
 
     @cached_property
     def n_repeats(self) -> int:
         """The number of answers by a volunteer who had answered the item before."""
+        stored = self._whole_store
+        if stored is not None:
+            return stored.n_repeats
         pairs = np.sort(self._pairs())
         return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
 
@@ -135,6 +144,12 @@ class Answers(ReadOnlyArrays):
         rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
         return Answers(self._responses, n_volunteers=self._n_volunteers, n_items=self._n_items, rows=rows)
 
+    @property
+    def _whole_store(self) -> ColumnStore | None:
+        """The store whose responses these are, all of them and all answers, so that it has counted them already."""
+        stored = self._responses.stored
+        return stored.store if self._rows is None and stored is not None and stored.are_all else None
+
     def _pairs(self) -> Array:
         """Return the volunteer and the item of each answer as one number."""
         return np.asarray(self.volunteer.astype(np.int64) << 32 | self.item)
@@ -149,6 +164,14 @@ class Answers(ReadOnlyArrays):
 
     def __repr__(self) -> str:
         return f"Answers: {len(self):,} of {len(self._responses):,} responses"
+
+
+def _all_answered(responses: ResponseTable) -> bool:
+    """Return whether every response has a label."""
+    stored = responses.stored
+    if stored is not None and stored.store.n_answers == stored.store.n_responses:
+        return True
+    return all(bool((responses.label[block] >= 0).all()) for block in row_blocks(len(responses)))
 
 
 def expected_counts(graph: CrowdGraph, item_probs: Array, *, answers: Answers | None = None) -> Array:

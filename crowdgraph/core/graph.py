@@ -37,6 +37,7 @@ __all__ = ["CrowdGraph"]
 Duplicates = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop", "keep"]
 History = Literal["latest", "full"]
+SaveFormat = Literal["file", "columns"]
 TableName = Literal["responses", "volunteers", "items", "gold"]
 ResultType = TypeVar("ResultType", bound=Result)
 Arguments = ParamSpec("Arguments")
@@ -910,14 +911,29 @@ class CrowdGraph:
 
         return graph_to_pyg(self, at=at, dtype=dtype)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the graph with its annotations to one file, which `crowdgraph.load` reads.
+    def save(self, path: str | PathLike[str], *, format: SaveFormat = "file") -> None:  # noqa: A002 - as users say
+        """Write the graph so that `crowdgraph.load` reads it.
 
-        The file is written atomically: after a crash, an older file is still there.
+        Either is written atomically: after a crash, there is what was there before.
+
+        Parameters
+        ----------
+        path
+            The file or, for columns, the directory to write, which must be new.
+        format
+            ``"file"``: one file with all annotations. ``"columns"``: a directory of columns, sorted by time, by item
+            and by volunteer, which are mapped into memory and not read: for crowds larger than memory, and for
+            `crowdgraph.distributed`. It holds no annotations.
         """
-        from crowdgraph.io.store import save
+        check_choice("format", format, get_args(SaveFormat))
+        if format == "columns":
+            from crowdgraph.io.columns import save_store
 
-        save(self, path)
+            save_store(self, path)
+        else:
+            from crowdgraph.io.store import save
+
+            save(self, path)
 
     def equals(self, other: CrowdGraph) -> bool:
         """Return whether both graphs have the same nodes, responses, classes, labels and gold, whatever annotations."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, Grouping, ReadOnlyArrays, grouped, id_array, lock, plain, to_list
+from crowdgraph.core._arrays import Array, Grouping, ReadOnlyArrays, counts_by, grouped, id_array, lock, plain, to_list
 from crowdgraph.core._html import node_html, nodes_html, participation_html
 from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Clock
@@ -394,8 +394,10 @@ class Nodes(Tabular, Generic[NodeType]):
     @property
     def n_responses(self) -> Array:
         """The number of responses of each node."""
-        codes = getattr(self._graph.responses, self.table.kind)
-        return np.bincount(codes, minlength=len(self.table))
+        answers, kind = self._graph.answers, self.table.kind
+        if answers.are_all_responses:
+            return answers.n_by_volunteer if kind == "volunteer" else answers.n_by_item
+        return counts_by(getattr(self._graph.responses, kind), len(self.table))
 
     @property
     def _grouping(self) -> Grouping:

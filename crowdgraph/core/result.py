@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core._arrays import Array, FrozenMapping, ReadOnlyArrays, id_array, read_only, same_values
+from crowdgraph.core._arrays import (
+    Array,
+    FrozenMapping,
+    ReadOnlyArrays,
+    has_repeats,
+    id_array,
+    read_only,
+    row_blocks,
+    same_values,
+)
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError
@@ -110,7 +119,7 @@ def real_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -
     if not same_ndim or any(size not in (None, got) for got, size in zip(array.shape, shape, strict=True)):
         expected = tuple("any" if size is None else size for size in shape)
         raise ResultError(f"{name} has shape {array.shape}; expected {expected}.")
-    if not np.isfinite(array).all():
+    if not all(np.isfinite(array[block]).all() for block in row_blocks(len(array))):
         raise ResultError(f"{name} holds {np.count_nonzero(~np.isfinite(array)):,} values that are not finite.")
     return array
 
@@ -126,19 +135,20 @@ def positive_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...
 def probability_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
     """Return an array as `real_array` does, with values in [0, 1] that sum to one over the last axis."""
     array = real_array(name, values, shape=shape)
-    if (array < 0).any():
-        raise ResultError(f"{name} must not be negative; its smallest value is {array.min():g}.")
-    sums = array.sum(axis=-1)
-    if not np.allclose(sums, 1.0, rtol=0, atol=1e-6):
-        worst = np.ravel(sums)[np.abs(np.ravel(sums) - 1).argmax()]
-        raise ResultError(f"{name} must sum to one over its last axis; one sum is {worst:g}.")
+    for block in row_blocks(len(array)):
+        if (array[block] < 0).any():
+            raise ResultError(f"{name} must not be negative; its smallest value is {array.min():g}.")
+        sums = array[block].sum(axis=-1)
+        if not np.allclose(sums, 1.0, rtol=0, atol=1e-6):
+            worst = np.ravel(sums)[np.abs(np.ravel(sums) - 1).argmax()]
+            raise ResultError(f"{name} must sum to one over its last axis; one sum is {worst:g}.")
     return array
 
 
 def unique_ids(values: Iterable[Hashable], *, kind: str) -> Array:
     """Return ids as a column without repetitions."""
     ids = id_array(values)
-    if len(set(ids.tolist())) < len(ids):
+    if has_repeats(ids):
         raise IdError(f"Some {kind} ids repeat; name each {kind} once.")
     return ids
 

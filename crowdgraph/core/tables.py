@@ -16,11 +16,13 @@ from crowdgraph.core._arrays import (
     attribute_columns,
     attributes_equal,
     columns_equal,
+    has_repeats,
     id_array,
     lock,
     read_only,
 )
 from crowdgraph.core.clock import Clock
+from crowdgraph.core.stored import StoredRows
 from crowdgraph.errors import ColumnError, IdError, UnknownIdError
 from crowdgraph.messages import quote, suggestion
 
@@ -68,10 +70,8 @@ class NodeTable(ReadOnlyArrays):
             self.attributes, length=len(self.ids), owner=f"the {self.kind}s", reserved=NODE_NAMES
         )
         self._set(attributes=columns)
-        # Integers are compared by sorting, so that the look-up table is built only when it is needed.
-        integers = self.ids.dtype == np.int64
-        repeats = not np.diff(np.sort(self.ids)).all() if integers else len(self._code_of) < len(self.ids)
-        if repeats:
+        # The look-up table of integers is built only when it is needed.
+        if has_repeats(self.ids) if self.ids.dtype == np.int64 else len(self._code_of) < len(self.ids):
             repeated = [node_id for code, node_id in enumerate(self.ids.tolist()) if self._code_of[node_id] != code]
             raise IdError(f"{len(repeated):,} {self.kind} ids repeat ({quote(repeated)}); each node needs its own id.")
 
@@ -138,6 +138,8 @@ class ResponseTable(ReadOnlyArrays):
         What the times are.
     attributes
         Columns with one value for each response.
+    stored
+        Where the columns lie on disk, if they are the maps of a store; `slice` keeps it.
     """
 
     volunteer: Array
@@ -146,6 +148,7 @@ class ResponseTable(ReadOnlyArrays):
     time: Array
     clock: Clock
     attributes: Mapping[str, Array] = field(default_factory=dict)
+    stored: StoredRows | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("volunteer", "item", "label", "time"):
@@ -162,12 +165,22 @@ class ResponseTable(ReadOnlyArrays):
         columns = attribute_columns(self.attributes, length=len(self), owner="the responses", reserved=RESPONSE_NAMES)
         self._set(attributes=columns)
 
+    @classmethod
+    def trusted(cls, *, attributes: Mapping[str, Array], **fields: Any) -> ResponseTable:
+        """Return a table of read-only columns that were checked already, which are not read again."""
+        table = object.__new__(cls)
+        table._set(attributes=FrozenMapping(attributes), **fields)
+        return table
+
     def __len__(self) -> int:
         return len(self.volunteer)
 
     def slice(self, start: int, stop: int) -> ResponseTable:
         """Return consecutive responses, which share memory with this table."""
-        return self._rows(slice(start, stop))
+        part = self._rows(slice(start, stop))
+        if self.stored is not None:
+            part._set(stored=self.stored.slice(start, stop))
+        return part
 
     def take(self, rows: Array) -> ResponseTable:
         """Return some responses; `rows` must increase, so that times stay sorted."""
@@ -184,8 +197,6 @@ class ResponseTable(ReadOnlyArrays):
 
     def _rows(self, rows: Any) -> ResponseTable:
         """Return rows of this table, which is valid already, so nothing is checked again."""
-        part = object.__new__(ResponseTable)
-        part._set(**{name: lock(getattr(self, name)[rows]) for name in ("volunteer", "item", "label", "time")})
-        columns = {name: lock(column[rows]) for name, column in self.attributes.items()}
-        part._set(clock=self.clock, attributes=FrozenMapping(columns))
-        return part
+        columns = {name: lock(getattr(self, name)[rows]) for name in ("volunteer", "item", "label", "time")}
+        attributes = {name: lock(column[rows]) for name, column in self.attributes.items()}
+        return ResponseTable.trusted(**columns, clock=self.clock, attributes=attributes, stored=None)

@@ -33,6 +33,14 @@ def is_file(path: Any) -> bool:
         return False
 
 
+def is_directory(path: Any) -> bool:
+    """Return whether a path names an existing directory; False for anything that is not a path."""
+    try:
+        return Path(path).is_dir()
+    except (OSError, TypeError, ValueError):
+        return False
+
+
 def is_saved_graph(path: str | PathLike[str]) -> bool:
     """Return whether a file is a graph that `CrowdGraph.save` wrote, as far as its parts tell."""
     try:

@@ -36,7 +36,8 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
-from crowdgraph.io._files import atomic_file, is_file
+from crowdgraph.io._files import atomic_file, is_directory, is_file
+from crowdgraph.io.columns import open_store
 from crowdgraph.messages import Hint, with_article
 
 __all__ = ["load", "save"]
@@ -69,7 +70,9 @@ def save(graph: CrowdGraph, path: str | PathLike[str]) -> None:
 
 
 def load(path: str | PathLike[str]) -> CrowdGraph:
-    """Read a graph that `CrowdGraph.save` wrote, with its annotations.
+    """Read a graph that `CrowdGraph.save` wrote: a file with its annotations, or a directory of columns.
+
+    The columns of a directory are mapped into memory and read where they are needed.
 
     Raises
     ------
@@ -85,6 +88,8 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     >>> cg.load(path).equals(graph)
     True
     """
+    if is_directory(path):
+        return open_store(path).graph()
     if not is_file(path):
         raise StoreError(f"There is no file {path!r}; give the path that graph.save(path) wrote.")
     name = fspath(path)
@@ -152,7 +157,7 @@ def _read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
     volunteers = reader.nodes("volunteer", manifest["volunteers"])
     items = reader.nodes("item", manifest["items"])
     columns = reader.table(manifest["responses"])
-    response_columns = {role: columns.pop(role) for role in ("volunteer", "item", "label", "time")}
+    response_columns: dict[str, Any] = {role: columns.pop(role) for role in ("volunteer", "item", "label", "time")}
     classes = reader.value(manifest["classes"])
     rows = reader.value(manifest["gold"]["items"])
     if (np.diff(rows, prepend=-1) <= 0).any():

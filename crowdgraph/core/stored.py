@@ -1,0 +1,91 @@
+"""Columns on disk: what a graph knows about the store that its columns are maps of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from crowdgraph.core._arrays import Array
+
+__all__ = ["ColumnStore", "ItemMajor", "StoredRows", "VolunteerMajor"]
+
+
+class ItemMajor(NamedTuple):
+    """The responses one item after another, each item's in order of time.
+
+    Attributes
+    ----------
+    starts
+        Where each item's responses begin, of shape (N + 1,).
+    volunteer, label
+        Codes, of shape (R,); the label is -1 where an item was shown but not answered.
+    row
+        The position of each response in order of time, of shape (R,).
+    """
+
+    starts: Array
+    volunteer: Array
+    label: Array
+    row: Array
+
+
+class VolunteerMajor(NamedTuple):
+    """The responses one volunteer after another, each volunteer's in order of time; otherwise as `ItemMajor`."""
+
+    starts: Array
+    item: Array
+    label: Array
+    time: Array
+    row: Array
+
+
+class ColumnStore(Protocol):
+    """A directory of columns, mapped into memory; see `crowdgraph.open_store`."""
+
+    @property
+    def by_item(self) -> ItemMajor:
+        """The responses, item by item."""
+        ...
+
+    @property
+    def by_volunteer(self) -> VolunteerMajor:
+        """The responses, volunteer by volunteer."""
+        ...
+
+    @property
+    def n_responses(self) -> int:
+        """The number of responses."""
+        ...
+
+    @property
+    def n_answers(self) -> int:
+        """The number of responses with a label."""
+        ...
+
+    @property
+    def n_repeats(self) -> int:
+        """The number of answers by a volunteer who had answered the item before."""
+        ...
+
+    def check_unchanged(self) -> None:
+        """Raise if a file has changed since the store was opened."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """The consecutive rows of a store that a table of responses shows, in order of time."""
+
+    store: ColumnStore
+    start: int
+    stop: int
+
+    @property
+    def are_all(self) -> bool:
+        """Whether these are all responses of the store."""
+        return (self.start, self.stop) == (0, self.store.n_responses)
+
+    def slice(self, start: int, stop: int) -> StoredRows:
+        """Return some of these rows, by their positions among them, as Python slices count."""
+        first, last, _ = slice(start, stop).indices(self.stop - self.start)
+        return replace(self, start=self.start + first, stop=self.start + max(first, last))

@@ -1,0 +1,511 @@
+"""Graphs as directories of columns, which are mapped into memory instead of read: for crowds larger than memory.
+
+A store is a directory::
+
+    manifest.json          what is in it: sizes, classes, labels, clock, and the size and checksum of every file
+    volunteers.parquet     ids and attributes, in the order of their codes
+    items.parquet
+    gold.parquet           the items with known classes, and their probabilities
+    responses/             volunteer, item, label and time of each response, in order of time
+    by_item/               the responses item by item: starts, volunteer, label, row
+    by_volunteer/          the responses volunteer by volunteer: starts, item, label, time, row
+
+Columns are NumPy files of codes and times. Nothing in a store is pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crowdgraph import __version__
+from crowdgraph.core._arrays import Array, grouped, id_array, is_null, row_blocks
+from crowdgraph.core._maps import release, reserve
+from crowdgraph.core.clock import Clock, is_sorted
+from crowdgraph.core.gold import Gold
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.stored import ItemMajor, StoredRows, VolunteerMajor
+from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
+from crowdgraph.errors import IdError, StoreError
+from crowdgraph.io._columns import attribute_array
+from crowdgraph.messages import quote
+
+__all__ = ["ResponseStore", "StoreWriter", "is_store", "open_store", "save_store"]
+
+FORMAT = "crowdgraph columns"
+VERSION = 1
+MANIFEST = "manifest.json"
+ROLES = ("volunteer", "item", "label", "time")
+# How many bytes of a file its checksum reads at once.
+CHECKSUM_BYTES = 2**24
+
+
+def is_store(path: str | PathLike[str]) -> bool:
+    """Return whether a path names a store, whole or damaged."""
+    return (Path(path) / MANIFEST).is_file() and (Path(path) / "by_item").is_dir()
+
+
+def open_store(path: str | PathLike[str], *, verify: bool = False) -> ResponseStore:
+    """Open a directory of columns that `CrowdGraph.save` or ``crowdgraph convert --store`` wrote, without reading it.
+
+    Parameters
+    ----------
+    path
+        The directory.
+    verify
+        Whether to read every file and compare it with its checksum; sizes are always compared.
+
+    Raises
+    ------
+    StoreError
+        If there is no such store, it was written by another version, or a file of it is missing, cut short or changed.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "supernovae.store"
+    >>> cg.simulate.crowd(seed=0).graph.save(path, format="columns")
+    >>> store = cg.open_store(path)
+    >>> store
+    ResponseStore: 100 volunteers, 500 items, 5,000 responses
+    >>> store.graph().n_responses
+    5000
+    """
+    store = ResponseStore(Path(path), _read_manifest(Path(path)))
+    store.check_files(verify=verify)
+    return store
+
+
+def _read_manifest(path: Path) -> Mapping[str, Any]:
+    name = repr(fspath(path))
+    try:
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StoreError(
+            f"{name} is not a store: it has no {MANIFEST}. Give the directory that graph.save(path, format='columns') "
+            "or crowdgraph convert --store wrote."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"The {MANIFEST} of {name} cannot be read: {error}.") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise StoreError(f"{name} is not a store of crowdgraph: its {MANIFEST} is of another format.")
+    if manifest.get("version") != VERSION:
+        raise StoreError(
+            f"{name} is a store of version {manifest.get('version')}, written by crowdgraph "
+            f"{manifest.get('written_by')}; this is crowdgraph {__version__}, which reads version {VERSION}. Convert "
+            "the responses again, or use the version that wrote it."
+        )
+    missing = [key for key in ("classes", "labels", "clock", "sizes", "files", "fingerprint") if key not in manifest]
+    if missing:
+        raise StoreError(f"The {MANIFEST} of {name} is damaged: it lacks {quote(missing)}.")
+    return manifest
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ResponseStore:
+    """A directory of columns, opened by `open_store`; `graph` gives it as an ordinary graph.
+
+    Attributes
+    ----------
+    path
+        The directory.
+    manifest
+        What it says about itself.
+    """
+
+    path: Path
+    manifest: Mapping[str, Any]
+    _stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"ResponseStore: {self.n_volunteers:,} volunteers, {self.n_items:,} items, {self.n_responses:,} responses"
+        )
+
+    @property
+    def n_volunteers(self) -> int:
+        """The number of volunteers."""
+        return int(self.manifest["sizes"]["volunteers"])
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return int(self.manifest["sizes"]["items"])
+
+    @property
+    def n_responses(self) -> int:
+        """The number of responses."""
+        return int(self.manifest["sizes"]["responses"])
+
+    @property
+    def n_answers(self) -> int:
+        """The number of responses with a label."""
+        return int(self.manifest["sizes"]["answers"])
+
+    @property
+    def n_repeats(self) -> int:
+        """The number of answers by a volunteer who had answered the item before."""
+        return int(self.manifest["sizes"]["repeats"])
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """What items can be."""
+        return tuple(self.manifest["classes"])
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """What volunteers can say."""
+        return tuple(self.manifest["labels"])
+
+    @property
+    def clock(self) -> Clock:
+        """What the times are."""
+        return Clock(**self.manifest["clock"])
+
+    @property
+    def fingerprint(self) -> str:
+        """A checksum of everything in the store: two stores with the same fingerprint hold the same crowd."""
+        return str(self.manifest["fingerprint"])
+
+    @cached_property
+    def by_item(self) -> ItemMajor:
+        """The responses, item by item."""
+        maps = ItemMajor(*(self.column(f"by_item/{name}") for name in ItemMajor._fields))
+        self._check_starts(maps.starts, self.n_items, "item")
+        return maps
+
+    @cached_property
+    def by_volunteer(self) -> VolunteerMajor:
+        """The responses, volunteer by volunteer."""
+        maps = VolunteerMajor(*(self.column(f"by_volunteer/{name}") for name in VolunteerMajor._fields))
+        self._check_starts(maps.starts, self.n_volunteers, "volunteer")
+        return maps
+
+    def column(self, name: str) -> Array:
+        """Return a column as a read-only map."""
+        path = self.path / f"{name}.npy"
+        try:
+            column: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise StoreError(f"The column {name!r} of {fspath(self.path)!r} cannot be read: {error}.") from error
+        expected = {"by_item/starts": self.n_items + 1, "by_volunteer/starts": self.n_volunteers + 1}
+        if column.shape != (expected.get(name, self.n_responses),):
+            raise StoreError(
+                f"The column {name!r} of {fspath(self.path)!r} has shape {column.shape}; expected "
+                f"({expected.get(name, self.n_responses):,},). The store is damaged: convert the responses again."
+            )
+        return column
+
+    def nodes(self, kind: NodeKind) -> NodeTable:
+        """Return the volunteers or the items."""
+        table = self._parquet(f"{kind}s")
+        ids, *attributes = table.column_names
+        column = table[ids]
+        values = column.to_numpy() if pa.types.is_int64(column.type) else id_array(column.to_pylist())
+        return NodeTable(kind, values, {name: attribute_array(table[name]) for name in attributes})
+
+    def gold(self, items: NodeTable) -> Gold:
+        """Return the known classes of the items."""
+        table = self._parquet("gold")
+        if not table.num_rows:
+            return Gold.unknown(items, self.classes)
+        probs = np.full((len(items), len(self.classes)), np.nan)
+        rows = table["item"].to_numpy()
+        if not 0 <= rows.min() <= rows.max() < len(items):
+            raise StoreError(f"{fspath(self.path)!r} is damaged: its gold names items that do not exist.")
+        probs[rows] = np.column_stack([table[f"p{code}"].to_numpy() for code in range(len(self.classes))])
+        return Gold(items, self.classes, probs, n_unmatched=int(self.manifest["sizes"].get("unmatched_gold", 0)))
+
+    def graph(self) -> CrowdGraph:
+        """Return the store as a graph, whose columns are maps: they are read where they are needed.
+
+        All methods of graphs work. Models that stream, such as `IBCC`, take ``memory=`` to stay below a limit.
+        """
+        columns = {role: self.column(f"responses/{role}") for role in ROLES}
+        sizes = {"volunteer": (0, self.n_volunteers), "item": (0, self.n_items), "label": (-1, len(self.labels))}
+        for role, (lowest, size) in sizes.items():
+            self._check_codes(columns[role], role, lowest, size)
+        self._check_times(columns["time"])
+        items = self.nodes("item")
+        responses = ResponseTable.trusted(
+            **columns,
+            clock=self.clock,
+            attributes={name: self.column(f"responses/{file}") for name, file in self.manifest["attributes"].items()},
+            stored=StoredRows(self, 0, self.n_responses),
+        )
+        graph = object.__new__(CrowdGraph)
+        graph._fill(self.nodes("volunteer"), items, responses, self.classes, self.labels, self.gold(items), {})
+        return graph
+
+    def check_files(self, *, verify: bool = False) -> None:
+        """Raise if a file is missing or of another size or, with `verify`, if its checksum differs."""
+        for name, facts in self.manifest["files"].items():
+            path = self.path / name
+            if not path.is_file():
+                raise StoreError(f"{fspath(self.path)!r} lacks its file {name!r}; convert the responses again.")
+            if path.stat().st_size != facts["bytes"]:
+                raise StoreError(
+                    f"The file {name!r} of {fspath(self.path)!r} has {path.stat().st_size:,} bytes; expected "
+                    f"{facts['bytes']:,}. It is cut short or damaged: convert the responses again."
+                )
+            if verify and checksum(path) != facts["checksum"]:
+                raise StoreError(
+                    f"The file {name!r} of {fspath(self.path)!r} has another checksum than when it was written: it was "
+                    "changed or damaged. Convert the responses again."
+                )
+            self._stamps[name] = _stamp(path)
+
+    def check_unchanged(self) -> None:
+        """Raise if a file has changed since the store was opened."""
+        for name, stamp in self._stamps.items():
+            path = self.path / name
+            if not path.is_file() or _stamp(path) != stamp:
+                raise StoreError(
+                    f"The file {name!r} of {fspath(self.path)!r} changed while it was read, so the results are of no "
+                    "crowd at all. Let nobody write to a store that is being read."
+                )
+
+    def _parquet(self, name: str) -> pa.Table:
+        path = self.path / f"{name}.parquet"
+        try:
+            return pq.read_table(path)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise StoreError(f"The table {path.name!r} of {fspath(self.path)!r} cannot be read: {error}.") from error
+
+    def _check_starts(self, starts: Array, n_groups: int, kind: str) -> None:
+        # Compiled code runs from one start to the next without looking again.
+        if starts[0] != 0 or starts[n_groups] != self.n_responses or not is_sorted(starts):
+            raise StoreError(
+                f"{fspath(self.path)!r} is damaged: the responses of each {kind} do not follow each other."
+            )
+
+    def _check_codes(self, column: Array, role: str, lowest: int, size: int) -> None:
+        for block in row_blocks(len(column)):
+            codes = column[block]
+            if len(codes) and not lowest <= codes.min() <= codes.max() < size:
+                raise StoreError(
+                    f"{fspath(self.path)!r} is damaged: codes in {role!r} run from {codes.min()} to {codes.max()}; "
+                    f"expected {lowest} to {size - 1}."
+                )
+            release(column, block.start, block.stop)
+
+    def _check_times(self, times: Array) -> None:
+        self.clock.check_kind(times)
+        for block in row_blocks(len(times)):
+            # With the first of the next block, so that no step between two blocks is missed.
+            if not is_sorted(times[block.start : block.stop + 1]):
+                raise StoreError(f"{fspath(self.path)!r} is damaged: its times are not sorted.")
+            release(times, block.start, block.stop)
+
+
+class StoreWriter:
+    """Writes a store: into a directory beside it, which takes its place once everything is written and checked.
+
+    Use it as a context; after an error the old store, if there was one, is unchanged.
+
+    Parameters
+    ----------
+    path
+        The directory to write, which must not exist.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.folder = self.path.with_name(f".{self.path.name}.part")
+        if self.path.exists():
+            raise StoreError(f"{fspath(path)!r} is there already; name a new directory for the store, or remove it.")
+
+    def __enter__(self) -> StoreWriter:
+        try:
+            for name in ("responses", "by_item", "by_volunteer"):
+                (self.folder / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"Cannot write to {fspath(self.path.parent)!r}: {error.strerror}. Name a directory elsewhere."
+            ) from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is not None:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove what was written so far."""
+        from shutil import rmtree
+
+        rmtree(self.folder, ignore_errors=True)
+
+    def column(self, name: str, n_rows: int, dtype: Any) -> Array:
+        """Return a new column to be filled in: a writable map of its file."""
+        path = self.folder / f"{name}.npy"
+        if not n_rows:
+            np.save(path, np.zeros(0, dtype))
+            return np.zeros(0, dtype)
+        array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=(n_rows,))
+        with path.open("rb+") as file:
+            reserve(file.fileno(), path.stat().st_size)
+        return array
+
+    def write(self, name: str, values: Array) -> None:
+        """Write a column block by block."""
+        column = self.column(name, len(values), values.dtype)
+        for block in row_blocks(len(values)):
+            column[block] = values[block]
+            release(column, block.start, block.stop)
+
+    def nodes(self, table: NodeTable) -> None:
+        """Write the ids and attributes of nodes."""
+        self.table(f"{table.kind}s", {table.kind: _id_column(table), **_attribute_columns(table.attributes)})
+
+    def gold(self, gold: Gold) -> None:
+        """Write the known classes."""
+        rows = np.flatnonzero(gold.known)
+        probs = gold.probs[rows]
+        self.table(
+            "gold", {"item": pa.array(rows)} | {f"p{code}": pa.array(probs[:, code]) for code in range(probs.shape[1])}
+        )
+
+    def table(self, name: str, columns: Mapping[str, pa.Array]) -> None:
+        """Write a table of nodes, or of gold."""
+        pq.write_table(pa.table(dict(columns)), self.folder / f"{name}.parquet")
+
+    def finish(
+        self,
+        *,
+        classes: tuple[Any, ...],
+        labels: tuple[Any, ...],
+        clock: Clock,
+        sizes: Mapping[str, int],
+        attributes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the manifest with the checksums of all files, and put the store in its place."""
+        files = {}
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file() and path.suffix != ".tmp"):
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+            name = path.relative_to(self.folder).as_posix()
+            files[name] = {"bytes": path.stat().st_size, "checksum": checksum(path)}
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "written_by": __version__,
+            "classes": [_plain_name(name) for name in classes],
+            "labels": [_plain_name(name) for name in labels],
+            "clock": {"kind": clock.kind, "zone": clock.zone},
+            "sizes": dict(sizes),
+            "attributes": dict(attributes or {}),
+            "files": files,
+        }
+        manifest["fingerprint"] = hashlib.blake2b(json.dumps(manifest).encode(), digest_size=16).hexdigest()
+        with (self.folder / MANIFEST).open("w", encoding="utf-8") as file:
+            json.dump(manifest, file, indent=1, allow_nan=False)
+            file.flush()
+            os.fsync(file.fileno())
+        self.folder.replace(self.path)
+
+
+def save_store(graph: CrowdGraph, path: str | PathLike[str]) -> None:
+    """Write a graph as a directory of columns; see `CrowdGraph.save`."""
+    responses, answers = graph.responses, graph.answers
+    with StoreWriter(path) as writer:
+        for role in ROLES:
+            writer.write(f"responses/{role}", getattr(responses, role))
+        for kind, n_groups, names in (
+            ("item", graph.n_items, ("volunteer", "label")),
+            ("volunteer", graph.n_volunteers, ("item", "label", "time")),
+        ):
+            order, starts = grouped(getattr(responses, kind), n_groups)
+            writer.write(f"by_{kind}/starts", starts.astype(np.int64))
+            for name in names:
+                writer.write(f"by_{kind}/{name}", getattr(responses, name)[order])
+            writer.write(f"by_{kind}/row", order)
+        attributes = {}
+        for number, (name, column) in enumerate(responses.attributes.items()):
+            if column.dtype == object:
+                raise StoreError(
+                    f"The attribute {name!r} of the responses is text, which a store of columns does not hold. Leave "
+                    "it out, or save the graph as one file: graph.save('name.crowd')."
+                )
+            attributes[name] = f"attribute_{number}"
+            writer.write(f"responses/attribute_{number}", column)
+        writer.nodes(graph.volunteers.table)
+        writer.nodes(graph.items.table)
+        writer.gold(graph.gold)
+        writer.finish(
+            classes=graph.classes,
+            labels=graph.labels,
+            clock=responses.clock,
+            sizes={
+                "volunteers": graph.n_volunteers,
+                "items": graph.n_items,
+                "responses": graph.n_responses,
+                "answers": len(answers),
+                "repeats": answers.n_repeats,
+                "unmatched_gold": graph.gold.n_unmatched,
+            },
+            attributes=attributes,
+        )
+
+
+def checksum(path: Path) -> str:
+    """Return the checksum of a file (BLAKE2b, which is faster than SHA-256)."""
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while chunk := file.read(CHECKSUM_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+def _plain_name(name: Any) -> Any:
+    if isinstance(name, bool | int | float | str):
+        return name
+    raise StoreError(
+        f"The class or label {name!r} cannot be kept in a store of columns, which holds text and numbers; save the "
+        "graph as one file: graph.save('name.crowd')."
+    )
+
+
+def _id_column(table: NodeTable) -> pa.Array:
+    if table.ids.dtype == np.int64:
+        return pa.array(table.ids)
+    ids = table.ids.tolist()
+    other = next((value for value in ids if type(value) is not str), None)
+    if other is not None:
+        raise IdError(
+            f"The {table.kind} id {other!r} is neither text nor a whole number like the others, so a store of columns "
+            "cannot hold it; save the graph as one file: graph.save('name.crowd')."
+        )
+    return pa.array(ids, pa.large_string())
+
+
+def _attribute_columns(attributes: Mapping[str, Array]) -> dict[str, pa.Array]:
+    columns = {}
+    for name, column in attributes.items():
+        values: Any = column
+        if column.dtype == object:
+            values = [None if is_null(value) else value for value in column.tolist()]
+        try:
+            columns[name] = pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise StoreError(
+                f"The attribute {name!r} cannot be kept in a store of columns ({error}); leave it out, or save the "
+                "graph as one file: graph.save('name.crowd')."
+            ) from error
+    return columns
