@@ -14,8 +14,6 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.errors import StoreError
 from crowdgraph.messages import Hint
 
-__all__ = ["release", "reserve", "scratch_array"]
-
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike, *, directory: str | PathLike[str] | None = None) -> Array:
     """Return an array of zeros that lies on disk, in a file without a name: nothing is left when the process ends.

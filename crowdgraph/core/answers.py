@@ -100,7 +100,7 @@ class Answers(ReadOnlyArrays):
     @cached_property
     def n_by_volunteer(self) -> Array:
         """How many answers each volunteer gave, of shape (V,)."""
-        stored = self._whole_store
+        stored = self._complete_store
         if stored is not None:
             return lock(np.diff(stored.by_volunteer.starts))
         return lock(counts_by(self.volunteer, self._n_volunteers))
@@ -108,7 +108,7 @@ class Answers(ReadOnlyArrays):
     @cached_property
     def n_by_item(self) -> Array:
         """How many answers each item has, of shape (N,)."""
-        stored = self._whole_store
+        stored = self._complete_store
         if stored is not None:
             return lock(np.diff(stored.by_item.starts))
         return lock(counts_by(self.item, self._n_items))
@@ -116,7 +116,7 @@ class Answers(ReadOnlyArrays):
     @cached_property
     def n_repeats(self) -> int:
         """The number of answers by a volunteer who had answered the item before."""
-        stored = self._whole_store
+        stored = self._complete_store
         if stored is not None:
             return stored.n_repeats
         pairs = np.sort(self._pairs())
@@ -145,7 +145,7 @@ class Answers(ReadOnlyArrays):
         return Answers(self._responses, n_volunteers=self._n_volunteers, n_items=self._n_items, rows=rows)
 
     @property
-    def _whole_store(self) -> ColumnStore | None:
+    def _complete_store(self) -> ColumnStore | None:
         """The store whose responses these are, all of them and all answers, so that it has counted them already."""
         stored = self._responses.stored
         return stored.store if self._rows is None and stored is not None and stored.are_all else None

@@ -197,9 +197,11 @@ def test_damaged_and_foreign_files_are_refused(tmp_path, graph):
         archive.writestr("readme.txt", "hello")
     with pytest.raises(StoreError, match="no manifest"):
         cg.load(path)
-    for missing in (tmp_path / "nothing", tmp_path, 5):
+    for missing in (tmp_path / "nothing", 5):
         with pytest.raises(StoreError, match="There is no file"):
             cg.load(missing)
+    with pytest.raises(StoreError, match=r"is not a store: it has no manifest\.json"):
+        cg.load(tmp_path)
 
 
 def rewrite(path, change):
