@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,7 +13,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import boolean, choice, converted, integer, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import FitStage, FitState, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError
@@ -34,14 +35,19 @@ from crowdgraph.models.label_votes import Votes, check_mapping, gold_counts
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from crowdgraph.kernels.fixed_point import Trace
+    from crowdgraph.kernels.fixed_point import Step, Trace
     from crowdgraph.kernels.ibcc import VariationalBayes
+    from crowdgraph.kernels.local_sweeps import CountedSweep
+    from crowdgraph.kernels.sweep import Expectations
     from crowdgraph.models._tensors import AnswerTensors
 
 __all__ = ["IBCC"]
 
 # The least number of sweeps in which a fit can end.
 MIN_ITER = 2
+# How often learning a prior from the crowd visits all answers: expected counts and the variance of unknown classes, for
+# the prior and for the intervals.
+CROWD_PRIOR_VISITS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,49 +156,107 @@ class IBCC(Model):
         if self.learn_prior:
             check_single_precision(prior, self.dtype, because="learn_prior=True")
         tensors = AnswerTensors(graph, backend)
-        vb = self._variational_bayes(tensors, volunteer_priors(prior, graph), prior)
+        kernels = _counted_kernels(tensors)
+        vb = self._variational_bayes(tensors, kernels, volunteer_priors(prior, graph), prior)
         runs = [
             _Run(
                 name,
                 self._iterate(vb, tensors, state, name, max_iter=self.max_iter, progress=progress),
                 vb.probs.cpu().double().numpy().copy(),
+                kernels.sweeper.n_visited,
             )
             for name, state in self._starts(vb, tensors, graph, seed=seed, start=start)
         ]
-        best = _highest_bound(runs)
+        best = _highest_bound(runs)._replace(n_visited=kernels.sweeper.n_visited)
         facts = {**backend.facts(), "bounds": {run.start: run.trace.objectives[-1] for run in runs}}
         if learns_from_crowd:
-            return self._fit_with_crowd_prior(graph, tensors, prior, best, facts, seed=seed, progress=progress)
-        posterior = vb.posterior(best.trace.state)
+
+            def continue_from(vb: VariationalBayes, max_iter: int) -> _Run:
+                state = vb.from_probs(tensors.tensor(best.item_probs))
+                trace = self._iterate(vb, tensors, state, "the crowd's prior", max_iter=max_iter, progress=progress)
+                return _Run(best.start, trace, vb.probs.cpu().double().numpy().copy(), kernels.sweeper.n_visited)
+
+            return self._fit_with_crowd_prior(
+                graph, tensors, kernels, vb, prior, best, continue_from, facts, seed=seed
+            )
+        return self._fit_with_own_prior(graph, tensors, vb, prior, best, facts, seed=seed)
+
+    def _update(self, fit: ModelFit, graph: CrowdGraph, *, seed: int | None, progress: bool) -> ModelFit:
+        from crowdgraph.kernels.backends import choose_backend
+        from crowdgraph.models._tensors import AnswerTensors
+        from crowdgraph.models._updates import StageUpdater, runs_locally
+
+        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
+        state, learns_from_crowd = fit.state, self.confusion_prior == CROWD
+        if state is None or self.learn_prior or not runs_locally(backend, state, n_stages=1 + learns_from_crowd):
+            return super()._update(fit, graph, seed=seed, progress=progress)
+        prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
+        tensors = AnswerTensors(graph, backend)
+        kernels = _counted_kernels(tensors)
+        updater = StageUpdater(graph, state, tensors, kernels.sweeper, tol=self.tol, accelerate=self.accelerate)
+
+        def update_stage(vb: VariationalBayes, stage: FitStage, *, max_iter: int) -> _Run:
+            with self._bar("an earlier fit", visible=progress) as on_step, backend.threads():
+                trace = updater.update(vb, stage, max_iter=max_iter, on_step=on_step)
+            return _Run("update", trace, vb.probs.numpy().copy(), updater.n_visited)
+
+        vb = self._variational_bayes(tensors, kernels, volunteer_priors(prior, graph), prior)
+        first = update_stage(vb, state.stages[0], max_iter=self.max_iter)
+        facts = {**backend.facts(), "bounds": {first.start: first.trace.objectives[-1]}}
+        if learns_from_crowd:
+
+            def continue_from(vb: VariationalBayes, max_iter: int) -> _Run:
+                return update_stage(vb, state.stages[1], max_iter=max_iter)
+
+            return self._fit_with_crowd_prior(
+                graph, tensors, kernels, vb, prior, first, continue_from, facts, seed=seed
+            )
+        return self._fit_with_own_prior(graph, tensors, vb, prior, first, facts, seed=seed)
+
+    def _fit_with_own_prior(
+        self,
+        graph: CrowdGraph,
+        tensors: AnswerTensors,
+        vb: VariationalBayes,
+        prior: CrowdPrior,
+        run: _Run,
+        facts: dict[str, Any],
+        *,
+        seed: int | None,
+    ) -> ModelFit:
+        """Return the fit in which a run with the prior of the settings ended."""
+        posterior = vb.posterior(run.trace.state)
+        stages = (_stage(tensors, vb, run),)
         if self.learn_prior:
             prior = replace(prior, shared=posterior.prior[0].T.cpu().double().numpy())
         concentration = tensors.confusion(posterior.confusion, others=volunteer_priors(prior, graph))
-        return self._summarise(graph, best, posterior.classes, concentration, prior, facts, seed=seed)
+        return self._summarise(graph, run, posterior.classes, concentration, prior, facts, stages, seed=seed)
 
     def _fit_with_crowd_prior(
         self,
         graph: CrowdGraph,
         tensors: AnswerTensors,
+        kernels: _Kernels,
+        first_vb: VariationalBayes,
         prior: CrowdPrior,
         first: _Run,
+        continue_from: Callable[[VariationalBayes, int], _Run],
         facts: dict[str, Any],
         *,
         seed: int | None,
-        progress: bool,
     ) -> ModelFit:
-        """Learn the prior from a first fit, and continue with it."""
+        """Learn the prior from a first run, and continue with it for at most so many sweeps."""
         from crowdgraph.models._crowd_prior import honest_concentration, learn_prior, weights_to_facts
         from crowdgraph.models.label_votes import vote_mask
 
         learned = learn_prior(graph, first.item_probs, votes=self.votes, class_concentration=prior.class_concentration)
-        vb = self._variational_bayes(tensors, learned.own, prior)
-        state = vb.from_probs(tensors.tensor(first.item_probs))
-        remaining = max(self.max_iter - first.trace.n_steps, MIN_ITER)
-        trace = self._iterate(vb, tensors, state, "the crowd's prior", max_iter=remaining, progress=progress)
-        trace = trace._replace(
-            n_steps=first.trace.n_steps + trace.n_steps, converged=first.trace.converged and trace.converged
+        vb = self._variational_bayes(tensors, kernels, learned.own, prior)
+        run = continue_from(vb, max(self.max_iter - first.trace.n_steps, MIN_ITER))
+        stages = (_stage(tensors, first_vb, first), _stage(tensors, vb, run))
+        trace = run.trace._replace(
+            n_steps=first.trace.n_steps + run.trace.n_steps, converged=first.trace.converged and run.trace.converged
         )
-        run = _Run(first.start, trace, vb.probs.cpu().double().numpy().copy())
+        run = run._replace(trace=trace, n_visited=run.n_visited + CROWD_PRIOR_VISITS * len(graph.answers))
         posterior = vb.posterior(trace.state)
         classes = posterior.classes.cpu().double().numpy()
         concentration = honest_concentration(
@@ -204,7 +268,8 @@ class IBCC(Model):
             learned=learned,
         )
         facts = {**facts, "crowd_prior": weights_to_facts(learned.weights)}
-        return self._summarise(graph, run, posterior.classes, concentration, learned.newcomers, facts, seed=seed)
+        newcomers = learned.newcomers
+        return self._summarise(graph, run, posterior.classes, concentration, newcomers, facts, stages, seed=seed)
 
     def _summarise(
         self,
@@ -214,6 +279,7 @@ class IBCC(Model):
         confusion: Array,
         prior: CrowdPrior,
         facts: dict[str, Any],
+        stages: tuple[FitStage, ...],
         *,
         seed: int | None,
     ) -> ModelFit:
@@ -232,18 +298,19 @@ class IBCC(Model):
             bound=np.array(run.trace.objectives),
             converged=run.trace.converged,
             n_iter=run.trace.n_steps,
-            diagnostics={"start": run.start, **facts, "change": run.trace.change},
+            diagnostics={"start": run.start, **facts, "change": run.trace.change, "visited": run.n_visited},
+            state=FitState(n_answers=graph.answers.n_by_item, stages=stages),
         )
 
-    def _variational_bayes(self, tensors: AnswerTensors, confusion: Array, prior: CrowdPrior) -> VariationalBayes:
+    def _variational_bayes(
+        self, tensors: AnswerTensors, kernels: _Kernels, confusion: Array, prior: CrowdPrior
+    ) -> VariationalBayes:
         """Return variational Bayes with a prior of confusion, of shape (1 or K, J, L), and of the classes."""
         from crowdgraph.kernels.ibcc import VariationalBayes
 
-        sweeper, expectations = tensors.kernels()
         probs, fixed = tensors.items()
         return VariationalBayes(
-            sweeper,
-            expectations,
+            *kernels,
             prior=tensors.table(confusion),
             class_prior=tensors.tensor(prior.class_concentration),
             probs=probs,
@@ -284,14 +351,23 @@ class IBCC(Model):
     ) -> Trace:
         from crowdgraph.kernels.fixed_point import reachable_tolerance, squarem
 
-        with progress_bar(f"IBCC from {name}", visible=progress) as bar, tensors.backend.threads():
+        with self._bar(name, visible=progress) as on_step, tensors.backend.threads():
             return squarem(
                 vb,
                 state,
                 max_iter=max_iter,
                 tol=reachable_tolerance(self.tol, state.dtype),
                 accelerate=self.accelerate,
-                on_step=lambda step: (bar.set_postfix(bound=f"{step.objective:,.1f}", refresh=False), bar.update()),
+                on_step=on_step,
+            )
+
+    @contextmanager
+    def _bar(self, name: str, *, visible: bool) -> Iterator[Callable[[Step], object]]:
+        """Yield what shows a step in a progress bar."""
+        with progress_bar(f"IBCC from {name}", visible=visible) as bar:
+            yield lambda step: (
+                bar.set_postfix(bound=f"{float(step.objective):,.1f}", refresh=False),
+                bar.update(),
             )
 
 
@@ -303,12 +379,35 @@ def prior_of_newcomers(graph: CrowdGraph, prior: CrowdPrior, fit: ModelFit, *, v
     return learned.newcomers
 
 
+class _Kernels(NamedTuple):
+    """The sweep over all answers, which counts them, and the expectations that go with it."""
+
+    sweeper: CountedSweep
+    expectations: Expectations
+
+
+def _counted_kernels(tensors: AnswerTensors) -> _Kernels:
+    from crowdgraph.kernels.local_sweeps import CountedSweep
+
+    sweeper, expectations = tensors.kernels()
+    return _Kernels(CountedSweep(sweeper, len(tensors.responses.codes)), expectations)
+
+
 class _Run(NamedTuple):
-    """One run of variational Bayes: the name of its start, its trace, and the class probabilities at its end."""
+    """A run of variational Bayes: its start's name, its trace, the class probabilities at its end, and its visits."""
 
     start: str
     trace: Trace
     item_probs: Array
+    n_visited: int
+
+
+def _stage(tensors: AnswerTensors, vb: VariationalBayes, run: _Run) -> FitStage:
+    """Return where a run ended, to go on from there when more answers have come."""
+    posterior = vb.posterior(run.trace.state)
+    nothing = np.zeros((1, posterior.confusion.shape[2], posterior.confusion.shape[1]))
+    counts = tensors.confusion(posterior.confusion - posterior.prior, others=nothing)
+    return FitStage(item_probs=run.item_probs, counts=np.maximum(counts, 0.0))
 
 
 def _highest_bound(runs: list[_Run]) -> _Run:
