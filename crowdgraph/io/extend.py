@@ -182,9 +182,7 @@ def _compact(values: Array, like: Array | None) -> Array:
     return attribute_array(values.tolist())
 
 
-def _merged_attributes(
-    old: Mapping[str, Array], new: Mapping[str, Array], n_old: int, n_new: int
-) -> dict[str, Array]:
+def _merged_attributes(old: Mapping[str, Array], new: Mapping[str, Array], n_old: int, n_new: int) -> dict[str, Array]:
     """Return the attributes of old and new responses, one after the other, null where one of both has none."""
     names = (*old, *(name for name in new if name not in old))
     return {name: _joined(name, old.get(name), new.get(name), n_old, n_new) for name in names}
@@ -277,7 +275,9 @@ def _own_gold(gold: Gold, items: NodeTable, classes: tuple[Hashable, ...]) -> Go
     known = gold.probs[gold.known]
     unknown = [name for code, name in enumerate(gold.classes) if name not in classes and known[:, code].any()]
     if unknown:
-        raise GoldError(f"The gold of the new responses names {quote(unknown)}; the graph's classes are {quote(classes)}.")
+        raise GoldError(
+            f"The gold of the new responses names {quote(unknown)}; the graph's classes are {quote(classes)}."
+        )
     probs = np.full((len(items), len(classes)), np.nan)
     rows = items.codes(gold.items_table.ids[gold.known])
     probs[rows] = 0.0

@@ -52,12 +52,15 @@ def learn_prior(
     votes: Votes | None,
     class_concentration: Array,
     weights: CrowdWeights | None = None,
+    counts: Array | None = None,
 ) -> LearnedPrior:
     """Learn a prior from the answers of a crowd and class probabilities of the items, of shape (N, J).
 
-    With `weights` only the volunteers' own accuracies are learned.
+    With `weights` only the volunteers' own accuracies are learned. The expected `counts` of the probabilities,
+    (K, J, L), are computed if left out.
     """
-    is_correct, counts = vote_mask(graph, votes), expected_counts(graph, item_probs)
+    is_correct = vote_mask(graph, votes)
+    counts = expected_counts(graph, item_probs) if counts is None else counts
     if weights is None:
         noise = _class_variance(graph, item_probs, is_correct[None].astype(float))
         weights = learn_crowd_weights(counts, is_correct, noise)
@@ -93,6 +96,7 @@ def honest_concentration(
     class_probs: Array,
     learned: LearnedPrior | None = None,
     other_accuracy: Array | None = None,
+    counts: Array | None = None,
 ) -> Array:
     """Return the posterior of every volunteer's confusion, (K, J, L), wide enough for its intervals to hold.
 
@@ -111,8 +115,10 @@ def honest_concentration(
     other_accuracy
         The accuracies that the volunteers have under another assumption, of shape (K,), which may hold as well: it is
         taken to be two standard deviations away.
+    counts
+        The expected counts of the class probabilities, of shape (K, J, L); computed if left out.
     """
-    rows, totals = _rows_and_totals(prior + expected_counts(graph, item_probs))
+    rows, totals = _rows_and_totals(prior + (expected_counts(graph, item_probs) if counts is None else counts))
     honest = honest_totals(
         rows,
         totals,

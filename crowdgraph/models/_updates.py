@@ -27,6 +27,8 @@ OnStep: TypeAlias = Callable[[Step], object]
 
 # Local sweeps are followed by a full one at most so often; then all sweeps are full.
 MAX_CYCLES = 20
+# The share of the tolerance to which local sweeps go on, so that the full one that follows finds less.
+LOCAL_TOLERANCE = 0.5
 
 
 class SweepMap(Protocol):
@@ -87,9 +89,11 @@ def stage_start(graph: CrowdGraph, state: FitState, stage: FitStage) -> StageSta
     is_old = rank < np.repeat(n_before[items], lengths)
     item = answers.item[rows]
     added = probs[item] - np.where(is_old[:, None], previous[item], 0.0)
-    np.add.at(counts, (answers.volunteer[rows], slice(None), answers.label[rows]), added)
     cells = answers.volunteer.astype(np.int64) * len(graph.labels) + answers.label
-    totals = np.bincount(cells, minlength=len(graph.volunteers) * len(graph.labels))
+    n_cells = len(graph.volunteers) * len(graph.labels)
+    for code in range(len(graph.classes)):
+        counts[:, code] += np.bincount(cells[rows], added[:, code], minlength=n_cells).reshape(-1, len(graph.labels))
+    totals = np.bincount(cells, minlength=n_cells)
     if np.abs(counts.sum(axis=1).ravel() - totals).max(initial=0.0) > 1e-6:
         return StageStart(probs, expected_counts(graph, probs), is_new, len(rows) + len(answers))
     return StageStart(probs, np.maximum(counts, 0.0), is_new, len(rows))
@@ -126,6 +130,7 @@ class StageUpdater:
         accelerate: bool,
     ) -> None:
         self._graph, self._state, self._tensors, self._sweeper = graph, state, tensors, sweeper
+        self._tol = tol
         self._options: dict[str, Any] = {"tol": tol, "accelerate": accelerate}
         self._visited_locally = 0
         responses = tensors.responses
@@ -151,12 +156,12 @@ class StageUpdater:
         max_iter, on_step
             As for `squarem`.
         """
-        tol = self._options["tol"]
         state, local = self._start(step_map, stage)
+        local_options = {**self._options, "tol": LOCAL_TOLERANCE * self._tol}
         objectives: list[float] = []
         n_steps, change = 0, math.inf
         for _ in range(MAX_CYCLES):
-            trace = squarem(step_map, state, max_iter=max(max_iter - n_steps, 2), on_step=on_step, **self._options)
+            trace = squarem(step_map, state, max_iter=max(max_iter - n_steps, 2), on_step=on_step, **local_options)
             local.visit_all = True
             step = step_map(trace.state)
             local.visit_all = False
@@ -164,7 +169,7 @@ class StageUpdater:
             objectives += [*trace.objectives, float(step.objective)]
             n_steps += trace.n_steps + 1
             state, change = step.state, float(step.change)
-            if change <= tol or n_steps >= max_iter:
+            if change <= self._tol or n_steps >= max_iter:
                 break
         else:
             local.visit_all = True
@@ -172,7 +177,7 @@ class StageUpdater:
             objectives += trace.objectives
             n_steps, state, change = n_steps + trace.n_steps, trace.state, trace.change
         self._visited_locally += local.n_visited
-        return Trace(state, objectives, change, n_steps, converged=change <= tol)
+        return Trace(state, objectives, change, n_steps, converged=change <= self._tol)
 
     def _start(self, step_map: SweepMap, stage: FitStage) -> tuple[Tensor, LocalSweep]:
         """Return the first state and the local sweep of a map, which gets the sweep and the first probabilities."""
@@ -185,7 +190,7 @@ class StageUpdater:
             counts=counts.numpy(),
             class_counts=class_counts.numpy(),
             is_new=start.is_new,
-            tol=self._options["tol"],
+            tol=LOCAL_TOLERANCE * self._tol,
         )
         self._visited_locally += start.n_visited
         step_map.sweeper = local

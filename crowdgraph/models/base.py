@@ -23,7 +23,7 @@ from crowdgraph.errors import (
 )
 from crowdgraph.messages import Hint, Message, quote, with_article
 
-__all__ = ["Model"]
+__all__ = ["Model", "seed_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +91,8 @@ class Model(Configured, ABC):
         True
         """
         self._check_update(fit, graph)
-        seed = None if fit.source is None else fit.source.seed
-        self._check_arguments(graph, seed, None)
-        updated = self._update(fit, graph, seed=seed, progress=progress)
+        self._check_arguments(graph, seed_of(fit), None)
+        updated = self._update(fit, graph, progress=progress)
         self._warn_about(updated, graph)
         return updated
 
@@ -127,7 +126,7 @@ class Model(Configured, ABC):
         """Fit a graph in the mode in which `start` lies, for models that iterate; other models fit anew."""
         return self.fit(graph, seed=seed, start=start)
 
-    def _update(self, fit: ModelFit, graph: CrowdGraph, *, seed: int | None, progress: bool) -> ModelFit:
+    def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:  # noqa: ARG002 - a refit shows none
         """Fit a graph with more responses than an earlier fit saw, in its mode; arguments have been checked."""
         n_new = len(graph.items) - len(fit.items)
         start = ModelFit(
@@ -137,7 +136,7 @@ class Model(Configured, ABC):
             item_probs=np.concatenate([fit.item_probs, np.repeat(fit.class_probs[None], n_new, axis=0)]),
             class_probs=fit.class_probs,
         )
-        return self._refit(graph, start=start, seed=seed)
+        return self._refit(graph, start=start, seed=seed_of(fit))
 
     def _makes(self, fit: ModelFit) -> bool:
         """Return whether a fit is of this kind of model."""
@@ -253,6 +252,11 @@ class Model(Configured, ABC):
             "Raise max_iter, or tol if that is accurate enough.",
             cli="In Python, raise max_iter, or tol if that is accurate enough.",
         )
+
+
+def seed_of(fit: ModelFit) -> int | None:
+    """Return the seed with which a fit was made, if that is known."""
+    return None if fit.source is None else fit.source.seed
 
 
 def _has_collapsed(item_probs: Array, graph: CrowdGraph) -> bool:

@@ -29,7 +29,7 @@ from crowdgraph.models._priors import (
     normalise_confusion_prior,
     volunteer_priors,
 )
-from crowdgraph.models.base import Model
+from crowdgraph.models.base import Model, seed_of
 from crowdgraph.models.label_votes import Votes, check_mapping, gold_counts
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ __all__ = ["IBCC"]
 
 # The least number of sweeps in which a fit can end.
 MIN_ITER = 2
-# How often learning a prior from the crowd visits all answers: expected counts and the variance of unknown classes, for
-# the prior and for the intervals.
-CROWD_PRIOR_VISITS = 4
+# How often learning a prior from the crowd visits all answers: for the variance that unknown classes add, in the prior
+# and in the intervals.
+CROWD_PRIOR_VISITS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,20 +176,19 @@ class IBCC(Model):
                 trace = self._iterate(vb, tensors, state, "the crowd's prior", max_iter=max_iter, progress=progress)
                 return _Run(best.start, trace, vb.probs.cpu().double().numpy().copy(), kernels.sweeper.n_visited)
 
-            return self._fit_with_crowd_prior(
-                graph, tensors, kernels, vb, prior, best, continue_from, facts, seed=seed
-            )
+            return self._fit_with_crowd_prior(graph, tensors, kernels, vb, prior, best, continue_from, facts, seed=seed)
         return self._fit_with_own_prior(graph, tensors, vb, prior, best, facts, seed=seed)
 
-    def _update(self, fit: ModelFit, graph: CrowdGraph, *, seed: int | None, progress: bool) -> ModelFit:
+    def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
         from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import AnswerTensors
         from crowdgraph.models._updates import StageUpdater, runs_locally
 
+        seed = seed_of(fit)
         backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
         state, learns_from_crowd = fit.state, self.confusion_prior == CROWD
         if state is None or self.learn_prior or not runs_locally(backend, state, n_stages=1 + learns_from_crowd):
-            return super()._update(fit, graph, seed=seed, progress=progress)
+            return super()._update(fit, graph, progress=progress)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
         tensors = AnswerTensors(graph, backend)
         kernels = _counted_kernels(tensors)
@@ -249,10 +248,17 @@ class IBCC(Model):
         from crowdgraph.models._crowd_prior import honest_concentration, learn_prior, weights_to_facts
         from crowdgraph.models.label_votes import vote_mask
 
-        learned = learn_prior(graph, first.item_probs, votes=self.votes, class_concentration=prior.class_concentration)
+        first_stage = _stage(tensors, first_vb, first)
+        learned = learn_prior(
+            graph,
+            first.item_probs,
+            votes=self.votes,
+            class_concentration=prior.class_concentration,
+            counts=first_stage.counts,
+        )
         vb = self._variational_bayes(tensors, kernels, learned.own, prior)
         run = continue_from(vb, max(self.max_iter - first.trace.n_steps, MIN_ITER))
-        stages = (_stage(tensors, first_vb, first), _stage(tensors, vb, run))
+        stages = (first_stage, _stage(tensors, vb, run))
         trace = run.trace._replace(
             n_steps=first.trace.n_steps + run.trace.n_steps, converged=first.trace.converged and run.trace.converged
         )
@@ -266,6 +272,7 @@ class IBCC(Model):
             is_correct=vote_mask(graph, self.votes),
             class_probs=classes / classes.sum(),
             learned=learned,
+            counts=stages[1].counts,
         )
         facts = {**facts, "crowd_prior": weights_to_facts(learned.weights)}
         newcomers = learned.newcomers
