@@ -239,10 +239,9 @@ class StreamingIBCC(Configured):
 
     def __repr__(self) -> str:
         state = self._learned
-        return (
-            f"StreamingIBCC({state.n_batches:,} batch{'' if state.n_batches == 1 else 'es'}, {quantity(int(state.n_answers.sum()), 'answer')} of "
-            f"{quantity(len(state.row_of), 'volunteer')} about {quantity(state.n_items, 'item')})"
-        )
+        batches = f"{state.n_batches:,} batch{'' if state.n_batches == 1 else 'es'}"
+        answers = f"{quantity(int(state.n_answers.sum()), 'answer')} of {quantity(len(state.row_of), 'volunteer')}"
+        return f"StreamingIBCC({batches}, {answers} about {quantity(state.n_items, 'item')})"
 
     @property
     def _learned(self) -> _State:
@@ -253,7 +252,7 @@ class StreamingIBCC(Configured):
     def _class_concentration(self) -> Array:
         return np.asarray(self._learned.base.class_concentration + self._learned.class_counts)
 
-    def _graph(self, batch: Any, gold: Any, columns: dict[str, str]) -> CrowdGraph:
+    def _graph(self, batch: Any, gold: Any, columns: dict[str, Any]) -> CrowdGraph:
         """Return a batch as a graph of the stream's classes and labels."""
         base = self._learned.base
         if isinstance(batch, CrowdGraph):
