@@ -16,6 +16,7 @@ import gexf
 import graph
 import imports
 import models
+import updates
 import vocabulary
 
 BENCHMARKS = {
@@ -25,6 +26,7 @@ BENCHMARKS = {
     "doors": doors.main,
     "gexf": gexf.main,
     "models": models.main,
+    "updates": updates.main,
     "change": change.main,
     "backends": backends.main,
     "communities": communities.main,
