@@ -66,7 +66,9 @@ def one_update() -> None:
 
 def nights() -> None:
     """Print where ten updates in a row end, each after 1 % more responses."""
-    print("\nTen nights with 1 % new responses each, one update after the other, beside one fit from scratch at the end;")
+    print(
+        "\nTen nights with 1 % new responses each, one update after the other, beside one fit from scratch at the end;"
+    )
     print(f"tol={TIGHT:g}.\n")
     print("| crowd | responses | visited in a night: update / fit | difference at the end |")
     print("|---|--:|--:|--:|")
