@@ -27,6 +27,7 @@ import graph
 import growth
 import imports
 import models
+import updates
 import vocabulary
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "doors": doors.main,
     "gexf": gexf.main,
     "models": models.main,
+    "updates": updates.main,
     "change": change.main,
     "backends": backends.main,
     "communities": communities.main,

@@ -26,6 +26,7 @@ Each error says what is wrong, what was passed, what was expected and what to do
 
     CrowdGraphWarning (UserWarning)
     ├── DroppedRowsWarning                  rows were left out, as requested
+    ├── LateResponsesWarning                new responses of times that a graph was thought to know
     ├── GoldWarning                         gold for items that nobody answered
     ├── ForgettingWarning                   a setting with which nearly everything is forgotten
     ├── NoTimesWarning                      a model of change uses the order of the rows as time
@@ -62,6 +63,7 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "LabelError",
+    "LateResponsesWarning",
     "MissingPackageError",
     "MissingValueError",
     "NoTimesWarning",
@@ -196,6 +198,10 @@ class CrowdGraphWarning(_WithMessage, UserWarning):
 
 class DroppedRowsWarning(CrowdGraphWarning):
     """Rows were left out, as requested."""
+
+
+class LateResponsesWarning(CrowdGraphWarning):
+    """New responses of times that a graph was thought to know."""
 
 
 class GoldWarning(CrowdGraphWarning):

@@ -3,7 +3,21 @@
 from crowdgraph.analysis.analyse import Analysis, analyse
 from crowdgraph.analysis.defaults import MODELS, named_model
 from crowdgraph.analysis.output import write_results
+from crowdgraph.analysis.update import EarlierResults, Renewal, read_results, renewal
 from crowdgraph.io.any_file import Reading, read
 from crowdgraph.models.label_votes import guess_votes
 
-__all__ = ["MODELS", "Analysis", "Reading", "analyse", "guess_votes", "named_model", "read", "write_results"]
+__all__ = [
+    "MODELS",
+    "Analysis",
+    "EarlierResults",
+    "Reading",
+    "Renewal",
+    "analyse",
+    "guess_votes",
+    "named_model",
+    "read",
+    "read_results",
+    "renewal",
+    "write_results",
+]

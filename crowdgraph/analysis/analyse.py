@@ -28,7 +28,7 @@ from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import Columns, Result, Tabular
 from crowdgraph.diagnosis.findings import Findings
 from crowdgraph.dynamics.over_time import MakeNetwork, over_time
-from crowdgraph.errors import CrowdGraphError, ParameterError, collect_warnings
+from crowdgraph.errors import AlignmentError, CrowdGraphError, ParameterError, collect_warnings
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
 from crowdgraph.evaluation.predictive import PredictiveChecks, predictive_checks
 from crowdgraph.messages import Hint, with_article
@@ -47,6 +47,8 @@ __all__ = ["Analysis", "StepSkippedError", "analyse", "steps_by_reason"]
 MIN_VOLUNTEERS = 2
 # From this many responses on, the fit of a snapshot starts only from that of the snapshot before.
 LARGE_GRAPH = 300_000
+# What a fit is called whose volunteers were followed, given its classes.
+OVER_TIME = " over time"
 
 Value = TypeVar("Value")
 
@@ -137,6 +139,7 @@ def analyse(
     min_responses: int = 10,
     max_volunteers: int = 2_000,
     validate: float | None = None,
+    earlier: ModelFit | None = None,
     seed: int | None = 0,
     progress: bool = False,
 ) -> Analysis:
@@ -169,6 +172,8 @@ def analyse(
     validate
         Keep only those links between volunteers who share items that are more than chance explains, at this
         false-discovery rate, such as 0.01; all links if left out. See `crowdgraph.networks.task_cooccurrence`.
+    earlier
+        A fit of the same model to fewer responses, to be updated instead of fitting anew; see `Model.update`.
     seed
         The same seed gives the same analysis; None draws one, which is among the parameters of the result.
     progress
@@ -191,7 +196,7 @@ def analyse(
     findings = steps.run("diagnosis", lambda: graph.diagnose(progress=progress))
     is_default = model == Calibrated.name
     model = _choose_model(steps, model, votes, confusion_prior)
-    fit = steps.run("model", lambda: model.fit(graph, seed=seeds[0], progress=progress))
+    fit = steps.run("model", lambda: _fit(steps, model, graph, earlier, seed=seeds[0], progress=progress))
     if is_default and isinstance(model, Calibrated) and fit is not None:
         fit = steps.run("skill over time", partial(_follow, steps, model, fit, progress=progress)) or fit
     steps.annotate(fit)
@@ -363,6 +368,18 @@ def _choose_model(
     return named
 
 
+def _fit(
+    steps: StepRunner, model: Model, graph: CrowdGraph, earlier: ModelFit | None, *, seed: int, progress: bool
+) -> ModelFit:
+    """Fit the model, from where an earlier fit ended if that is possible; a note says why it is not."""
+    if earlier is not None:
+        try:
+            return model.update(earlier, graph, progress=progress)
+        except (AlignmentError, ParameterError) as error:
+            steps.note(f"The model was fitted from scratch. {error.args[0]}")
+    return model.fit(graph, seed=seed, progress=progress)
+
+
 def _follow(steps: StepRunner, model: Calibrated, fit: ModelFit, *, progress: bool) -> ModelFit | None:
     """Follow volunteers over time, given the classes of a fit; None, and a note, where they do not seem to change."""
     graph = steps.graph
@@ -382,7 +399,8 @@ def _follow(steps: StepRunner, model: Calibrated, fit: ModelFit, *, progress: bo
         f"The order of answers shows that volunteers change, so DynIBCC follows them (noise scale {scale:.2g}); the "
         "classes are those of IBCC, calibrated, which are as good and far quicker."
     )
-    return replace(follower, model=f"{fit.model} over time")
+    # The classes are still those of the fit, which an update goes on from.
+    return replace(follower, model=f"{fit.model}{OVER_TIME}", state=fit.state)
 
 
 def _changes(graph: CrowdGraph, fit: ModelFit) -> Changes:

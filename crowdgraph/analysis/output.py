@@ -48,6 +48,7 @@ def write_results(
     title: str | None = None,
     command: str | None = None,
     source: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     force: bool = False,
 ) -> Path:
@@ -76,6 +77,8 @@ def write_results(
         The command that repeats the run, for the record.
     source
         What was read, and how, for the record.
+    settings
+        The options of the run, from which ``crowdgraph update`` repeats it with more responses.
     interface
         For whom the report words its advice: ``"python"``, or ``"cli"`` for users of the command line.
     force
@@ -89,7 +92,7 @@ def write_results(
     if not isinstance(analysis, Analysis):
         raise ParameterError(f"Results are written of an Analysis; got {with_article(type(analysis))}.")
     with atomic_directory(directory, force=force) as folder:
-        record = _record(analysis, command, source)
+        record = {**_record(analysis, command, source), "settings": dict(settings or {})}
         _write_tables(GraphResults(analysis.graph), folder)
         _write_if_any(analysis.plan, folder / "next_questions.csv")
         _write_if_any(analysis.changes, folder / "changes.csv")
@@ -273,7 +276,7 @@ def _write_report(
 ) -> None:
     from crowdgraph.report import write
 
-    run = {name: value for name, value in record.items() if name not in ("command", "findings", "versions")}
+    run = {name: value for name, value in record.items() if name not in ("command", "findings", "versions", "settings")}
     if record["command"]:
         run["commands"] = [record["command"]]
     run = {name: value for name, value in run.items() if value}

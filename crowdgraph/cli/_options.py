@@ -15,6 +15,7 @@ from crowdgraph.errors import ParameterError
 from crowdgraph.io._files import file_digest
 
 if TYPE_CHECKING:
+    from crowdgraph.core.graph import CrowdGraph
     from crowdgraph.io.any_file import Reading
 
 READING = "Reading"
@@ -86,8 +87,8 @@ class ResponseOptions:
         None
     )
 
-    def read(self) -> Reading:
-        """Read the responses, and print what was guessed."""
+    def read(self, *, extend: CrowdGraph | None = None) -> Reading:
+        """Read the responses, which may be added to those of a graph, and print what was guessed."""
         from crowdgraph.io.any_file import read
 
         if self.no_time and self.time is not None:
@@ -107,6 +108,7 @@ class ResponseOptions:
             delimiter=None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
             encoding=self.encoding,
             task=self.task,
+            extend=extend,
             **options,
         )
         note(reading.notes)
@@ -131,8 +133,11 @@ class ResponseOptions:
         }
 
 
-def with_response_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the argument and options of `ResponseOptions`, which it gets as its first argument."""
+def with_response_options(command: Callable[..., None], *, before: tuple[str, ...] = ()) -> Callable[..., None]:
+    """Give a command the argument and options of `ResponseOptions`, which it gets as its first argument.
+
+    Arguments of its own that are named in `before` come before the responses.
+    """
     shared_hints, own_hints = (get_type_hints(part, include_extras=True) for part in (ResponseOptions, command))
     shared = [
         parameter.replace(annotation=shared_hints[name], kind=Parameter.KEYWORD_ONLY)
@@ -147,7 +152,8 @@ def with_response_options(command: Callable[..., None]) -> Callable[..., None]:
         source = ResponseOptions(**{parameter.name: values.pop(parameter.name) for parameter in shared})
         command(source, **values)
 
-    ordered = [shared[0], *own, *shared[1:]]
+    leading = [parameter for parameter in own if parameter.name in before]
+    ordered = [*leading, shared[0], *(parameter for parameter in own if parameter.name not in before), *shared[1:]]
     run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in ordered}
     run.__signature__ = signature(command).replace(parameters=ordered)  # type: ignore[attr-defined]

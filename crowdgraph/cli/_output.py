@@ -18,6 +18,7 @@ from crowdgraph.messages import wording
 
 if TYPE_CHECKING:
     from crowdgraph.analysis import Analysis
+    from crowdgraph.analysis.update import Renewal
 
 # Printing
 
@@ -107,18 +108,32 @@ def write_and_report(
     *,
     title: str,
     source: Mapping[str, Any],
+    settings: Mapping[str, Any] | None = None,
+    changed: Renewal | None = None,
     reading_notes: tuple[str, ...] = (),
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write the results, and print what was found and where it is; notes printed while reading are only written."""
+    """Write the results, and print what was found and where it is; notes printed while reading are only written.
+
+    With `changed`, print how they differ from earlier results.
+    """
     from crowdgraph.analysis import write_results
     from crowdgraph.analysis.analyse import steps_by_reason
 
     with_all_notes = replace(analysis, notes=(*reading_notes, *analysis.notes))
-    write_results(with_all_notes, out, title=title, command=command_line(), source=source, interface="cli", force=force)
+    write_results(
+        with_all_notes,
+        out,
+        title=title,
+        command=command_line(),
+        source=source,
+        settings=settings,
+        interface="cli",
+        force=force,
+    )
     if as_json:
-        say_json(_summary(with_all_notes, out))
+        say_json({**_summary(with_all_notes, out), **({} if changed is None else {"update": changed.to_dict()})})
         return
     note(analysis.notes)
     say(analysis.graph)
@@ -130,6 +145,8 @@ def write_and_report(
     for part in (analysis.changes, analysis.plan):
         if part is not None:
             say(part)
+    for sentence in () if changed is None else changed.sentences():
+        say(sentence)
     for reason, steps in steps_by_reason(analysis.skipped).items():
         say(f"Skipped {steps}: {wording(reason, 'cli')}", style="yellow")
     say(f"Open {out / 'report.html'}", style="bold green")

@@ -1,17 +1,24 @@
-"""The commands ``crowdgraph analyse`` and ``crowdgraph demo``: from responses to a report."""
+"""The commands ``crowdgraph analyse``, ``update`` and ``demo``: from responses to a report."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, parse_votes, with_response_options
 from crowdgraph.cli._output import is_interactive, say, write_and_report
+from crowdgraph.errors import ParameterError
 
-__all__ = ["analyse", "demo"]
+if TYPE_CHECKING:
+    from crowdgraph.analysis import Analysis
+    from crowdgraph.core.fit import ModelFit
+    from crowdgraph.core.graph import CrowdGraph
+
+__all__ = ["analyse", "demo", "update"]
 
 # The numbers of responses after which the paper looked for communities, beside the end.
 PAPER_COUNTS = (3_000, 12_000)
@@ -61,30 +68,83 @@ def analyse(
     from crowdgraph.errors import check_choice
 
     check_choice("model", model, tuple(analysis.MODELS))
-    confusion_prior = parse_prior(prior)
+    parse_prior(prior)
     name = source.responses.name.split(".")[0]
     out = Path(f"{name or 'crowd'}-results") if out is None else out
     check_directory(out, force=force)
     reading = source.read()
-    result = analysis.analyse(
-        reading.graph,
-        model=model,
-        votes=parse_votes(vote, reading.graph.labels, reading.graph.classes),
-        confusion_prior=confusion_prior,
-        snapshots=snapshots,
-        min_responses=min_responses,
-        max_volunteers=max_volunteers,
-        validate=validate,
-        seed=seed,
-        progress=is_interactive(),
-    )
+    settings: dict[str, Any] = {
+        "model": model,
+        "prior": prior,
+        "vote": vote,
+        "snapshots": snapshots,
+        "min_responses": min_responses,
+        "max_volunteers": max_volunteers,
+        "validate": validate,
+        "seed": seed,
+        "title": title or f"The crowd of {source.responses.name}",
+    }
     write_and_report(
-        result,
+        _analysis(reading.graph, settings),
         out,
-        title=title or f"The crowd of {source.responses.name}",
+        title=settings["title"],
         source=source.record(reading),
+        settings=settings,
         reading_notes=reading.notes,
         force=force,
+        as_json=as_json,
+    )
+
+
+def _analysis(graph: CrowdGraph, settings: Mapping[str, Any], *, earlier: ModelFit | None = None) -> Analysis:
+    """Return the analysis of a graph with the options of a command."""
+    from crowdgraph import analysis
+
+    options = {name: settings[name] for name in ("snapshots", "min_responses", "max_volunteers", "validate", "seed")}
+    return analysis.analyse(
+        graph,
+        model=settings["model"],
+        votes=parse_votes(settings["vote"], graph.labels, graph.classes),
+        confusion_prior=parse_prior(settings["prior"]),
+        earlier=earlier,
+        progress=is_interactive(),
+        **options,
+    )
+
+
+@partial(with_response_options, before=("results",))
+def update(
+    source: ResponseOptions,
+    *,
+    results: Annotated[Path, typer.Argument(help="The directory of results, which is renewed.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary for machines.")] = False,
+) -> None:
+    """Renew results with new responses: the same analysis of old and new ones, and what changed.
+
+    For example, every night:
+
+    [bold]crowdgraph update results new.csv[/bold]
+    [bold]crowdgraph update results new.csv --gold gold.csv --json[/bold]
+    """
+    from crowdgraph.analysis.output import check_directory
+    from crowdgraph.analysis.update import read_results, renewal
+
+    if source.classes:
+        raise ParameterError("--class names the classes, and those of results stay; analyse all responses again.")
+    earlier = read_results(results)
+    check_directory(results, force=True)
+    reading = source.read(extend=earlier.graph)
+    updates = [*earlier.source.get("updates", ()), source.record(reading)]
+    result = _analysis(reading.graph, earlier.settings, earlier=earlier.fit)
+    write_and_report(
+        result,
+        results,
+        title=earlier.settings["title"],
+        source={**earlier.source, "updates": updates},
+        settings=earlier.settings,
+        changed=renewal(earlier, result.graph),
+        reading_notes=reading.notes,
+        force=True,
         as_json=as_json,
     )
 

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from crowdgraph.cli._output import fail
 from crowdgraph.cli.allocate import allocate
-from crowdgraph.cli.analyse import analyse, demo
+from crowdgraph.cli.analyse import analyse, demo, update
 from crowdgraph.cli.data import convert, inspect, simulate
 from crowdgraph.cli.evaluate import evaluate
 from crowdgraph.errors import CrowdGraphError
@@ -45,7 +45,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, analyse, inspect, evaluate, allocate, simulate, convert):
+for command in (demo, analyse, update, inspect, evaluate, allocate, simulate, convert):
     app.command(no_args_is_help=command is not demo)(command)
 
 

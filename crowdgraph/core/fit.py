@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
     from crowdgraph.io.tensors import FitTensors
 
-__all__ = ["FitSource", "Influence", "ModelFit", "PosteriorDraws"]
+__all__ = ["FitSource", "FitStage", "FitState", "Influence", "ModelFit", "PosteriorDraws"]
 
 # The largest number of pairs of volunteers and items in a table of predictions.
 MAX_PAIRS = 10_000_000
@@ -59,6 +59,45 @@ class FitSource(NamedTuple):
     model: Refittable
     graph: CrowdGraph
     seed: int | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FitStage(ReadOnlyArrays):
+    """Where one stage of an iteration ended.
+
+    Attributes
+    ----------
+    item_probs
+        Class probabilities of the items, of shape (N, J).
+    counts
+        The expected number of answers by volunteer, class and label that they imply, of shape (K, J, L).
+    """
+
+    item_probs: Array
+    counts: Array
+
+    def __post_init__(self) -> None:
+        self._set(item_probs=read_only(self.item_probs), counts=read_only(self.counts))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FitState(ReadOnlyArrays):
+    """Where an iteration ended, from which `Model.update` goes on.
+
+    Attributes
+    ----------
+    n_answers
+        How many answers each item had, of shape (N,).
+    stages
+        The stages of the fit: IBCC that learns its prior from the crowd has two, with the prior's start and with the
+        prior; others have one.
+    """
+
+    n_answers: Array
+    stages: tuple[FitStage, ...]
+
+    def __post_init__(self) -> None:
+        self._set(n_answers=read_only(self.n_answers, dtype=np.int64), stages=tuple(self.stages))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -95,6 +134,8 @@ class ModelFit(Result):
         More about the fit, such as the bounds of several starts.
     draws
         Samples of the posterior; None for models that do not sample.
+    state
+        Where the iteration ended, from which `Model.update` goes on; None for models that do not need it.
     source
         The model, the graph and the seed that the fit comes from. It is not saved with a graph.
     classifier
@@ -123,6 +164,7 @@ class ModelFit(Result):
     prior: CrowdPrior | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     draws: PosteriorDraws | None = field(default=None, repr=False)
+    state: FitState | None = field(default=None, repr=False, metadata={"saved": "unless default"})
     source: FitSource | None = field(default=None, repr=False, metadata={"saved": False})
     classifier: Any = field(default=None, repr=False, metadata={"saved": False})
 

@@ -435,6 +435,77 @@ class CrowdGraph:
 
         return graph_from_igraph(graph, gold=gold, duplicates=duplicates)
 
+    def extend(
+        self,
+        more: Any,
+        *,
+        volunteer: str = "volunteer",
+        item: str = "item",
+        label: str = "label",
+        time: str = "time",
+        gold: Any = None,
+        duplicates: Duplicates = "all",
+        missing: Missing = "error",
+        volunteers: Any = None,
+        items: Any = None,
+        new_labels: bool = False,
+    ) -> CrowdGraph:
+        """Return the graph with more responses, such as those of another day; this graph does not change.
+
+        Volunteers and items keep their codes; new ones come after them, in order of their first response. Responses
+        are sorted by time, after old ones of the same time; a `LateResponsesWarning` says how many are earlier than the
+        last old one. Without times, the order of rows counts on. Annotations are left out, since they are about fewer
+        responses: renew a fit with ``model.update(fit, graph)``.
+
+        Parameters
+        ----------
+        more
+            A table, in any form that `from_responses` takes, or another graph.
+        volunteer, item, label, time, missing
+            As in `from_responses`, for a table.
+        gold
+            Known classes of old and new items, as in `from_responses`; gold that contradicts the graph's is an error.
+            Gold that named an item before anybody answered it was left out then: give it again.
+        duplicates
+            As in `from_responses`, for old and new responses together.
+        volunteers, items
+            As in `from_responses`, for a table. What they say about old nodes replaces what the graph says.
+        new_labels
+            Whether there may be labels that the graph does not have; they come after the others. Fits of fewer labels
+            cannot be updated.
+
+        Raises
+        ------
+        TimeError
+            If the times are of another kind. Times of another zone are converted to the graph's; times with and
+            without a zone cannot be compared.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses(
+        ...     {"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": ["yes", "no"]})
+        >>> graph = graph.extend({"volunteer": ["cleo", "anna"], "item": ["x", "y"], "label": ["yes", "yes"]})
+        >>> list(graph.volunteers), list(graph.items), graph.n_responses
+        (['anna', 'bert', 'cleo'], ['x', 'y'], 4)
+        """
+        from crowdgraph.io.extend import extend_graph
+
+        return extend_graph(
+            self,
+            more,
+            volunteer=volunteer,
+            item=item,
+            label=label,
+            time=time,
+            gold=gold,
+            duplicates=duplicates,
+            missing=missing,
+            volunteers=volunteers,
+            items=items,
+            new_labels=new_labels,
+        )
+
     # Views
 
     def before(self, moment: Moment) -> CrowdGraph:

@@ -81,6 +81,7 @@ def read(
     delimiter: str | None = None,
     encoding: str = "utf-8",
     task: str = "T0",
+    extend: CrowdGraph | None = None,
     **options: Any,
 ) -> Reading:
     r"""Read a graph from a file, and guess what is not specified.
@@ -103,6 +104,8 @@ def read(
         Of CSV files; by default the delimiter is guessed from the first line.
     task
         The task to read from a Zooniverse export.
+    extend
+        A graph to which the responses are added, as by `CrowdGraph.extend`; its labels and classes stay.
     **options
         As in `CrowdGraph.from_responses`: `duplicates`, `missing`, `classes`, `labels`; for exports `workflow`.
 
@@ -129,7 +132,7 @@ def read(
     if kind is not None:
         check_choice("kind", kind, FILE_KINDS, option="format")
     kind = kind or _file_kind(path, delimiter, encoding)
-    reader = _FileReader(path, gold, user_columns, delimiter, encoding, task, options, notes)
+    reader = _FileReader(path, gold, user_columns, delimiter, encoding, task, options, notes, extend)
     try:
         with collect_warnings(notes):
             graph, used = reader.read(kind)
@@ -159,6 +162,7 @@ class _FileReader:
     task: str
     options: Mapping[str, Any]
     notes: list[str]
+    extend: CrowdGraph | None = None
 
     def read(self, kind: str) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Return the graph, and the column of each role."""
@@ -171,7 +175,10 @@ class _FileReader:
             "graphml": lambda: self._graph_file("A GraphML file", partial(read_graphml, duplicates=duplicates)),
             "gexf": lambda: self._graph_file("A GEXF file", partial(read_gexf, duplicates=duplicates)),
         }
-        return readers[kind]()
+        graph, used = readers[kind]()
+        if self.extend is not None and kind not in ("csv", "parquet"):
+            graph = self.extend.extend(graph, duplicates=duplicates)
+        return graph, used
 
     def _csv(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         delimiter, header = self._sniff(self.path)
@@ -219,8 +226,8 @@ class _FileReader:
         return [name for name in header if name != "time" or self.user_columns.get("time") != ""]
 
     def _graph(self, table: Any, used: Mapping[str, str]) -> CrowdGraph:
-        options: dict[str, Any] = {**used, **self.options}
-        return graph_from_frame(table, gold=self._gold_columns(used), **options)
+        options: dict[str, Any] = {**used, **self.options, "gold": self._gold_columns(used)}
+        return graph_from_frame(table, **options) if self.extend is None else self.extend.extend(table, **options)
 
     def _gold_columns(self, used: Mapping[str, str]) -> Any:
         """Return the columns of the gold file, renamed to those of the responses."""

@@ -40,14 +40,14 @@ from crowdgraph.io._ids import encode, encode_labels, first_appearance
 from crowdgraph.io._times import read_times
 from crowdgraph.messages import Hint, argument, quote, suggestion
 
-__all__ = ["check_options", "graph_from_frame", "stable_order"]
+__all__ = ["Rows", "check_options", "graph_from_frame", "role_columns", "stable_order", "without_duplicates"]
 
 # Row numbers are added in blocks of this size: allocating fresh memory costs more than the numbering.
 BLOCK_ROWS = 1_000_000
 
 
 @dataclass
-class _Rows:
+class Rows:
     """The rows of a table before they become responses."""
 
     volunteer: CodedColumn
@@ -57,12 +57,12 @@ class _Rows:
     clock: Clock
     attributes: dict[str, Array]
 
-    def take(self, rows: Array) -> _Rows:
+    def take(self, rows: Array) -> Rows:
         """Return some rows in the given order; two threads gather the columns."""
         columns = [self.volunteer.codes, self.item.codes, self.label, self.time, *self.attributes.values()]
         with ThreadPoolExecutor(2) as pool:
             volunteer, item, label, time, *attributes = pool.map(lambda column: column.take(rows), columns)
-        return _Rows(
+        return Rows(
             CodedColumn(volunteer, self.volunteer.values),
             CodedColumn(item, self.item.values),
             label,
@@ -97,7 +97,7 @@ def graph_from_frame(
     check_choice("duplicates", duplicates, ("all", "first", "last", "error"))
     check_choice("missing", missing, ("error", "drop", "keep"))
     columns = frame_columns(frame)
-    names = _role_columns(columns, volunteer=volunteer, item=item, label=label, time=time)
+    names = role_columns(columns, volunteer=volunteer, item=item, label=label, time=time)
     label_names = None if labels is None else value_tuple(labels, what="labels")
     rows, label_names, null = _read_rows(columns, names, label_names, clock)
     n_rows = len(rows.label)
@@ -114,7 +114,7 @@ def graph_from_frame(
         )
     if not is_sorted(rows.time):
         rows = rows.take(stable_order(rows.time))
-    rows = _without_duplicates(rows, duplicates)
+    rows = without_duplicates(rows, duplicates)
     volunteer_table, volunteer_codes = _nodes("volunteer", rows.volunteer, volunteers, names["volunteer"])
     item_table, item_codes = _nodes("item", rows.item, items, names["item"])
     class_names = None if classes is None else value_tuple(classes, what="classes")
@@ -146,7 +146,7 @@ def check_options(reader: Callable[..., CrowdGraph], options: Mapping[str, Any])
     raise TypeError(f"{reader.__name__}() has no option {wrong!r}.{guess}")
 
 
-def _role_columns(columns: Mapping[str, Column], **names: str) -> dict[str, str]:
+def role_columns(columns: Mapping[str, Column], **names: str) -> dict[str, str]:
     """Return the column of each role (volunteer, item, label, time); raise if one is missing or named twice."""
     not_text = [f"{role}={name!r}" for role, name in names.items() if not isinstance(name, str)]
     if not_text:
@@ -181,7 +181,7 @@ def _read_rows(
     names: Mapping[str, str],
     labels: tuple[Hashable, ...] | None,
     clock: Clock | None,
-) -> tuple[_Rows, tuple[Hashable, ...], dict[str, Array]]:
+) -> tuple[Rows, tuple[Hashable, ...], dict[str, Array]]:
     """Return all rows as codes and times, the labels, and for each part of a response a mask of rows without it."""
     # The id columns take longest, so Arrow encodes them in parallel. Each column is freed as soon as it is read.
     with ThreadPoolExecutor(2) as pool:
@@ -194,7 +194,7 @@ def _read_rows(
         else:
             time, null_time = TimeColumn(np.arange(len(codes)), Clock("order")), np.zeros(len(codes), dtype=bool)
         attributes = {name: attribute_array(columns[name]) for name in columns if name not in names.values()}
-        rows = _Rows(volunteer.result(), item.result(), codes, time.times, time.clock, attributes)
+        rows = Rows(volunteer.result(), item.result(), codes, time.times, time.clock, attributes)
     null = {
         "volunteer": rows.volunteer.codes < 0,
         "item": rows.item.codes < 0,
@@ -204,7 +204,7 @@ def _read_rows(
     return rows, label_names, null
 
 
-def _without_missing(rows: _Rows, null: dict[str, Array], missing: str, row_mask: Array | None) -> _Rows:
+def _without_missing(rows: Rows, null: dict[str, Array], missing: str, row_mask: Array | None) -> Rows:
     """Drop or refuse rows with nulls, as `missing` says, and rows outside the mask."""
     if missing == "keep":
         null = {role: mask for role, mask in null.items() if role != "label"}
@@ -265,7 +265,7 @@ def _drop_unused_labels(codes: Array, names: tuple[Hashable, ...]) -> tuple[Arra
     return new_codes[codes], tuple(name for name, is_used in zip(names, used, strict=True) if is_used)
 
 
-def _without_duplicates(rows: _Rows, duplicates: str) -> _Rows:
+def without_duplicates(rows: Rows, duplicates: str) -> Rows:
     """Keep one answer for each pair of volunteer and item, as `duplicates` says; rows are sorted by time."""
     if duplicates == "all":
         return rows

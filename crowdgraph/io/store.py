@@ -28,7 +28,7 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.evidence import Evidence
-from crowdgraph.core.fit import ModelFit, PosteriorDraws
+from crowdgraph.core.fit import FitStage, FitState, ModelFit, PosteriorDraws
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
@@ -50,6 +50,8 @@ VERSION = 1
 # they stay, whatever the classes are called.
 STORED_TYPES: dict[str, Any] = {
     "ModelFit": ModelFit,
+    "FitState": FitState,
+    "FitStage": FitStage,
     "ConfusionTrack": ConfusionTrack,
     "ConfusionSnapshot": ConfusionSnapshot,
     "CrowdPrior": CrowdPrior,

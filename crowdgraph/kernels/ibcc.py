@@ -71,7 +71,7 @@ class VariationalBayes:
     ) -> None:
         self.probs = probs
         self.fixed = fixed
-        self._sweeper = sweeper
+        self.sweeper = sweeper
         self._expectations = expectations
         self._prior = prior
         self._class_prior = class_prior
@@ -100,21 +100,25 @@ class VariationalBayes:
         """
         confusion, classes = self._prior + counts, self._class_prior + class_counts
         means, class_means = confusion / confusion.sum(1, keepdim=True), classes / classes.sum()
-        self._sweeper(means.log(), class_means.log(), self.probs, self.fixed)
+        self.sweeper(means.log(), class_means.log(), self.probs, self.fixed)
         return self.from_probs(self.probs)
 
     def from_probs(self, probs: Tensor) -> Tensor:
         """Return the state that follows from class probabilities of the items; items with gold keep theirs."""
         overwrite_probs(self.probs, probs, self.fixed)
-        swept = expected_counts(self._sweeper, self.probs, self._shape)
-        return self.state(Posterior(self._prior + swept.counts, self._class_prior + swept.class_counts, self._prior))
+        swept = expected_counts(self.sweeper, self.probs, self._shape)
+        return self.from_expected_counts(swept.counts, swept.class_counts)
+
+    def from_expected_counts(self, counts: Tensor, class_counts: Tensor) -> Tensor:
+        """Return the state that follows from expected counts, of shape (K, L, J) and (J,)."""
+        return self.state(Posterior(self._prior + counts, self._class_prior + class_counts, self._prior))
 
     def __call__(self, state: Tensor) -> Step:
         """Take one step."""
         confusion, classes, prior = self.posterior(state)
         logs, confusion_divergence = self._expectations(confusion, prior)  # eq:expectation_lnPi
         class_logs = expected_log(classes, axis=0)  # eq:eLnPj
-        swept = self._sweeper(logs, class_logs, self.probs, self.fixed)  # E-step, eq:VB_lnqstar_ti
+        swept = self.sweeper(logs, class_logs, self.probs, self.fixed)  # E-step, eq:VB_lnqstar_ti
         # The seven terms of sec:staticLowerBound, as in `crowdgraph.tensors.lower_bound`.
         class_divergence = dirichlet_divergence(most_precise(classes), self._class_prior, axis=0)
         bound = swept.evidence - confusion_divergence - class_divergence
@@ -154,15 +158,15 @@ class DawidSkeneEM:
     ) -> None:
         self.probs = probs
         self.fixed = fixed
-        self._sweeper = sweeper
+        self.sweeper = sweeper
         self._shape = shape
         self._smoothing = smoothing
 
     def from_probs(self, probs: Tensor) -> Tensor:
         """Return the state that follows from class probabilities of the items; items with gold keep theirs."""
         overwrite_probs(self.probs, probs, self.fixed)
-        swept = expected_counts(self._sweeper, self.probs, self._shape)
-        return self._state(swept.counts, swept.class_counts)
+        swept = expected_counts(self.sweeper, self.probs, self._shape)
+        return self.from_expected_counts(swept.counts, swept.class_counts)
 
     def counts(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the smoothed counts that a state holds."""
@@ -173,13 +177,14 @@ class DawidSkeneEM:
         """Take one step."""
         counts, class_counts = self.counts(state)
         logs, class_logs = torch.log(_proportions(counts, 1)), torch.log(_proportions(class_counts, 0))
-        swept = self._sweeper(logs, class_logs, self.probs, self.fixed)
+        swept = self.sweeper(logs, class_logs, self.probs, self.fixed)
         objective = swept.evidence
         if self._smoothing:
             objective = objective + self._smoothing * (total(logs) + class_logs.sum())
-        return Step(self._state(swept.counts, swept.class_counts), objective, swept.change)
+        return Step(self.from_expected_counts(swept.counts, swept.class_counts), objective, swept.change)
 
-    def _state(self, counts: Tensor, class_counts: Tensor) -> Tensor:
+    def from_expected_counts(self, counts: Tensor, class_counts: Tensor) -> Tensor:
+        """Return the state that follows from expected counts, of shape (K, L, J) and (J,)."""
         return (torch.cat([counts.ravel(), class_counts]) + self._smoothing).clamp_min(min_state(counts.dtype))
 
 

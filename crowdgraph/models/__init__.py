@@ -8,6 +8,7 @@ from crowdgraph.models.dawid_skene import DawidSkene
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.gibbs_ibcc import GibbsIBCC
 from crowdgraph.models.ibcc import IBCC
+from crowdgraph.models.streaming_ibcc import StreamingIBCC
 from crowdgraph.models.voting import MajorityVote, MeanScore, WeightedMajority, WeightedSum
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "MajorityVote",
     "MeanScore",
     "Model",
+    "StreamingIBCC",
     "WeightedMajority",
     "WeightedSum",
 ]

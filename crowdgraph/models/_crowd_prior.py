@@ -79,14 +79,17 @@ def learn_prior(
     votes: Votes | None,
     class_concentration: Array,
     weights: CrowdWeights | None = None,
+    counts: Array | None = None,
     sums: Sums | None = None,
 ) -> LearnedPrior:
     """Learn a prior from the answers of a crowd and class probabilities of the items, of shape (N, J).
 
-    With `weights` only the volunteers' own accuracies are learned. `sums` adds up the answers; in memory if left out.
+    With `weights` only the volunteers' own accuracies are learned. The expected `counts` of the probabilities,
+    (K, J, L), are computed if left out. `sums` adds up the answers; in memory if left out.
     """
     sums = sums or GraphSums(graph)
-    is_correct, counts = vote_mask(graph, votes), sums.expected_counts(item_probs)
+    is_correct = vote_mask(graph, votes)
+    counts = sums.expected_counts(item_probs) if counts is None else counts
     if weights is None:
         noise = sums.class_variance(item_probs, is_correct[None].astype(float))
         weights = learn_crowd_weights(counts, is_correct, noise)
@@ -122,6 +125,7 @@ def honest_concentration(
     class_probs: Array,
     learned: LearnedPrior | None = None,
     other_accuracy: Array | None = None,
+    counts: Array | None = None,
     sums: Sums | None = None,
 ) -> Array:
     """Return the posterior of every volunteer's confusion, (K, J, L), wide enough for its intervals to hold.
@@ -141,11 +145,13 @@ def honest_concentration(
     other_accuracy
         The accuracies that the volunteers have under another assumption, of shape (K,), which may hold as well: it is
         taken to be two standard deviations away.
+    counts
+        The expected counts of the class probabilities, of shape (K, J, L); computed if left out.
     sums
         Adds up the answers; in memory if left out.
     """
     sums = sums or GraphSums(graph)
-    counts = sums.expected_counts(item_probs)
+    counts = sums.expected_counts(item_probs) if counts is None else counts
     rows, totals = _rows_and_totals(prior + counts)
     honest = honest_totals(
         rows,

@@ -167,6 +167,15 @@ class AnswerTensors:
         """Return an array as a new tensor, on the device and in its precision."""
         return self.backend.values(values)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether one process holds all answers and class probabilities in memory."""
+        return self._resources.memory is None and self._ranks.size == 1
+
+    def copied(self, item_probs: Array) -> Array:
+        """Return a copy of class probabilities, which lies where they do."""
+        return item_probs.copy() if self._resources.memory is None else scratch_copy(item_probs, item_probs.dtype)
+
     def item_probs(self, probs: Tensor) -> Array:
         """Return class probabilities that `items` gave and a fit has changed, in double precision, as they are now.
 

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, row_blocks
+from crowdgraph.core._arrays import Array, row_blocks, same_values
 from crowdgraph.core._parameters import Configured, check_seed
 from crowdgraph.core.fit import FitSource, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import (
+    AlignmentError,
     CollapsedFitWarning,
     ConvergenceWarning,
     InputError,
@@ -21,10 +22,10 @@ from crowdgraph.errors import (
     RepeatedAnswersWarning,
     warn,
 )
-from crowdgraph.messages import Hint, Message, with_article
+from crowdgraph.messages import Hint, Message, quote, with_article
 from crowdgraph.models._resources import memory_in_bytes, require_stored, using
 
-__all__ = ["Model"]
+__all__ = ["Model", "seed_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +88,43 @@ class Model(Configured, ABC):
             )
         require_stored(graph)
 
+    def update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool = False) -> ModelFit:
+        """Fit a graph to which responses were added since an earlier fit, starting from where that fit ended.
+
+        The result is that of `fit` in the same mode, up to the tolerance, for a fraction of the work: `IBCC` and
+        `DawidSkene` first visit what the new responses reach, then everything until nothing changes any more. The
+        bound is never lower than that of the earlier fit's estimates on the new graph. Other models that iterate start
+        from the earlier class probabilities, and models that only count do so again.
+
+        A mode cannot be left: after many updates, or if most responses are new, `fit` may end in a better one.
+        ``diagnostics["visited"]`` of both says how many responses were visited.
+
+        Parameters
+        ----------
+        fit
+            An earlier fit of this kind of model.
+        graph
+            The graph of the earlier fit with more responses, as `CrowdGraph.extend` returns it.
+        progress
+            Whether to show a progress bar.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> crowd = cg.simulate.crowd(seed=0).graph
+        >>> graph = crowd.first(4_900)
+        >>> model = cg.IBCC()
+        >>> fit = model.fit(graph)
+        >>> updated = model.update(fit, crowd)
+        >>> updated.diagnostics["visited"] < model.fit(crowd).diagnostics["visited"]
+        True
+        """
+        self._check_update(fit, graph)
+        self._check_arguments(graph, seed_of(fit), None)
+        updated = self._update(fit, graph, progress=progress)
+        self._warn_about(updated, graph)
+        return updated
+
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, what the first fit of such a graph would wait for.
 
@@ -116,6 +154,68 @@ class Model(Configured, ABC):
     def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         """Fit a graph in the mode in which `start` lies, for models that iterate; other models fit anew."""
         return self.fit(graph, seed=seed, start=start)
+
+    def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:  # noqa: ARG002 - a refit shows none
+        """Fit a graph with more responses than an earlier fit saw, in its mode; arguments have been checked."""
+        n_new = len(graph.items) - len(fit.items)
+        start = ModelFit(
+            model=fit.model,
+            items=graph.items.ids,
+            classes=fit.classes,
+            item_probs=np.concatenate([fit.item_probs, np.repeat(fit.class_probs[None], n_new, axis=0)]),
+            class_probs=fit.class_probs,
+        )
+        return self._refit(graph, start=start, seed=seed_of(fit))
+
+    def _makes(self, fit: ModelFit) -> bool:
+        """Return whether a fit is of this kind of model."""
+        return fit.model == self.name
+
+    def _check_update(self, fit: object, graph: object) -> None:
+        """Raise unless a fit is of this kind of model and of an earlier state of a graph."""
+        if not isinstance(fit, ModelFit):
+            raise ParameterError(
+                f"update() takes an earlier fit (a ModelFit) and a graph; got {with_article(type(fit))} first.",
+                hint="Write model.update(fit, graph).",
+            )
+        if not isinstance(graph, CrowdGraph):
+            raise ParameterError(
+                f"update() takes an earlier fit and a CrowdGraph; got {with_article(type(graph))}.",
+                hint="Add new responses to the graph that was fitted with graph.extend(table).",
+            )
+        if not self._makes(fit):
+            raise ParameterError(
+                f"{type(self).__name__} cannot update a fit of the model {fit.model!r}.",
+                hint="Update it with the model that made it, or fit this one with model.fit(graph).",
+            )
+        n_items, track = len(fit.items), fit.confusion
+        differences = [
+            f"its first {n_items:,} items are not those of the fit"
+            if not same_values(graph.items.ids[:n_items], fit.items)
+            else "",
+            f"its classes are {quote(graph.classes)}, those of the fit {quote(fit.classes)}"
+            if not same_values(graph.classes, fit.classes)
+            else "",
+        ]
+        if track is not None:
+            differences += [
+                f"its first {len(track.ids):,} volunteers are not those of the fit"
+                if not same_values(graph.volunteers.ids[: len(track.ids)], track.ids)
+                else "",
+                f"its labels are {quote(graph.labels)}, those of the fit {quote(track.labels)}"
+                if not same_values(graph.labels, track.labels)
+                else "",
+            ]
+        if not any(differences) and fit.state is not None:
+            n_fewer = int(np.count_nonzero(graph.answers.n_by_item[:n_items] < fit.state.n_answers))
+            differences.append(f"it has fewer answers than the fit saw about {n_fewer:,} items" if n_fewer else "")
+        reason = next((text for text in differences if text), None)
+        if reason is not None:
+            raise AlignmentError(
+                f"The fit is not of an earlier state of this graph: {reason}.",
+                hint="Add responses to the graph that was fitted with graph.extend(table), or fit the model anew with "
+                "model.fit(graph).",
+            )
 
     def _check_arguments(self, graph: CrowdGraph, seed: int | None, start: ModelFit | None) -> None:
         if not isinstance(graph, CrowdGraph):
@@ -181,6 +281,11 @@ class Model(Configured, ABC):
             "Raise max_iter, or tol if that is accurate enough.",
             cli="In Python, raise max_iter, or tol if that is accurate enough.",
         )
+
+
+def seed_of(fit: ModelFit) -> int | None:
+    """Return the seed with which a fit was made, if that is known."""
+    return None if fit.source is None else fit.source.seed
 
 
 def _has_collapsed(item_probs: Array, graph: CrowdGraph) -> bool:

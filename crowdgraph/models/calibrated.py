@@ -100,6 +100,12 @@ class Calibrated(Model):
     def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         return calibrated(self.model._refit(graph, start=start, seed=seed), graph, rho=self.rho)
 
+    def _makes(self, fit: ModelFit) -> bool:
+        return fit.model == f"calibrated {self.model.name}"
+
+    def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
+        return calibrated(self.model._update(fit, graph, progress=progress), graph, rho=self.rho)
+
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         return calibrated(self.model._fit(graph, seed=seed, start=start, progress=progress), graph, rho=self.rho)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,13 +11,19 @@ from crowdgraph.core._arrays import lock
 from crowdgraph.core._parameters import boolean, choice, converted, integer, number, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import FitStage, FitState, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
-from crowdgraph.models.base import Model
+from crowdgraph.models.base import Model, seed_of
 from crowdgraph.models.label_votes import Votes, check_mapping, vote_codes
 from crowdgraph.models.voting import vote_shares
+
+if TYPE_CHECKING:
+    from crowdgraph.kernels.fixed_point import Trace
+    from crowdgraph.kernels.ibcc import DawidSkeneEM
+    from crowdgraph.kernels.local_sweeps import CountedSweep
+    from crowdgraph.models._tensors import AnswerTensors
 
 __all__ = ["DawidSkene"]
 
@@ -93,7 +99,6 @@ class DawidSkene(Model):
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.kernels.fixed_point import reachable_tolerance, squarem
-        from crowdgraph.kernels.ibcc import DawidSkeneEM
         from crowdgraph.models._tensors import AnswerTensors
 
         backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
@@ -102,14 +107,7 @@ class DawidSkene(Model):
         else:
             initial = start.item_probs
         tensors = AnswerTensors(graph, backend)
-        probs, fixed = tensors.items()
-        em = DawidSkeneEM(
-            tensors.kernels(tiny_counts=self.smoothing < MIN_SMOOTHING)[0],
-            shape=tensors.shape,
-            probs=probs,
-            fixed=fixed,
-            smoothing=float(self.smoothing),
-        )
+        em, sweeper = self._map(tensors)
         with progress_bar("Dawid-Skene", visible=progress) as bar, backend.threads():
             trace = squarem(
                 em,
@@ -119,22 +117,69 @@ class DawidSkene(Model):
                 accelerate=self.accelerate,
                 on_step=lambda _: bar.update(),
             )
+        return self._summarise(graph, tensors, em, trace, n_visited=sweeper.n_visited, seed=seed)
+
+    def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
+        from crowdgraph.kernels.backends import choose_backend
+        from crowdgraph.models._tensors import AnswerTensors
+        from crowdgraph.models._updates import StageUpdater, runs_locally
+
+        seed = seed_of(fit)
+        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
+        if fit.state is None or self.smoothing < MIN_SMOOTHING or not runs_locally(backend, fit.state, n_stages=1):
+            return super()._update(fit, graph, progress=progress)
+        tensors = AnswerTensors(graph, backend)
+        em, sweeper = self._map(tensors)
+        updater = StageUpdater(graph, fit.state, tensors, sweeper, tol=self.tol, accelerate=self.accelerate)
+        with progress_bar("Dawid-Skene", visible=progress) as bar, backend.threads():
+            trace = updater.update(em, fit.state.stages[0], max_iter=self.max_iter, on_step=lambda _: bar.update())
+        return self._summarise(graph, tensors, em, trace, n_visited=updater.n_visited, seed=seed)
+
+    def _map(self, tensors: AnswerTensors) -> tuple[DawidSkeneEM, CountedSweep]:
+        """Return expectation maximisation, and its sweep over all answers."""
+        from crowdgraph.kernels.ibcc import DawidSkeneEM
+        from crowdgraph.kernels.local_sweeps import CountedSweep
+
+        sweeper, _ = tensors.kernels(tiny_counts=self.smoothing < MIN_SMOOTHING)
+        counted = CountedSweep(sweeper, len(tensors.responses.codes))
+        probs, fixed = tensors.items()
+        em = DawidSkeneEM(counted, shape=tensors.shape, probs=probs, fixed=fixed, smoothing=float(self.smoothing))
+        return em, counted
+
+    def _summarise(
+        self,
+        graph: CrowdGraph,
+        tensors: AnswerTensors,
+        em: DawidSkeneEM,
+        trace: Trace,
+        *,
+        n_visited: int,
+        seed: int | None,
+    ) -> ModelFit:
+        """Return the fit in which an iteration ended."""
         counts, class_counts = em.counts(trace.state)
         class_counts = class_counts.cpu().double()
         unseen = np.full((1, len(graph.classes), len(graph.labels)), max(self.smoothing, MIN_CONCENTRATION))
+        concentration = tensors.confusion(counts, others=unseen)
+        item_probs = lock(tensors.item_probs(em.probs))
+        state = None
+        if tensors.in_memory:
+            stage = FitStage(item_probs=item_probs, counts=np.maximum(concentration - self.smoothing, 0.0))
+            state = FitState(n_answers=graph.answers.n_by_item, stages=(stage,))
         return self._result(
             graph,
             seed=seed,
-            item_probs=lock(tensors.item_probs(em.probs)),
+            item_probs=item_probs,
             class_probs=(class_counts / class_counts.sum()).numpy(),
             confusion=ConfusionTrack.static(
                 ids=graph.volunteers.ids,
-                concentration=np.maximum(tensors.confusion(counts, others=unseen), MIN_CONCENTRATION),
+                concentration=np.maximum(concentration, MIN_CONCENTRATION),
                 classes=graph.classes,
                 labels=graph.labels,
             ),
             bound=np.array(trace.objectives),
             converged=trace.converged,
             n_iter=trace.n_steps,
-            diagnostics={**backend.facts(), "change": trace.change},
+            diagnostics={**tensors.backend.facts(), "change": trace.change, "visited": n_visited},
+            state=state,
         )

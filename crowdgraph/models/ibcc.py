@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,7 +13,7 @@ from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core._parameters import boolean, choice, converted, integer, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import FitStage, FitState, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError
@@ -28,20 +29,25 @@ from crowdgraph.models._priors import (
     normalise_confusion_prior,
     volunteer_priors,
 )
-from crowdgraph.models.base import Model
+from crowdgraph.models.base import Model, seed_of
 from crowdgraph.models.label_votes import Votes, check_mapping, gold_counts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from crowdgraph.kernels.fixed_point import Trace
+    from crowdgraph.kernels.fixed_point import Step, Trace
     from crowdgraph.kernels.ibcc import VariationalBayes
+    from crowdgraph.kernels.local_sweeps import CountedSweep
+    from crowdgraph.kernels.sweep import Expectations
     from crowdgraph.models._tensors import AnswerTensors
 
 __all__ = ["IBCC"]
 
 # The least number of sweeps in which a fit can end.
 MIN_ITER = 2
+# How often learning a prior from the crowd visits all answers: for the variance that unknown classes add, in the prior
+# and in the intervals.
+CROWD_PRIOR_VISITS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,53 +157,118 @@ class IBCC(Model):
         if self.learn_prior:
             check_single_precision(prior, self.dtype, because="learn_prior=True")
         tensors = AnswerTensors(graph, backend)
-        vb = self._variational_bayes(tensors, volunteer_priors(prior, graph), prior, tensors.items())
-        runs = []
+        kernels = _counted_kernels(tensors)
+        vb = self._variational_bayes(tensors, kernels, tensors.items(), volunteer_priors(prior, graph), prior)
+        runs: list[_Run] = []
         for name, state in self._starts(vb, tensors, graph, seed=seed, start=start):
             trace = self._iterate(vb, tensors, state, name, max_iter=self.max_iter, progress=progress)
             probs = tensors.item_probs(vb.probs)
-            # The next start overwrites the class probabilities.
-            runs.append(_Run(name, trace, probs.copy() if self._has_several_starts(start) else probs))
-        best = _highest_bound(runs)
+            if self.restarts or (start is not None and self.compare_starts):
+                # The next start overwrites the class probabilities.
+                probs = tensors.copied(probs)
+            runs.append(_Run(name, trace, probs, kernels.sweeper.n_visited))
+        best = _highest_bound(runs)._replace(n_visited=kernels.sweeper.n_visited)
         facts = {**backend.facts(), "bounds": {run.start: run.trace.objectives[-1] for run in runs}}
         if learns_from_crowd:
-            items = vb.probs, vb.fixed
-            return self._fit_with_crowd_prior(graph, tensors, items, prior, best, facts, seed=seed, progress=progress)
-        posterior = vb.posterior(best.trace.state)
+
+            def continue_from(vb: VariationalBayes, max_iter: int) -> _Run:
+                state = vb.from_probs(tensors.shared(best.item_probs))
+                trace = self._iterate(vb, tensors, state, "the crowd's prior", max_iter=max_iter, progress=progress)
+                return _Run(best.start, trace, tensors.item_probs(vb.probs), kernels.sweeper.n_visited)
+
+            return self._fit_with_crowd_prior(graph, tensors, kernels, vb, prior, best, continue_from, facts, seed=seed)
+        return self._fit_with_own_prior(graph, tensors, vb, prior, best, facts, seed=seed)
+
+    def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
+        from crowdgraph.kernels.backends import choose_backend
+        from crowdgraph.models._tensors import AnswerTensors
+        from crowdgraph.models._updates import StageUpdater, runs_locally
+
+        seed = seed_of(fit)
+        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
+        state, learns_from_crowd = fit.state, self.confusion_prior == CROWD
+        if state is None or self.learn_prior or not runs_locally(backend, state, n_stages=1 + learns_from_crowd):
+            return super()._update(fit, graph, progress=progress)
+        prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
+        tensors = AnswerTensors(graph, backend)
+        kernels = _counted_kernels(tensors)
+        updater = StageUpdater(graph, state, tensors, kernels.sweeper, tol=self.tol, accelerate=self.accelerate)
+
+        def update_stage(vb: VariationalBayes, stage: FitStage, *, max_iter: int) -> _Run:
+            with self._bar("an earlier fit", visible=progress) as on_step, backend.threads():
+                trace = updater.update(vb, stage, max_iter=max_iter, on_step=on_step)
+            return _Run("update", trace, tensors.item_probs(vb.probs), updater.n_visited)
+
+        vb = self._variational_bayes(tensors, kernels, tensors.items(), volunteer_priors(prior, graph), prior)
+        first = update_stage(vb, state.stages[0], max_iter=self.max_iter)
+        facts = {**backend.facts(), "bounds": {first.start: first.trace.objectives[-1]}}
+        if learns_from_crowd:
+
+            def continue_from(vb: VariationalBayes, max_iter: int) -> _Run:
+                return update_stage(vb, state.stages[1], max_iter=max_iter)
+
+            return self._fit_with_crowd_prior(
+                graph, tensors, kernels, vb, prior, first, continue_from, facts, seed=seed
+            )
+        return self._fit_with_own_prior(graph, tensors, vb, prior, first, facts, seed=seed)
+
+    def _fit_with_own_prior(
+        self,
+        graph: CrowdGraph,
+        tensors: AnswerTensors,
+        vb: VariationalBayes,
+        prior: CrowdPrior,
+        run: _Run,
+        facts: dict[str, Any],
+        *,
+        seed: int | None,
+    ) -> ModelFit:
+        """Return the fit in which a run with the prior of the settings ended."""
+        posterior = vb.posterior(run.trace.state)
+        stages = _stages(tensors, (run, _counts(tensors, vb, run)))
         if self.learn_prior:
             prior = replace(prior, shared=posterior.prior[0].T.cpu().double().numpy())
         concentration = tensors.confusion(posterior.confusion, others=volunteer_priors(prior, graph))
-        return self._summarise(graph, best, posterior.classes, concentration, prior, facts, seed=seed)
+        return self._summarise(graph, run, posterior.classes, concentration, prior, facts, stages, seed=seed)
 
     def _fit_with_crowd_prior(
         self,
         graph: CrowdGraph,
         tensors: AnswerTensors,
-        items: tuple[Tensor, Tensor],
+        kernels: _Kernels,
+        first_vb: VariationalBayes,
         prior: CrowdPrior,
         first: _Run,
+        continue_from: Callable[[VariationalBayes, int], _Run],
         facts: dict[str, Any],
         *,
         seed: int | None,
-        progress: bool,
     ) -> ModelFit:
-        """Learn the prior from a first fit, and continue with it."""
+        """Learn the prior from a first run, and continue with it for at most so many sweeps."""
         from crowdgraph.models._crowd_prior import honest_concentration, learn_prior, weights_to_facts
         from crowdgraph.models._tensors import AnswerSums
         from crowdgraph.models.label_votes import vote_mask
 
-        sums = AnswerSums(tensors)
+        first_counts, sums = _counts(tensors, first_vb, first), AnswerSums(tensors)
         learned = learn_prior(
-            graph, first.item_probs, votes=self.votes, class_concentration=prior.class_concentration, sums=sums
+            graph,
+            first.item_probs,
+            votes=self.votes,
+            class_concentration=prior.class_concentration,
+            counts=first_counts,
+            sums=sums,
         )
-        vb = self._variational_bayes(tensors, learned.own, prior, items)
-        state = vb.from_probs(tensors.shared(first.item_probs))
-        remaining = max(self.max_iter - first.trace.n_steps, MIN_ITER)
-        trace = self._iterate(vb, tensors, state, "the crowd's prior", max_iter=remaining, progress=progress)
-        trace = trace._replace(
-            n_steps=first.trace.n_steps + trace.n_steps, converged=first.trace.converged and trace.converged
+        if tensors.in_memory:
+            # The second run overwrites the class probabilities of the first, which an update starts from.
+            first = first._replace(item_probs=tensors.copied(first.item_probs))
+        vb = self._variational_bayes(tensors, kernels, (first_vb.probs, first_vb.fixed), learned.own, prior)
+        run = continue_from(vb, max(self.max_iter - first.trace.n_steps, MIN_ITER))
+        counts = _counts(tensors, vb, run)
+        stages = _stages(tensors, (first, first_counts), (run, counts))
+        trace = run.trace._replace(
+            n_steps=first.trace.n_steps + run.trace.n_steps, converged=first.trace.converged and run.trace.converged
         )
-        run = _Run(first.start, trace, tensors.item_probs(vb.probs))
+        run = run._replace(trace=trace, n_visited=run.n_visited + CROWD_PRIOR_VISITS * len(graph.answers))
         posterior = vb.posterior(trace.state)
         classes = posterior.classes.cpu().double().numpy()
         concentration = honest_concentration(
@@ -207,10 +278,12 @@ class IBCC(Model):
             is_correct=vote_mask(graph, self.votes),
             class_probs=classes / classes.sum(),
             learned=learned,
+            counts=counts,
             sums=sums,
         )
         facts = {**facts, "crowd_prior": weights_to_facts(learned.weights)}
-        return self._summarise(graph, run, posterior.classes, concentration, learned.newcomers, facts, seed=seed)
+        newcomers = learned.newcomers
+        return self._summarise(graph, run, posterior.classes, concentration, newcomers, facts, stages, seed=seed)
 
     def _summarise(
         self,
@@ -220,6 +293,7 @@ class IBCC(Model):
         confusion: Array,
         prior: CrowdPrior,
         facts: dict[str, Any],
+        stages: tuple[FitStage, ...],
         *,
         seed: int | None,
     ) -> ModelFit:
@@ -238,11 +312,17 @@ class IBCC(Model):
             bound=np.array(run.trace.objectives),
             converged=run.trace.converged,
             n_iter=run.trace.n_steps,
-            diagnostics={"start": run.start, **facts, "change": run.trace.change},
+            diagnostics={"start": run.start, **facts, "change": run.trace.change, "visited": run.n_visited},
+            state=FitState(n_answers=graph.answers.n_by_item, stages=stages) if stages else None,
         )
 
     def _variational_bayes(
-        self, tensors: AnswerTensors, confusion: Array, prior: CrowdPrior, items: tuple[Tensor, Tensor]
+        self,
+        tensors: AnswerTensors,
+        kernels: _Kernels,
+        items: tuple[Tensor, Tensor],
+        confusion: Array,
+        prior: CrowdPrior,
     ) -> VariationalBayes:
         """Return variational Bayes with a prior of confusion, (1 or K, J, L), and of the classes.
 
@@ -250,11 +330,9 @@ class IBCC(Model):
         """
         from crowdgraph.kernels.ibcc import VariationalBayes
 
-        sweeper, expectations = tensors.kernels()
         probs, fixed = items
         return VariationalBayes(
-            sweeper,
-            expectations,
+            *kernels,
             prior=tensors.table(confusion),
             class_prior=tensors.tensor(prior.class_concentration),
             probs=probs,
@@ -283,9 +361,6 @@ class IBCC(Model):
         for number in range(self.restarts):
             yield f"random {number}", vb.from_probs(tensors.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
 
-    def _has_several_starts(self, start: ModelFit | None) -> bool:
-        return self.restarts > 0 or (start is not None and self.compare_starts)
-
     def _iterate(
         self,
         vb: VariationalBayes,
@@ -298,14 +373,23 @@ class IBCC(Model):
     ) -> Trace:
         from crowdgraph.kernels.fixed_point import reachable_tolerance, squarem
 
-        with progress_bar(f"IBCC from {name}", visible=progress) as bar, tensors.backend.threads():
+        with self._bar(name, visible=progress) as on_step, tensors.backend.threads():
             return squarem(
                 vb,
                 state,
                 max_iter=max_iter,
                 tol=reachable_tolerance(self.tol, state.dtype),
                 accelerate=self.accelerate,
-                on_step=lambda step: (bar.set_postfix(bound=f"{step.objective:,.1f}", refresh=False), bar.update()),
+                on_step=on_step,
+            )
+
+    @contextmanager
+    def _bar(self, name: str, *, visible: bool) -> Iterator[Callable[[Step], object]]:
+        """Yield what shows a step in a progress bar."""
+        with progress_bar(f"IBCC from {name}", visible=visible) as bar:
+            yield lambda step: (
+                bar.set_postfix(bound=f"{float(step.objective):,.1f}", refresh=False),
+                bar.update(),
             )
 
 
@@ -317,12 +401,41 @@ def prior_of_newcomers(graph: CrowdGraph, prior: CrowdPrior, fit: ModelFit, *, v
     return learned.newcomers
 
 
+class _Kernels(NamedTuple):
+    """The sweep over all answers, which counts them, and the expectations that go with it."""
+
+    sweeper: CountedSweep
+    expectations: Expectations
+
+
+def _counted_kernels(tensors: AnswerTensors) -> _Kernels:
+    from crowdgraph.kernels.local_sweeps import CountedSweep
+
+    sweeper, expectations = tensors.kernels()
+    return _Kernels(CountedSweep(sweeper, len(tensors.responses.codes)), expectations)
+
+
 class _Run(NamedTuple):
-    """One run of variational Bayes: the name of its start, its trace, and the class probabilities at its end."""
+    """A run of variational Bayes: its start's name, its trace, the class probabilities at its end, and its visits."""
 
     start: str
     trace: Trace
     item_probs: Array
+    n_visited: int
+
+
+def _counts(tensors: AnswerTensors, vb: VariationalBayes, run: _Run) -> Array:
+    """Return the expected counts with which a run ended, of shape (K, J, L)."""
+    posterior = vb.posterior(run.trace.state)
+    nothing = np.zeros((1, posterior.confusion.shape[2], posterior.confusion.shape[1]))
+    return np.maximum(tensors.confusion(posterior.confusion - posterior.prior, others=nothing), 0.0)
+
+
+def _stages(tensors: AnswerTensors, *ends: tuple[_Run, Array]) -> tuple[FitStage, ...]:
+    """Return where runs ended, to go on from there when more answers have come; nothing where that is too large."""
+    if not tensors.in_memory:
+        return ()
+    return tuple(FitStage(item_probs=run.item_probs, counts=counts) for run, counts in ends)
 
 
 def _highest_bound(runs: list[_Run]) -> _Run:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from crowdgraph.cli import app
 
-COMMANDS = ("demo", "analyse", "inspect", "evaluate", "allocate", "simulate", "convert")
+COMMANDS = ("demo", "analyse", "update", "inspect", "evaluate", "allocate", "simulate", "convert")
 
 
 def run(*args, **options):
