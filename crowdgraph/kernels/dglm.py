@@ -51,6 +51,10 @@ class Scan(Protocol):
         """
         ...
 
+    def for_steps(self, steps: Steps, prior: Tensor) -> Scan:
+        """Return a scan of the same kind for the steps of other volunteers and their prior, (1 or K, J, L)."""
+        ...
+
 
 class TensorScan:
     """The scan as tensor operations, all volunteers and labels at once, on the device of its arguments.
@@ -89,3 +93,7 @@ class TensorScan:
     def with_steps(self, steps: Steps, prior: Tensor) -> TensorScan:
         """See `Scan`."""
         return TensorScan(steps, prior, published=self._published, rounds=self._rounds)
+
+    def for_steps(self, steps: Steps, prior: Tensor) -> TensorScan:
+        """See `Scan`."""
+        return TensorScan(steps, prior, published=self._published)

@@ -110,6 +110,10 @@ class CompiledScan:
         other._set(steps, prior)
         return other
 
+    def for_steps(self, steps: Steps, prior: Tensor) -> CompiledScan:
+        """See `Scan`."""
+        return CompiledScan(steps, prior, published=self._published)
+
     def _set(self, steps: Steps, prior: Tensor) -> None:
         self.prior = prior
         self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import copy
 from functools import cache
 from typing import Any, NamedTuple, Protocol
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from numba import njit
 from scipy.optimize import minimize_scalar
+from scipy.special import stdtr
 from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
@@ -28,9 +30,15 @@ __all__ = ["CompiledLikelihood", "DynamicVB", "ItemSteps", "Likelihood", "Tensor
 MIN_STEPS_PER_THREAD = 20_000
 # The range of the logarithm of the noise scale, which may also be zero.
 LOG_NOISE_RANGE = (math.log(0.01), math.log(30.0))
+# How accurately the logarithm is found, and the distance of the scales between which it is interpolated.
+LOG_NOISE_TOL, NEAR = 0.05, 0.3
+# Scales are compared on at most so many steps.
+MAX_CHOICE_STEPS = 100_000
 # Noise has to gain this many nats, and to predict answers better in their own order than in this many random ones.
 MIN_NOISE_GAIN = 1.92
 N_SHUFFLES = 19
+# After so many random orders, fewer will do if another as good as the real one is this improbable.
+MIN_SHUFFLES, CLEAR_LEVEL = 4, 1e-3
 
 
 class ItemSteps(NamedTuple):
@@ -62,7 +70,7 @@ class Likelihood(Protocol):
         ...
 
     def with_steps(self, steps: Steps) -> Likelihood:
-        """Return a copy for reordered steps; only `predictive` may be called on it."""
+        """Return a copy for other steps; only `predictive` may be called on it."""
         ...
 
 
@@ -111,7 +119,6 @@ class CompiledLikelihood:
     def __init__(self, steps: Steps, item_steps: ItemSteps, *, n_classes: int) -> None:
         self._set(steps)
         self._starts, self._steps = (part.numpy() for part in item_steps)
-        self._bounds = chunk_bounds(len(self._item), at_most=len(self._item) // MIN_STEPS_PER_THREAD)
         self._item_bounds = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=len(self._bounds) - 1))
         self._item_bounds[-1] = len(self._starts) - 1
         self._logs = np.empty((len(self._item), n_classes), self._weight.dtype)
@@ -160,6 +167,7 @@ class CompiledLikelihood:
 
     def _set(self, steps: Steps) -> None:
         self._item, self._label, self._weight = (part.numpy() for part in (steps.item, steps.label, steps.weight))
+        self._bounds = chunk_bounds(len(self._item), at_most=len(self._item) // MIN_STEPS_PER_THREAD)
 
 
 class DynamicVB:
@@ -219,40 +227,74 @@ class DynamicVB:
             self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
         return change
 
-    def choose_noise(self, noise_scale: float, *, prior: Tensor) -> float:
+    def choose_noise(self, noise_scale: float, *, prior: Tensor, near: bool = False) -> float:
         """Return the noise scale that predicts the answers best, given the items as inferred with the current scale.
 
-        It is zero unless another scale gains more than `MIN_NOISE_GAIN`. Volunteers start from `prior`, (1 or K, J, L),
-        which should describe them well: noise also helps to forget a prior that does not.
+        It is zero unless another scale gains more than `MIN_NOISE_GAIN`. Of many answers a sample is predicted.
+
+        Parameters
+        ----------
+        noise_scale
+            The current scale.
+        prior
+            What volunteers start from, (1 or K, J, L). It should describe them well: noise also helps to forget a prior
+            that does not.
+        near
+            Whether to look near the current scale first.
         """
         logs = self._likelihood.logs(self.confusion(noise_scale))
-        scan = self._scan.with_steps(self._steps, prior)
+        part = self._choose_part(prior)
+        score = part.scorer(self, logs)
+        centre = math.log(noise_scale) if near and noise_scale > 0 else None
+        best = None if centre is None else _vertex(score, centre)
+        if best is None:
+            result = minimize_scalar(
+                lambda x: -score(math.exp(x)), bounds=LOG_NOISE_RANGE, method="bounded", options={"xatol": LOG_NOISE_TOL}
+            )
+            best = float(result.x), -float(result.fun)
+        log_scale, reached = best
+        return math.exp(log_scale) if reached > score(0.0) + MIN_NOISE_GAIN else 0.0
 
-        def loss(log_scale: float) -> float:
-            return -self._predictive_scores(scan, self._likelihood, math.exp(log_scale), logs)[0]
-
-        best = minimize_scalar(loss, bounds=LOG_NOISE_RANGE, method="bounded", options={"xatol": 0.02})
-        without_noise = self._predictive_scores(scan, self._likelihood, 0.0, logs)[0]
-        return math.exp(best.x) if -best.fun > without_noise + MIN_NOISE_GAIN else 0.0
+    def confirm_noise(self, noise_scale: float, *, prior: Tensor) -> float:
+        """Return the noise scale, refined on all answers, if their order carries information, and 0 otherwise."""
+        if noise_scale == 0 or not self.order_is_informative(noise_scale, prior=prior):
+            return 0.0
+        if len(self._choose_part(prior).steps.item) == len(self._steps.item):
+            return noise_scale
+        logs = self._likelihood.logs(self.confusion(noise_scale))
+        everything = _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
+        best = _vertex(everything.scorer(self, logs), math.log(noise_scale))
+        return noise_scale if best is None else math.exp(best[0])
 
     def order_is_informative(self, noise_scale: float, *, prior: Tensor) -> bool:
         """Return whether answers are predicted better in their order than in `N_SHUFFLES` random ones.
 
         Each volunteer's answers are shuffled among themselves. Whatever else noise may be good for, such as leaving a
-        prior that fits nobody, it is good for in any order.
+        prior that fits nobody, it is good for in any order. If the first random orders leave no doubt, no more are
+        drawn: if Student's test says that a further one would be as good with a probability below `CLEAR_LEVEL`.
         """
-        logs = self._likelihood.logs(self.confusion(noise_scale)).clone()
-        scan = self._scan.with_steps(self._steps, prior)
-        score = self._predictive_scores(scan, self._likelihood, noise_scale, logs)[0]
+        logs = self._likelihood.logs(self.confusion(noise_scale))
+        part = self._choose_part(prior)
+        logs = logs.clone() if part.index is None else logs[part.index]
+        score = part.predictive(self, noise_scale, logs)
+        shuffled: list[float] = []
         for seed in range(N_SHUFFLES):
-            order = shuffle_steps(self._steps.starts, seed=seed)
-            steps = self._steps.reordered(order)
-            shuffled_score = self._predictive_scores(
-                scan.with_steps(steps, prior), self._likelihood.with_steps(steps), noise_scale, logs[order]
-            )[0]
-            if shuffled_score >= score:
+            order = shuffle_steps(part.steps.starts, seed=seed)
+            shuffled.append(part.reordered(order).predictive(self, noise_scale, logs[order]))
+            if shuffled[-1] >= score:
                 return False
+            if len(shuffled) >= MIN_SHUFFLES and _surpassed_by_chance(score, shuffled) < CLEAR_LEVEL:
+                return True
         return True
+
+    def _choose_part(self, prior: Tensor) -> _Part:
+        """Return what noise scales are compared on: all steps, or the first ones of a sample of volunteers."""
+        n_steps = len(self._steps.item)
+        if n_steps <= MAX_CHOICE_STEPS:
+            return _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
+        volunteers, index, steps = first_steps_of_some(self._steps, n_steps=MAX_CHOICE_STEPS)
+        own = prior if len(prior) == 1 else prior[volunteers]
+        return _Part(index, steps, self._scan.for_steps(steps, own), self._likelihood.with_steps(steps))
 
     def scores(self, noise_scale: float) -> tuple[float, float]:
         r"""Return the log probability of the answers, each left out, and the score that replaces the paper's bound.
@@ -290,6 +332,67 @@ class DynamicVB:
     ) -> tuple[float, float]:
         predicted = scan(self.probs, noise_scale=noise_scale, stage="predicted")
         return likelihood.predictive(predicted, logs, self.probs, self._fixed)
+
+
+class _Part(NamedTuple):
+    """Some of the steps, on which noise scales are compared; `index` is None if it is all of them."""
+
+    index: Tensor | None
+    steps: Steps
+    scan: Scan
+    likelihood: Likelihood
+
+    def predictive(self, vb: DynamicVB, noise_scale: float, logs: Tensor) -> float:
+        """Return the log probability of the answers, each left out, given what each contributes to its item."""
+        return vb._predictive_scores(self.scan, self.likelihood, noise_scale, logs)[0]
+
+    def scorer(self, vb: DynamicVB, logs: Tensor) -> Callable[[float], float]:
+        """Return how well noise scales predict the answers, given what all answers contribute to their items."""
+        own_logs = logs if self.index is None else logs[self.index]
+        return lambda noise_scale: self.predictive(vb, noise_scale, own_logs)
+
+    def reordered(self, order: Tensor) -> _Part:
+        """Return the same steps in another order."""
+        steps = self.steps.reordered(order)
+        return _Part(None, steps, self.scan.with_steps(steps, self.scan.prior), self.likelihood.with_steps(steps))
+
+
+def first_steps_of_some(steps: Steps, *, n_steps: int, seed: int = 0) -> tuple[Tensor, Tensor, Steps]:
+    """Draw volunteers until their first steps, of which nobody has more than a 20th of the sample, are so many.
+
+    What a filter predicts depends on no later step, so that it can leave these out. Return the volunteers, (n,), the
+    indices of the steps, (m,), and the steps.
+    """
+    counts = steps.starts.diff().clamp(max=max(n_steps // 20, 1)).cpu()
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(counts)))
+    n_volunteers = int((counts[order].cumsum(0) < n_steps).sum()) + 1
+    volunteers = order[:n_volunteers].sort().values
+    lengths = counts[volunteers]
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+    within = torch.arange(int(starts[-1])) - starts[:-1].repeat_interleave(lengths)
+    index = (steps.starts.cpu()[volunteers].repeat_interleave(lengths) + within).to(steps.item.device)
+    columns = (column[index] for column in steps[1:])
+    return volunteers.to(index.device), index, Steps(starts.to(index.device), *columns)
+
+
+def _vertex(score: Callable[[float], float], centre: float) -> tuple[float, float] | None:
+    """Return where a parabola through the scores of three noise scales around one has its top, in logarithms, and that.
+
+    It is None if that is not between them, or out of range.
+    """
+    below, here, above = (score(math.exp(centre + shift)) for shift in (-NEAR, 0.0, NEAR))
+    bend = 2 * here - below - above
+    shift = NEAR * (above - below) / (2 * bend) if bend > 0 else math.inf
+    log_scale = centre + shift
+    if abs(shift) > NEAR or not LOG_NOISE_RANGE[0] <= log_scale <= LOG_NOISE_RANGE[1]:
+        return None
+    return log_scale, here + (above - below) ** 2 / (8 * bend)
+
+
+def _surpassed_by_chance(score: float, others: list[float]) -> float:
+    """Return the probability that a draw is as high as `score`, if all draws are normal: Student's t test of one more."""
+    spread = float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / len(others))
+    return float(stdtr(len(others) - 1, -(score - float(np.mean(others))) / spread)) if spread > 0 else 0.0
 
 
 def shuffle_steps(starts: Tensor, *, seed: int) -> Tensor:

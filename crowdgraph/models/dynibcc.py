@@ -56,8 +56,9 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_
 MAX_NOISE_ROUNDS = 12
 # The relative change of the noise scale at which it has converged.
 NOISE_RTOL = 0.05
-# The tolerance of class probabilities while the noise scale is still being chosen.
+# While the noise scale is being chosen: the tolerance of class probabilities, and the passes between two choices.
 ROUGH_TOL = 1e-3
+PASSES_BETWEEN_CHOICES = 5
 # After this many passes, passes are damped: answers that influence each other may oscillate.
 DAMP_AFTER, DAMPING = 100, 0.5
 # Log odds that gain this much variance are forgotten at once; more would only overflow.
@@ -145,6 +146,8 @@ class DynIBCC(Model):
         What computes, where and in which precision. The backend ``"auto"`` is compiled code on CPUs and PyTorch tensors
         elsewhere; ``"torch"`` runs tensors on the CPU as well. In ``"float32"`` class probabilities are within 1e-3 of
         those in double precision, and a `tol` below 5e-6 is raised to that. ``fit.diagnostics`` says what ran.
+    accelerate
+        Whether to extrapolate between passes (SQUAREM) where the next change does not grow by that.
 
     Examples
     --------
@@ -177,6 +180,7 @@ class DynIBCC(Model):
     backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
     dtype: Precision = precision("float64", PRECISIONS)
+    accelerate: bool = boolean(True)
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, the sweep of the static start and the scan over the steps."""
@@ -284,19 +288,19 @@ class DynIBCC(Model):
         """Choose the noise scale and infer the classes, as far as asked for; return scale, passes and last change."""
         from crowdgraph.kernels.fixed_point import reachable_tolerance
 
-        noise_scale, n_iter, change = self.noise_scale, 0, float("inf")
+        noise_scale, n_iter = self.noise_scale, 0
         if noise_scale == "auto":
             typical = tensors.typical_prior(prior, vb.probs)
             if self.update_classes:
-                noise_scale, n_iter, change = _tune_noise(vb, prior=typical, max_iter=self.max_iter, bar=bar)
+                noise_scale, n_iter = _tune_noise(vb, prior=typical, max_iter=self.max_iter, bar=bar)
             else:
-                noise_scale = _informative(vb, vb.choose_noise(1.0, prior=typical), prior=typical)
+                noise_scale = vb.confirm_noise(vb.choose_noise(1.0, prior=typical), prior=typical)
         noise_scale = float(noise_scale)
         if not self.update_classes:
             return noise_scale, 1, 0.0
         tol = reachable_tolerance(self.tol, vb.probs.dtype)
         n_iter, change = _fit_until(
-            vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, change=change, bar=bar
+            vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, accelerate=self.accelerate, bar=bar
         )
         return noise_scale, n_iter, change
 
@@ -349,41 +353,42 @@ class DynIBCC(Model):
 
 
 def _fit_until(
-    vb: DynamicVB, noise_scale: float, *, tol: float, n_iter: int, max_iter: int, change: float, bar: Any
+    vb: DynamicVB, noise_scale: float, *, tol: float, n_iter: int, max_iter: int, accelerate: bool, bar: Any
 ) -> tuple[int, float]:
     """Pass until no class probability changes by more than `tol`; return the passes so far and the last change."""
-    while n_iter < max_iter:
+    from crowdgraph.kernels.fixed_point import squarem_by_change
+
+    first = n_iter
+
+    def step() -> float:
+        nonlocal n_iter
         change = vb(noise_scale, damping=0.0 if n_iter < DAMP_AFTER else DAMPING)
         n_iter += 1
         bar.set_postfix(change=f"{change:.1e}", noise_scale=f"{noise_scale:.2f}", refresh=False)
         bar.update()
-        if change <= tol:
-            break
-    return n_iter, change
+        return change
+
+    passes = squarem_by_change(step, vb.probs, max_iter=max_iter - first, tol=tol, accelerate=accelerate)
+    return n_iter, passes.change
 
 
-def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, bar: Any) -> tuple[float, int, float]:
+def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, bar: Any) -> tuple[float, int]:
     """Choose the noise scale that predicts the answers best, in turn with the class probabilities.
 
-    Return it with the passes that were needed and the last change.
+    Return it with the passes that were needed. A few passes are enough between two choices: what the scale depends on
+    are the many items that settle at once, not the few that settle last.
     """
-    noise_scale, n_iter, change = 1.0, 0, float("inf")
-    for _ in range(MAX_NOISE_ROUNDS):
+    noise_scale, n_iter = 1.0, 0
+    for number in range(MAX_NOISE_ROUNDS):
+        last_pass = min(n_iter + PASSES_BETWEEN_CHOICES, max_iter - 1)
         n_iter, change = _fit_until(
-            vb, noise_scale, tol=ROUGH_TOL, n_iter=n_iter, max_iter=max_iter, change=change, bar=bar
+            vb, noise_scale, tol=ROUGH_TOL, n_iter=n_iter, max_iter=last_pass, accelerate=True, bar=bar
         )
-        if n_iter == max_iter:
-            break
         bar.set_postfix(choosing="noise_scale")
-        previous, noise_scale = noise_scale, vb.choose_noise(noise_scale, prior=prior)
-        if abs(noise_scale - previous) <= NOISE_RTOL * previous:
+        previous, noise_scale = noise_scale, vb.choose_noise(noise_scale, prior=prior, near=number > 0)
+        if abs(noise_scale - previous) <= NOISE_RTOL * previous or n_iter == max_iter - 1:
             break
-    return _informative(vb, noise_scale, prior=prior), n_iter, change
-
-
-def _informative(vb: DynamicVB, noise_scale: float, *, prior: Tensor) -> float:
-    """Return the noise scale if the order of answers carries information, and 0 otherwise."""
-    return noise_scale if noise_scale > 0 and vb.order_is_informative(noise_scale, prior=prior) else 0.0
+    return vb.confirm_noise(noise_scale, prior=prior), n_iter
 
 
 def follow_classes(
