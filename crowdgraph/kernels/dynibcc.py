@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache
 from typing import Any, NamedTuple, Protocol
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 from numba import njit
-from scipy.optimize import minimize_scalar
 from scipy.special import stdtr
 from torch import Tensor
 
@@ -24,14 +23,16 @@ from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
 from crowdgraph.tensors.dynibcc import Stage, Steps, expected_score, predictive_score, step_logs
 from crowdgraph.tensors.ibcc import item_posteriors
 
-__all__ = ["CompiledLikelihood", "DynamicVB", "ItemSteps", "Likelihood", "TensorLikelihood", "shuffle_steps"]
+__all__ = ["CompiledLikelihood", "DynamicVB", "ItemSteps", "Likelihood", "NoiseChoice", "TensorLikelihood", "shuffle_steps"]
 
 # Fewer steps than this are not worth a second thread.
 MIN_STEPS_PER_THREAD = 20_000
 # The range of the logarithm of the noise scale, which may also be zero.
 LOG_NOISE_RANGE = (math.log(0.01), math.log(30.0))
-# How accurately the logarithm is found, and the distance of the scales between which it is interpolated.
-LOG_NOISE_TOL, NEAR = 0.05, 0.3
+# How many scales of this range are compared first; then parabolas through three logarithms at this distance, so many at
+# most, lead to the best one, each by at most so many distances.
+N_NOISE_SCALES = 6
+NEAR, MAX_CLIMBS, MAX_SHIFT = 0.2, 6, 4.0
 # Scales are compared on at most so many steps.
 MAX_CHOICE_STEPS = 100_000
 # Noise has to gain this many nats, and to predict answers better in their own order than in this many random ones.
@@ -227,8 +228,8 @@ class DynamicVB:
             self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
         return change
 
-    def choose_noise(self, noise_scale: float, *, prior: Tensor, near: bool = False) -> float:
-        """Return the noise scale that predicts the answers best, given the items as inferred with the current scale.
+    def choose_noise(self, noise_scale: float, *, prior: Tensor, near: float | None = None) -> NoiseChoice:
+        """Choose the noise scale that predicts the answers best, given the items as inferred with the current scale.
 
         It is zero unless another scale gains more than `MIN_NOISE_GAIN`. Of many answers a sample is predicted.
 
@@ -240,20 +241,16 @@ class DynamicVB:
             What volunteers start from, (1 or K, J, L). It should describe them well: noise also helps to forget a prior
             that does not.
         near
-            Whether to look near the current scale first.
+            The scale near which to look first.
         """
         logs = self._likelihood.logs(self.confusion(noise_scale))
-        part = self._choose_part(prior)
-        score = part.scorer(self, logs)
-        centre = math.log(noise_scale) if near and noise_scale > 0 else None
-        best = None if centre is None else _vertex(score, centre)
-        if best is None:
-            result = minimize_scalar(
-                lambda x: -score(math.exp(x)), bounds=LOG_NOISE_RANGE, method="bounded", options={"xatol": LOG_NOISE_TOL}
-            )
-            best = float(result.x), -float(result.fun)
-        log_scale, reached = best
-        return math.exp(log_scale) if reached > score(0.0) + MIN_NOISE_GAIN else 0.0
+        score = self._choose_part(prior).scorer(self, logs)
+        without_noise = score(0.0)
+        log_scale, reached = _best_of_range(score) if near is None else (math.log(near), math.inf)
+        if reached > without_noise:
+            log_scale, reached = _climb(score, log_scale)
+        scale = math.exp(log_scale)
+        return NoiseChoice(scale if reached > without_noise + MIN_NOISE_GAIN else 0.0, scale)
 
     def confirm_noise(self, noise_scale: float, *, prior: Tensor) -> float:
         """Return the noise scale, refined on all answers, if their order carries information, and 0 otherwise."""
@@ -263,8 +260,7 @@ class DynamicVB:
             return noise_scale
         logs = self._likelihood.logs(self.confusion(noise_scale))
         everything = _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
-        best = _vertex(everything.scorer(self, logs), math.log(noise_scale))
-        return noise_scale if best is None else math.exp(best[0])
+        return math.exp(_climb(everything.scorer(self, logs), math.log(noise_scale))[0])
 
     def order_is_informative(self, noise_scale: float, *, prior: Tensor) -> bool:
         """Return whether answers are predicted better in their order than in `N_SHUFFLES` random ones.
@@ -334,6 +330,13 @@ class DynamicVB:
         return likelihood.predictive(predicted, logs, self.probs, self._fixed)
 
 
+class NoiseChoice(NamedTuple):
+    """The noise scale that predicts answers best: zero where no scale gains enough; and the best one above zero."""
+
+    scale: float
+    best_above_zero: float
+
+
 class _Part(NamedTuple):
     """Some of the steps, on which noise scales are compared; `index` is None if it is all of them."""
 
@@ -375,18 +378,42 @@ def first_steps_of_some(steps: Steps, *, n_steps: int, seed: int = 0) -> tuple[T
     return volunteers.to(index.device), index, Steps(starts.to(index.device), *columns)
 
 
-def _vertex(score: Callable[[float], float], centre: float) -> tuple[float, float] | None:
-    """Return where a parabola through the scores of three noise scales around one has its top, in logarithms, and that.
+def _best_of_range(score: Callable[[float], float]) -> tuple[float, float]:
+    """Return the logarithm of a noise scale near the best one of the range, and at least its score."""
+    logs = np.linspace(*LOG_NOISE_RANGE, N_NOISE_SCALES)
+    scores = [score(math.exp(log_scale)) for log_scale in logs]
+    best = int(np.argmax(scores))
+    if not 0 < best < N_NOISE_SCALES - 1:
+        return float(logs[best]), scores[best]
+    shift, gain = _vertex(scores[best - 1 : best + 2])
+    return float(logs[best] + shift * (logs[1] - logs[0])), scores[best] + gain
 
-    It is None if that is not between them, or out of range.
+
+def _climb(score: Callable[[float], float], log_scale: float) -> tuple[float, float]:
+    """Return the logarithm of the best noise scale near one, and its score, by parabolas through three scales each."""
+    best = -math.inf
+    for _ in range(MAX_CLIMBS):
+        scores = [score(math.exp(log_scale + shift)) for shift in (-NEAR, 0.0, NEAR)]
+        shift, gain = _vertex(scores)
+        best = scores[1] + gain if abs(shift) <= 1 else max(scores)
+        following = min(max(log_scale + NEAR * shift, LOG_NOISE_RANGE[0]), LOG_NOISE_RANGE[1])
+        settled = abs(shift) <= 1 or following == log_scale
+        log_scale = following
+        if settled:
+            break
+    return log_scale, best
+
+
+def _vertex(scores: Sequence[float]) -> tuple[float, float]:
+    """Return where a parabola through three equidistant values has its top, from the middle on, and how much higher.
+
+    The unit is the distance; it is at most `MAX_SHIFT`, in the direction of the higher end where there is no top.
     """
-    below, here, above = (score(math.exp(centre + shift)) for shift in (-NEAR, 0.0, NEAR))
-    bend = 2 * here - below - above
-    shift = NEAR * (above - below) / (2 * bend) if bend > 0 else math.inf
-    log_scale = centre + shift
-    if abs(shift) > NEAR or not LOG_NOISE_RANGE[0] <= log_scale <= LOG_NOISE_RANGE[1]:
-        return None
-    return log_scale, here + (above - below) ** 2 / (8 * bend)
+    below, here, above = scores
+    bend, slope = 2 * here - below - above, (above - below) / 2
+    if bend <= 0 or abs(slope) > MAX_SHIFT * bend:
+        return math.copysign(MAX_SHIFT, slope), 0.0
+    return slope / bend, slope**2 / (2 * bend)
 
 
 def _surpassed_by_chance(score: float, others: list[float]) -> float:

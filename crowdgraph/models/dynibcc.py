@@ -58,7 +58,7 @@ MAX_NOISE_ROUNDS = 12
 NOISE_RTOL = 0.05
 # While the noise scale is being chosen: the tolerance of class probabilities, and the passes between two choices.
 ROUGH_TOL = 1e-3
-PASSES_BETWEEN_CHOICES = 5
+PASSES_BETWEEN_CHOICES = 4
 # After this many passes, passes are damped: answers that influence each other may oscillate.
 DAMP_AFTER, DAMPING = 100, 0.5
 # Log odds that gain this much variance are forgotten at once; more would only overflow.
@@ -292,9 +292,11 @@ class DynIBCC(Model):
         if noise_scale == "auto":
             typical = tensors.typical_prior(prior, vb.probs)
             if self.update_classes:
-                noise_scale, n_iter = _tune_noise(vb, prior=typical, max_iter=self.max_iter, bar=bar)
+                noise_scale, n_iter = _tune_noise(
+                    vb, prior=typical, max_iter=self.max_iter, accelerate=self.accelerate, bar=bar
+                )
             else:
-                noise_scale = vb.confirm_noise(vb.choose_noise(1.0, prior=typical), prior=typical)
+                noise_scale = vb.confirm_noise(vb.choose_noise(1.0, prior=typical).scale, prior=typical)
         noise_scale = float(noise_scale)
         if not self.update_classes:
             return noise_scale, 1, 0.0
@@ -372,21 +374,25 @@ def _fit_until(
     return n_iter, passes.change
 
 
-def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, bar: Any) -> tuple[float, int]:
+def _tune_noise(
+    vb: DynamicVB, *, prior: Tensor, max_iter: int, accelerate: bool, bar: Any
+) -> tuple[float, int]:
     """Choose the noise scale that predicts the answers best, in turn with the class probabilities.
 
     Return it with the passes that were needed. A few passes are enough between two choices: what the scale depends on
     are the many items that settle at once, not the few that settle last.
     """
-    noise_scale, n_iter = 1.0, 0
-    for number in range(MAX_NOISE_ROUNDS):
+    noise_scale, near, n_iter = 1.0, None, 0
+    for _ in range(MAX_NOISE_ROUNDS):
         last_pass = min(n_iter + PASSES_BETWEEN_CHOICES, max_iter - 1)
-        n_iter, change = _fit_until(
-            vb, noise_scale, tol=ROUGH_TOL, n_iter=n_iter, max_iter=last_pass, accelerate=True, bar=bar
+        n_iter, _ = _fit_until(
+            vb, noise_scale, tol=ROUGH_TOL, n_iter=n_iter, max_iter=last_pass, accelerate=accelerate, bar=bar
         )
         bar.set_postfix(choosing="noise_scale")
-        previous, noise_scale = noise_scale, vb.choose_noise(noise_scale, prior=prior, near=number > 0)
-        if abs(noise_scale - previous) <= NOISE_RTOL * previous or n_iter == max_iter - 1:
+        choice = vb.choose_noise(noise_scale, prior=prior, near=near)
+        settled = abs(choice.scale - noise_scale) <= NOISE_RTOL * noise_scale
+        noise_scale, near = choice
+        if settled or n_iter == max_iter - 1:
             break
     return vb.confirm_noise(noise_scale, prior=prior), n_iter
 
