@@ -65,8 +65,9 @@ def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published
     sequence, n_classes, n_steps = seen_by(label, steps, prior, probs, noise_scale), prior.shape[1], len(steps.item)
     workspace = Workspace.for_steps(n_steps, 1, n_classes, published=published)
     columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
-    counts = [np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses)]
-    start = (*(counts if published else [part[None] for part in counts]), float(noise_scale), stage == "predicted")
+    hits, misses = (np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses))
+    first = (np.log(hits / misses), np.diag(1 / hits + 1 / misses)) if published else (hits[None], misses[None])
+    start = (*first, float(noise_scale), stage == "predicted")
     classes = tuple(range(n_classes))
     run, smooth = (filter_published, smooth_published) if published else (filter_weighted, smooth_weighted)
     run(classes, 0, n_steps, label, *columns, probs.numpy(), *start, *workspace)
