@@ -170,8 +170,8 @@ class Workspace(NamedTuple):
     """Memory for the states of one volunteer and some labels.
 
     Weighted: counts for and against the labels, each of shape (T, L, J), and the noise before each step, (T + 1, L). As
-    published, for one label at a time: means, (T, J), covariances, (T, J, J), and the noise, (T + 1,). Before the filter
-    runs, the first noise is what earlier answers caused; afterwards, the last one is what awaits the next step.
+    published, for one label at a time: means, (T, J), covariances, (T, J, J), and the noise, (T + 1,). Before the
+    filter runs, the first noise is what earlier answers caused; afterwards, the last one awaits the next step.
     """
 
     first: NDArray[np.float64]
@@ -293,7 +293,8 @@ def filter_weighted(
 ) -> None:
     """Fill in the counts of one volunteer at every step, (T, L, J), from `first_label` on, and the noise before it.
 
-    On entry the first noise is what earlier answers caused; the last one, (T + 1, L), becomes what awaits the next step. All labels take a step together: each waits for its own divisions, and so they wait at the same time.
+    On entry the first noise is what earlier answers caused; the last one, (T + 1, L), becomes what awaits the next
+    step. All labels take a step together: each waits for its own divisions, and so they wait at the same time.
     """
     n_classes, n_labels = len(classes), len(prior_hits)
     current_hits, current_misses = prior_hits.copy(), prior_misses.copy()

@@ -88,10 +88,9 @@ def filter_published(
     On entry the first noise is what earlier answers caused; the last one, (T + 1,), becomes what awaits the next step.
     """
     n_classes = len(classes)
-    mean, scale, upper = prior_mean.copy(), np.empty(n_classes), np.eye(n_classes)
+    mean, scale, upper, process_noise = prior_mean.copy(), np.empty(n_classes), np.eye(n_classes), noise[0]
     _factorise(classes, prior_covariance, upper, scale)
     rotated, scaled, direction = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    process_noise = noise[0]
     for step in range(first, last):
         t = step - first
         process_noise += drift[step]

@@ -17,13 +17,31 @@ from torch import Tensor
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 from crowdgraph.kernels.dglm import Scan
 from crowdgraph.kernels.dynamic_bound import step_priors
+from crowdgraph.kernels.fixed_point import min_state
 from crowdgraph.kernels.special import digamma_and_log_gamma
 from crowdgraph.tensors.devices import most_precise, total
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
-from crowdgraph.tensors.dynibcc import Stage, Steps, expected_score, predictive_score, step_logs
+from crowdgraph.tensors.dynibcc import (
+    LastStates,
+    Stage,
+    States,
+    Steps,
+    dirichlet_of_states,
+    expected_score,
+    predictive_score,
+    step_logs,
+)
 from crowdgraph.tensors.ibcc import item_posteriors
 
-__all__ = ["CompiledLikelihood", "DynamicVB", "ItemSteps", "Likelihood", "NoiseChoice", "TensorLikelihood", "shuffle_steps"]
+__all__ = [
+    "CompiledLikelihood",
+    "DynamicVB",
+    "ItemSteps",
+    "Likelihood",
+    "NoiseChoice",
+    "TensorLikelihood",
+    "shuffle_steps",
+]
 
 # Fewer steps than this are not worth a second thread.
 MIN_STEPS_PER_THREAD = 20_000
@@ -188,6 +206,13 @@ class DynamicVB:
         Class probabilities of the items, of shape (N, J), overwritten unless fixed, of shape (N,).
     stage
         The Dirichlets from which the class probabilities are computed.
+
+    Attributes
+    ----------
+    probs
+        The current class probabilities.
+    n_visited
+        How many steps were scanned so far.
     """
 
     def __init__(
@@ -208,6 +233,7 @@ class DynamicVB:
         self._class_prior = class_prior
         self._fixed = fixed
         self._stage: Stage = stage
+        self.n_visited = 0
 
     @property
     def classes(self) -> Tensor:
@@ -216,6 +242,7 @@ class DynamicVB:
 
     def confusion(self, noise_scale: float) -> Tensor:
         """Return the Dirichlets at the steps, of shape (S, J, L)."""
+        self.n_visited += len(self._steps.item)
         return self._scan(self.probs, noise_scale=noise_scale, stage=self._stage)
 
     def __call__(self, noise_scale: float, *, damping: float = 0.0) -> float:
@@ -227,6 +254,36 @@ class DynamicVB:
         if damping > 0:
             self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
         return change
+
+    def last_states(self, noise_scale: float) -> LastStates:
+        """Return the filtered states of the volunteers after their last steps."""
+        self.n_visited += len(self._steps.item)
+        return self._scan.last_states(self.probs, noise_scale=noise_scale)
+
+    def filter_new_steps(
+        self, index: Tensor, starts: Tensor, initial: Tensor | LastStates, *, noise_scale: float
+    ) -> None:
+        """Update the items of some steps, which the class probabilities do not count yet, filtered from given states.
+
+        Parameters
+        ----------
+        index, starts
+            The indices of the steps, (n,), one volunteer after another, and where each volunteer's begin, (K + 1,).
+        initial
+            The states of the volunteers before these steps.
+        noise_scale
+            The factor of the process noise that answers cause.
+        """
+        steps = Steps(starts, *(column[index] for column in self._steps[1:]))
+        scan, item = self._scan.for_steps(steps, initial), steps.item.long()
+        before = self.probs.clamp_min(min_state(self.probs.dtype)).log()
+        # Once with the items as they were, and once as the new steps say.
+        for _ in range(2):
+            self.n_visited += len(item)
+            logs = step_logs(steps, scan(self.probs, noise_scale=noise_scale, stage="filtered"))
+            updated = torch.softmax(before.index_add(0, item, logs), 1)
+            is_new = torch.zeros_like(self._fixed).index_fill_(0, item, True) & ~self._fixed  # noqa: FBT003
+            self.probs.copy_(torch.where(is_new[:, None], updated, self.probs))
 
     def choose_noise(self, noise_scale: float, *, prior: Tensor, near: float | None = None) -> NoiseChoice:
         """Choose the noise scale that predicts the answers best, given the items as inferred with the current scale.
@@ -271,7 +328,7 @@ class DynamicVB:
         """
         logs = self._likelihood.logs(self.confusion(noise_scale))
         part = self._choose_part(prior)
-        logs = logs.clone() if part.index is None else logs[part.index]
+        logs = logs.clone() if part.chosen is None else logs[part.chosen]
         score = part.predictive(self, noise_scale, logs)
         shuffled: list[float] = []
         for seed in range(N_SHUFFLES):
@@ -312,7 +369,10 @@ class DynamicVB:
         confusion = self.confusion(noise_scale)
         expected = total(self.probs[self._steps.item.long()] * self._likelihood.logs(confusion))
         # Priors are as sharp as the floor is low, and not every device has the precision that they need.
-        confusion, prior, noise = (part.cpu().double() for part in (confusion, self._scan.prior, noise))
+        prior = self._scan.prior
+        if isinstance(prior, LastStates):
+            prior = dirichlet_of_states(States(prior.mean, prior.covariance))
+        confusion, prior, noise = (part.cpu().double() for part in (confusion, prior, noise))
         priors = step_priors(self._steps.starts.cpu(), prior, confusion, noise=noise.clamp(min=floor))
         return float(expected) + self._class_terms() - float(dirichlet_divergence(confusion, priors).sum())
 
@@ -327,6 +387,7 @@ class DynamicVB:
         self, scan: Scan, likelihood: Likelihood, noise_scale: float, logs: Tensor
     ) -> tuple[float, float]:
         predicted = scan(self.probs, noise_scale=noise_scale, stage="predicted")
+        self.n_visited += len(predicted)
         return likelihood.predictive(predicted, logs, self.probs, self._fixed)
 
 
@@ -338,9 +399,9 @@ class NoiseChoice(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Some of the steps, on which noise scales are compared; `index` is None if it is all of them."""
+    """Some of the steps, on which noise scales are compared; `chosen`, their indices, is None if it is all of them."""
 
-    index: Tensor | None
+    chosen: Tensor | None
     steps: Steps
     scan: Scan
     likelihood: Likelihood
@@ -351,7 +412,7 @@ class _Part(NamedTuple):
 
     def scorer(self, vb: DynamicVB, logs: Tensor) -> Callable[[float], float]:
         """Return how well noise scales predict the answers, given what all answers contribute to their items."""
-        own_logs = logs if self.index is None else logs[self.index]
+        own_logs = logs if self.chosen is None else logs[self.chosen]
         return lambda noise_scale: self.predictive(vb, noise_scale, own_logs)
 
     def reordered(self, order: Tensor) -> _Part:
@@ -417,7 +478,7 @@ def _vertex(scores: Sequence[float]) -> tuple[float, float]:
 
 
 def _surpassed_by_chance(score: float, others: list[float]) -> float:
-    """Return the probability that a draw is as high as `score`, if all draws are normal: Student's t test of one more."""
+    """Return the probability that a further draw is as high as `score` by Student's test, if draws are normal."""
     spread = float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / len(others))
     return float(stdtr(len(others) - 1, -(score - float(np.mean(others))) / spread)) if spread > 0 else 0.0
 

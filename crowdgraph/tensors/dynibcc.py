@@ -236,7 +236,7 @@ def filter_states(
 def last_states(steps: Steps, prior: Tensor | LastStates, *, filtered: FilteredStates) -> LastStates:
     """Return the states of all volunteers after their last step; of those without steps, the initial ones.
 
-    `prior` is that of `filter_states`. A filter that starts from them, over further steps, continues as if all steps had
+    `prior` is that of `filter_states`. A filter over further steps that starts from them continues as if all steps had
     been filtered at once.
 
     Examples
@@ -259,7 +259,9 @@ def last_states(steps: Steps, prior: Tensor | LastStates, *, filtered: FilteredS
     return LastStates(*parts)
 
 
-def predict_states(steps: Steps, prior: Tensor | LastStates, *, filtered: FilteredStates, rounds: Rounds | None = None) -> States:
+def predict_states(
+    steps: Steps, prior: Tensor | LastStates, *, filtered: FilteredStates, rounds: Rounds | None = None
+) -> States:
     """Return the states before each step's own answer, from the states after the previous one.
 
     `prior` is that of `filter_states`.
