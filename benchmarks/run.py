@@ -12,6 +12,7 @@ import backends
 import change
 import communities
 import doors
+import dynibcc
 import gexf
 import graph
 import imports
@@ -25,6 +26,7 @@ BENCHMARKS = {
     "doors": doors.main,
     "gexf": gexf.main,
     "models": models.main,
+    "dynibcc": dynibcc.main,
     "change": change.main,
     "backends": backends.main,
     "communities": communities.main,
