@@ -349,13 +349,15 @@ class DynamicVB:
         own = prior if len(prior) == 1 else prior[volunteers]
         return _Part(index, steps, self._scan.for_steps(steps, own), self._likelihood.with_steps(steps))
 
-    def scores(self, noise_scale: float) -> tuple[float, float]:
+    def scores(self, noise_scale: float, confusion: Tensor) -> tuple[float, float]:
         r"""Return the log probability of the answers, each left out, and the score that replaces the paper's bound.
+
+        `confusion` is what the method of this name returns for the scale; its memory may be overwritten.
 
         The second is :math:`\sum_{\text{answers}} \sum_j q_{ij} \ln p_{jl} + E[\ln p(t | \kappa)] + H[q(t)] -
         KL(q(\kappa) || p(\kappa))`. It is not a bound: none is proven (erratum 3).
         """
-        logs = self._likelihood.logs(self.confusion(noise_scale))
+        logs = self._likelihood.logs(confusion)
         left_out, expected = self._predictive_scores(self._scan, self._likelihood, noise_scale, logs)
         return left_out, expected + self._class_terms()
 

@@ -302,8 +302,9 @@ class DynIBCC(Model):
                     published=self.published,
                 )
             noise_scale, n_iter, change = self._iterate(vb, tensors, prior, noise_scale, bar)
-            log_predictive, score = vb.scores(noise_scale)
-            concentration = np.array(vb.confusion(noise_scale).cpu().double().numpy())
+            confusion = vb.confusion(noise_scale)
+            concentration = np.array(confusion.cpu().double().numpy())
+            log_predictive, score = vb.scores(noise_scale, confusion)
             forward = tensors.forward_state(vb.last_states(noise_scale))
             n_visited += vb.n_visited
             printed = self._printed_bound(vb, noise_scale)
