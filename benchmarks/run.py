@@ -22,6 +22,7 @@ import backends
 import change
 import communities
 import doors
+import dynibcc
 import gexf
 import graph
 import growth
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "gexf": gexf.main,
     "models": models.main,
     "updates": updates.main,
+    "dynibcc": dynibcc.main,
     "change": change.main,
     "backends": backends.main,
     "communities": communities.main,

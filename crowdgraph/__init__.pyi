@@ -31,6 +31,7 @@ from crowdgraph.core.evidence import Evidence as Evidence
 from crowdgraph.core.fit import Influence as Influence
 from crowdgraph.core.fit import ModelFit as ModelFit
 from crowdgraph.core.fit import PosteriorDraws as PosteriorDraws
+from crowdgraph.core.forward_state import ForwardState as ForwardState
 from crowdgraph.core.gold import Gold as Gold
 from crowdgraph.core.graph import CrowdGraph as CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork as VolunteerNetwork

@@ -16,6 +16,7 @@ from crowdgraph.core.changes import Changes, ChangeSource
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.confusion import ConfusionTrack, Correct
 from crowdgraph.core.dependence import Dependence
+from crowdgraph.core.forward_state import ForwardState
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import (
     CodedColumn,
@@ -136,6 +137,9 @@ class ModelFit(Result):
         Samples of the posterior; None for models that do not sample.
     state
         Where the iteration ended, from which `Model.update` goes on; None for models that do not need it.
+    forward
+        Where the filter of `DynIBCC` ended for each volunteer, so that later responses can be filtered from there; None
+        for other models.
     source
         The model, the graph and the seed that the fit comes from. It is not saved with a graph.
     classifier
@@ -165,6 +169,7 @@ class ModelFit(Result):
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     draws: PosteriorDraws | None = field(default=None, repr=False)
     state: FitState | None = field(default=None, repr=False, metadata={"saved": "unless default"})
+    forward: ForwardState | None = field(default=None, repr=False, metadata={"saved": "unless default"})
     source: FitSource | None = field(default=None, repr=False, metadata={"saved": False})
     classifier: Any = field(default=None, repr=False, metadata={"saved": False})
 
@@ -339,7 +344,7 @@ class ModelFit(Result):
         ----------
         strength
             How much of the evidence to keep: 1 for all of it, 0 for the prior that the fit began with. In between, the
-            evidence counts as that fraction of its responses.
+            evidence counts as that fraction of its responses. With 1, `DynIBCC` goes on from where its filter ended.
 
         Examples
         --------
@@ -363,6 +368,10 @@ class ModelFit(Result):
             class_concentration=(1 - strength) * self.prior.class_concentration + strength * self.class_concentration,
             classes=self.classes,
             labels=self.confusion.labels,
+            # Confusion that was discounted is not where the filter ended.
+            forward=self.forward.joined(self.prior.forward)
+            if self.forward is not None and strength == 1 and self.dependence is None
+            else None,
         )
 
     def influence(self, *, volunteer: Hashable | None = None, item: Hashable | None = None) -> Influence:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, value_tuple
+from crowdgraph.core.forward_state import ForwardState
 from crowdgraph.core.result import VolunteerIndexed, positive_array, unique_ids
+from crowdgraph.errors import ResultError
 
 __all__ = ["CrowdPrior"]
 
@@ -30,6 +32,8 @@ class CrowdPrior(ReadOnlyArrays, VolunteerIndexed):
         The concentration for everybody else, of shape (J, L).
     class_concentration
         The concentration of the classes, of shape (J,).
+    forward
+        Where the filter of an earlier fit of `DynIBCC` ended, from which another one goes on; None if there was none.
     """
 
     ids: Array
@@ -38,6 +42,7 @@ class CrowdPrior(ReadOnlyArrays, VolunteerIndexed):
     class_concentration: Array
     classes: tuple[Hashable, ...]
     labels: tuple[Hashable, ...]
+    forward: ForwardState | None = field(default=None, metadata={"saved": "unless default"})
 
     def __post_init__(self) -> None:
         shape = (len(tuple(self.classes)), len(tuple(self.labels)))
@@ -49,6 +54,10 @@ class CrowdPrior(ReadOnlyArrays, VolunteerIndexed):
             classes=value_tuple(self.classes, what="classes"),
             labels=value_tuple(self.labels, what="labels"),
         )
+        if self.forward is not None and self.forward.mean.shape[1:] != shape[::-1]:
+            raise ResultError(
+                f"The forward state is of (labels, classes) {self.forward.mean.shape[1:]}; expected {shape[::-1]}."
+            )
 
     def of(self, volunteer: Hashable) -> Array:
         """Return the concentration of one volunteer's confusion, of shape (J, L): their own, or else the shared one."""

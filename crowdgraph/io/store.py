@@ -29,6 +29,7 @@ from crowdgraph.core.community_track import CommunityTrack
 from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.fit import FitStage, FitState, ModelFit, PosteriorDraws
+from crowdgraph.core.forward_state import ForwardState
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
@@ -56,6 +57,7 @@ STORED_TYPES: dict[str, Any] = {
     "ConfusionSnapshot": ConfusionSnapshot,
     "CrowdPrior": CrowdPrior,
     "PosteriorDraws": PosteriorDraws,
+    "ForwardState": ForwardState,
     "VolunteerNetwork": VolunteerNetwork,
     "Communities": Communities,
     "CommunityTrack": CommunityTrack,

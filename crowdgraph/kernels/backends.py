@@ -32,7 +32,7 @@ from crowdgraph.kernels.sweep import (
 )
 from crowdgraph.tensors._options import resolve_device, tensor_options
 from crowdgraph.tensors.devices import limits_of
-from crowdgraph.tensors.dynibcc import Steps
+from crowdgraph.tensors.dynibcc import LastStates, Steps
 
 __all__ = [
     "Backend",
@@ -112,11 +112,15 @@ def sweep_kernels(
 
 
 def step_kernels(
-    backend: Backend, steps: Steps, item_steps: ItemSteps, prior: Tensor, *, published: bool
+    backend: Backend, steps: Steps, item_steps: ItemSteps, prior: Tensor | LastStates, *, published: bool
 ) -> tuple[Scan, Likelihood]:
-    """Return the scan over steps from a prior, (1 or K, J, L), and the likelihood of the answers, for DynIBCC."""
+    """Return the scan over steps from a prior, (1 or K, J, L), and the likelihood of the answers, for DynIBCC.
+
+    The prior may also be the states in which a filter over earlier steps ended.
+    """
     if backend.compiled:
-        likelihood = CompiledLikelihood(steps, item_steps, n_classes=prior.shape[1])
+        n_classes = prior.mean.shape[2] if isinstance(prior, LastStates) else prior.shape[1]
+        likelihood = CompiledLikelihood(steps, item_steps, n_classes=n_classes)
         return CompiledScan(steps, prior, published=published), likelihood
     return TensorScan(steps, prior, published=published), TensorLikelihood(steps, item_steps)
 

@@ -9,7 +9,16 @@ from typing import Protocol
 
 from torch import Tensor
 
-from crowdgraph.tensors.dynibcc import Rounds, Stage, Steps, confusion_over_time, filter_states
+from crowdgraph.tensors.dynibcc import (
+    FilteredStates,
+    LastStates,
+    Rounds,
+    Stage,
+    Steps,
+    confusion_over_time,
+    filter_states,
+    last_states,
+)
 
 __all__ = ["Scan", "TensorScan"]
 
@@ -20,10 +29,11 @@ class Scan(Protocol):
     Attributes
     ----------
     prior
-        Dirichlet rows of the confusion before the first step, of shape (1 or K, J, L).
+        Dirichlet rows of the confusion before the first step, of shape (1 or K, J, L), or the states in which a filter
+        over earlier steps ended.
     """
 
-    prior: Tensor
+    prior: Tensor | LastStates
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
         """Return the Dirichlet of the confusion at every step, of shape (S, J, L).
@@ -44,11 +54,19 @@ class Scan(Protocol):
         """Return the process noise that each label's log odds gain before each step, of shape (S, L)."""
         ...
 
-    def with_steps(self, steps: Steps, prior: Tensor) -> Scan:
+    def last_states(self, probs: Tensor, *, noise_scale: float) -> LastStates:
+        """Return the filtered states of all volunteers after their last steps."""
+        ...
+
+    def with_steps(self, steps: Steps, prior: Tensor | LastStates) -> Scan:
         """Return the same scan for other steps, as many for each volunteer, or another prior, (1 or K, J, L).
 
         It may write to the same memory.
         """
+        ...
+
+    def for_steps(self, steps: Steps, prior: Tensor | LastStates) -> Scan:
+        """Return a scan of the same kind for the steps of other volunteers and their prior, (1 or K, J, L)."""
         ...
 
 
@@ -58,7 +76,9 @@ class TensorScan:
     It takes as many rounds as the busiest volunteer has steps.
     """
 
-    def __init__(self, steps: Steps, prior: Tensor, *, published: bool = False, rounds: Rounds | None = None) -> None:
+    def __init__(
+        self, steps: Steps, prior: Tensor | LastStates, *, published: bool = False, rounds: Rounds | None = None
+    ) -> None:
         self.prior = prior
         self._steps, self._published = steps, published
         self._rounds = Rounds(steps.starts) if rounds is None else rounds
@@ -77,6 +97,13 @@ class TensorScan:
 
     def noise(self, probs: Tensor, *, noise_scale: float) -> Tensor:
         """See `Scan`."""
+        return self._filter(probs, noise_scale).noise
+
+    def last_states(self, probs: Tensor, *, noise_scale: float) -> LastStates:
+        """See `Scan`."""
+        return last_states(self._steps, self.prior, filtered=self._filter(probs, noise_scale))
+
+    def _filter(self, probs: Tensor, noise_scale: float) -> FilteredStates:
         return filter_states(
             self._steps,
             self.prior,
@@ -84,8 +111,12 @@ class TensorScan:
             noise_scale=noise_scale,
             published=self._published,
             rounds=self._rounds,
-        ).noise
+        )
 
-    def with_steps(self, steps: Steps, prior: Tensor) -> TensorScan:
+    def with_steps(self, steps: Steps, prior: Tensor | LastStates) -> TensorScan:
         """See `Scan`."""
         return TensorScan(steps, prior, published=self._published, rounds=self._rounds)
+
+    def for_steps(self, steps: Steps, prior: Tensor | LastStates) -> TensorScan:
+        """See `Scan`."""
+        return TensorScan(steps, prior, published=self._published)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 from crowdgraph.kernels.dglm_published import scan_published
-from crowdgraph.tensors.dynibcc import Stage, Steps, prior_counts
+from crowdgraph.tensors.dynibcc import LastStates, Stage, Steps, prior_counts, state_counts
 
 __all__ = ["CompiledScan", "Workspace", "compile_scan", "filter_weighted", "smooth_weighted", "split_work"]
 
@@ -44,11 +44,11 @@ class CompiledScan:
     double precision.
     """
 
-    def __init__(self, steps: Steps, prior: Tensor, *, published: bool = False) -> None:
-        n_classes, n_labels = prior.shape[1:]
+    def __init__(self, steps: Steps, prior: Tensor | LastStates, *, published: bool = False) -> None:
         self._starts = steps.starts.numpy()
-        self._set(steps, prior)
         self._published = published
+        self._set(steps, prior)
+        n_labels, n_classes = self._initial[0].shape[1:3]
         counts = np.diff(self._starts)
         self._tasks = [
             [
@@ -68,7 +68,7 @@ class CompiledScan:
 
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
         """Filter and smooth once; see `Scan`."""
-        self._run(probs, noise_scale, stage, noises=np.empty((0, self._rows.shape[2])))
+        self._run(probs, noise_scale, stage)
         if not self._published:
             self._join_split_volunteers()
         return torch.from_numpy(self._rows)
@@ -79,9 +79,29 @@ class CompiledScan:
         self._run(probs, noise_scale, "filtered", noises=noises)
         return torch.from_numpy(noises)
 
-    def _run(self, probs: Tensor, noise_scale: float, stage: Stage, *, noises: NDArray[np.float64]) -> None:
-        """Write the rows of all volunteers, and the noise before their steps if `noises` has room for it."""
+    def last_states(self, probs: Tensor, *, noise_scale: float) -> LastStates:
+        """See `Scan`."""
+        n_volunteers = len(self._starts) - 1
+        last = [np.array(np.broadcast_to(part, (n_volunteers, *part.shape[1:]))) for part in self._initial]
+        self._run(probs, noise_scale, "filtered", last=last)
+        first, second, noise = map(torch.from_numpy, last)
+        if self._published:
+            return LastStates(first, second, noise)
+        return LastStates(torch.log(first / second), 1 / first + 1 / second, noise)
+
+    def _run(
+        self,
+        probs: Tensor,
+        noise_scale: float,
+        stage: Stage,
+        *,
+        noises: NDArray[np.float64] | None = None,
+        last: list[NDArray[np.float64]] | None = None,
+    ) -> None:
+        """Write the rows of all volunteers, the noise before their steps and their last states, if there is room."""
         truth, classes = probs.numpy(), tuple(range(probs.shape[1]))
+        noises = np.empty((0, self._rows.shape[2])) if noises is None else noises
+        last = [part[:0] for part in self._initial] if last is None else last
         scan = _scan_for(published=self._published)
 
         def run_thread(thread: int) -> None:
@@ -94,26 +114,42 @@ class CompiledScan:
                     self._starts,
                     *self._columns,
                     truth,
-                    *self._prior,
+                    *self._initial,
                     float(noise_scale),
                     STAGE_CODES[stage],
                     *task.workspace,
                     self._rows,
                     noises,
+                    *last,
                 )
 
         in_parallel(run_thread, len(self._tasks))
 
-    def with_steps(self, steps: Steps, prior: Tensor) -> CompiledScan:
+    def with_steps(self, steps: Steps, prior: Tensor | LastStates) -> CompiledScan:
         """See `Scan`; the copy writes to the same memory."""
         other = copy(self)
         other._set(steps, prior)
         return other
 
-    def _set(self, steps: Steps, prior: Tensor) -> None:
+    def for_steps(self, steps: Steps, prior: Tensor | LastStates) -> CompiledScan:
+        """See `Scan`."""
+        return CompiledScan(steps, prior, published=self._published)
+
+    def _set(self, steps: Steps, prior: Tensor | LastStates) -> None:
         self.prior = prior
         self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
-        self._prior = [part.contiguous().numpy() for part in prior_counts(prior.double())]
+        self._initial = [part.double().contiguous().numpy() for part in self._initial_states(prior)]
+
+    def _initial_states(self, prior: Tensor | LastStates) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the states before the first step as the compiled code holds them, and the noise that awaits it."""
+        if isinstance(prior, LastStates):
+            return prior if self._published else (*state_counts(prior.mean, prior.covariance), prior.noise)
+        hits, misses = prior_counts(prior.double())
+        noise = torch.zeros_like(hits[..., 0])
+        if self._published:
+            # "Prior Distributions over the State Variables".
+            return torch.log(hits / misses), torch.diag_embed(1 / hits + 1 / misses), noise
+        return hits, misses, noise
 
     def _join_split_volunteers(self) -> None:
         """Join the labels of those volunteers who were split by label between threads."""
@@ -133,8 +169,9 @@ class CompiledScan:
 class Workspace(NamedTuple):
     """Memory for the states of one volunteer and some labels.
 
-    Weighted: counts for and against the labels, each of shape (T, L, J), and the noise before each step, (T, L). As
-    published, for one label at a time: means, (T, J), covariances, (T, J, J), and the noise, (T,).
+    Weighted: counts for and against the labels, each of shape (T, L, J), and the noise before each step, (T + 1, L). As
+    published, for one label at a time: means, (T, J), covariances, (T, J, J), and the noise, (T + 1,). Before the
+    filter runs, the first noise is what earlier answers caused; afterwards, the last one awaits the next step.
     """
 
     first: NDArray[np.float64]
@@ -145,9 +182,9 @@ class Workspace(NamedTuple):
     def for_steps(cls, n_steps: int, n_labels: int, n_classes: int, *, published: bool) -> Workspace:
         """Allocate memory for a number of steps."""
         if published:
-            return cls(np.empty((n_steps, n_classes)), np.empty((n_steps, n_classes, n_classes)), np.empty(n_steps))
+            return cls(np.empty((n_steps, n_classes)), np.empty((n_steps, n_classes, n_classes)), np.zeros(n_steps + 1))
         shape = (n_steps, n_labels, n_classes)
-        return cls(np.empty(shape), np.empty(shape), np.empty((n_steps, n_labels)))
+        return cls(np.empty(shape), np.empty(shape), np.zeros((n_steps + 1, n_labels)))
 
 
 class Task(NamedTuple):
@@ -203,6 +240,7 @@ def compile_scan(
 ) -> None:
     """Compile the scan for a number of classes, or load it from disk, by scanning one step."""
     one, table, cube = np.ones(1, precision), np.ones((1, 1, n_classes)), np.ones((1, n_classes, 1), precision)
+    square = np.ones((1, 1, n_classes, n_classes)) if published else table
     with compile_notice(f"the scan over volunteers for {n_classes} classes"):
         _scan_for(published=published)(
             tuple(range(n_classes)),
@@ -216,12 +254,16 @@ def compile_scan(
             one,
             np.full((1, n_classes), 1 / n_classes, precision),
             table,
-            table,
+            square,
+            table[..., 0],
             1.0,
             2,
             *Workspace.for_steps(1, 1, n_classes, published=published),
             cube,
             np.empty((0, 1)),
+            table[:0],
+            square[:0],
+            table[:0, :, 0],
         )
         _join_labels(0, 1, table, table, cube)
 
@@ -251,13 +293,14 @@ def filter_weighted(
 ) -> None:
     """Fill in the counts of one volunteer at every step, (T, L, J), from `first_label` on, and the noise before it.
 
-    All labels take a step together: each waits for its own divisions, and so they wait at the same time.
+    On entry the first noise is what earlier answers caused; the last one, (T + 1, L), becomes what awaits the next
+    step. All labels take a step together: each waits for its own divisions, and so they wait at the same time.
     """
     n_classes, n_labels = len(classes), len(prior_hits)
     current_hits, current_misses = prior_hits.copy(), prior_misses.copy()
     # u = p (1 - p), below eq:q_tau; noise does not change it.
     u = current_hits * current_misses / (current_hits + current_misses) ** 2
-    answer_noise, truth = np.zeros(n_labels), np.empty(n_classes)
+    answer_noise, truth = noise[0].copy(), np.empty(n_classes)
     for step in range(first, last):
         t, answer = step - first, label[step] - first_label
         answered, count = label[step] >= 0, weight[step]
@@ -287,6 +330,7 @@ def filter_weighted(
                 if not predicted:
                     hits[t, target, j], misses[t, target, j] = a, b
             answer_noise[target] = noise_scale * next_noise
+    noise[last - first] = answer_noise
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -365,6 +409,7 @@ def _scan_weighted(
     probs: Any,
     prior_hits: Any,
     prior_misses: Any,
+    prior_noise: Any,
     noise_scale: float,
     stage: int,
     hits: Any,
@@ -372,14 +417,18 @@ def _scan_weighted(
     noise: Any,
     rows: Any,
     noises: Any,
+    last_hits: Any,
+    last_misses: Any,
+    last_noise: Any,
 ) -> None:
     """Write the Dirichlet rows of some volunteers; for volunteers split by label, leave the counts in the workspace.
 
-    Write the noise before each step, too, (S, L), unless `noises` is empty.
+    Write the noise before each step, too, (S, L), unless `noises` is empty, and the last states unless these are.
     """
     for k in volunteers:
         first, last = starts[k], starts[k + 1]
         prior_row = 0 if len(prior_hits) == 1 else k
+        noise[0] = prior_noise[prior_row, first_label:last_label]
         filter_weighted(
             classes,
             first,
@@ -400,6 +449,10 @@ def _scan_weighted(
         )
         if len(noises) > 0:
             noises[first:last, first_label:last_label] = noise[: last - first]
+        if len(last_hits) > 0:
+            last_hits[k, first_label:last_label] = hits[last - first - 1]
+            last_misses[k, first_label:last_label] = misses[last - first - 1]
+            last_noise[k, first_label:last_label] = noise[last - first]
         if stage == 2:
             smooth_weighted(classes, last - first, hits, misses, noise)
         if last_label - first_label == rows.shape[2]:

@@ -37,6 +37,20 @@ def _predict(classes: Any, upper: Any, scale: Any, noise: float, direction: Any)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _factorise(classes: Any, covariance: Any, upper: Any, scale: Any) -> None:
+    """Fill in U and D of a covariance U D U'."""
+    for j in range(len(classes) - 1, -1, -1):
+        for i in range(j, -1, -1):
+            total = covariance[i, j]
+            for m in range(j + 1, len(classes)):
+                total -= upper[i, m] * scale[m] * upper[j, m]
+            if i == j:
+                scale[j] = total
+            else:
+                upper[i, j] = total / scale[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _store(classes: Any, upper: Any, scale: Any, mean: Any, t: int, means: Any, covariances: Any) -> None:
     """Write the mean and U D U' of one step."""
     n_classes = len(classes)
@@ -61,21 +75,22 @@ def filter_published(
     weight: Any,
     drift: Any,
     probs: Any,
-    prior_hits: Any,
-    prior_misses: Any,
+    prior_mean: Any,
+    prior_covariance: Any,
     noise_scale: float,
     predicted: bool,  # noqa: FBT001 - compiled code has no keywords
     means: Any,
     covariances: Any,
     noise: Any,
 ) -> None:
-    """Fill in the states of one volunteer and label at every step, and the process noise before it."""
+    """Fill in the states of one volunteer and label at every step, and the process noise before it.
+
+    On entry the first noise is what earlier answers caused; the last one, (T + 1,), becomes what awaits the next step.
+    """
     n_classes = len(classes)
-    # "Prior Distributions over the State Variables".
-    mean, scale = np.log(prior_hits / prior_misses), 1.0 / prior_hits + 1.0 / prior_misses
-    upper = np.eye(n_classes)
+    mean, scale, upper, process_noise = prior_mean.copy(), np.empty(n_classes), np.eye(n_classes), noise[0]
+    _factorise(classes, prior_covariance, upper, scale)
     rotated, scaled, direction = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    process_noise = 0.0
     for step in range(first, last):
         t = step - first
         process_noise += drift[step]
@@ -131,6 +146,7 @@ def filter_published(
                 mean[j] += direction[j] / variance * shift
         if not predicted:
             _store(classes, upper, scale, mean, t, means, covariances)
+    noise[last - first] = process_noise
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -200,8 +216,9 @@ def scan_published(
     weight: Any,
     drift: Any,
     probs: Any,
-    prior_hits: Any,
-    prior_misses: Any,
+    prior_means: Any,
+    prior_covariances: Any,
+    prior_noise: Any,
     noise_scale: float,
     stage: int,
     means: Any,
@@ -209,12 +226,19 @@ def scan_published(
     noise: Any,
     rows: Any,
     noises: Any,
+    last_means: Any,
+    last_covariances: Any,
+    last_noise: Any,
 ) -> None:
-    """Write the Dirichlet rows of some volunteers and labels, and the noise, (S, L), unless `noises` is empty."""
+    """Write the Dirichlet rows of some volunteers and labels.
+
+    Write the noise before each step, too, (S, L), unless `noises` is empty, and the last states unless these are.
+    """
     for k in volunteers:
         first, last = starts[k], starts[k + 1]
-        prior_row = 0 if len(prior_hits) == 1 else k
+        prior_row = 0 if len(prior_means) == 1 else k
         for target in range(first_label, last_label):
+            noise[0] = prior_noise[prior_row, target]
             filter_published(
                 classes,
                 first,
@@ -225,8 +249,8 @@ def scan_published(
                 weight,
                 drift,
                 probs,
-                prior_hits[prior_row, target],
-                prior_misses[prior_row, target],
+                prior_means[prior_row, target],
+                prior_covariances[prior_row, target],
                 noise_scale,
                 stage == 0,
                 means,
@@ -235,6 +259,10 @@ def scan_published(
             )
             if len(noises) > 0:
                 noises[first:last, target] = noise[: last - first]
+            if len(last_means) > 0:
+                last_means[k, target] = means[last - first - 1]
+                last_covariances[k, target] = covariances[last - first - 1]
+                last_noise[k, target] = noise[last - first]
             if stage == 2:
                 smooth_published(classes, last - first, means, covariances, noise)
             # Dirichlet rows, eq:DynVB_alpha.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache
 from typing import Any, NamedTuple, Protocol
@@ -10,27 +11,53 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 from numba import njit
-from scipy.optimize import minimize_scalar
+from scipy.special import stdtr
 from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 from crowdgraph.kernels.dglm import Scan
 from crowdgraph.kernels.dynamic_bound import step_priors
+from crowdgraph.kernels.fixed_point import min_state
 from crowdgraph.kernels.special import digamma_and_log_gamma
 from crowdgraph.tensors.devices import most_precise, total
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
-from crowdgraph.tensors.dynibcc import Stage, Steps, expected_score, predictive_score, step_logs
+from crowdgraph.tensors.dynibcc import (
+    LastStates,
+    Stage,
+    States,
+    Steps,
+    dirichlet_of_states,
+    expected_score,
+    predictive_score,
+    step_logs,
+)
 from crowdgraph.tensors.ibcc import item_posteriors
 
-__all__ = ["CompiledLikelihood", "DynamicVB", "ItemSteps", "Likelihood", "TensorLikelihood", "shuffle_steps"]
+__all__ = [
+    "CompiledLikelihood",
+    "DynamicVB",
+    "ItemSteps",
+    "Likelihood",
+    "NoiseChoice",
+    "TensorLikelihood",
+    "shuffle_steps",
+]
 
 # Fewer steps than this are not worth a second thread.
 MIN_STEPS_PER_THREAD = 20_000
 # The range of the logarithm of the noise scale, which may also be zero.
 LOG_NOISE_RANGE = (math.log(0.01), math.log(30.0))
+# How many scales of this range are compared first; then parabolas through three logarithms at this distance, so many at
+# most, lead to the best one, each by at most so many distances.
+N_NOISE_SCALES = 6
+NEAR, MAX_CLIMBS, MAX_SHIFT = 0.2, 6, 4.0
+# Scales are compared on at most so many steps.
+MAX_CHOICE_STEPS = 100_000
 # Noise has to gain this many nats, and to predict answers better in their own order than in this many random ones.
 MIN_NOISE_GAIN = 1.92
 N_SHUFFLES = 19
+# After so many random orders, fewer will do if another as good as the real one is this improbable.
+MIN_SHUFFLES, CLEAR_LEVEL = 4, 1e-3
 
 
 class ItemSteps(NamedTuple):
@@ -62,7 +89,7 @@ class Likelihood(Protocol):
         ...
 
     def with_steps(self, steps: Steps) -> Likelihood:
-        """Return a copy for reordered steps; only `predictive` may be called on it."""
+        """Return a copy for other steps; only `predictive` may be called on it."""
         ...
 
 
@@ -111,7 +138,6 @@ class CompiledLikelihood:
     def __init__(self, steps: Steps, item_steps: ItemSteps, *, n_classes: int) -> None:
         self._set(steps)
         self._starts, self._steps = (part.numpy() for part in item_steps)
-        self._bounds = chunk_bounds(len(self._item), at_most=len(self._item) // MIN_STEPS_PER_THREAD)
         self._item_bounds = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=len(self._bounds) - 1))
         self._item_bounds[-1] = len(self._starts) - 1
         self._logs = np.empty((len(self._item), n_classes), self._weight.dtype)
@@ -160,6 +186,7 @@ class CompiledLikelihood:
 
     def _set(self, steps: Steps) -> None:
         self._item, self._label, self._weight = (part.numpy() for part in (steps.item, steps.label, steps.weight))
+        self._bounds = chunk_bounds(len(self._item), at_most=len(self._item) // MIN_STEPS_PER_THREAD)
 
 
 class DynamicVB:
@@ -179,6 +206,13 @@ class DynamicVB:
         Class probabilities of the items, of shape (N, J), overwritten unless fixed, of shape (N,).
     stage
         The Dirichlets from which the class probabilities are computed.
+
+    Attributes
+    ----------
+    probs
+        The current class probabilities.
+    n_visited
+        How many steps were scanned so far.
     """
 
     def __init__(
@@ -199,6 +233,7 @@ class DynamicVB:
         self._class_prior = class_prior
         self._fixed = fixed
         self._stage: Stage = stage
+        self.n_visited = 0
 
     @property
     def classes(self) -> Tensor:
@@ -207,6 +242,7 @@ class DynamicVB:
 
     def confusion(self, noise_scale: float) -> Tensor:
         """Return the Dirichlets at the steps, of shape (S, J, L)."""
+        self.n_visited += len(self._steps.item)
         return self._scan(self.probs, noise_scale=noise_scale, stage=self._stage)
 
     def __call__(self, noise_scale: float, *, damping: float = 0.0) -> float:
@@ -219,48 +255,109 @@ class DynamicVB:
             self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
         return change
 
-    def choose_noise(self, noise_scale: float, *, prior: Tensor) -> float:
-        """Return the noise scale that predicts the answers best, given the items as inferred with the current scale.
+    def last_states(self, noise_scale: float) -> LastStates:
+        """Return the filtered states of the volunteers after their last steps."""
+        self.n_visited += len(self._steps.item)
+        return self._scan.last_states(self.probs, noise_scale=noise_scale)
 
-        It is zero unless another scale gains more than `MIN_NOISE_GAIN`. Volunteers start from `prior`, (1 or K, J, L),
-        which should describe them well: noise also helps to forget a prior that does not.
+    def filter_new_steps(
+        self, index: Tensor, starts: Tensor, initial: Tensor | LastStates, *, noise_scale: float
+    ) -> None:
+        """Update the items of some steps, which the class probabilities do not count yet, filtered from given states.
+
+        Parameters
+        ----------
+        index, starts
+            The indices of the steps, (n,), one volunteer after another, and where each volunteer's begin, (K + 1,).
+        initial
+            The states of the volunteers before these steps.
+        noise_scale
+            The factor of the process noise that answers cause.
+        """
+        steps = Steps(starts, *(column[index] for column in self._steps[1:]))
+        scan, item = self._scan.for_steps(steps, initial), steps.item.long()
+        before = self.probs.clamp_min(min_state(self.probs.dtype)).log()
+        # Once with the items as they were, and once as the new steps say.
+        for _ in range(2):
+            self.n_visited += len(item)
+            logs = step_logs(steps, scan(self.probs, noise_scale=noise_scale, stage="filtered"))
+            updated = torch.softmax(before.index_add(0, item, logs), 1)
+            is_new = torch.zeros_like(self._fixed).index_fill_(0, item, True) & ~self._fixed  # noqa: FBT003
+            self.probs.copy_(torch.where(is_new[:, None], updated, self.probs))
+
+    def choose_noise(self, noise_scale: float, *, prior: Tensor, near: float | None = None) -> NoiseChoice:
+        """Choose the noise scale that predicts the answers best, given the items as inferred with the current scale.
+
+        It is zero unless another scale gains more than `MIN_NOISE_GAIN`. Of many answers a sample is predicted.
+
+        Parameters
+        ----------
+        noise_scale
+            The current scale.
+        prior
+            What volunteers start from, (1 or K, J, L). It should describe them well: noise also helps to forget a prior
+            that does not.
+        near
+            The scale near which to look first.
         """
         logs = self._likelihood.logs(self.confusion(noise_scale))
-        scan = self._scan.with_steps(self._steps, prior)
+        score = self._choose_part(prior).scorer(self, logs)
+        without_noise = score(0.0)
+        log_scale, reached = _best_of_range(score) if near is None else (math.log(near), math.inf)
+        if reached > without_noise:
+            log_scale, reached = _climb(score, log_scale)
+        scale = math.exp(log_scale)
+        return NoiseChoice(scale if reached > without_noise + MIN_NOISE_GAIN else 0.0, scale)
 
-        def loss(log_scale: float) -> float:
-            return -self._predictive_scores(scan, self._likelihood, math.exp(log_scale), logs)[0]
-
-        best = minimize_scalar(loss, bounds=LOG_NOISE_RANGE, method="bounded", options={"xatol": 0.02})
-        without_noise = self._predictive_scores(scan, self._likelihood, 0.0, logs)[0]
-        return math.exp(best.x) if -best.fun > without_noise + MIN_NOISE_GAIN else 0.0
+    def confirm_noise(self, noise_scale: float, *, prior: Tensor) -> float:
+        """Return the noise scale, refined on all answers, if their order carries information, and 0 otherwise."""
+        if noise_scale == 0 or not self.order_is_informative(noise_scale, prior=prior):
+            return 0.0
+        if len(self._choose_part(prior).steps.item) == len(self._steps.item):
+            return noise_scale
+        logs = self._likelihood.logs(self.confusion(noise_scale))
+        everything = _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
+        return math.exp(_climb(everything.scorer(self, logs), math.log(noise_scale))[0])
 
     def order_is_informative(self, noise_scale: float, *, prior: Tensor) -> bool:
         """Return whether answers are predicted better in their order than in `N_SHUFFLES` random ones.
 
         Each volunteer's answers are shuffled among themselves. Whatever else noise may be good for, such as leaving a
-        prior that fits nobody, it is good for in any order.
+        prior that fits nobody, it is good for in any order. If the first random orders leave no doubt, no more are
+        drawn: if Student's test says that a further one would be as good with a probability below `CLEAR_LEVEL`.
         """
-        logs = self._likelihood.logs(self.confusion(noise_scale)).clone()
-        scan = self._scan.with_steps(self._steps, prior)
-        score = self._predictive_scores(scan, self._likelihood, noise_scale, logs)[0]
+        logs = self._likelihood.logs(self.confusion(noise_scale))
+        part = self._choose_part(prior)
+        logs = logs.clone() if part.chosen is None else logs[part.chosen]
+        score = part.predictive(self, noise_scale, logs)
+        shuffled: list[float] = []
         for seed in range(N_SHUFFLES):
-            order = shuffle_steps(self._steps.starts, seed=seed)
-            steps = self._steps.reordered(order)
-            shuffled_score = self._predictive_scores(
-                scan.with_steps(steps, prior), self._likelihood.with_steps(steps), noise_scale, logs[order]
-            )[0]
-            if shuffled_score >= score:
+            order = shuffle_steps(part.steps.starts, seed=seed)
+            shuffled.append(part.reordered(order).predictive(self, noise_scale, logs[order]))
+            if shuffled[-1] >= score:
                 return False
+            if len(shuffled) >= MIN_SHUFFLES and _surpassed_by_chance(score, shuffled) < CLEAR_LEVEL:
+                return True
         return True
 
-    def scores(self, noise_scale: float) -> tuple[float, float]:
+    def _choose_part(self, prior: Tensor) -> _Part:
+        """Return what noise scales are compared on: all steps, or the first ones of a sample of volunteers."""
+        n_steps = len(self._steps.item)
+        if n_steps <= MAX_CHOICE_STEPS:
+            return _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
+        volunteers, index, steps = first_steps_of_some(self._steps, n_steps=MAX_CHOICE_STEPS)
+        own = prior if len(prior) == 1 else prior[volunteers]
+        return _Part(index, steps, self._scan.for_steps(steps, own), self._likelihood.with_steps(steps))
+
+    def scores(self, noise_scale: float, confusion: Tensor) -> tuple[float, float]:
         r"""Return the log probability of the answers, each left out, and the score that replaces the paper's bound.
+
+        `confusion` is what the method of this name returns for the scale; its memory may be overwritten.
 
         The second is :math:`\sum_{\text{answers}} \sum_j q_{ij} \ln p_{jl} + E[\ln p(t | \kappa)] + H[q(t)] -
         KL(q(\kappa) || p(\kappa))`. It is not a bound: none is proven (erratum 3).
         """
-        logs = self._likelihood.logs(self.confusion(noise_scale))
+        logs = self._likelihood.logs(confusion)
         left_out, expected = self._predictive_scores(self._scan, self._likelihood, noise_scale, logs)
         return left_out, expected + self._class_terms()
 
@@ -274,7 +371,10 @@ class DynamicVB:
         confusion = self.confusion(noise_scale)
         expected = total(self.probs[self._steps.item.long()] * self._likelihood.logs(confusion))
         # Priors are as sharp as the floor is low, and not every device has the precision that they need.
-        confusion, prior, noise = (part.cpu().double() for part in (confusion, self._scan.prior, noise))
+        prior = self._scan.prior
+        if isinstance(prior, LastStates):
+            prior = dirichlet_of_states(States(prior.mean, prior.covariance))
+        confusion, prior, noise = (part.cpu().double() for part in (confusion, prior, noise))
         priors = step_priors(self._steps.starts.cpu(), prior, confusion, noise=noise.clamp(min=floor))
         return float(expected) + self._class_terms() - float(dirichlet_divergence(confusion, priors).sum())
 
@@ -289,7 +389,100 @@ class DynamicVB:
         self, scan: Scan, likelihood: Likelihood, noise_scale: float, logs: Tensor
     ) -> tuple[float, float]:
         predicted = scan(self.probs, noise_scale=noise_scale, stage="predicted")
+        self.n_visited += len(predicted)
         return likelihood.predictive(predicted, logs, self.probs, self._fixed)
+
+
+class NoiseChoice(NamedTuple):
+    """The noise scale that predicts answers best: zero where no scale gains enough; and the best one above zero."""
+
+    scale: float
+    best_above_zero: float
+
+
+class _Part(NamedTuple):
+    """Some of the steps, on which noise scales are compared; `chosen`, their indices, is None if it is all of them."""
+
+    chosen: Tensor | None
+    steps: Steps
+    scan: Scan
+    likelihood: Likelihood
+
+    def predictive(self, vb: DynamicVB, noise_scale: float, logs: Tensor) -> float:
+        """Return the log probability of the answers, each left out, given what each contributes to its item."""
+        return vb._predictive_scores(self.scan, self.likelihood, noise_scale, logs)[0]
+
+    def scorer(self, vb: DynamicVB, logs: Tensor) -> Callable[[float], float]:
+        """Return how well noise scales predict the answers, given what all answers contribute to their items."""
+        own_logs = logs if self.chosen is None else logs[self.chosen]
+        return lambda noise_scale: self.predictive(vb, noise_scale, own_logs)
+
+    def reordered(self, order: Tensor) -> _Part:
+        """Return the same steps in another order."""
+        steps = self.steps.reordered(order)
+        return _Part(None, steps, self.scan.with_steps(steps, self.scan.prior), self.likelihood.with_steps(steps))
+
+
+def first_steps_of_some(steps: Steps, *, n_steps: int, seed: int = 0) -> tuple[Tensor, Tensor, Steps]:
+    """Draw volunteers until their first steps, of which nobody has more than a 20th of the sample, are so many.
+
+    What a filter predicts depends on no later step, so that it can leave these out. Return the volunteers, (n,), the
+    indices of the steps, (m,), and the steps.
+    """
+    counts = steps.starts.diff().clamp(max=max(n_steps // 20, 1)).cpu()
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(counts)))
+    n_volunteers = int((counts[order].cumsum(0) < n_steps).sum()) + 1
+    volunteers = order[:n_volunteers].sort().values
+    lengths = counts[volunteers]
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+    within = torch.arange(int(starts[-1])) - starts[:-1].repeat_interleave(lengths)
+    index = (steps.starts.cpu()[volunteers].repeat_interleave(lengths) + within).to(steps.item.device)
+    columns = (column[index] for column in steps[1:])
+    return volunteers.to(index.device), index, Steps(starts.to(index.device), *columns)
+
+
+def _best_of_range(score: Callable[[float], float]) -> tuple[float, float]:
+    """Return the logarithm of a noise scale near the best one of the range, and at least its score."""
+    logs = np.linspace(*LOG_NOISE_RANGE, N_NOISE_SCALES)
+    scores = [score(math.exp(log_scale)) for log_scale in logs]
+    best = int(np.argmax(scores))
+    if not 0 < best < N_NOISE_SCALES - 1:
+        return float(logs[best]), scores[best]
+    shift, gain = _vertex(scores[best - 1 : best + 2])
+    return float(logs[best] + shift * (logs[1] - logs[0])), scores[best] + gain
+
+
+def _climb(score: Callable[[float], float], log_scale: float) -> tuple[float, float]:
+    """Return the logarithm of the best noise scale near one, and its score, by parabolas through three scales each."""
+    best = -math.inf
+    for _ in range(MAX_CLIMBS):
+        scores = [score(math.exp(log_scale + shift)) for shift in (-NEAR, 0.0, NEAR)]
+        shift, gain = _vertex(scores)
+        best = scores[1] + gain if abs(shift) <= 1 else max(scores)
+        following = min(max(log_scale + NEAR * shift, LOG_NOISE_RANGE[0]), LOG_NOISE_RANGE[1])
+        settled = abs(shift) <= 1 or following == log_scale
+        log_scale = following
+        if settled:
+            break
+    return log_scale, best
+
+
+def _vertex(scores: Sequence[float]) -> tuple[float, float]:
+    """Return where a parabola through three equidistant values has its top, from the middle on, and how much higher.
+
+    The unit is the distance; it is at most `MAX_SHIFT`, in the direction of the higher end where there is no top.
+    """
+    below, here, above = scores
+    bend, slope = 2 * here - below - above, (above - below) / 2
+    if bend <= 0 or abs(slope) > MAX_SHIFT * bend:
+        return math.copysign(MAX_SHIFT, slope), 0.0
+    return slope / bend, slope**2 / (2 * bend)
+
+
+def _surpassed_by_chance(score: float, others: list[float]) -> float:
+    """Return the probability that a further draw is as high as `score` by Student's test, if draws are normal."""
+    spread = float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / len(others))
+    return float(stdtr(len(others) - 1, -(score - float(np.mean(others))) / spread)) if spread > 0 else 0.0
 
 
 def shuffle_steps(starts: Tensor, *, seed: int) -> Tensor:

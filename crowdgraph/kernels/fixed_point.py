@@ -1,4 +1,8 @@
-"""Fixed points of a map that never lowers its objective, found by accelerated iteration (SQUAREM)."""
+"""Fixed points found by accelerated iteration (SQUAREM): of a map that never lowers its objective, or of one without.
+
+Where there is an objective, `squarem` judges an extrapolation by it. Where there is none, `squarem_by_change` judges it
+by the size of the next change.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ import torch
 from torch import Tensor
 
 from crowdgraph.errors import FitError
+from crowdgraph.tensors.devices import total
 
-__all__ = ["Step", "Trace", "min_state", "reachable_tolerance", "squarem"]
+__all__ = ["Passes", "Step", "Trace", "min_state", "reachable_tolerance", "squarem", "squarem_by_change"]
 
 # Plain steps before the first extrapolation, so that it starts inside the mode to which the start belongs.
 PLAIN_STEPS = 5
@@ -19,6 +24,11 @@ PLAIN_STEPS = 5
 MIN_STATE = 1e-300
 # The relative rounding error of a sum of a million terms in double precision.
 ROUNDING_ERROR = 1e-13
+# Without an objective: plain steps before the first extrapolation, and the bounds of its length. The upper bound falls
+# to a fourth where the change after an extrapolation is this many times the one before, and doubles where it is not.
+PLAIN_PASSES = 2
+MIN_LENGTH, MAX_LENGTH = 0.5, 16.0
+MAX_GROWTH = 10.0
 # Class probabilities keep changing by rounding, by less than this many times the precision.
 MIN_TOL_OF_EPS = 40.0
 
@@ -150,3 +160,89 @@ def _check_finite(value: Tensor | float) -> float:
             hint="Use pseudo-counts near the numbers of responses that they stand for.",
         )
     return objective
+
+
+class Passes(NamedTuple):
+    """How often a map was applied to class probabilities, and by how much it changed them at last."""
+
+    n_steps: int
+    change: float
+
+
+def squarem_by_change(
+    step: Callable[[], float],
+    probs: Tensor,
+    *,
+    max_iter: int,
+    tol: float,
+    accelerate: bool,
+    all_reduce: Callable[[Tensor], Tensor] = lambda sums: sums,
+) -> Passes:
+    """Apply a map of class probabilities until none changes by more than `tol`; the map need not raise an objective.
+
+    With `accelerate`, every two plain steps are followed by an extrapolation of the log odds (SQUAREM, Varadhan and
+    Roland 2008). It goes on in the direction of the plain steps, and so it leaves a fixed point that they would leave,
+    where Anderson's method would stay. Changes are measured by the variance of the log odds under the class
+    probabilities, to which undecided items contribute most. If the change after an extrapolation is many times the one
+    before, the extrapolation is undone and the next ones are shorter. The result always comes from a plain step.
+
+    Parameters
+    ----------
+    step
+        Overwrites `probs` by what follows from them, and returns the largest change.
+    probs
+        Class probabilities, of shape (N, J). Rows that `step` leaves as they are stay so to the last bit.
+    max_iter, tol
+        How often `step` may be applied, and the largest change at which the iteration has converged.
+    accelerate
+        Whether to extrapolate.
+    all_reduce
+        Adds up sums over rows, a small tensor, where each of several processes has some of the rows.
+    """
+    n_steps, change = 0, math.inf
+
+    def go_on() -> bool:
+        nonlocal n_steps, change
+        if n_steps >= max_iter or change <= tol:
+            return False
+        change = step()
+        n_steps += 1
+        return change > tol
+
+    while (n_steps < PLAIN_PASSES or not accelerate) and go_on():
+        pass
+    max_length, allowed, safe = MAX_LENGTH, math.inf, probs
+    while True:
+        first = _log_probs(probs)
+        if not go_on():
+            break
+        # In place, since states may be large: the states at the three points become one and two differences.
+        difference = _log_probs(probs).sub_(first)
+        if float(all_reduce(_variance(difference, probs))) > allowed:
+            probs.copy_(safe)
+            max_length, allowed = max(max_length / 4, 1.0), math.inf
+            continue
+        if not go_on() or n_steps == max_iter:
+            break
+        following = _log_probs(probs).sub_(first).sub_(difference)
+        sizes = torch.stack([_variance(part, probs) for part in (difference, following, following - difference)])
+        size, next_size, curvature = all_reduce(sizes).tolist()
+        length = math.sqrt(size / curvature) if curvature > 0 else 1.0
+        length = min(max(length, MIN_LENGTH), max_length)
+        safe, allowed, max_length = probs.clone(), MAX_GROWTH**2 * next_size, min(2 * max_length, MAX_LENGTH)
+        moved = ((difference != 0) | (following != 0)).any(1, keepdim=True)
+        # x + 2 a r + a^2 v, with r the first difference and v the second.
+        following.sub_(difference)
+        extrapolated = first.add_(difference, alpha=2 * length).add_(following, alpha=length**2)
+        probs.copy_(torch.where(moved, torch.softmax(extrapolated, 1), probs))
+    return Passes(n_steps, change)
+
+
+def _log_probs(probs: Tensor) -> Tensor:
+    return probs.clamp_min(min_state(probs.dtype)).log_()
+
+
+def _variance(log_change: Tensor, probs: Tensor) -> Tensor:
+    """Return the sum over rows of the variances of changes of log probabilities under the probabilities."""
+    mean = (probs * log_change).sum(1, keepdim=True)
+    return total(probs * (log_change - mean) ** 2)

@@ -87,6 +87,7 @@ def crowd_prior(graph: CrowdGraph, spec: Any, class_spec: ClassPrior, votes: Vot
         class_concentration=_class_concentration(graph, class_spec),
         classes=graph.classes,
         labels=graph.labels,
+        forward=spec.forward if isinstance(spec, CrowdPrior) else None,
     )
 
 

@@ -5,6 +5,8 @@ This module imports torch and numba; models import it only when they are fitted.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,6 +14,8 @@ from torch import Tensor
 from crowdgraph.core._arrays import Array, lock, row_blocks
 from crowdgraph.core._maps import release, scratch_array, scratch_copy
 from crowdgraph.core.clock import ticks
+from crowdgraph.core.confusion import ConfusionTrack
+from crowdgraph.core.forward_state import ForwardState
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError, StoreError
@@ -32,7 +36,7 @@ from crowdgraph.kernels.sweep import (
 )
 from crowdgraph.models._priors import volunteer_priors
 from crowdgraph.models._resources import check_memory, current_resources, require_stored, resident_bytes
-from crowdgraph.tensors.dynibcc import MAX_DRIFT, Stage, Steps
+from crowdgraph.tensors.dynibcc import MAX_DRIFT, LastStates, Stage, Steps, prior_counts
 
 # How many copies of the tables of all volunteers a fit holds at its peak: states, priors, logarithms, counts.
 TABLE_COPIES = 12
@@ -247,6 +251,8 @@ class StepTensors:
         After how many steps an answer to an item is forgotten; None if all answers count fully.
     backend
         What runs where.
+    forward
+        Where the filter of earlier responses ended, if there were some.
 
     Attributes
     ----------
@@ -254,8 +260,16 @@ class StepTensors:
         Where each volunteer's steps begin, of shape (K + 1,), and their times, of shape (S,).
     """
 
-    def __init__(self, graph: CrowdGraph, backend: Backend, *, drift: float, repeat_span: float | None) -> None:
-        self._graph, self._backend = graph, backend
+    def __init__(
+        self,
+        graph: CrowdGraph,
+        backend: Backend,
+        *,
+        drift: float,
+        repeat_span: float | None,
+        forward: ForwardState | None = None,
+    ) -> None:
+        self._graph, self._backend, self._forward = graph, backend, forward
         order, starts = graph.responses.by_volunteer
         self.starts = lock(starts.astype(np.int64))
         self.times = lock(graph.responses.time[order])
@@ -265,7 +279,7 @@ class StepTensors:
             self._backend.column(item),
             self._backend.column(graph.responses.label[order]),
             self._backend.values(_answer_weights(item, graph.responses.label[order], self.starts, repeat_span)),
-            self._backend.values(np.minimum(_elapsed(self.times, self.starts) * drift, MAX_DRIFT)),
+            self._backend.values(np.minimum(self._elapsed() * drift, MAX_DRIFT)),
         )
         step_of_row = np.empty_like(order)
         step_of_row[order] = np.arange(len(order))
@@ -281,12 +295,71 @@ class StepTensors:
         later[self.starts[:-1][np.diff(self.starts) > 0]] = False
         return float(np.median(self._steps.drift.cpu().numpy()[later])) if later.any() else 0.0
 
+    def _elapsed(self) -> Array:
+        """Return the ticks since the volunteer's previous step; zero at the first of all."""
+        tick_counts = ticks(self.times).astype(np.float64)
+        elapsed = np.diff(tick_counts, prepend=tick_counts[:1])
+        first = self.starts[:-1][np.diff(self.starts) > 0]
+        elapsed[first] = 0
+        if self._forward is not None and self._forward.times.dtype.kind == self.times.dtype.kind:
+            codes, rows = self._forward_rows(self._forward)
+            has_steps = np.diff(self.starts)[codes] > 0
+            first, before = self.starts[codes[has_steps]], self._forward.times[rows[has_steps]]
+            elapsed[first] = tick_counts[first] - ticks(before.astype(self.times.dtype)).astype(np.float64)
+        # Responses from before the state was reached are taken as simultaneous with it.
+        return np.maximum(elapsed, 0)
+
+    def _forward_rows(self, forward: ForwardState) -> tuple[Array, Array]:
+        """Return the codes of the volunteers who have a forward state, and its rows."""
+        table = self._graph.volunteers.table
+        rows = np.array([row for row, name in enumerate(forward.ids.tolist()) if name in table], dtype=np.int64)
+        return np.asarray(table.codes(forward.ids[rows].tolist()), dtype=np.int64), rows
+
+    def _initial_states(
+        self, prior: CrowdPrior, forward: ForwardState | None, *, published: bool
+    ) -> Tensor | LastStates:
+        """Return what volunteers start from: Dirichlet rows, (1 or K, J, L), or where an earlier filter ended."""
+        concentration = volunteer_priors(prior, self._graph)
+        if forward is None:
+            return self._backend.values(concentration)
+        n_volunteers = len(self._graph.volunteers)
+        rows = torch.from_numpy(np.array(np.broadcast_to(concentration, (n_volunteers, *concentration.shape[1:]))))
+        hits, misses = (part.numpy() for part in prior_counts(rows))
+        mean, variance, noise = np.log(hits / misses), 1 / hits + 1 / misses, np.zeros(hits.shape[:2])
+        covariance = variance[..., None] * np.eye(variance.shape[-1]) if published else variance
+        codes, known = self._forward_rows(forward)
+        mean[codes], noise[codes] = forward.mean[known], forward.noise[known]
+        if published and forward.covariance.ndim > mean.ndim:
+            covariance[codes] = forward.covariance[known]
+        elif published:
+            covariance[codes] = forward.variance[known][..., None] * np.eye(variance.shape[-1])
+        else:
+            covariance[codes] = forward.variance[known]
+        return LastStates(*map(self._backend.values, (mean, covariance, noise)))
+
+    def forward_state(self, last: LastStates) -> ForwardState:
+        """Return where the filter ended, of the volunteers who have steps or came with such a state."""
+        responded = np.diff(self.starts) > 0
+        times = np.zeros(len(responded), dtype=self.times.dtype)
+        times[responded] = self.times[self.starts[1:][responded] - 1]
+        if self._forward is not None and self._forward.times.dtype.kind == times.dtype.kind:
+            codes, rows = self._forward_rows(self._forward)
+            earlier = ~responded[codes]
+            times[codes[earlier]] = self._forward.times[rows[earlier]].astype(times.dtype)
+            responded[codes] = True
+        mean, covariance, noise = (part.cpu().double().numpy()[responded] for part in last)
+        return ForwardState(
+            ids=self._graph.volunteers.ids[responded],
+            mean=mean,
+            covariance=covariance,
+            noise=noise,
+            times=times[responded],
+        )
+
     def variational_bayes(self, prior: CrowdPrior, probs: Array, *, stage: Stage, published: bool) -> DynamicVB:
         """Return variational Bayes over the steps, from initial class probabilities of the items, of shape (N, J)."""
-        concentration = self._backend.values(volunteer_priors(prior, self._graph))
-        scan, likelihood = step_kernels(
-            self._backend, self._steps, self._item_steps, concentration, published=published
-        )
+        initial = self._initial_states(prior, self._forward, published=published)
+        scan, likelihood = step_kernels(self._backend, self._steps, self._item_steps, initial, published=published)
         gold = self._graph.gold
         return DynamicVB(
             self._steps,
@@ -297,6 +370,43 @@ class StepTensors:
             fixed=self._backend.column(gold.known),
             stage=stage,
         )
+
+    def reach_new_steps(
+        self,
+        vb: DynamicVB,
+        prior: CrowdPrior,
+        forward: ForwardState,
+        *,
+        earlier: ConfusionTrack,
+        noise_scale: float,
+        published: bool,
+    ) -> None:
+        """Update the items about which there are new steps, filtered from where the volunteers' earlier steps ended.
+
+        `earlier` has the earlier steps. Volunteers with a new step before one of those are left out.
+        """
+        new = self._steps_after(earlier)
+        if not len(new.rows):
+            return
+        initial = self._initial_states(prior, forward, published=published)
+        vb.filter_new_steps(
+            self._backend.column(new.rows), self._backend.column(new.starts), initial, noise_scale=noise_scale
+        )
+
+    def _steps_after(self, earlier: ConfusionTrack) -> _NewSteps:
+        """Return the steps that come after the earlier ones of the same volunteer."""
+        counts, n_earlier = np.diff(self.starts), np.zeros(len(self.starts) - 1, dtype=np.int64)
+        n_earlier[: len(earlier.ids)] = np.diff(earlier.starts)
+        owner = np.repeat(np.arange(len(earlier.ids)), np.diff(earlier.starts))
+        index = self.starts[owner] + np.arange(len(owner)) - earlier.starts[owner]
+        moved = index >= self.starts[owner + 1]
+        moved |= self.times[np.minimum(index, len(self.times) - 1)] != earlier.times
+        is_late = np.zeros(len(counts), dtype=bool)
+        is_late[owner[moved]] = True
+        n_new = np.where(is_late, 0, counts - n_earlier)
+        starts = np.concatenate([[0], np.cumsum(n_new)])
+        within = np.arange(starts[-1]) - np.repeat(starts[:-1], n_new)
+        return _NewSteps(np.repeat(self.starts[:-1] + n_earlier, n_new) + within, starts)
 
     def typical_prior(self, prior: CrowdPrior, probs: Tensor) -> Tensor:
         """Learn what volunteers are like, (K, J, L), from class probabilities of the items, (N, J).
@@ -326,6 +436,13 @@ class StepTensors:
         return typical
 
 
+class _NewSteps(NamedTuple):
+    """The indices of new steps, one volunteer after another, and where each volunteer's begin, of shape (K + 1,)."""
+
+    rows: Array
+    starts: Array
+
+
 def compile_sweep_for(graph: CrowdGraph, backend: Backend) -> None:
     """Compile, or load from disk, the sweep over the answers of such a graph, if compiled code runs."""
     if backend.compiled:
@@ -342,14 +459,6 @@ def compile_scan_for(graph: CrowdGraph, backend: Backend, *, published: bool) ->
 def _code_type(graph: CrowdGraph) -> str:
     """Return the integer type that can number all pairs of volunteers and labels."""
     return "int32" if len(graph.volunteers) * len(graph.labels) < 2**31 else "int64"
-
-
-def _elapsed(times: Array, starts: Array) -> Array:
-    """Return the ticks since the volunteer's previous step; zero at the first."""
-    tick_counts = ticks(times).astype(np.float64)
-    elapsed = np.diff(tick_counts, prepend=tick_counts[:1])
-    elapsed[starts[:-1][np.diff(starts) > 0]] = 0
-    return elapsed
 
 
 def _answer_weights(item: Array, label: Array, starts: Array, span: float | None) -> Array:

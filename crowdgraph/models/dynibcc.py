@@ -56,8 +56,13 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_
 MAX_NOISE_ROUNDS = 12
 # The relative change of the noise scale at which it has converged.
 NOISE_RTOL = 0.05
-# The tolerance of class probabilities while the noise scale is still being chosen.
+# While the noise scale is being chosen: the tolerance of class probabilities, and the passes between two choices.
 ROUGH_TOL = 1e-3
+PASSES_BETWEEN_CHOICES = 4
+# An update chooses the noise scale again where there are more responses than this times those that it was chosen from.
+MAX_NOISE_AGE = 1.25
+# The tolerance of the static fit from which the passes start and the crowd's prior is learned, at most.
+MAX_STATIC_TOL = 1e-5
 # After this many passes, passes are damped: answers that influence each other may oscillate.
 DAMP_AFTER, DAMPING = 100, 0.5
 # Log odds that gain this much variance are forgotten at once; more would only overflow.
@@ -145,6 +150,8 @@ class DynIBCC(Model):
         What computes, where and in which precision. The backend ``"auto"`` is compiled code on CPUs and PyTorch tensors
         elsewhere; ``"torch"`` runs tensors on the CPU as well. In ``"float32"`` class probabilities are within 1e-3 of
         those in double precision, and a `tol` below 5e-6 is raised to that. ``fit.diagnostics`` says what ran.
+    accelerate
+        Whether to extrapolate between passes (SQUAREM) where the next change does not grow by that.
 
     Examples
     --------
@@ -177,6 +184,7 @@ class DynIBCC(Model):
     backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)
     dtype: Precision = precision("float64", PRECISIONS)
+    accelerate: bool = boolean(True)
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, the sweep of the static start and the scan over the steps."""
@@ -205,32 +213,74 @@ class DynIBCC(Model):
             confusion_prior=confusion_prior,
             class_prior=self.class_prior,
             votes=self.votes,
+            tol=min(self.tol, MAX_STATIC_TOL),
             backend=self.backend,
             device=self.device,
             dtype=self.dtype,
         )
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
+        self._check_labels_and_times(graph)
+        prior = self._prior_before_learning(graph)
+        n_visited = 0
+        if start is None:
+            # Start from the class probabilities for volunteers who never change.
+            static = self._static_model(CROWD if self.confusion_prior == CROWD else prior)
+            start = static._fit(graph, seed=seed, start=None, progress=progress)
+            n_visited = _visited_by(start, graph)
+        if self.confusion_prior == CROWD:
+            # Everybody starts from what the crowd is like; a matrix of their own would hide how they began.
+            prior = prior_of_newcomers(graph, prior, start, votes=self.votes)
+        return self._fit_from(graph, prior, start, n_visited=n_visited, seed=seed, progress=progress)
+
+    def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
+        """Fit a graph with more responses than an earlier fit saw, in its mode; arguments have been checked.
+
+        New responses are filtered from where the earlier ones of the same volunteer ended, and update their items; then
+        come full passes, as in `_fit`. The noise scale is chosen again only if the graph has
+        grown by a quarter since.
+        """
+        seed = None if fit.source is None else fit.source.seed
+        start = _extended(fit, graph)
+        if not self.update_classes or fit.forward is None or fit.confusion is None:
+            return self._refit(graph, start=start, seed=seed)
+        self._check_labels_and_times(graph)
+        prior, n_visited = self._prior_before_learning(graph), 0
+        if self.confusion_prior == CROWD:
+            static = self._static_model(CROWD)._refit(graph, start=start, seed=seed)
+            prior = prior_of_newcomers(graph, prior, static, votes=self.votes)
+            n_visited = _visited_by(static, graph)
+        return self._fit_from(graph, prior, start, n_visited=n_visited, earlier=fit, seed=seed, progress=progress)
+
+    def _prior_before_learning(self, graph: CrowdGraph) -> CrowdPrior:
+        prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
+        if self.published:
+            check_single_precision(prior, self.dtype, because="published=True")
+        return prior
+
+    def _fit_from(
+        self,
+        graph: CrowdGraph,
+        prior: CrowdPrior,
+        start: ModelFit,
+        *,
+        n_visited: int,
+        seed: int | None,
+        progress: bool,
+        earlier: ModelFit | None = None,
+    ) -> ModelFit:
+        """Fit a graph from a prior and from the class probabilities of a start, after so many responses were visited.
+
+        `earlier` is a fit of some of the responses, with these class probabilities.
+        """
         from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.kernels.fixed_point import reachable_tolerance
         from crowdgraph.models._crowd_prior import widen_steps
         from crowdgraph.models._tensors import StepTensors
 
         backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
-        self._check_labels_and_times(graph)
         drift = self._drift_per_tick(graph)
-        prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
-        if self.published:
-            check_single_precision(prior, self.dtype, because="published=True")
-        learns_prior = self.confusion_prior == CROWD
-        if start is None:
-            # Start from the class probabilities for volunteers who never change.
-            static = self._static_model(CROWD if learns_prior else prior)
-            start = static._fit(graph, seed=seed, start=None, progress=progress)
-        if learns_prior:
-            # Everybody starts from what the crowd is like; a matrix of their own would hide how they began.
-            prior = prior_of_newcomers(graph, prior, start, votes=self.votes)
-        tensors = StepTensors(graph, backend, drift=drift, repeat_span=self.repeat_span)
+        tensors = StepTensors(graph, backend, drift=drift, repeat_span=self.repeat_span, forward=prior.forward)
         if tensors.median_drift > 1:
             warn(
                 f"With drift_per_time={self.drift_per_time!r} the log odds gain a variance of "
@@ -241,10 +291,23 @@ class DynIBCC(Model):
             )
         vb = tensors.variational_bayes(prior, start.item_probs, stage=self.inference, published=self.published)
         with progress_bar("DynIBCC", visible=progress, unit="passes") as bar, backend.threads():
-            noise_scale, n_iter, change = self._iterate(vb, tensors, prior, bar)
-            log_predictive, score = vb.scores(noise_scale)
+            noise_scale, chosen_from = self._known_noise(graph, earlier)
+            if earlier is not None and earlier.forward is not None and earlier.confusion is not None:
+                tensors.reach_new_steps(
+                    vb,
+                    prior,
+                    earlier.forward,
+                    earlier=earlier.confusion,
+                    noise_scale=float(earlier.diagnostics["noise_scale"]),
+                    published=self.published,
+                )
+            noise_scale, n_iter, change = self._iterate(vb, tensors, prior, noise_scale, bar)
+            confusion = vb.confusion(noise_scale)
+            concentration = np.array(confusion.cpu().double().numpy())
+            log_predictive, score = vb.scores(noise_scale, confusion)
+            forward = tensors.forward_state(vb.last_states(noise_scale))
+            n_visited += vb.n_visited
             printed = self._printed_bound(vb, noise_scale)
-            concentration = np.array(vb.confusion(noise_scale).cpu().double().numpy())
         if not self.update_classes and start.dependence is not None:
             concentration = widen_steps(graph, concentration, tensors.starts, start, prior)
         classes = vb.classes.cpu().double().numpy()
@@ -267,6 +330,7 @@ class DynIBCC(Model):
                 inference=self.inference,
             ),
             prior=prior,
+            forward=forward,
             converged=change <= reachable_tolerance(self.tol, backend.dtype),
             n_iter=n_iter,
             diagnostics={
@@ -275,28 +339,43 @@ class DynIBCC(Model):
                 "log_predictive": log_predictive,
                 "score": score,
                 "change": change,
+                "visited": n_visited,
+                **({"noise_chosen_from": chosen_from} if self.noise_scale == "auto" else {}),
                 **printed,
                 **({"dependence": dependence} if dependence else {}),
             },
         )
 
-    def _iterate(self, vb: DynamicVB, tensors: StepTensors, prior: CrowdPrior, bar: Any) -> tuple[float, int, float]:
+    def _known_noise(self, graph: CrowdGraph, earlier: ModelFit | None) -> tuple[float | Literal["auto"], int]:
+        """Return the noise scale, or "auto" if it has to be chosen, and the number of responses that it comes from."""
+        n_responses = len(graph.responses)
+        if self.noise_scale == "auto" and earlier is not None:
+            chosen_from = int(earlier.diagnostics.get("noise_chosen_from", 0))
+            if n_responses <= MAX_NOISE_AGE * chosen_from:
+                return float(earlier.diagnostics["noise_scale"]), chosen_from
+        return self.noise_scale, n_responses
+
+    def _iterate(
+        self, vb: DynamicVB, tensors: StepTensors, prior: CrowdPrior, noise_scale: float | Literal["auto"], bar: Any
+    ) -> tuple[float, int, float]:
         """Choose the noise scale and infer the classes, as far as asked for; return scale, passes and last change."""
         from crowdgraph.kernels.fixed_point import reachable_tolerance
 
-        noise_scale, n_iter, change = self.noise_scale, 0, float("inf")
+        n_iter = 0
         if noise_scale == "auto":
             typical = tensors.typical_prior(prior, vb.probs)
             if self.update_classes:
-                noise_scale, n_iter, change = _tune_noise(vb, prior=typical, max_iter=self.max_iter, bar=bar)
+                noise_scale, n_iter = _tune_noise(
+                    vb, prior=typical, max_iter=self.max_iter, accelerate=self.accelerate, bar=bar
+                )
             else:
-                noise_scale = _informative(vb, vb.choose_noise(1.0, prior=typical), prior=typical)
+                noise_scale = vb.confirm_noise(vb.choose_noise(1.0, prior=typical).scale, prior=typical)
         noise_scale = float(noise_scale)
         if not self.update_classes:
             return noise_scale, 1, 0.0
         tol = reachable_tolerance(self.tol, vb.probs.dtype)
         n_iter, change = _fit_until(
-            vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, change=change, bar=bar
+            vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, accelerate=self.accelerate, bar=bar
         )
         return noise_scale, n_iter, change
 
@@ -348,42 +427,63 @@ class DynIBCC(Model):
         return float(self.drift_per_time) / (SECONDS[self.time_unit] * UNITS[np.datetime_data(times.dtype)[0]])
 
 
+def _extended(fit: ModelFit, graph: CrowdGraph) -> ModelFit:
+    """Return the class probabilities of an earlier fit for all items of a graph; those of new items are the average."""
+    n_new = len(graph.items) - len(fit.items)
+    return ModelFit(
+        model=fit.model,
+        items=graph.items.ids,
+        classes=fit.classes,
+        item_probs=np.concatenate([fit.item_probs, np.repeat(fit.class_probs[None], n_new, axis=0)]),
+        class_probs=fit.class_probs,
+        diagnostics={} if fit.dependence is None else {"dependence": fit.dependence.to_facts()},
+    )
+
+
+def _visited_by(static: ModelFit, graph: CrowdGraph) -> int:
+    """Return how many responses a static fit visited."""
+    return int(static.diagnostics.get("visited", static.n_iter * len(graph.answers)))
+
+
 def _fit_until(
-    vb: DynamicVB, noise_scale: float, *, tol: float, n_iter: int, max_iter: int, change: float, bar: Any
+    vb: DynamicVB, noise_scale: float, *, tol: float, n_iter: int, max_iter: int, accelerate: bool, bar: Any
 ) -> tuple[int, float]:
     """Pass until no class probability changes by more than `tol`; return the passes so far and the last change."""
-    while n_iter < max_iter:
+    from crowdgraph.kernels.fixed_point import squarem_by_change
+
+    first = n_iter
+
+    def step() -> float:
+        nonlocal n_iter
         change = vb(noise_scale, damping=0.0 if n_iter < DAMP_AFTER else DAMPING)
         n_iter += 1
         bar.set_postfix(change=f"{change:.1e}", noise_scale=f"{noise_scale:.2f}", refresh=False)
         bar.update()
-        if change <= tol:
-            break
-    return n_iter, change
+        return change
+
+    passes = squarem_by_change(step, vb.probs, max_iter=max_iter - first, tol=tol, accelerate=accelerate)
+    return n_iter, passes.change
 
 
-def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, bar: Any) -> tuple[float, int, float]:
+def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, accelerate: bool, bar: Any) -> tuple[float, int]:
     """Choose the noise scale that predicts the answers best, in turn with the class probabilities.
 
-    Return it with the passes that were needed and the last change.
+    Return it with the passes that were needed. A few passes are enough between two choices: what the scale depends on
+    are the many items that settle at once, not the few that settle last.
     """
-    noise_scale, n_iter, change = 1.0, 0, float("inf")
+    noise_scale, near, n_iter = 1.0, None, 0
     for _ in range(MAX_NOISE_ROUNDS):
-        n_iter, change = _fit_until(
-            vb, noise_scale, tol=ROUGH_TOL, n_iter=n_iter, max_iter=max_iter, change=change, bar=bar
+        last_pass = min(n_iter + PASSES_BETWEEN_CHOICES, max_iter - 1)
+        n_iter, _ = _fit_until(
+            vb, noise_scale, tol=ROUGH_TOL, n_iter=n_iter, max_iter=last_pass, accelerate=accelerate, bar=bar
         )
-        if n_iter == max_iter:
-            break
         bar.set_postfix(choosing="noise_scale")
-        previous, noise_scale = noise_scale, vb.choose_noise(noise_scale, prior=prior)
-        if abs(noise_scale - previous) <= NOISE_RTOL * previous:
+        choice = vb.choose_noise(noise_scale, prior=prior, near=near)
+        settled = abs(choice.scale - noise_scale) <= NOISE_RTOL * noise_scale
+        noise_scale, near = choice
+        if settled or n_iter == max_iter - 1:
             break
-    return _informative(vb, noise_scale, prior=prior), n_iter, change
-
-
-def _informative(vb: DynamicVB, noise_scale: float, *, prior: Tensor) -> float:
-    """Return the noise scale if the order of answers carries information, and 0 otherwise."""
-    return noise_scale if noise_scale > 0 and vb.order_is_informative(noise_scale, prior=prior) else 0.0
+    return vb.confirm_noise(noise_scale, prior=prior), n_iter
 
 
 def follow_classes(

@@ -7,6 +7,7 @@ They are what ``backend="torch"`` runs. They know nothing of graphs: `CrowdGraph
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log, log_normaliser
 from crowdgraph.tensors.dynibcc import (
     FilteredStates,
+    LastStates,
     Rounds,
     States,
     Steps,
@@ -14,6 +15,7 @@ from crowdgraph.tensors.dynibcc import (
     dirichlet_of_states,
     expected_score,
     filter_states,
+    last_states,
     predict_states,
     predictive_score,
     smooth_states,
@@ -33,6 +35,7 @@ from crowdgraph.tensors.similarity import pi_similarity
 __all__ = [
     "AnswerMatrix",
     "FilteredStates",
+    "LastStates",
     "Rounds",
     "States",
     "Steps",
@@ -44,6 +47,7 @@ __all__ = [
     "filter_states",
     "item_log_weights",
     "item_posteriors",
+    "last_states",
     "log_evidence",
     "log_normaliser",
     "lower_bound",

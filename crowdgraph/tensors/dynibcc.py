@@ -28,6 +28,7 @@ from crowdgraph.tensors.devices import total
 
 __all__ = [
     "FilteredStates",
+    "LastStates",
     "Rounds",
     "Stage",
     "States",
@@ -37,10 +38,12 @@ __all__ = [
     "dirichlet_rows",
     "expected_score",
     "filter_states",
+    "last_states",
     "predict_states",
     "predictive_score",
     "prior_counts",
     "smooth_states",
+    "state_counts",
     "step_logs",
 ]
 
@@ -94,9 +97,28 @@ class States(NamedTuple):
 
 
 class FilteredStates(NamedTuple):
-    """The states after each step's own answer, and the process noise added before it, of shape (S, L)."""
+    """The states after each step's own answer, and the process noise, (S, L), before it and that its answer causes."""
 
     states: States
+    noise: Tensor
+    next_noise: Tensor
+
+
+class LastStates(NamedTuple):
+    """The states in which a filter ended, from which it can go on: it takes them in place of a prior.
+
+    Attributes
+    ----------
+    mean
+        The log odds after each volunteer's last step, of shape (K, L, J).
+    covariance
+        Of shape (K, L, J, J); or (K, L, J), variances, as for `States`.
+    noise
+        The process noise that the last answer caused, which is added before the next step, of shape (K, L).
+    """
+
+    mean: Tensor
+    covariance: Tensor
     noise: Tensor
 
 
@@ -156,7 +178,7 @@ def prior_counts(prior: Tensor) -> tuple[Tensor, Tensor]:
 
 def filter_states(
     steps: Steps,
-    prior: Tensor,
+    prior: Tensor | LastStates,
     *,
     probs: Tensor,
     noise_scale: Tensor | float = 1.0,
@@ -171,7 +193,7 @@ def filter_states(
         The volunteers' steps.
     prior
         Dirichlet rows of the confusion before the first step, of shape (K, J, L), or (1, J, L) if all volunteers share
-        them.
+        them. Or the states in which a filter over earlier steps ended: `last_states`.
     probs
         The class probabilities of the items, of shape (N, J).
     noise_scale
@@ -182,19 +204,18 @@ def filter_states(
         ``Rounds(steps.starts)``, if it is at hand.
     """
     rounds = Rounds(steps.starts) if rounds is None else rounds
-    mean, covariance = _initial_state(prior, published=published)
-    if len(mean) > 1:
-        mean, covariance = mean[rounds.volunteers], covariance[rounds.volunteers]
+    initial = _initial_states(prior, published=published)
+    if len(initial.mean) > 1:
+        mean, covariance, noise = (part[rounds.volunteers] for part in initial)
     else:
         n = max(rounds.sizes, default=0)
-        mean, covariance = mean.expand(n, *mean.shape[1:]), covariance.expand(n, *covariance.shape[1:])
-    noise = torch.zeros_like(mean[..., 0])
+        mean, covariance, noise = (part.expand(n, *part.shape[1:]) for part in initial)
     label = steps.label[:, None]
     hits = label == torch.arange(mean.shape[1], device=mean.device)
     weights = torch.where(label >= 0, steps.weight[:, None], 0.0)
     columns = (probs[steps.item.long()][:, None, :], hits, weights, label >= 0, steps.drift[:, None])
     update = _update_published if published else _update_weighted
-    means, covariances, noises = [], [], []
+    means, covariances, noises, next_noises = [], [], [], []
     for truth, hit, weight, answered, drift in zip(*map(rounds.split, columns), strict=True):
         # Predict: eq:what_prior leaves the mean as it is, eq:P_prior adds q I.
         mean, covariance, noise = (part[: len(truth)] for part in (mean, covariance, noise))
@@ -207,19 +228,49 @@ def filter_states(
         noise = noise_scale * torch.where(answered, noise, unanswered_noise)  # eq:q_tau
         means.append(mean)
         covariances.append(covariance)
+        next_noises.append(noise)
     states = States(rounds.join(means, mean), rounds.join(covariances, covariance))
-    return FilteredStates(states, rounds.join(noises, noise))
+    return FilteredStates(states, rounds.join(noises, noise), rounds.join(next_noises, noise))
 
 
-def predict_states(steps: Steps, prior: Tensor, *, filtered: FilteredStates, rounds: Rounds | None = None) -> States:
+def last_states(steps: Steps, prior: Tensor | LastStates, *, filtered: FilteredStates) -> LastStates:
+    """Return the states of all volunteers after their last step; of those without steps, the initial ones.
+
+    `prior` is that of `filter_states`. A filter over further steps that starts from them continues as if all steps had
+    been filtered at once.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=5, n_items=30, n_responses=100, seed=0).graph
+    >>> steps, fit = graph.to_torch().steps(), cg.DynIBCC(confusion_prior=(4, 1)).fit(graph).to_torch()
+    >>> filtered = filter_states(steps, fit.confusion_prior, probs=fit.item_probs)
+    >>> last_states(steps, fit.confusion_prior, filtered=filtered).mean.shape
+    torch.Size([5, 2, 2])
+    """
+    initial = _initial_states(prior, published=filtered.states.covariance.ndim > filtered.states.mean.ndim)
+    has_steps = steps.starts.diff() > 0
+    last = (steps.starts[1:] - 1)[has_steps]
+    parts = []
+    for first, values in zip(initial, (*filtered.states, filtered.next_noise), strict=True):
+        part = first.expand(len(has_steps), *first.shape[1:]).clone()
+        part[has_steps] = values[last]
+        parts.append(part)
+    return LastStates(*parts)
+
+
+def predict_states(
+    steps: Steps, prior: Tensor | LastStates, *, filtered: FilteredStates, rounds: Rounds | None = None
+) -> States:
     """Return the states before each step's own answer, from the states after the previous one.
 
     `prior` is that of `filter_states`.
     """
     rounds = Rounds(steps.starts) if rounds is None else rounds
     states = filtered.states
-    mean, covariance = _initial_state(prior, published=states.covariance.ndim > states.mean.ndim)
-    mean, covariance = rounds.before(states.mean, mean), rounds.before(states.covariance, covariance)
+    initial = _initial_states(prior, published=states.covariance.ndim > states.mean.ndim)
+    mean = rounds.before(states.mean, initial.mean)
+    covariance = rounds.before(states.covariance, initial.covariance)
     return States(mean, _add_noise(covariance, filtered.noise, mean))
 
 
@@ -249,7 +300,7 @@ def dirichlet_of_states(states: States) -> Tensor:
     """Return the Dirichlet of the confusion at every step, of shape (S, J, L); see `dirichlet_rows`."""
     published = states.covariance.ndim > states.mean.ndim
     variance = states.covariance.diagonal(dim1=-2, dim2=-1) if published else states.covariance
-    hits, misses = _counts(states.mean, variance)  # eq:DynVB_alpha
+    hits, misses = state_counts(states.mean, variance)  # eq:DynVB_alpha
     return dirichlet_rows(hits.transpose(-1, -2), misses.transpose(-1, -2), published=published)
 
 
@@ -272,7 +323,7 @@ def dirichlet_rows(hits: Tensor, misses: Tensor, *, published: bool) -> Tensor:
 
 def confusion_over_time(
     steps: Steps,
-    prior: Tensor,
+    prior: Tensor | LastStates,
     *,
     probs: Tensor,
     noise_scale: Tensor | float = 1.0,
@@ -359,15 +410,18 @@ def expected_score(steps: Steps, predicted: Tensor, *, probs: Tensor) -> Tensor:
     return total(_answer_weights(steps) * (probs[steps.item.long()] * _shares(steps, predicted).log()).sum(1))
 
 
-def _initial_state(prior: Tensor, *, published: bool) -> tuple[Tensor, Tensor]:
-    """Return means, (1 or K, L, J), and (co)variances of the log odds before the first step."""
+def _initial_states(prior: Tensor | LastStates, *, published: bool) -> LastStates:
+    """Return the states before the first step, of one volunteer if all share them, and the noise that awaits it."""
+    if isinstance(prior, LastStates):
+        return prior
     if prior.ndim != 3:
         raise ParameterError(
             f"prior= has the shape {tuple(prior.shape)}; expected (K, J, L), or (1, J, L) if all volunteers share it."
         )
     hits, misses = prior_counts(prior)
     variance = 1 / hits + 1 / misses
-    return torch.log(hits / misses), torch.diag_embed(variance) if published else variance
+    covariance = torch.diag_embed(variance) if published else variance
+    return LastStates(torch.log(hits / misses), covariance, torch.zeros_like(hits[..., 0]))
 
 
 def _add_noise(covariance: Tensor, noise: Tensor, mean: Tensor) -> Tensor:
@@ -377,7 +431,7 @@ def _add_noise(covariance: Tensor, noise: Tensor, mean: Tensor) -> Tensor:
     return covariance + torch.diag_embed(noise[..., None].expand_as(mean))
 
 
-def _counts(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+def state_counts(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
     """Return the counts for and against a label of the Beta distribution with these log odds, eq:Dyn_priorAlpha."""
     limit = min(MAX_LOG_ODDS, 0.45 * math.log(torch.finfo(mean.dtype).max))
     odds = mean.clamp(-limit, limit).exp()
@@ -393,7 +447,7 @@ def _unanswered_noise(mean: Tensor, truth: Tensor, *, published: bool) -> Tensor
 
 def _update_beta(mean: Tensor, variance: Tensor, hit: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Condition log odds on an answer: return their shift, their posterior variance and the noise the answer causes."""
-    hits, misses = _counts(mean, variance)
+    hits, misses = state_counts(mean, variance)
     # alpha + delta and beta + 1 - delta, "Forward Pass Filtering Steps".
     new_hits, new_misses = hits + weight * hit, misses + weight * ~hit
     shift = torch.where(hit, torch.log1p(weight / hits), -torch.log1p(weight / misses))

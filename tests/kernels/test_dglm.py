@@ -1,6 +1,7 @@
 """The scan of Dynamic IBCC is the exact joint Gaussian of a volunteer's steps, and never leaves the numbers."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels.random_steps import EITHER, HARD, SOFT, random_crowd, random_truth
+from numpy.testing import assert_allclose
 from oracles.dglm import Sequence, joint_published, joint_weighted, recursion
 from scipy.special import digamma
 
@@ -65,8 +67,9 @@ def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published
     sequence, n_classes, n_steps = seen_by(label, steps, prior, probs, noise_scale), prior.shape[1], len(steps.item)
     workspace = Workspace.for_steps(n_steps, 1, n_classes, published=published)
     columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
-    counts = [np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses)]
-    start = (*(counts if published else [part[None] for part in counts]), float(noise_scale), stage == "predicted")
+    hits, misses = (np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses))
+    first = (np.log(hits / misses), np.diag(1 / hits + 1 / misses)) if published else (hits[None], misses[None])
+    start = (*first, float(noise_scale), stage == "predicted")
     classes = tuple(range(n_classes))
     run, smooth = (filter_published, smooth_published) if published else (filter_weighted, smooth_weighted)
     run(classes, 0, n_steps, label, *columns, probs.numpy(), *start, *workspace)
@@ -490,3 +493,40 @@ def test_an_unanswered_step_carries_no_information():
         changed = probs.clone()
         likelihood.update_items(logs, class_logs, changed, fixed)
         assert np.allclose(changed, class_logs.exp(), rtol=1e-12)
+
+
+# Going on from where a filter ended.
+
+
+def split_each(steps, rng):
+    """Cut every volunteer's steps in two; return the first and the second part."""
+    starts = steps.starts.tolist()
+    cuts = [first + int(rng.integers(0, last - first + 1)) for first, last in pairwise(starts)]
+    parts = []
+    for bounds in (zip(starts, cuts, strict=False), zip(cuts, starts[1:], strict=True)):
+        ranges = [range(*pair) for pair in bounds]
+        index = torch.tensor([step for one in ranges for step in one], dtype=torch.int64)
+        lengths = [len(one) for one in ranges]
+        parts.append(Steps(torch.tensor([0, *np.cumsum(lengths)]), *(column[index] for column in steps[1:])))
+    return parts
+
+
+@pytest.mark.parametrize("kind", [CompiledScan, TensorScan])
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_filter_goes_on_from_where_it_ended(kind, published, seed):
+    rng = np.random.default_rng(seed)
+    steps, prior, probs = random_crowd(rng, [9, 0, 14, 1, 6], 2 + seed % 2, 3, shared=seed == 2)
+    whole = kind(steps, prior, published=published)
+    earlier, later = split_each(steps, rng)
+    middle = kind(earlier, prior, published=published).last_states(probs, noise_scale=0.8)
+    rest = kind(later, middle, published=published)
+    for stage in ("filtered", "predicted"):
+        expected = whole(probs, noise_scale=0.8, stage=stage).clone()
+        actual = rest(probs, noise_scale=0.8, stage=stage)
+        for k, (first, last) in enumerate(pairwise(later.starts.tolist())):
+            end = int(steps.starts[k + 1])
+            assert_allclose(actual[first:last], expected[end - (last - first) : end], rtol=1e-12)
+    ends = rest.last_states(probs, noise_scale=0.8), whole.last_states(probs, noise_scale=0.8)
+    for actual, expected in zip(*ends, strict=True):
+        assert_allclose(actual, expected.expand_as(actual), rtol=1e-11, atol=1e-13)

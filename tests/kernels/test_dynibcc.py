@@ -5,13 +5,24 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from kernels.random_steps import random_crowd
 
 from crowdgraph.kernels.dglm import TensorScan
 from crowdgraph.kernels.dglm_compiled import CompiledScan
-from crowdgraph.kernels.dynibcc import CompiledLikelihood, DynamicVB, ItemSteps, TensorLikelihood, shuffle_steps
+from crowdgraph.kernels.dynibcc import (
+    CLEAR_LEVEL,
+    LOG_NOISE_RANGE,
+    MIN_SHUFFLES,
+    CompiledLikelihood,
+    DynamicVB,
+    ItemSteps,
+    TensorLikelihood,
+    _surpassed_by_chance,
+    first_steps_of_some,
+    shuffle_steps,
+)
 
 
 def item_steps(steps, n_items):
@@ -83,3 +94,62 @@ def test_a_damped_pass_goes_half_the_way():
     full, half = (variational_bayes(steps, prior, probs) for _ in range(2))
     assert full(1.0) == half(1.0, damping=0.5)
     assert torch.allclose(half.probs, (full.probs + probs) / 2, atol=1e-14)
+
+
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=12), st.integers(20, 60))
+def test_a_sample_has_the_first_steps_of_some_volunteers(counts, n_steps):
+    assume(sum(counts) > 0)
+    steps, _, _ = random_crowd(np.random.default_rng(0), counts, 2, 2)
+    volunteers, index, sample = first_steps_of_some(steps, n_steps=n_steps)
+    for row, volunteer in enumerate(volunteers.tolist()):
+        own = index[sample.starts[row] : sample.starts[row + 1]]
+        first = int(steps.starts[volunteer])
+        assert own.tolist() == list(range(first, first + min(counts[volunteer], n_steps // 20)))
+    assert torch.equal(sample.label, steps.label[index])
+
+
+def drifting_crowd(rng, *, n_volunteers, n_steps):
+    """Volunteers who are mostly right at first and mostly wrong later, about items that are known but for a few."""
+    steps, prior, _ = random_crowd(
+        rng, [n_steps] * n_volunteers, 2, 2, n_items=400, unanswered=0.0, drift=0.0, shared=True
+    )
+    truth = rng.integers(0, 2, 400)
+    late = np.tile(np.arange(n_steps) > n_steps / 2, n_volunteers)
+    is_right = rng.random(len(late)) < np.where(late, 0.35, 0.9)
+    label = np.where(is_right, truth[steps.item], 1 - truth[steps.item]).astype(np.int16)
+    probs = torch.from_numpy(np.where(np.arange(400)[:, None] % 10 == 1, 0.5, np.eye(2)[truth] * 0.98 + 0.01))
+    ones = torch.ones(len(label), dtype=torch.float64)
+    return steps._replace(label=torch.from_numpy(label), weight=ones), prior, probs
+
+
+@pytest.mark.parametrize("limit", [10_000, 700])
+def test_the_best_noise_scale_is_that_of_a_fine_grid(monkeypatch, limit):
+    monkeypatch.setattr("crowdgraph.kernels.dynibcc.MAX_CHOICE_STEPS", limit)
+    steps, _, probs = drifting_crowd(np.random.default_rng(0), n_volunteers=40, n_steps=40)
+    prior = torch.tensor([[[4.0, 1.0], [1.0, 4.0]]], dtype=torch.float64)
+    vb = variational_bayes(steps, prior, probs)
+    choice = vb.choose_noise(1.0, prior=prior)
+    chosen = vb.confirm_noise(choice.scale, prior=prior)
+    # A scale chosen on a sample is refined on all steps, given the items with that scale.
+    logs = vb._likelihood.logs(vb.confusion(1.0 if limit > len(steps.item) else choice.scale)).clone()
+    grid = np.exp(np.linspace(*LOG_NOISE_RANGE, 200))
+    scores = [vb._predictive_scores(vb._scan, vb._likelihood, scale, logs)[0] for scale in grid]
+    assert abs(np.log(chosen / grid[int(np.argmax(scores))])) < 0.05
+    assert vb.order_is_informative(chosen, prior=prior)
+
+
+def test_random_orders_are_left_out_only_if_the_verdict_is_clear():
+    """Under the null all twenty scores are alike: the level stays one in twenty."""
+    rng = np.random.default_rng(1)
+    accepted = 0
+    for _ in range(5_000):
+        score, *others = rng.normal(size=20)
+        for n in range(1, 20):
+            if others[n - 1] >= score:
+                break
+            if n >= MIN_SHUFFLES and _surpassed_by_chance(score, others[:n]) < CLEAR_LEVEL:
+                accepted += 1
+                break
+        else:
+            accepted += 1
+    assert 0.04 < accepted / 5_000 < 0.06

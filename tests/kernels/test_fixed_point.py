@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdgraph.errors import FitError
-from crowdgraph.kernels.fixed_point import Step, squarem
+from crowdgraph.kernels.fixed_point import Step, squarem, squarem_by_change
 
 
 def em_of_a_mixture(data, weights):
@@ -89,3 +89,104 @@ def test_an_iteration_is_given_up(mixture):
     part = squarem(mixture, start, max_iter=50, tol=0.0, accelerate=True, give_up=lambda so_far: len(so_far) == 4)
     assert not part.converged
     assert part.objectives == full.objectives[:4]
+
+
+# Without an objective.
+
+
+def pull_of(rates, targets):
+    """A map that pulls the log odds of each item towards its target at its own rate, and from their mean."""
+
+    def start_from(probs):
+        def step():
+            before = probs.clone()
+            logs = probs.log()
+            logs = targets + rates * (logs - targets) + 0.02 * (logs - logs.mean(0))
+            probs[1:] = torch.softmax(logs, 1)[1:]
+            return float((probs - before).abs().max())
+
+        return step
+
+    return start_from
+
+
+@given(st.integers(0, 1_000), st.integers(2, 4))
+def test_without_an_objective_the_end_is_that_of_plain_steps(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    rates = torch.from_numpy(rng.uniform(-0.5, 0.93, (12, 1)))
+    targets = torch.from_numpy(np.log(rng.dirichlet(np.ones(n_classes), 12)))
+    start = torch.from_numpy(rng.dirichlet(np.ones(n_classes), 12))
+    ends = {}
+    for accelerate in (False, True):
+        probs = start.clone()
+        step = pull_of(rates, targets)(probs)
+        passes = squarem_by_change(step, probs, max_iter=3_000, tol=1e-10, accelerate=accelerate)
+        assert passes.change <= 1e-10
+        assert torch.equal(probs[0], start[0])
+        ends[accelerate] = probs, passes.n_steps
+    assert torch.allclose(ends[True][0], ends[False][0], atol=1e-7)
+    assert ends[True][1] <= 2 * ends[False][1]
+
+
+def test_without_an_objective_slow_items_take_fewer_steps():
+    counts = []
+    for accelerate in (False, True):
+        probs = torch.full((6, 2), 0.5, dtype=torch.float64)
+        targets = torch.tensor([[0.1, 0.9]], dtype=torch.float64).log().expand(6, 2)
+        step = pull_of(torch.full((6, 1), 0.93, dtype=torch.float64), targets)(probs)
+        counts.append(squarem_by_change(step, probs, max_iter=1_000, tol=1e-8, accelerate=accelerate).n_steps)
+    assert counts[1] < counts[0] / 5
+
+
+def test_a_fixed_point_that_plain_steps_leave_is_left():
+    """At equal odds the map stays where it is, but the slightest difference grows."""
+    ends = []
+    for accelerate in (False, True):
+        probs = torch.tensor([[0.5 + 1e-4, 0.5 - 1e-4], [0.3, 0.7]], dtype=torch.float64)
+
+        def step(probs=probs):
+            before = probs.clone()
+            odds = torch.log(probs[:, 0] / probs[:, 1])
+            probs[:, 0] = torch.sigmoid(2 * torch.tanh(0.6 * odds))
+            probs[:, 1] = 1 - probs[:, 0]
+            return float((probs - before).abs().max())
+
+        assert squarem_by_change(step, probs, max_iter=500, tol=1e-9, accelerate=accelerate).change <= 1e-9
+        ends.append(probs)
+    assert ends[0][0, 0] > 0.6
+    assert torch.allclose(*ends, atol=1e-7)
+
+
+def test_rows_may_be_shared_by_processes():
+    """Two processes with the same rows each are like one with all of them."""
+    rng = np.random.default_rng(0)
+    start = torch.from_numpy(rng.dirichlet(np.ones(3), 8))
+    rates, targets = torch.full((8, 1), 0.9, dtype=torch.float64), torch.from_numpy(np.log(rng.dirichlet([1, 1, 1], 8)))
+    half, both = start.clone(), torch.cat([start, start])
+
+    def step_of(probs, n):
+        def step():
+            before = probs.clone()
+            logs = targets.repeat(n, 1) + rates.repeat(n, 1) * (probs.log() - targets.repeat(n, 1))
+            probs.copy_(torch.softmax(logs, 1))
+            return float((probs - before).abs().max())
+
+        return step
+
+    options = {"max_iter": 100, "tol": 1e-9, "accelerate": True}
+    first = squarem_by_change(step_of(half, 1), half, all_reduce=lambda sums: 2 * sums, **options)
+    assert squarem_by_change(step_of(both, 2), both, **options) == first
+    assert torch.allclose(both, torch.cat([half, half]), atol=1e-14)
+
+
+@given(st.integers(1, 30))
+def test_without_an_objective_never_more_steps_than_allowed(max_iter):
+    calls, probs = [], torch.full((2, 2), 0.5, dtype=torch.float64)
+
+    def step():
+        calls.append(1)
+        probs.copy_(torch.softmax(probs.log() + torch.tensor([0.01 * len(calls), 0.0]), 1))
+        return 1.0
+
+    passes = squarem_by_change(step, probs, max_iter=max_iter, tol=1e-3, accelerate=True)
+    assert len(calls) == passes.n_steps == max_iter

@@ -394,3 +394,112 @@ def test_times_as_far_apart_as_can_be():
     with pytest.warns(ForgettingWarning):
         fit = cg.DynIBCC(drift_per_time=1.0).fit(extreme)
     assert np.isfinite(fit.confusion.concentration).all()
+
+
+# Acceleration, and updates.
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({}, {"drift": "step"}),
+        ({"inference": "filtered"}, {"drift": "ramp", "gold": 0}),
+        ({"published": True}, {"drift": "step", "gold": 0.1}),
+        ({"repeat_span": 20}, {"classes": ("a", "b", "c"), "duplicates": 0.3}),
+    ],
+)
+def test_acceleration_ends_where_plain_passes_end(settings, options):
+    graph = twelve(**{"n_responses": [60] * 12, **options})
+    model = cg.DynIBCC(confusion_prior=(4, 1), tol=1e-9, max_iter=2_000, **settings)
+    fast, plain = model.fit(graph), replace(model, accelerate=False).fit(graph)
+    assert fast.converged
+    assert plain.converged
+    assert fast.n_iter < plain.n_iter
+    assert_allclose(fast.item_probs, plain.item_probs, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "torch"])
+@pytest.mark.parametrize("published", [True, False])
+def test_a_fit_of_later_responses_goes_on_from_an_earlier_one(backend, published):
+    """Where all is gold, both together are the fit of all responses, with breaks that count."""
+    graph = twelve(n_volunteers=6, n_responses=[25] * 6, gold=1.0, drift="step")
+    gold = {item: graph.gold[item] for item in graph.gold}
+    later = cg.CrowdGraph.from_responses(
+        {name: column[100:] for name, column in graph.to_arrow().to_pydict().items()},
+        gold=gold,
+        classes=graph.classes,
+        labels=graph.labels,
+        items={"item": graph.items.ids},
+    )
+    settings = {"inference": "filtered", "drift_per_time": 0.01, "time_unit": "day"}
+    model = cg.DynIBCC(confusion_prior=(4, 1), backend=backend, published=published, **settings)
+    whole, first = model.fit(graph), model.fit(graph.first(100))
+    second = replace(model, confusion_prior=first.as_prior()).fit(later)
+    for volunteer in later.volunteers.ids.tolist():
+        history = second.confusion.of(volunteer).concentration
+        assert_allclose(history, whole.confusion.of(volunteer).concentration[-len(history) :], rtol=1e-12)
+    state = second.as_prior().forward
+    rows = state.table.codes(whole.forward.ids.tolist())
+    for name in ("mean", "covariance", "noise"):
+        assert_allclose(getattr(state, name)[rows], getattr(whole.forward, name), rtol=1e-11, atol=1e-14)
+    assert_array_equal(state.times[rows], whole.forward.times)
+
+
+def test_the_forward_state_is_saved(graph, fit, tmp_path):
+    graph.annotate(fit).save(tmp_path / "crowd.zip")
+    loaded = cg.load(tmp_path / "crowd.zip").fit("dynibcc")
+    for name in ("ids", "mean", "covariance", "noise", "times"):
+        assert_array_equal(getattr(loaded.forward, name), getattr(fit.forward, name))
+    assert fit.as_prior(0.5).forward is None
+
+
+@pytest.mark.parametrize("prior", [(4, 1), "crowd"])
+def test_an_update_ends_where_a_fit_ends(prior):
+    graph = twelve(gold=0.1, n_responses=[60] * 12)
+    model = cg.DynIBCC(confusion_prior=prior, tol=1e-10)
+    updated = model._update(model.fit(graph.first(700)), graph, progress=False)
+    cold = model.fit(graph)
+    assert updated.converged
+    assert_allclose(updated.item_probs, cold.item_probs, atol=1e-6)
+    assert_allclose(updated.confusion.concentration, cold.confusion.concentration, rtol=1e-5)
+    assert_allclose(updated.forward.mean, cold.forward.mean, atol=1e-5)
+
+
+def grown(table, n, **options):
+    """A graph of the first rows of a table."""
+    rows = {name: column[:n] for name, column in table.items()}
+    return cg.CrowdGraph.from_responses(rows, classes=["no", "yes"], labels=["no", "yes"], **options)
+
+
+def test_an_update_knows_new_volunteers_and_items_and_late_responses():
+    table = twelve(gold=0, n_responses=[60] * 12).to_arrow().to_pydict()
+    table["volunteer"][-6:] = ["zoe"] * 6
+    table["item"][-3:] = ["last", "last", "new"]
+    n = len(table["item"])
+    old = grown(table, n - 20)
+    late = {name: list(column) for name, column in table.items()}
+    late["time"][n - 10] = late["time"][n // 2]
+    model = cg.DynIBCC(confusion_prior=(4, 1), tol=1e-10)
+    fit = model.fit(old)
+    names = {
+        "volunteers": {"volunteer": [*old.volunteers.ids.tolist(), "zoe"]},
+        "items": {"item": [*old.items.ids.tolist(), *dict.fromkeys(i for i in table["item"] if i not in old.items)]},
+    }
+    for responses in (table, late):
+        graph = grown(responses, n, **names)
+        updated = model._update(fit, graph, progress=False)
+        assert_allclose(updated.item_probs, model.fit(graph).item_probs, atol=1e-6)
+        assert "zoe" in updated.forward.table
+
+
+def test_updates_visit_fewer_responses_and_keep_the_noise_scale():
+    graph = crowd(n_volunteers=30, n_items=400, n_responses=[200] * 30, drift="step", gold=0.2, seed=1).graph
+    model = cg.DynIBCC(noise_scale="auto")
+    fit = model.fit(graph.first(5_900))
+    updated = model._update(fit, graph, progress=False)
+    cold = model.fit(graph)
+    assert updated.diagnostics["noise_scale"] == fit.diagnostics["noise_scale"]
+    assert updated.diagnostics["noise_chosen_from"] == 5_900
+    assert updated.diagnostics["visited"] < cold.diagnostics["visited"]
+    young = model.fit(graph.first(3_000))
+    assert model._update(young, graph, progress=False).diagnostics["noise_chosen_from"] == 6_000
