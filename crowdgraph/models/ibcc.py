@@ -28,6 +28,7 @@ from crowdgraph.models._priors import (
     normalise_confusion_prior,
     volunteer_priors,
 )
+from crowdgraph.models._resources import current_resources
 from crowdgraph.models.base import Model
 from crowdgraph.models.label_votes import Votes, check_mapping, gold_counts
 
@@ -306,6 +307,7 @@ class IBCC(Model):
                 tol=reachable_tolerance(self.tol, state.dtype),
                 accelerate=self.accelerate,
                 on_step=lambda step: (bar.set_postfix(bound=f"{step.objective:,.1f}", refresh=False), bar.update()),
+                recorder=current_resources().recorder(f"IBCC from {name}"),
             )
 
 
