@@ -171,11 +171,9 @@ class TensorSweep:
         effects = effect.expand(n_volunteers, -1, -1).reshape(-1, effect.shape[-1])
         variance = effects.new_zeros(n_volunteers)
         for first in range(0, len(self._cells), ANSWERS_TOGETHER):
-            cells, items = (
-                self._cells[first : first + ANSWERS_TOGETHER].long(),
-                self._items[first : first + ANSWERS_TOGETHER],
-            )
-            values, weights = effects[cells], probs[items]
+            answers = slice(first, first + ANSWERS_TOGETHER)
+            cells = self._cells[answers].long()
+            values, weights = effects[cells], probs[self._items[answers]]
             part = (weights * values**2).sum(1) - (weights * values).sum(1) ** 2
             variance.index_add_(0, cells // n_labels, part)
         return variance.clamp_min(0.0)
