@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,6 +73,8 @@ def fit(
     checkpoint = store.with_name(f"{store.name}.checkpoint") if checkpoint is None else checkpoint
     messages: list[str] = []
     with joined(timeout=timeout) as ranks:
+        # While it fits, a process that is asked to end raises an error. Afterwards it says so, and ends by itself.
+        signal.signal(signal.SIGTERM, lambda *_: None)
         try:
             with collect_warnings(messages):
                 fitted = fit_together(

@@ -1,7 +1,7 @@
 """Checkpoints: where a fit stands, in one file that any number of ranks can go on from.
 
-A checkpoint holds, for each stage of the fit, the state to which the model was applied last: numbers about volunteers and
-classes. What is known about items follows from it by one more step, so that nothing of their size is written.
+A checkpoint holds, for each stage of the fit, the state to which the model was applied last: numbers about volunteers
+and classes. What is known about items follows from it by one more step, so that nothing of their size is written.
 """
 
 from __future__ import annotations
@@ -73,11 +73,6 @@ class CheckpointFile:
         self._path, self._facts, self._every = path, facts, every
         self._ranks, self._store = ranks, store
         self._stages = dict(stages)
-
-    @property
-    def n_steps(self) -> int:
-        """How many sweeps the fit has taken, as far as it was written."""
-        return sum(progress.n_steps for progress in self._stages.values())
 
     def recorder(self, stage: str) -> StageRecorder:
         """See `crowdgraph.models._resources.Checkpoints`."""
@@ -179,12 +174,12 @@ def _read(path: Path, facts: Mapping[str, Any], *, resume: bool) -> _Content:
         return _Content(_stages_in(path, facts))
     except StoreError as error:
         return _Content({}, error)
-    except Exception as error:  # noqa: BLE001 - a damaged file can fail anywhere, in ways that nobody foresaw
+    except Exception as error:  # a damaged file can fail anywhere, in ways that nobody foresaw
         return _Content({}, StoreError(f"The checkpoint {fspath(path)!r} is damaged ({error}).", hint=START_ANEW))
 
 
 def _stages_in(path: Path, facts: Mapping[str, Any]) -> dict[str, Progress]:
-    with np.load(path, allow_pickle=False) as arrays:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         header = json.loads(bytes(arrays["header"]))
         if header["format"] != FORMAT or header["version"] != VERSION:
             raise ValueError("it is of another format")

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from crowdgraph.core._parameters import check_integer, check_number
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.distributed._checkpoints import CheckpointFile, facts_of, open_checkpoint
+from crowdgraph.distributed._checkpoints import facts_of, open_checkpoint
 from crowdgraph.distributed._ranks import TorchRanks, joined
 from crowdgraph.distributed._shares import item_share, shares
 from crowdgraph.errors import CrowdGraphError, LostRankError, ParameterError, StoreError
 from crowdgraph.io.columns import ResponseStore, open_store
-from crowdgraph.io.partitions import check_results_directory, finish_results, write_partition
+from crowdgraph.io.partitions import finish_results, prepare_results, write_partition
 from crowdgraph.messages import Hint, with_article
 from crowdgraph.models import IBCC, DawidSkene
 from crowdgraph.models._resources import memory_in_bytes, using
@@ -100,21 +100,25 @@ def fit(
     """
     _check_arguments(model, every=every, timeout=timeout)
     limit = None if memory is None else memory_in_bytes(memory)
-    with joined(timeout=timeout) as ranks, _said_once(ranks), _ended_by_signal(ranks):
+    with (
+        _naming_checkpoint(checkpoint),
+        joined(timeout=timeout) as ranks,
+        _ended_by_signal(ranks),
+        _said_once(ranks),
+    ):
         opened = _open_everywhere(model, store, ranks)
         check_crowd(opened.classes, opened.n_answers)
         own = shares(opened.by_item.starts, ranks.size, kind="item")[ranks.rank]
         if out is not None:
-            _on_first(ranks, lambda: check_results_directory(out))
+            # Whoever ended after the results were finished goes on to write them once more.
+            crowd = opened.fingerprint if resume else None
+            _on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
         checkpoints = (
             None
             if checkpoint is None
             else open_checkpoint(checkpoint, model, opened, every=every, resume=resume, ranks=ranks)
         )
-        with (
-            _naming_checkpoint(checkpoint, checkpoints),
-            using(memory=limit, ranks=ranks if ranks.size > 1 else None, checkpoints=checkpoints),
-        ):
+        with using(memory=limit, ranks=ranks if ranks.size > 1 else None, checkpoints=checkpoints):
             graph = item_share(opened, own, on_disk=limit is not None)
             fitted = _fit_share(model, graph, opened, visible=progress and ranks.rank == 0)
             if out is not None:
@@ -224,26 +228,21 @@ def _on_first(ranks: TorchRanks, act: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _naming_checkpoint(path: str | PathLike[str] | None, checkpoints: CheckpointFile | None) -> Iterator[None]:
+def _naming_checkpoint(path: str | PathLike[str] | None) -> Iterator[None]:
     """Say where to go on if a rank is lost."""
     try:
         yield
     except LostRankError as error:
-        if checkpoints is None:
+        if path is None:
             hint = Hint(
                 "Nothing was kept; name a file with checkpoint= to be able to resume.",
                 cli="Nothing was kept; name a file with --checkpoint to be able to resume.",
             )
-        elif not checkpoints.n_steps:
-            hint = Hint(
-                f"The checkpoint {fspath(str(path))!r} was not written yet; start again.",
-                cli=f"The checkpoint {fspath(str(path))!r} was not written yet; run the same command again.",
-            )
         else:
-            where = f"The checkpoint {fspath(str(path))!r} holds the first {checkpoints.n_steps:,} sweeps; "
             hint = Hint(
-                where + "go on from it with resume=True, with any number of ranks.",
-                cli=where + "go on from it with the same command and --resume, with any number of ranks.",
+                f"Go on from the checkpoint {fspath(path)!r} with resume=True, with any number of ranks.",
+                cli=f"Go on from the checkpoint {fspath(path)!r} with the same command and --resume, with any number "
+                "of processes.",
             )
         raise LostRankError(error.message, hint=hint) from error
 

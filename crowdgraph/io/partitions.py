@@ -36,7 +36,7 @@ from crowdgraph.io._files import atomic_file
 from crowdgraph.io.columns import MANIFEST, ResponseStore, checksum, open_store
 from crowdgraph.messages import quote
 
-__all__ = ["check_results_directory", "finish_results", "is_results", "load_results", "write_partition"]
+__all__ = ["finish_results", "is_results", "load_results", "prepare_results", "write_partition"]
 
 FORMAT = "crowdgraph fit"
 VERSION = 1
@@ -61,9 +61,14 @@ def is_results(path: str | PathLike[str]) -> bool:
     return (Path(path) / REST).is_file() and (Path(path) / MANIFEST).is_file()
 
 
-def check_results_directory(path: str | PathLike[str]) -> None:
-    """Raise unless results can be written to a directory; it may hold what an interrupted process left."""
+def prepare_results(path: str | PathLike[str], *, replaced_crowd: str | None = None) -> None:
+    """Make a directory for results, or raise if it holds anything but what an interrupted process left.
+
+    With `replaced_crowd`, the fingerprint of a store, finished results of that crowd are there no longer afterwards.
+    """
     folder, name = Path(path), repr(fspath(path))
+    if is_results(folder) and _read_manifest(folder, name)["store"]["fingerprint"] == replaced_crowd:
+        (folder / MANIFEST).unlink()
     if folder.is_file():
         raise StoreError(f"{name} is a file; name a directory for the results.")
     if (folder / MANIFEST).exists():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdgraph.errors import FitError
-from crowdgraph.kernels.fixed_point import Step, squarem
+from crowdgraph.kernels.fixed_point import Progress, Step, squarem
 
 
 def em_of_a_mixture(data, weights):
@@ -89,3 +89,30 @@ def test_an_iteration_is_given_up(mixture):
     part = squarem(mixture, start, max_iter=50, tol=0.0, accelerate=True, give_up=lambda so_far: len(so_far) == 4)
     assert not part.converged
     assert part.objectives == full.objectives[:4]
+
+
+class Diary:
+    """Keeps every entry, and says one of them to an iteration that goes on."""
+
+    def __init__(self, entry=None):
+        self.entry, self.entries = entry, []
+
+    def last(self):
+        return self.entry
+
+    def record(self, progress):
+        assert isinstance(progress, Progress)
+        self.entries.append(progress._replace(objectives=list(progress.objectives)))
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+@pytest.mark.parametrize("max_iter", [5_000, 30])
+def test_an_interrupted_iteration_ends_with_the_same_bits(mixture, accelerate, max_iter):
+    options = {"max_iter": max_iter, "tol": 1e-8, "accelerate": accelerate}
+    start, diary = torch.tensor([0.99, 0.01], dtype=torch.float64), Diary()
+    expected = squarem(mixture, start, recorder=diary, **options)
+    assert diary.entries[-1].ended
+    for entry in diary.entries[:: 1 + len(diary.entries) // 20] + diary.entries[-1:]:
+        resumed = squarem(mixture, start, recorder=Diary(entry), **options)
+        assert torch.equal(resumed.state, expected.state)
+        assert resumed[1:] == expected[1:]
