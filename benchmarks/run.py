@@ -16,6 +16,7 @@ import gexf
 import graph
 import imports
 import models
+import ranks
 import vocabulary
 
 BENCHMARKS = {
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "models": models.main,
     "change": change.main,
     "backends": backends.main,
+    "ranks": ranks.main,
     "communities": communities.main,
     "allocation": allocation.main,
 }

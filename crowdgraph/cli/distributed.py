@@ -14,7 +14,7 @@ from crowdgraph.cli.app import Commands
 
 __all__ = ["app"]
 
-MODELS = {"ibcc": "IBCC", "dawid-skene": "DawidSkene"}
+MODELS = {"ibcc": "IBCC", "dynibcc": "DynIBCC", "dawid-skene": "DawidSkene"}
 
 app = typer.Typer(
     name="crowdgraph.distributed",
@@ -41,7 +41,7 @@ def fit(
         Path, typer.Argument(help="The crowd: a directory that crowdgraph convert --store wrote.", metavar="STORE")
     ],
     *,
-    model: Annotated[str, typer.Option(help="ibcc or dawid-skene.")] = "ibcc",
+    model: Annotated[str, typer.Option(help="ibcc, dynibcc or dawid-skene.")] = "ibcc",
     out: Annotated[
         Path | None, typer.Option(help="A directory for the results: Parquet, a partition for each process.")
     ] = None,

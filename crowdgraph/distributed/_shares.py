@@ -1,4 +1,4 @@
-"""What a rank reads of a store: the responses about consecutive items, as an ordinary graph."""
+"""What a rank reads of a store, as an ordinary graph: the responses about consecutive items, or of volunteers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def item_share(store: ResponseStore, items: range, *, on_disk: bool) -> CrowdGra
     table = item_table(store, items)
     responses = ResponseTable.trusted(
         volunteer=columns.volunteer[begin:end],
-        item=_item_codes(starts, on_disk=on_disk),
+        item=_owner_codes(starts, on_disk=on_disk),
         label=columns.label[begin:end],
         time=np.broadcast_to(lock(np.zeros((), dtype=np.int64)), (end - begin,)),
         clock=Clock("order"),
@@ -91,6 +91,33 @@ def item_share(store: ResponseStore, items: range, *, on_disk: bool) -> CrowdGra
     graph = object.__new__(CrowdGraph)
     gold = _gold(store, table, items)
     graph._fill(store.nodes("volunteer"), table, responses, store.classes, store.labels, gold, {})
+    return graph
+
+
+def volunteer_share(store: ResponseStore, volunteers: range) -> CrowdGraph:
+    """Return the responses of consecutive volunteers as a graph of these volunteers and all items.
+
+    Responses stand volunteer by volunteer, those of each in order of time.
+    """
+    columns = store.by_volunteer
+    begin, end = int(columns.starts[volunteers.start]), int(columns.starts[volunteers.stop])
+    for name, lowest, size in (("item", 0, store.n_items), ("label", -1, len(store.labels))):
+        _check_codes(store, getattr(columns, name)[begin:end], name, lowest, size)
+    starts = np.asarray(columns.starts[volunteers.start : volunteers.stop + 1]) - begin
+    items = item_table(store, range(store.n_items))
+    responses = ResponseTable.trusted(
+        volunteer=_owner_codes(starts, on_disk=False),
+        item=columns.item[begin:end],
+        label=columns.label[begin:end],
+        time=columns.time[begin:end],
+        clock=store.clock,
+        attributes={},
+        stored=None,
+    )
+    everybody = store.nodes("volunteer")
+    own = everybody.take(np.arange(volunteers.start, volunteers.stop))
+    graph = object.__new__(CrowdGraph)
+    graph._fill(own, items, responses, store.classes, store.labels, store.gold(items), {})
     return graph
 
 
@@ -118,8 +145,8 @@ def _gold(store: ResponseStore, table: NodeTable, items: range) -> Gold:
     return Gold(table, store.classes, probs)
 
 
-def _item_codes(starts: Array, *, on_disk: bool) -> Array:
-    """Return the item of each response, counted from the first item of the share."""
+def _owner_codes(starts: Array, *, on_disk: bool) -> Array:
+    """Return the item, or volunteer, of each response, counted from the first one of the share."""
     shape = (int(starts[-1]),)
     codes = scratch_array(shape, np.int32) if on_disk else np.empty(shape, np.int32)
     for block in row_blocks(len(starts) - 1):

@@ -7,23 +7,30 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
 
 from crowdgraph.core._parameters import check_integer, check_number
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.distributed._checkpoints import facts_of, open_checkpoint
 from crowdgraph.distributed._ranks import TorchRanks, joined
-from crowdgraph.distributed._shares import item_share, shares
+from crowdgraph.distributed._shares import item_share, shares, volunteer_share
 from crowdgraph.errors import CrowdGraphError, LostRankError, ParameterError, StoreError
 from crowdgraph.io.columns import ResponseStore, open_store
 from crowdgraph.io.partitions import finish_results, prepare_results, write_partition
+from crowdgraph.kernels.backends import choose_backend
 from crowdgraph.messages import Hint, with_article
-from crowdgraph.models import IBCC, DawidSkene
+from crowdgraph.models import IBCC, DawidSkene, DynIBCC
+from crowdgraph.models._crowd_prior import learn_prior
+from crowdgraph.models._priors import CROWD, crowd_prior
 from crowdgraph.models._resources import memory_in_bytes, using
+from crowdgraph.models._tensors import AnswerSums, AnswerTensors
 from crowdgraph.models.base import Model, check_crowd
 
 __all__ = ["fit"]
@@ -56,7 +63,8 @@ def fit(
     Parameters
     ----------
     model
-        An `IBCC` or `DawidSkene`.
+        An `IBCC`, `DawidSkene` or `DynIBCC`. The ranks of a `DynIBCC` share the volunteers and all know the classes of
+        all items; its noise scale must be a number, and checkpoints hold its static start only.
     store
         A directory of columns, or what `crowdgraph.open_store` returned; all ranks must be able to read it.
     out
@@ -77,7 +85,8 @@ def fit(
     Returns
     -------
     ModelFit
-        The fit as this rank holds it: class probabilities of its own items, and everything else of the whole crowd.
+        The fit as this rank holds it: class probabilities of its own items, for `DynIBCC` confusion of its own
+        volunteers, and everything else of the whole crowd.
 
     Raises
     ------
@@ -98,7 +107,7 @@ def fit(
     >>> cg.load(path.with_name("results")).fit().model
     'ibcc'
     """
-    _check_arguments(model, every=every, timeout=timeout)
+    _check_arguments(model, every=every, timeout=timeout, memory=memory)
     limit = None if memory is None else memory_in_bytes(memory)
     with (
         _naming_checkpoint(checkpoint),
@@ -108,7 +117,6 @@ def fit(
     ):
         opened = _open_everywhere(model, store, ranks)
         check_crowd(opened.classes, opened.n_answers)
-        own = shares(opened.by_item.starts, ranks.size, kind="item")[ranks.rank]
         if out is not None:
             # Whoever ended after the results were finished goes on to write them once more.
             crowd = opened.fingerprint if resume else None
@@ -119,52 +127,94 @@ def fit(
             else open_checkpoint(checkpoint, model, opened, every=every, resume=resume, ranks=ranks)
         )
         with using(memory=limit, ranks=ranks if ranks.size > 1 else None, checkpoints=checkpoints):
-            graph = item_share(opened, own, on_disk=limit is not None)
-            fitted = _fit_share(model, graph, opened, visible=progress and ranks.rank == 0)
+            visible = progress and ranks.rank == 0
+            share = _fit_share(model, opened, ranks, on_disk=limit is not None, visible=visible)
             if out is not None:
-                _write_results(Path(out), fitted, graph, opened, ranks)
-        return fitted
+                _write_results(Path(out), share, opened, ranks)
+        return share.fit
 
 
-def _fit_share(model: Model, graph: CrowdGraph, store: ResponseStore, *, visible: bool) -> ModelFit:
-    model._warn_about_repeats(store.n_repeats, store.n_responses)
-    fitted = model._fit(graph, seed=None, start=None, progress=visible)
-    model._warn_about(fitted, graph)
+class _Share(NamedTuple):
+    """What a rank has fitted: its items, all volunteers or its own, and the positions of those that it writes."""
+
+    fit: ModelFit
+    graph: CrowdGraph
+    volunteers: range
+
+
+def _fit_share(model: Model, store: ResponseStore, ranks: TorchRanks, *, on_disk: bool, visible: bool) -> _Share:
+    items = shares(store.by_item.starts, ranks.size, kind="item")[ranks.rank]
+    graph = item_share(store, items, on_disk=on_disk)
+    if isinstance(model, DynIBCC):
+        share = _fit_volunteers(model, store, graph, items, ranks, visible=visible)
+    else:
+        model._warn_about_repeats(store.n_repeats, store.n_responses)
+        fitted = model._fit(graph, seed=None, start=None, progress=visible)
+        model._warn_about(fitted, graph)
+        bounds = [graph.n_volunteers * number // ranks.size for number in range(ranks.size + 1)]
+        share = _Share(_without_source(fitted), graph, range(bounds[ranks.rank], bounds[ranks.rank + 1]))
     store.check_unchanged()
-    # Without its source: a share of the items is not the graph that methods of a fit need.
-    return ModelFit(
-        **{
-            name: getattr(fitted, name)
-            for name in (
-                "model",
-                "items",
-                "classes",
-                "item_probs",
-                "class_probs",
-                "confusion",
-                "bound",
-                "converged",
-                "n_iter",
-                "params",
-                "class_concentration",
-                "prior",
-                "diagnostics",
-            )
-        }
+    return share
+
+
+def _fit_volunteers(
+    model: DynIBCC, store: ResponseStore, graph: CrowdGraph, items: range, ranks: TorchRanks, *, visible: bool
+) -> _Share:
+    """Fit volunteers who change: first all as if they did not, by items, then each rank its own volunteers."""
+    own = volunteer_share(store, shares(store.by_volunteer.starts, ranks.size, kind="volunteer")[ranks.rank])
+    prior = crowd_prior(graph, model.confusion_prior, model.class_prior, model.votes)
+    static = model._static_model(CROWD if model.confusion_prior == CROWD else prior)
+    first = static._fit(graph, seed=None, start=None, progress=visible)
+    if model.confusion_prior == CROWD:
+        backend = choose_backend(model.backend, device=model.device, dtype=model.dtype)
+        sums = AnswerSums(AnswerTensors(graph, backend))
+        concentration = prior.class_concentration
+        prior = learn_prior(
+            graph, first.item_probs, votes=model.votes, class_concentration=concentration, sums=sums
+        ).newcomers
+    probs = np.concatenate(ranks.gather(np.asarray(first.item_probs)))
+    start = ModelFit(
+        model=first.model, items=own.items.ids, classes=own.classes, item_probs=probs, class_probs=first.class_probs
     )
+    fitted = replace(model, confusion_prior=prior)._fit(own, seed=None, start=start, progress=visible)
+    model._warn_about(fitted, own)
+    part = slice(items.start, items.stop)
+    fitted = _without_source(fitted, items=fitted.items[part], item_probs=fitted.item_probs[part])
+    return _Share(replace(fitted, params=model.settings()), graph, range(own.n_volunteers))
 
 
-def _write_results(out: Path, fitted: ModelFit, graph: CrowdGraph, store: ResponseStore, ranks: TorchRanks) -> None:
-    bounds = [graph.n_volunteers * number // ranks.size for number in range(ranks.size + 1)]
-    own = range(bounds[ranks.rank], bounds[ranks.rank + 1])
-    files = ranks.gather(write_partition(out, fitted, number=ranks.rank, n_parts=ranks.size, volunteers=own))
-    _on_first(ranks, lambda: finish_results(out, fitted, graph, store, files))
+def _without_source(fitted: ModelFit, **changes: Any) -> ModelFit:
+    """Return a fit without its graph, which is only a share, and which methods of a fit would take for the crowd."""
+    names = (
+        "model",
+        "items",
+        "classes",
+        "item_probs",
+        "class_probs",
+        "confusion",
+        "bound",
+        "converged",
+        "n_iter",
+        "params",
+        "class_concentration",
+        "prior",
+        "diagnostics",
+    )
+    return ModelFit(**{name: getattr(fitted, name) for name in names} | changes)
 
 
-def _check_arguments(model: object, *, every: int, timeout: float) -> None:
-    if not isinstance(model, IBCC | DawidSkene):
+def _write_results(out: Path, share: _Share, store: ResponseStore, ranks: TorchRanks) -> None:
+    own = write_partition(out, share.fit, number=ranks.rank, n_parts=ranks.size, volunteers=share.volunteers)
+    files = ranks.gather(own)
+    _on_first(ranks, lambda: finish_results(out, share.fit, share.graph, store, files))
+
+
+def _check_arguments(model: object, *, every: int, timeout: float, memory: object) -> None:
+    if not isinstance(model, IBCC | DawidSkene | DynIBCC):
         kind = type(model).__name__ if isinstance(model, Model) else with_article(type(model))
-        raise ParameterError(f"Ranks fit an IBCC or DawidSkene together; got {kind}.")
+        raise ParameterError(f"Ranks fit an IBCC, DawidSkene or DynIBCC together; got {kind}.")
+    if isinstance(model, DynIBCC):
+        _check_dynamic(model, memory)
     if isinstance(model, IBCC) and model.restarts:
         raise ParameterError(
             f"restarts={model.restarts} draws class probabilities of all items, which no rank holds.",
@@ -172,6 +222,21 @@ def _check_arguments(model: object, *, every: int, timeout: float) -> None:
         )
     check_integer("every", every, minimum=1)
     check_number("timeout", timeout, valid=lambda value: value > 0, expected="be a number of seconds above zero")
+
+
+def _check_dynamic(model: DynIBCC, memory: object) -> None:
+    if model.noise_scale == "auto":
+        raise ParameterError(
+            "noise_scale='auto' looks at volunteers of all ranks at once, and each rank has only its own.",
+            hint="Choose the scale on a part of the crowd, and give it as a number.",
+        )
+    if model.published_bound is not None:
+        raise ParameterError("published_bound= is computed by one process only; leave it out.")
+    if memory is not None:
+        raise ParameterError(
+            "DynIBCC needs the responses of a rank's volunteers in memory, so it takes no limit of memory.",
+            hint=Hint("Leave memory= out, and start more ranks.", cli="Leave --memory out, and start more processes."),
+        )
 
 
 class _Opened(NamedTuple):

@@ -16,7 +16,7 @@ from crowdgraph.kernels.ranks import SharedSweep
 
 # Models by the crowd that they are fitted to.
 FITS = {
-    "two classes": [cg.IBCC(), cg.DawidSkene(), cg.IBCC(confusion_prior="gold"), cg.IBCC(learn_prior=True)],
+    "two classes": [cg.IBCC(), cg.DawidSkene(), cg.IBCC(confusion_prior="gold"), cg.DynIBCC()],
     "other labels": [cg.IBCC(votes={"likely": "yes", "perhaps": None, "no": "no"})],
     "soft gold": [cg.IBCC()],
 }

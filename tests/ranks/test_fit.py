@@ -35,14 +35,13 @@ def store(graph, tmp_path_factory):
     return path
 
 
-def fit_together(model, store, n_ranks, **resources):
+def fit_together(model, store, n_ranks):
     """The fits of each of several threads."""
     opened = cg.open_store(store)
 
     def fit(ranks):
-        own = shares(opened.by_item.starts, n_ranks, kind="item")[ranks.rank]
-        with using(ranks=ranks, **resources):
-            return fitting._fit_share(model, item_share(opened, own, on_disk=False), opened, visible=False)
+        with using(ranks=ranks):
+            return fitting._fit_share(model, opened, ranks, on_disk=False, visible=False).fit
 
     return run_together(fit, n_ranks)
 
@@ -127,6 +126,32 @@ def test_ranks_give_the_answer_of_one_process_for_any_crowd(
     assert np.allclose(probs, model.fit(graph).item_probs, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "model", [cg.DynIBCC(), cg.DynIBCC(confusion_prior="gold", inference="filtered", repeat_span=20.0)], ids=repr
+)
+def test_ranks_share_volunteers_who_change(model, graph, store):
+    expected, fits = model.fit(graph), fit_together(model, store, 3)
+    assert np.allclose(np.concatenate([fit.item_probs for fit in fits]), expected.item_probs, rtol=0, atol=1e-9)
+    tracks = [fit.confusion for fit in fits]
+    assert [name for track in tracks for name in track.ids] == graph.volunteers.ids.tolist()
+    assert np.array_equal(np.concatenate([track.times for track in tracks]), expected.confusion.times)
+    steps = np.concatenate([track.concentration for track in tracks])
+    assert np.allclose(steps, expected.confusion.concentration, rtol=1e-7)
+    for fit in fits:
+        assert fit.n_iter == expected.n_iter
+        assert fit.diagnostics["score"] == pytest.approx(expected.diagnostics["score"], rel=1e-9)
+
+
+def test_results_of_volunteers_who_change(graph, store, tmp_path):
+    model = cg.DynIBCC()
+    cg.distributed.fit(model, store, out=tmp_path / "results")
+    loaded, expected = cg.load(tmp_path / "results").fit(), model.fit(graph)
+    for name in ("starts", "times", "initial", "concentration"):
+        ours, theirs = (getattr(fit.confusion, name) for fit in (loaded, expected))
+        assert np.array_equal(ours, theirs) or np.allclose(ours, theirs, rtol=1e-9)
+    assert dict(loaded.params) == model.settings()
+
+
 def test_ranks_agree_on_whether_a_fit_has_collapsed(graph, store):
     model = cg.IBCC(confusion_prior=[[1e8, 1e8], [1e8, 1e8]])
     with pytest.warns(CollapsedFitWarning):
@@ -180,10 +205,9 @@ def test_a_fit_is_resumed_by_another_number_of_ranks(store, tmp_path, copies):
         path.write_bytes(content)
 
         def fit(ranks):
-            own = shares(opened.by_item.starts, ranks.size, kind="item")[ranks.rank]
             checkpoints = open_checkpoint(path, model, opened, every=1000, resume=True, ranks=ranks)
             with using(ranks=ranks, checkpoints=checkpoints):
-                return fitting._fit_share(model, item_share(opened, own, on_disk=False), opened, visible=False)
+                return fitting._fit_share(model, opened, ranks, on_disk=False, visible=False).fit
 
         fits = run_together(fit, 3)
         probs = np.concatenate([fit.item_probs for fit in fits])
@@ -290,6 +314,12 @@ def test_what_ranks_cannot_fit(graph, store):
         cg.distributed.fit(cg.MajorityVote(), store)
     with pytest.raises(ParameterError, match="restarts=2 draws class probabilities of all items"):
         cg.distributed.fit(cg.IBCC(restarts=2), store)
+    with pytest.raises(ParameterError, match="noise_scale='auto' looks at volunteers of all ranks"):
+        cg.distributed.fit(cg.DynIBCC(noise_scale="auto"), store)
+    with pytest.raises(ParameterError, match="published_bound= is computed by one process only"):
+        cg.distributed.fit(cg.DynIBCC(published_bound=0.1), store)
+    with pytest.raises(ParameterError, match="DynIBCC needs the responses of a rank's volunteers in memory"):
+        cg.distributed.fit(cg.DynIBCC(), store, memory="4GB")
     with pytest.raises(ParameterError, match="every=0"):
         cg.distributed.fit(cg.IBCC(), store, every=0)
     with pytest.raises(ParameterError, match=r"A memory limit of 1.0 MB is too low"):
