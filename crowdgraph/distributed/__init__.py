@@ -1,5 +1,6 @@
-"""Fits by several processes, on one machine or many: ``torchrun -m crowdgraph.distributed fit`` and `fit` in Python."""
+"""Work by several processes, on one machine or many: ``torchrun -m crowdgraph.distributed fit``, and in Python."""
 
 from crowdgraph.distributed.fitting import fit
+from crowdgraph.distributed.similarity import pi_similarity
 
-__all__ = ["fit"]
+__all__ = ["fit", "pi_similarity"]

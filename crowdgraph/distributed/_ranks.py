@@ -21,6 +21,8 @@ from crowdgraph.errors import LostRankError
 Value = TypeVar("Value")
 # The environment variables by which torchrun names a process.
 STARTED_BY = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+# After how many seconds without a word from a rank the others give up. A sweep takes seconds to minutes.
+TIMEOUT = 600.0
 # How long to wait for an answer about who reports a failure; whoever could answer may be what failed.
 REPORT_TIMEOUT = timedelta(seconds=5)
 

@@ -19,7 +19,7 @@ from crowdgraph.core._parameters import check_integer, check_number
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.distributed._checkpoints import facts_of, open_checkpoint
-from crowdgraph.distributed._ranks import TorchRanks, joined
+from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined
 from crowdgraph.distributed._shares import item_share, shares, volunteer_share
 from crowdgraph.errors import CrowdGraphError, LostRankError, ParameterError, StoreError
 from crowdgraph.io.columns import ResponseStore, open_store
@@ -36,8 +36,6 @@ from crowdgraph.models.base import Model, check_crowd
 __all__ = ["fit"]
 
 Value = TypeVar("Value")
-# After how many seconds without a word from a rank the others give up. A sweep takes seconds to minutes.
-TIMEOUT = 600.0
 # After how many sweeps a checkpoint is written.
 EVERY = 10
 
