@@ -74,7 +74,8 @@ def fit(
     messages: list[str] = []
     with joined(timeout=timeout) as ranks:
         # While it fits, a process that is asked to end raises an error. Afterwards it says so, and ends by itself.
-        signal.signal(signal.SIGTERM, lambda *_: None)
+        if ranks.size > 1:
+            signal.signal(signal.SIGTERM, lambda *_: None)
         try:
             with collect_warnings(messages):
                 fitted = fit_together(
