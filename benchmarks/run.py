@@ -28,6 +28,7 @@ import graph
 import growth
 import imports
 import models
+import ranks
 import updates
 import vocabulary
 
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "dynibcc": dynibcc.main,
     "change": change.main,
     "backends": backends.main,
+    "ranks": ranks.main,
     "communities": communities.main,
     "allocation": allocation.main,
 }
@@ -92,8 +94,9 @@ def circumstances() -> str:
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False, cwd=PAGE.parent
     ).stdout.strip()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    today = f"{dt.datetime.now(tz=dt.UTC):%d %B %Y}"
     return (
-        f"*{dt.datetime.now(tz=dt.UTC):%d %B %Y}, commit {commit}, {os.cpu_count()} processors ({processor()}), {memory:.0f} GiB, "
+        f"*{today}, commit {commit}, {os.cpu_count()} processors ({processor()}), {memory:.0f} GiB, "
         f"Python {platform.python_version()}, {packages}.*"
     )
 

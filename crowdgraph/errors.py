@@ -22,6 +22,7 @@ Each error says what is wrong, what was passed, what was expected and what to do
     ├── UnknownIdError (KeyError)           no such volunteer or item
     ├── NotAnnotatedError (LookupError)     the graph does not carry the requested result
     ├── StoreError (OSError)                a saved graph that cannot be read or written
+    ├── LostRankError (ConnectionError)     a process that computed together with this one has ended
     └── MissingPackageError (ImportError)   an optional package is needed
 
     CrowdGraphWarning (UserWarning)
@@ -64,6 +65,7 @@ __all__ = [
     "InputError",
     "LabelError",
     "LateResponsesWarning",
+    "LostRankError",
     "MissingPackageError",
     "MissingValueError",
     "NoTimesWarning",
@@ -186,6 +188,10 @@ class NotAnnotatedError(CrowdGraphError, LookupError):
 
 class StoreError(CrowdGraphError, OSError):
     """A saved graph that cannot be read or written."""
+
+
+class LostRankError(CrowdGraphError, ConnectionError):
+    """A process that computed together with this one has ended, or cannot be reached any more."""
 
 
 class MissingPackageError(CrowdGraphError, ImportError):

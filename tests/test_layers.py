@@ -29,8 +29,9 @@ MAY_IMPORT = {
     "diagnosis": GROUND | {"models"},
     "plot": {"messages", "errors", "core"},
     "report": {"messages", "errors", "core", "io", "plot"} | STUDIES,
+    "distributed": GROUND | VERBS | {"cli"},
     "analysis": GROUND | VERBS | STUDIES | {"plot", "report"},
-    "cli": {"messages", "errors", "core", "io", "models", "simulate", "analysis", "report"} | STUDIES,
+    "cli": {"messages", "errors", "core", "io", "models", "simulate", "analysis", "report", "distributed"} | STUDIES,
 }
 # The graph's exports and diagnosis, the calibration of a fit and the test for changes are thin methods, which import
 # what they call.

@@ -98,15 +98,31 @@ class ColumnStore(Protocol):
 
 @dataclass(frozen=True)
 class StoredRows:
-    """The consecutive rows of a store that a table of responses shows, in order of time."""
+    """The rows of a store that a table of responses shows.
+
+    Attributes
+    ----------
+    store
+        The store.
+    start, stop
+        The first row, in order of time, and one beyond the last.
+    items
+        The codes of the consecutive items whose responses these are; None for all. The codes in the table begin with
+        zero at the first of them, and the table is in the order of the items.
+    """
 
     store: ColumnStore
     start: int
     stop: int
+    items: range | None = None
 
     @property
     def are_all(self) -> bool:
         """Whether these are all responses of the store."""
+        return self.items is None and self._are_all_times
+
+    @property
+    def _are_all_times(self) -> bool:
         return (self.start, self.stop) == (0, self.store.n_responses)
 
     def answers_by_item(self, max_responses: int) -> Iterator[ItemBlock]:
@@ -114,13 +130,14 @@ class StoredRows:
 
         A block leaves memory when the next one is asked for.
         """
-        columns, n_items = self.store.by_item, len(self.store.by_item.starts) - 1
-        all_answered = self.are_all and self.store.n_answers == self.store.n_responses
-        first = 0
-        while first < n_items:
+        columns = self.store.by_item
+        items = range(len(columns.starts) - 1) if self.items is None else self.items
+        all_answered = self._are_all_times and self.store.n_answers == self.store.n_responses
+        first = items.start
+        while first < items.stop:
             begin = int(columns.starts[first])
             last = int(np.searchsorted(columns.starts, begin + max_responses, side="right")) - 1
-            last = min(max(last, first + 1), first + max_responses, n_items)
+            last = min(max(last, first + 1), first + max_responses, items.stop)
             rows = slice(begin, int(columns.starts[last]))
             starts = np.asarray(columns.starts[first : last + 1]) - begin
             volunteer, label = columns.volunteer[rows], columns.label[rows]
@@ -129,13 +146,15 @@ class StoredRows:
                 is_answer = (row >= self.start) & (row < self.stop) & (label >= 0)
                 starts = np.concatenate([[0], np.cumsum(is_answer)])[starts]
                 volunteer, label = volunteer[is_answer], label[is_answer]
-            yield ItemBlock(first, last, starts, volunteer, label)
+            yield ItemBlock(first - items.start, last - items.start, starts, volunteer, label)
             for column in columns[1:]:
                 release(column, rows.start, rows.stop)
             release(columns.starts, first, last)
             first = last
 
-    def slice(self, start: int, stop: int) -> StoredRows:
-        """Return some of these rows, by their positions among them, as Python slices count."""
+    def slice(self, start: int, stop: int) -> StoredRows | None:
+        """Return some of these rows, by their positions among them, as Python slices count; None if unordered."""
+        if self.items is not None:
+            return None
         first, last, _ = slice(start, stop).indices(self.stop - self.start)
         return replace(self, start=self.start + first, stop=self.start + max(first, last))

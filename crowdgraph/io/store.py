@@ -39,6 +39,7 @@ from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._files import atomic_file, is_directory, is_file
 from crowdgraph.io.columns import open_store
+from crowdgraph.io.partitions import is_results, load_results
 from crowdgraph.messages import Hint, with_article
 
 __all__ = ["load", "save"]
@@ -76,7 +77,8 @@ def save(graph: CrowdGraph, path: str | PathLike[str]) -> None:
 def load(path: str | PathLike[str]) -> CrowdGraph:
     """Read a graph that `CrowdGraph.save` wrote: a file with its annotations, or a directory of columns.
 
-    The columns of a directory are mapped into memory and read where they are needed.
+    The columns of a directory are mapped into memory and read where they are needed. A directory of results that
+    `crowdgraph.distributed.fit` wrote gives the graph that was fitted, annotated with the fit.
 
     Raises
     ------
@@ -93,7 +95,7 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     True
     """
     if is_directory(path):
-        return open_store(path).graph()
+        return load_results(path) if is_results(path) else open_store(path).graph()
     if not is_file(path):
         raise StoreError(f"There is no file {path!r}; give the path that graph.save(path) wrote.")
     name = fspath(path)

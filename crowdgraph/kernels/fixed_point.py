@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -16,7 +16,17 @@ from torch import Tensor
 from crowdgraph.errors import FitError
 from crowdgraph.tensors.devices import total
 
-__all__ = ["Passes", "Step", "Trace", "min_state", "reachable_tolerance", "squarem", "squarem_by_change"]
+__all__ = [
+    "Passes",
+    "Progress",
+    "Recorder",
+    "Step",
+    "Trace",
+    "min_state",
+    "reachable_tolerance",
+    "squarem",
+    "squarem_by_change",
+]
 
 # Plain steps before the first extrapolation, so that it starts inside the mode to which the start belongs.
 PLAIN_STEPS = 5
@@ -64,6 +74,40 @@ class Trace(NamedTuple):
     converged: bool
 
 
+class Progress(NamedTuple):
+    """Where an iteration stands: all that it takes to go on from there as if it had not been interrupted.
+
+    Attributes
+    ----------
+    state
+        The state to which the map was applied last. Applying it once more also brings back whatever the map changes
+        beside the state, such as the class probabilities of the items.
+    objectives, change, n_steps, converged
+        As those of a `Trace`, so far.
+    ended
+        Whether nothing is left to do.
+    """
+
+    state: Tensor
+    objectives: list[float]
+    change: float
+    n_steps: int
+    converged: bool = False
+    ended: bool = False
+
+
+class Recorder(Protocol):
+    """Keeps where an iteration stands."""
+
+    def last(self) -> Progress | None:
+        """Return where an earlier process left the iteration; None if it has to begin."""
+        ...
+
+    def record(self, progress: Progress) -> None:
+        """Take note of where the iteration stands."""
+        ...
+
+
 def squarem(
     step: Callable[[Tensor], Step],
     start: Tensor,
@@ -73,6 +117,7 @@ def squarem(
     accelerate: bool,
     give_up: Callable[[list[float]], bool] = lambda _: False,
     on_step: Callable[[Step], object] = lambda _: None,
+    recorder: Recorder | None = None,
 ) -> Trace:
     """Apply `step` until the change falls to `tol`.
 
@@ -96,6 +141,8 @@ def squarem(
         Called with the objectives so far; returns whether to stop early.
     on_step
         Called with every step, for progress bars.
+    recorder
+        Keeps where the iteration stands, and says where to go on.
     """
     n_steps = 0
 
@@ -109,14 +156,26 @@ def squarem(
 
     rounding_error = max(ROUNDING_ERROR, 4 * torch.finfo(start.dtype).eps)
 
-    previous, current = start, apply(start)
-    objectives = [_check_finite(current.objective)]
-    change = math.inf
+    def keep(state: Tensor, *, converged: bool = False, ended: bool = False) -> None:
+        if recorder is not None:
+            recorder.record(Progress(state, objectives, change, n_steps, converged, ended))
+
+    resumed = None if recorder is None else recorder.last()
+    if resumed is None:
+        previous, current = start, apply(start)
+        objectives, change = [_check_finite(current.objective)], math.inf
+    else:
+        previous, current = resumed.state, apply(resumed.state)
+        objectives, change, n_steps = list(resumed.objectives), resumed.change, resumed.n_steps
+        if resumed.ended:
+            return Trace(current.state, objectives, change, n_steps, resumed.converged)
     while n_steps < max_iter and not give_up(objectives):
+        keep(previous)
         following = apply(current.state)
         objectives.append(_check_finite(following.objective))
         change = float(following.change)
         if change <= tol:
+            keep(current.state, converged=True, ended=True)
             return Trace(following.state, objectives, change, n_steps, converged=True)
         ready = accelerate and n_steps > PLAIN_STEPS
         extrapolated = _extrapolate(previous, current.state, following.state) if ready else None
@@ -130,6 +189,7 @@ def squarem(
         else:
             previous, current = following.state, apply(following.state)
         objectives.append(_check_finite(current.objective))
+    keep(previous, ended=True)
     return Trace(current.state, objectives, change, n_steps, converged=False)
 
 

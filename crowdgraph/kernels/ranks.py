@@ -1,4 +1,4 @@
-"""Who computes together: one process, or several that each hold a share of the items and add up what they counted."""
+"""Who computes together: one process, or several that each hold a share of the responses and add up what they know."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from crowdgraph.kernels.dynibcc import Likelihood
 from crowdgraph.kernels.sweep import Sweep, Sweeper
+from crowdgraph.tensors.dynibcc import Steps
+from crowdgraph.tensors.ibcc import item_posteriors
 
-__all__ = ["Alone", "Ranks", "SharedSweep"]
+__all__ = ["Alone", "Ranks", "SharedLikelihood", "SharedSweep"]
 
 
 class Ranks(Protocol):
@@ -81,3 +84,37 @@ class SharedSweep:
     def class_variance(self, probs: Tensor, effect: Tensor) -> Tensor:
         """See `Sweeper`."""
         return self._ranks.total(self._sweeper.class_variance(probs, effect))
+
+
+class SharedLikelihood:
+    """The likelihood of several processes, each with the steps of its own volunteers; all of them know all items.
+
+    What the answers say about each item is added up once each pass.
+    """
+
+    def __init__(self, likelihood: Likelihood, steps: Steps, ranks: Ranks) -> None:
+        self._likelihood, self._steps, self._ranks = likelihood, steps, ranks
+
+    def logs(self, concentration: Tensor) -> Tensor:
+        """See `Likelihood`."""
+        return self._likelihood.logs(concentration)
+
+    def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Tensor:
+        """See `Likelihood`."""
+        # eq:DynVB_lnqstar_ti, a sum over answers and so over the processes that have them.
+        own = torch.zeros_like(probs).index_add_(0, self._steps.item.long(), logs)
+        log_weights = class_logs + self._ranks.total(own)
+        updated = item_posteriors(log_weights, torch.where(fixed[:, None], probs, torch.nan))
+        change = (updated - probs).abs().max()
+        probs.copy_(updated)
+        return change
+
+    def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
+        """See `Likelihood`."""
+        own = torch.tensor(self._likelihood.predictive(concentration, logs, probs, fixed), dtype=torch.float64)
+        left_out, expected = self._ranks.total(own).tolist()
+        return left_out, expected
+
+    def with_steps(self, steps: Steps) -> SharedLikelihood:
+        """See `Likelihood`."""
+        return SharedLikelihood(self._likelihood.with_steps(steps), steps, self._ranks)

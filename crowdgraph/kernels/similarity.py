@@ -39,18 +39,21 @@ def similarities(confusion: Tensor, *, distance: Distance) -> Tensor:
     return values
 
 
-def nearest_neighbours(confusion: Tensor, *, n_neighbours: int, distance: Distance) -> tuple[Tensor, Tensor]:
+def nearest_neighbours(
+    confusion: Tensor, *, n_neighbours: int, distance: Distance, of: range | None = None
+) -> tuple[Tensor, Tensor]:
     """Return the indices of the most similar other matrices of each, and the similarities, both of shape (V, K).
 
     The result is exact: from a tree where matrices have few entries, otherwise from comparing all pairs block by block.
-    Nothing of size (V, V) is held.
+    Nothing of size (V, V) is held. With `of` there are rows for these matrices only.
     """
     roots = confusion.sqrt()
+    of = range(len(roots)) if of is None else of
     if distance == "bhattacharyya" and roots.device.type == "cpu" and roots[0].numel() <= MAX_TREE_DIMENSIONS:
-        return _nearest_in_tree(roots.flatten(1), n_neighbours)
+        return _nearest_in_tree(roots.flatten(1), n_neighbours, of)
     indices, values = [], []
-    for first in range(0, len(roots), _block_height(roots)):
-        rows = roots[first : first + _block_height(roots)]
+    for first in range(of.start, of.stop, _block_height(roots)):
+        rows = roots[first : min(first + _block_height(roots), of.stop)]
         distances = sum_of_distances(rows, roots, distance)
         own = torch.arange(len(rows), device=roots.device)
         distances[own, first + own] = torch.inf
@@ -60,13 +63,14 @@ def nearest_neighbours(confusion: Tensor, *, n_neighbours: int, distance: Distan
     return torch.cat(indices), torch.cat(values)
 
 
-def _nearest_in_tree(points: Tensor, n_neighbours: int) -> tuple[Tensor, Tensor]:
+def _nearest_in_tree(points: Tensor, n_neighbours: int, of: range) -> tuple[Tensor, Tensor]:
     """Do the same as `nearest_neighbours`: roots of all matrices have the same length, so their distances decide."""
-    distances, indices = cKDTree(points.numpy()).query(points.numpy(), n_neighbours + 1, workers=-1)
+    sought = points[of.start : of.stop].numpy()
+    distances, indices = cKDTree(points.numpy()).query(sought, n_neighbours + 1, workers=-1)
     # Without the matrix itself; where many are equal, it may not be among its own nearest, and the last is dropped.
-    own = indices == np.arange(len(points))[:, None]
+    own = indices == np.arange(of.start, of.stop)[:, None]
     own[~own.any(axis=1), -1] = True
-    shape = (len(points), n_neighbours)
+    shape = (len(sought), n_neighbours)
     return torch.from_numpy(indices[~own].reshape(shape)), torch.from_numpy(
         np.exp(-(distances[~own] ** 2) / 2).reshape(shape)
     )

@@ -15,6 +15,7 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import missing_ids
 from crowdgraph.errors import AlignmentError, GoldError, ParameterError
 from crowdgraph.messages import Hint, Message, quote, suggestion
+from crowdgraph.models._resources import current_resources
 from crowdgraph.models.label_votes import Votes, gold_counts, vote_mask
 
 ConfusionPrior: TypeAlias = (
@@ -153,7 +154,7 @@ def _start_of_crowd(graph: CrowdGraph, votes: Votes | None) -> Array:
     """Return the rows from which learning a prior from the crowd starts: mild ones, and gold's where it has enough."""
     mild = _from_pair(graph, DEFAULT_PSEUDO_COUNTS, votes)
     answered = graph.gold.known & (graph.answers.n_by_item > 0)
-    enough = (graph.gold.probs[answered].sum(axis=0) >= MIN_GOLD_ITEMS)[:, None]
+    enough = (current_resources().total(graph.gold.probs[answered].sum(axis=0)) >= MIN_GOLD_ITEMS)[:, None]
     return (
         np.where(enough, _from_gold(graph, votes, max_volunteers=MAX_START_VOLUNTEERS), mild) if enough.any() else mild
     )
@@ -161,7 +162,8 @@ def _start_of_crowd(graph: CrowdGraph, votes: Votes | None) -> Array:
 
 def check_gold_for_prior(graph: CrowdGraph) -> None:
     """Raise unless there are answers to items with gold, from which a prior can be learned."""
-    if not graph.gold.known[graph.answers.item].any():
+    n_answers = np.array([np.count_nonzero(graph.gold.known[graph.answers.item])])
+    if not current_resources().total(n_answers).any():
         raise GoldError(
             Message("confusion_prior='gold'", cli="--prior gold")
             + " is learned from answers to items with gold, and there are none.",

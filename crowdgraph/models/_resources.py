@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import is_integer
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.stored import StoredRows
@@ -18,11 +19,20 @@ from crowdgraph.errors import ParameterError
 from crowdgraph.messages import Hint, argument
 
 if TYPE_CHECKING:
+    from crowdgraph.kernels.fixed_point import Recorder
     from crowdgraph.kernels.ranks import Ranks
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 STATUS = Path("/proc/self/statm")
+
+
+class Checkpoints(Protocol):
+    """Keeps where a fit stands, so that another process can go on."""
+
+    def recorder(self, stage: str) -> Recorder:
+        """Return what keeps where a stage of the fit stands, by the stage's name."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -35,10 +45,25 @@ class Resources:
         The bytes that the process may take; None if responses are read into memory.
     ranks
         The processes that share the items; None for one process by itself.
+    checkpoints
+        What keeps where the fit stands; None if nothing does.
     """
 
     memory: int | None = None
     ranks: Ranks | None = None
+    checkpoints: Checkpoints | None = None
+
+    def recorder(self, stage: str) -> Recorder | None:
+        """Return what keeps where a stage of the fit stands, if something does."""
+        return None if self.checkpoints is None else self.checkpoints.recorder(stage)
+
+    def total(self, values: Array) -> Array:
+        """Return the sum of all processes' values."""
+        return values if self.ranks is None else self.ranks.total_array(values)
+
+    def largest(self, value: float) -> float:
+        """Return the largest of all processes' values."""
+        return value if self.ranks is None else self.ranks.largest(value)
 
 
 UNLIMITED = Resources()

@@ -24,7 +24,7 @@ from crowdgraph.kernels.backends import Backend, step_kernels, sweep_kernels
 from crowdgraph.kernels.dglm_compiled import compile_scan
 from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
 from crowdgraph.kernels.dynibcc import DynamicVB, ItemSteps
-from crowdgraph.kernels.ranks import Alone, SharedSweep
+from crowdgraph.kernels.ranks import Alone, SharedLikelihood, SharedSweep
 from crowdgraph.kernels.sweep import (
     MAX_TABLE_BYTES,
     Expectations,
@@ -360,7 +360,9 @@ class StepTensors:
         """Return variational Bayes over the steps, from initial class probabilities of the items, of shape (N, J)."""
         initial = self._initial_states(prior, self._forward, published=published)
         scan, likelihood = step_kernels(self._backend, self._steps, self._item_steps, initial, published=published)
-        gold = self._graph.gold
+        gold, ranks = self._graph.gold, current_resources().ranks
+        if ranks is not None:
+            likelihood = SharedLikelihood(likelihood, self._steps, ranks)
         return DynamicVB(
             self._steps,
             scan,

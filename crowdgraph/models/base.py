@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ from crowdgraph.errors import (
     warn,
 )
 from crowdgraph.messages import Hint, Message, quote, with_article
-from crowdgraph.models._resources import memory_in_bytes, require_stored, using
+from crowdgraph.models._resources import current_resources, memory_in_bytes, require_stored, using
 
 __all__ = ["Model", "seed_of"]
 
@@ -223,29 +224,20 @@ class Model(Configured, ABC):
                 f"A model is fitted to a CrowdGraph; got {with_article(type(graph))}.",
                 hint="Make one with cg.read_csv(path) or cg.CrowdGraph.from_responses(table).",
             )
-        if len(graph.classes) < 2:
-            raise InputError(
-                f"The graph has the single class {graph.classes[0]!r}, so there is nothing to tell apart.",
-                hint=Hint(
-                    "Name all classes that may be true with classes=[...] when building the graph.",
-                    cli="Name all classes that may be true with --class NAME.",
-                ),
-            )
         check_seed(seed)
-        if not len(graph.answers):
-            raise InputError(
-                "The graph has no answers, so there is nothing to combine.",
-                hint="Is it a view of a time before the first one?",
-            )
+        check_crowd(graph.classes, len(graph.answers))
         if start is not None:
             if not isinstance(start, ModelFit):
                 raise ParameterError(f"start= takes an earlier fit (a ModelFit); got {with_article(type(start))}.")
             start.check_nodes(graph)
-        n_repeats = 0 if self._sequential else graph.answers.n_repeats
+        if not self._sequential:
+            self._warn_about_repeats(graph.answers.n_repeats, len(graph.responses))
+
+    def _warn_about_repeats(self, n_repeats: int, n_responses: int) -> None:
         if n_repeats:
             warn(
-                f"{n_repeats:,} of {len(graph.responses):,} responses repeat a volunteer and item, and this model "
-                "treats them as independent answers.",
+                f"{n_repeats:,} of {n_responses:,} responses repeat a volunteer and item, and this model treats them "
+                "as independent answers.",
                 RepeatedAnswersWarning,
                 hint=Hint(
                     "Keep one of each with duplicates='first' or 'last' when building the graph, or use DynIBCC, "
@@ -288,15 +280,42 @@ def seed_of(fit: ModelFit) -> int | None:
     return None if fit.source is None else fit.source.seed
 
 
+def check_crowd(classes: tuple[Hashable, ...], n_answers: int) -> None:
+    """Raise unless a crowd has classes to tell apart and answers to do so."""
+    if len(classes) < 2:
+        raise InputError(
+            f"The graph has the single class {classes[0]!r}, so there is nothing to tell apart.",
+            hint=Hint(
+                "Name all classes that may be true with classes=[...] when building the graph.",
+                cli="Name all classes that may be true with --class NAME.",
+            ),
+        )
+    if not n_answers:
+        raise InputError(
+            "The graph has no answers, so there is nothing to combine.",
+            hint="Is it a view of a time before the first one?",
+        )
+
+
 def _has_collapsed(item_probs: Array, graph: CrowdGraph) -> bool:
-    """Return whether all items without gold have the same probabilities though their most frequent answers differ."""
+    """Return whether all items without gold have the same probabilities though their most frequent answers differ.
+
+    Where several processes share the items, all of them return the same.
+    """
+    resources = current_resources()
     free = (graph.items.n_responses > 0) & ~graph.gold.known
-    if np.count_nonzero(free) < 2:
+    n_free = np.count_nonzero(free)
+    if resources.total(np.array([n_free]))[0] < 2:
         return False
-    first = item_probs[free.argmax()]
-    if any(np.abs(item_probs[rows][free[rows]] - first).max(initial=0) > 1e-6 for rows in row_blocks(len(free))):
+    # The mean of the processes' first items, which are all the same if the fit has collapsed.
+    own = item_probs[free.argmax()] if n_free else np.zeros(len(graph.classes))
+    first = resources.total(own) / resources.total(np.array([float(n_free > 0)]))
+    blocks = row_blocks(len(free))
+    spread = max(float(np.abs(item_probs[rows][free[rows]] - first).max(initial=0)) for rows in blocks)
+    if resources.largest(spread) > 1e-6:
         return False
     answers, n_labels = graph.answers, len(graph.labels)
     cells = answers.item.astype(np.int64) * n_labels + answers.label
     tallies = np.bincount(cells, minlength=len(graph.items) * n_labels).reshape(-1, n_labels)[free]
-    return len(np.unique(tallies.argmax(axis=1))) > 1
+    n_winning = resources.total(np.bincount(tallies.argmax(axis=1), minlength=n_labels))
+    return bool(np.count_nonzero(n_winning) > 1)

@@ -15,6 +15,7 @@ from crowdgraph.core.fit import FitStage, FitState, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
+from crowdgraph.models._resources import current_resources
 from crowdgraph.models.base import Model, seed_of
 from crowdgraph.models.label_votes import Votes, check_mapping, vote_codes
 from crowdgraph.models.voting import vote_shares
@@ -116,6 +117,7 @@ class DawidSkene(Model):
                 tol=reachable_tolerance(self.tol, backend.dtype),
                 accelerate=self.accelerate,
                 on_step=lambda _: bar.update(),
+                recorder=current_resources().recorder("Dawid-Skene"),
             )
         return self._summarise(graph, tensors, em, trace, n_visited=sweeper.n_visited, seed=seed)
 

@@ -29,6 +29,7 @@ from crowdgraph.models._priors import (
     normalise_confusion_prior,
     volunteer_priors,
 )
+from crowdgraph.models._resources import current_resources
 from crowdgraph.models.base import Model, seed_of
 from crowdgraph.models.label_votes import Votes, check_mapping, gold_counts
 
@@ -381,6 +382,7 @@ class IBCC(Model):
                 tol=reachable_tolerance(self.tol, state.dtype),
                 accelerate=self.accelerate,
                 on_step=on_step,
+                recorder=current_resources().recorder(f"IBCC from {name}"),
             )
 
     @contextmanager

@@ -139,14 +139,14 @@ def gold_counts(graph: CrowdGraph) -> tuple[Array, Array]:
 
     Soft gold counts by its probabilities.
     """
-    gold, answers, ranks = graph.gold, graph.answers, current_resources().ranks
+    gold, answers, resources = graph.gold, graph.answers, current_resources()
     shape = (len(graph.volunteers), len(graph.classes), len(graph.labels))
     counts, class_counts = np.zeros(shape), np.zeros(shape[1])
     if len(gold):
         about_gold = np.concatenate([gold.known[answers.item[block]] for block in row_blocks(len(answers))])
         counts = expected_counts(graph, gold.probs, answers=answers.where(about_gold))
         class_counts = gold.probs[gold.known].sum(axis=0)
-    return (counts, class_counts) if ranks is None else (ranks.total_array(counts), ranks.total_array(class_counts))
+    return resources.total(counts), resources.total(class_counts)
 
 
 def guess_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -86,6 +87,30 @@ def pi_similarity(
     >>> cg.networks.pi_similarity(graph)
     VolunteerNetwork(pi_similarity: 20 volunteers, 190 edges, density 1, 0 isolated)
     """
+    return similarity_network(
+        graph,
+        fit=fit,
+        at=at,
+        window=window,
+        min_responses=min_responses,
+        neighbours=neighbours,
+        distance=distance,
+        weights_of=lambda model: model.weights(),
+    )
+
+
+def similarity_network(
+    graph: CrowdGraph,
+    *,
+    fit: ModelFit | ConfusionTrack | str | None,
+    at: Moment | None,
+    window: Window | None,
+    min_responses: int,
+    neighbours: int | None,
+    distance: Distance,
+    weights_of: Callable[[ConfusionModel], Any],
+) -> VolunteerNetwork:
+    """Return the network of `pi_similarity`, with weights that a function computes from its model."""
     check_choice("distance", distance, ("bhattacharyya", "hellinger"))
     volunteers, n_answers = experienced_volunteers(select_period(graph, at, window).view, min_responses)
     if neighbours is not None:
@@ -102,7 +127,7 @@ def pi_similarity(
     )
     return VolunteerNetwork(
         ids=ids,
-        weights=model.weights(),
+        weights=weights_of(model),
         method="pi_similarity",
         params={
             "at": at,
@@ -268,6 +293,15 @@ def _nearest_similarities(confusion: Array, n_neighbours: int, distance: Distanc
     if n_neighbours < 1:
         return csr_array(shape)
     columns, values = nearest_neighbours(torch.tensor(confusion), n_neighbours=n_neighbours, distance=distance)
-    starts = np.arange(len(confusion) + 1) * n_neighbours
-    links = csr_array((values.numpy().ravel(), columns.numpy().ravel(), starts), shape=shape)
+    return links_between(columns.numpy(), values.numpy())
+
+
+def links_between(neighbours: Array, similarities: Array) -> Any:
+    """Return symmetric links from everybody's nearest neighbours and their similarities, both of shape (V, K)."""
+    from scipy.sparse import csr_array
+
+    n_volunteers, n_neighbours = neighbours.shape
+    starts = np.arange(n_volunteers + 1) * n_neighbours
+    shape = (n_volunteers, n_volunteers)
+    links = csr_array((similarities.ravel(), neighbours.ravel(), starts), shape=shape)
     return links.maximum(links.T)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdgraph.errors import FitError
-from crowdgraph.kernels.fixed_point import Step, squarem, squarem_by_change
+from crowdgraph.kernels.fixed_point import Progress, Step, squarem, squarem_by_change
 
 
 def em_of_a_mixture(data, weights):
@@ -190,3 +190,30 @@ def test_without_an_objective_never_more_steps_than_allowed(max_iter):
 
     passes = squarem_by_change(step, probs, max_iter=max_iter, tol=1e-3, accelerate=True)
     assert len(calls) == passes.n_steps == max_iter
+
+
+class Diary:
+    """Keeps every entry, and says one of them to an iteration that goes on."""
+
+    def __init__(self, entry=None):
+        self.entry, self.entries = entry, []
+
+    def last(self):
+        return self.entry
+
+    def record(self, progress):
+        assert isinstance(progress, Progress)
+        self.entries.append(progress._replace(objectives=list(progress.objectives)))
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+@pytest.mark.parametrize("max_iter", [5_000, 30])
+def test_an_interrupted_iteration_ends_with_the_same_bits(mixture, accelerate, max_iter):
+    options = {"max_iter": max_iter, "tol": 1e-8, "accelerate": accelerate}
+    start, diary = torch.tensor([0.99, 0.01], dtype=torch.float64), Diary()
+    expected = squarem(mixture, start, recorder=diary, **options)
+    assert diary.entries[-1].ended
+    for entry in diary.entries[:: 1 + len(diary.entries) // 20] + diary.entries[-1:]:
+        resumed = squarem(mixture, start, recorder=Diary(entry), **options)
+        assert torch.equal(resumed.state, expected.state)
+        assert resumed[1:] == expected[1:]

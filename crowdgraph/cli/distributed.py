@@ -1,0 +1,119 @@
+"""The command ``torchrun -m crowdgraph.distributed fit``, which every process of a group runs."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdgraph.cli._options import Prior, Votes, parse_prior, parse_votes
+from crowdgraph.cli._output import fail, is_interactive, note, say
+from crowdgraph.cli.app import Commands
+
+__all__ = ["app"]
+
+MODELS = {"ibcc": "IBCC", "dynibcc": "DynIBCC", "dawid-skene": "DawidSkene"}
+
+app = typer.Typer(
+    name="crowdgraph.distributed",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _about() -> None:
+    """Fit crowds on disk by several processes, on one machine or many.
+
+    Begin with [bold]torchrun --nproc-per-node=2 -m crowdgraph.distributed fit STORE --out RESULTS[/bold]
+    """
+
+
+@app.command(no_args_is_help=True)
+def fit(
+    store: Annotated[
+        Path, typer.Argument(help="The crowd: a directory that crowdgraph convert --store wrote.", metavar="STORE")
+    ],
+    *,
+    model: Annotated[str, typer.Option(help="ibcc, dynibcc or dawid-skene.")] = "ibcc",
+    out: Annotated[
+        Path | None, typer.Option(help="A directory for the results: Parquet, a partition for each process.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A file that says where the fit stands; STORE.checkpoint if left out.")
+    ] = None,
+    every: Annotated[int, typer.Option(help="After how many sweeps to write the checkpoint.", min=1)] = 10,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint if it is there, with any number of processes.")
+    ] = False,
+    memory: Annotated[str | None, typer.Option(help="The memory that each process may take, such as 4GB.")] = None,
+    prior: Prior = None,
+    vote: Votes = None,
+    timeout: Annotated[
+        float, typer.Option(help="After how many seconds without a word from a process the others give up.", min=1)
+    ] = 600.0,
+) -> None:
+    """Fit a model to a crowd on disk, together with the other processes that torchrun started.
+
+    For example:
+
+    [bold]torchrun --nproc-per-node=4 -m crowdgraph.distributed fit galaxies.store --out results[/bold]
+    [bold]torchrun --nproc-per-node=2 -m crowdgraph.distributed fit galaxies.store --out results --resume[/bold]
+    """
+    from crowdgraph.distributed._ranks import joined
+    from crowdgraph.distributed.fitting import fit as fit_together
+    from crowdgraph.errors import CrowdGraphError, collect_warnings
+
+    checkpoint = store.with_name(f"{store.name}.checkpoint") if checkpoint is None else checkpoint
+    messages: list[str] = []
+    with joined(timeout=timeout) as ranks:
+        # While it fits, a process that is asked to end raises an error. Afterwards it says so, and ends by itself.
+        if ranks.size > 1:
+            signal.signal(signal.SIGTERM, lambda *_: None)
+        try:
+            with collect_warnings(messages):
+                fitted = fit_together(
+                    _model(model, prior, vote, store),
+                    store,
+                    out=out,
+                    checkpoint=checkpoint,
+                    every=every,
+                    resume=resume,
+                    memory=memory,
+                    timeout=timeout,
+                    progress=is_interactive(),
+                )
+        except CrowdGraphError as error:
+            if ranks.reports():
+                fail(error.message)
+            raise typer.Exit(1) from error
+        if ranks.rank == 0:
+            note(messages)
+            state = "converged" if fitted.converged else "did not converge"
+            say(f"{fitted.model}: {state} after {fitted.n_iter:,} sweeps by {ranks.size} processes.")
+            if out is not None:
+                say(f"Open the results with cg.load({str(out)!r}).")
+
+
+def _model(name: str, prior: str | None, vote: list[str] | None, store: Path) -> Any:
+    from crowdgraph import models
+    from crowdgraph.errors import ParameterError, check_choice
+    from crowdgraph.io.columns import open_store
+
+    name = name.replace("_", "-")
+    check_choice("model", name, tuple(MODELS))
+    settings: dict[str, Any] = {}
+    if vote:
+        opened = open_store(store)
+        settings["votes"] = parse_votes(vote, opened.labels, opened.classes)
+    if prior is not None:
+        if name == "dawid-skene":
+            raise ParameterError("--prior is for models with a prior, and dawid-skene has none; leave it out.")
+        settings["confusion_prior"] = parse_prior(prior)
+    return getattr(models, MODELS[name])(**settings)

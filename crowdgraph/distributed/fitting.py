@@ -1,0 +1,338 @@
+"""Fit a model to a store by several processes, each of which reads only its share."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+
+from crowdgraph.core._parameters import check_integer, check_number
+from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.distributed._checkpoints import facts_of, open_checkpoint
+from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined
+from crowdgraph.distributed._shares import item_share, shares, volunteer_share
+from crowdgraph.errors import CrowdGraphError, LostRankError, ParameterError, StoreError
+from crowdgraph.io.columns import ResponseStore, open_store
+from crowdgraph.io.partitions import finish_results, prepare_results, write_partition
+from crowdgraph.kernels.backends import choose_backend
+from crowdgraph.messages import Hint, with_article
+from crowdgraph.models import IBCC, DawidSkene, DynIBCC
+from crowdgraph.models._crowd_prior import learn_prior
+from crowdgraph.models._priors import CROWD, crowd_prior
+from crowdgraph.models._resources import memory_in_bytes, using
+from crowdgraph.models._tensors import AnswerSums, AnswerTensors
+from crowdgraph.models.base import Model, check_crowd
+
+__all__ = ["fit"]
+
+Value = TypeVar("Value")
+# After how many sweeps a checkpoint is written.
+EVERY = 10
+
+
+def fit(
+    model: Model,
+    store: ResponseStore | str | PathLike[str],
+    *,
+    out: str | PathLike[str] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    every: int = EVERY,
+    resume: bool = False,
+    memory: str | int | None = None,
+    timeout: float = TIMEOUT,
+    progress: bool = False,
+) -> ModelFit:
+    """Fit a model to a crowd on disk, together with the other processes that ``torchrun`` started.
+
+    Every process (rank) calls this function with the same arguments. Each reads the responses about its own items only;
+    what volunteers are like is known to all, and is added up once each sweep. The answer is that of ``model.fit`` to
+    1e-9, whatever the number of ranks. Without ``torchrun`` the process fits by itself.
+
+    Parameters
+    ----------
+    model
+        An `IBCC`, `DawidSkene` or `DynIBCC`. The ranks of a `DynIBCC` share the volunteers and all know the classes of
+        all items; its noise scale must be a number, and checkpoints hold its static start only.
+    store
+        A directory of columns, or what `crowdgraph.open_store` returned; all ranks must be able to read it.
+    out
+        A directory for the results, which `crowdgraph.load` opens: every rank writes its own items as Parquet.
+    checkpoint
+        A file for checkpoints, which rank 0 writes. Nothing of the size of the items is in it.
+    every
+        After how many sweeps to write a checkpoint.
+    resume
+        Whether to go on from `checkpoint` if that file is there, perhaps with another number of ranks.
+    memory
+        The memory that each rank may take, such as ``"4GB"``; responses then pass through memory block by block.
+    timeout
+        After how many seconds without a word from a rank the others give up.
+    progress
+        Whether rank 0 shows a progress bar.
+
+    Returns
+    -------
+    ModelFit
+        The fit as this rank holds it: class probabilities of its own items, for `DynIBCC` confusion of its own
+        volunteers, and everything else of the whole crowd.
+
+    Raises
+    ------
+    LostRankError
+        If another rank ended; the message names the checkpoint.
+    StoreError
+        If the store is damaged or changed meanwhile, ranks read different stores, or the checkpoint is of another fit.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "supernovae.store"
+    >>> graph = cg.simulate.crowd(seed=0).graph
+    >>> graph.save(path, format="columns")
+    >>> fit = cg.distributed.fit(cg.IBCC(), path, out=path.with_name("results"))
+    >>> bool(abs(fit.item_probs - cg.IBCC().fit(graph).item_probs).max() < 1e-9)
+    True
+    >>> cg.load(path.with_name("results")).fit().model
+    'ibcc'
+    """
+    _check_arguments(model, every=every, timeout=timeout, memory=memory)
+    limit = None if memory is None else memory_in_bytes(memory)
+    with (
+        _naming_checkpoint(checkpoint),
+        joined(timeout=timeout) as ranks,
+        _ended_by_signal(ranks),
+        _said_once(ranks),
+    ):
+        opened = _open_everywhere(model, store, ranks)
+        check_crowd(opened.classes, opened.n_answers)
+        if out is not None:
+            # Whoever ended after the results were finished goes on to write them once more.
+            crowd = opened.fingerprint if resume else None
+            _on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
+        checkpoints = (
+            None
+            if checkpoint is None
+            else open_checkpoint(checkpoint, model, opened, every=every, resume=resume, ranks=ranks)
+        )
+        with using(memory=limit, ranks=ranks if ranks.size > 1 else None, checkpoints=checkpoints):
+            visible = progress and ranks.rank == 0
+            share = _fit_share(model, opened, ranks, on_disk=limit is not None, visible=visible)
+            if out is not None:
+                _write_results(Path(out), share, opened, ranks)
+        return share.fit
+
+
+class _Share(NamedTuple):
+    """What a rank has fitted: its items, all volunteers or its own, and the positions of those that it writes."""
+
+    fit: ModelFit
+    graph: CrowdGraph
+    volunteers: range
+
+
+def _fit_share(model: Model, store: ResponseStore, ranks: TorchRanks, *, on_disk: bool, visible: bool) -> _Share:
+    items = shares(store.by_item.starts, ranks.size, kind="item")[ranks.rank]
+    graph = item_share(store, items, on_disk=on_disk)
+    if isinstance(model, DynIBCC):
+        share = _fit_volunteers(model, store, graph, items, ranks, visible=visible)
+    else:
+        model._warn_about_repeats(store.n_repeats, store.n_responses)
+        fitted = model._fit(graph, seed=None, start=None, progress=visible)
+        model._warn_about(fitted, graph)
+        bounds = [graph.n_volunteers * number // ranks.size for number in range(ranks.size + 1)]
+        share = _Share(_without_source(fitted), graph, range(bounds[ranks.rank], bounds[ranks.rank + 1]))
+    store.check_unchanged()
+    return share
+
+
+def _fit_volunteers(
+    model: DynIBCC, store: ResponseStore, graph: CrowdGraph, items: range, ranks: TorchRanks, *, visible: bool
+) -> _Share:
+    """Fit volunteers who change: first all as if they did not, by items, then each rank its own volunteers."""
+    own = volunteer_share(store, shares(store.by_volunteer.starts, ranks.size, kind="volunteer")[ranks.rank])
+    prior = crowd_prior(graph, model.confusion_prior, model.class_prior, model.votes)
+    static = model._static_model(CROWD if model.confusion_prior == CROWD else prior)
+    first = static._fit(graph, seed=None, start=None, progress=visible)
+    if model.confusion_prior == CROWD:
+        backend = choose_backend(model.backend, device=model.device, dtype=model.dtype)
+        sums = AnswerSums(AnswerTensors(graph, backend))
+        concentration = prior.class_concentration
+        prior = learn_prior(
+            graph, first.item_probs, votes=model.votes, class_concentration=concentration, sums=sums
+        ).newcomers
+    probs = np.concatenate(ranks.gather(np.asarray(first.item_probs)))
+    start = ModelFit(
+        model=first.model, items=own.items.ids, classes=own.classes, item_probs=probs, class_probs=first.class_probs
+    )
+    fitted = replace(model, confusion_prior=prior)._fit(own, seed=None, start=start, progress=visible)
+    model._warn_about(fitted, own)
+    part = slice(items.start, items.stop)
+    fitted = _without_source(fitted, items=fitted.items[part], item_probs=fitted.item_probs[part])
+    return _Share(replace(fitted, params=model.settings()), graph, range(own.n_volunteers))
+
+
+def _without_source(fitted: ModelFit, **changes: Any) -> ModelFit:
+    """Return a fit without its graph, which is only a share, and which methods of a fit would take for the crowd."""
+    names = (
+        "model",
+        "items",
+        "classes",
+        "item_probs",
+        "class_probs",
+        "confusion",
+        "bound",
+        "converged",
+        "n_iter",
+        "params",
+        "class_concentration",
+        "prior",
+        "diagnostics",
+    )
+    return ModelFit(**{name: getattr(fitted, name) for name in names} | changes)
+
+
+def _write_results(out: Path, share: _Share, store: ResponseStore, ranks: TorchRanks) -> None:
+    own = write_partition(out, share.fit, number=ranks.rank, n_parts=ranks.size, volunteers=share.volunteers)
+    files = ranks.gather(own)
+    _on_first(ranks, lambda: finish_results(out, share.fit, share.graph, store, files))
+
+
+def _check_arguments(model: object, *, every: int, timeout: float, memory: object) -> None:
+    if not isinstance(model, IBCC | DawidSkene | DynIBCC):
+        kind = type(model).__name__ if isinstance(model, Model) else with_article(type(model))
+        raise ParameterError(f"Ranks fit an IBCC, DawidSkene or DynIBCC together; got {kind}.")
+    if isinstance(model, DynIBCC):
+        _check_dynamic(model, memory)
+    if isinstance(model, IBCC) and model.restarts:
+        raise ParameterError(
+            f"restarts={model.restarts} draws class probabilities of all items, which no rank holds.",
+            hint="Leave restarts out.",
+        )
+    check_integer("every", every, minimum=1)
+    check_number("timeout", timeout, valid=lambda value: value > 0, expected="be a number of seconds above zero")
+
+
+def _check_dynamic(model: DynIBCC, memory: object) -> None:
+    if model.noise_scale == "auto":
+        raise ParameterError(
+            "noise_scale='auto' looks at volunteers of all ranks at once, and each rank has only its own.",
+            hint="Choose the scale on a part of the crowd, and give it as a number.",
+        )
+    if model.published_bound is not None:
+        raise ParameterError("published_bound= is computed by one process only; leave it out.")
+    if memory is not None:
+        raise ParameterError(
+            "DynIBCC needs the responses of a rank's volunteers in memory, so it takes no limit of memory.",
+            hint=Hint("Leave memory= out, and start more ranks.", cli="Leave --memory out, and start more processes."),
+        )
+
+
+class _Opened(NamedTuple):
+    """What a rank says about the store that it opened, or why it could not."""
+
+    facts: dict[str, Any]
+    error: CrowdGraphError | None
+
+
+def _open_everywhere(model: Model, store: ResponseStore | str | PathLike[str], ranks: TorchRanks) -> ResponseStore:
+    """Open the store on every rank, or raise on all of them if one cannot or has another one."""
+    try:
+        opened = store if isinstance(store, ResponseStore) else open_store(store)
+    except CrowdGraphError as error:
+        ranks.gather(_Opened({}, error))
+        raise
+    answers = ranks.gather(_Opened(facts_of(model, opened), None))
+    for rank, answer in enumerate(answers):
+        if answer.error is not None:
+            raise StoreError(f"Rank {rank}: " + answer.error.message)
+    _check_alike([answer.facts for answer in answers])
+    return opened
+
+
+def _check_alike(facts: list[dict[str, Any]]) -> None:
+    """Raise if ranks differ in what they are to fit, and name them."""
+    for key, what in (
+        ("crowdgraph", "run different versions of crowdgraph"),
+        ("crowd", "opened stores of different crowds"),
+        ("model", "are to fit different models"),
+        ("settings", "are to fit the model with different settings"),
+    ):
+        others = [rank for rank, own in enumerate(facts) if own[key] != facts[0][key]]
+        if others:
+            values = "" if key == "settings" else f" ({facts[0][key]} and {facts[others[0]][key]})"
+            names = ", ".join(map(str, others))
+            raise StoreError(
+                f"Ranks {what}: rank 0 differs from rank{'s' * (len(others) > 1)} {names}{values}.",
+                hint="All ranks need the same installation, the same store and the same arguments.",
+            )
+
+
+def _on_first(ranks: TorchRanks, act: Callable[[], None]) -> None:
+    """Let rank 0 do something; raise everywhere if that fails."""
+    error = None
+    if ranks.rank == 0:
+        try:
+            act()
+        except CrowdGraphError as failure:
+            error = failure
+    error = ranks.from_first(error)
+    if error is not None:
+        raise error
+
+
+@contextmanager
+def _naming_checkpoint(path: str | PathLike[str] | None) -> Iterator[None]:
+    """Say where to go on if a rank is lost."""
+    try:
+        yield
+    except LostRankError as error:
+        if path is None:
+            hint = Hint(
+                "Nothing was kept; name a file with checkpoint= to be able to resume.",
+                cli="Nothing was kept; name a file with --checkpoint to be able to resume.",
+            )
+        else:
+            hint = Hint(
+                f"Go on from the checkpoint {fspath(path)!r} with resume=True, with any number of ranks.",
+                cli=f"Go on from the checkpoint {fspath(path)!r} with the same command and --resume, with any number "
+                "of processes.",
+            )
+        raise LostRankError(error.message, hint=hint) from error
+
+
+@contextmanager
+def _said_once(ranks: TorchRanks) -> Iterator[None]:
+    """Let only rank 0 warn, since all ranks notice the same."""
+    with warnings.catch_warnings():
+        if ranks.rank:
+            warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _ended_by_signal(ranks: TorchRanks) -> Iterator[None]:
+    """Turn the signal by which torchrun and schedulers end a process into an error, which names the checkpoint."""
+    if ranks.size == 1 or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise LostRankError(
+            f"Rank {ranks.rank} of {ranks.size} was asked to end, as all are when one has ended or the job is stopped."
+        )
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,381 @@
+"""Fits by several ranks, here threads or one process alone: shares, checkpoints, results, and what can be wrong."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from builders import crowd
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from ranks.thread_ranks import run_together
+from typer.testing import CliRunner
+
+import crowdgraph as cg
+from crowdgraph.cli.distributed import app
+from crowdgraph.distributed import _checkpoints, fitting
+from crowdgraph.distributed._checkpoints import open_checkpoint
+from crowdgraph.distributed._shares import item_share, shares
+from crowdgraph.errors import CollapsedFitWarning, ParameterError, RepeatedAnswersWarning, StoreError
+from crowdgraph.io.columns import MANIFEST
+from crowdgraph.models._resources import using
+
+MODELS = [cg.IBCC(), cg.IBCC(confusion_prior=(4, 1)), cg.DawidSkene(), cg.DawidSkene(smoothing=0.0)]
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return crowd(0.9, 0.7, 0.4, gold=0.1).graph
+
+
+@pytest.fixture(scope="module")
+def store(graph, tmp_path_factory):
+    path = tmp_path_factory.mktemp("stores") / "crowd.store"
+    graph.save(path, format="columns")
+    return path
+
+
+def fit_together(model, store, n_ranks):
+    """The fits of each of several threads."""
+    opened = cg.open_store(store)
+
+    def fit(ranks):
+        with using(ranks=ranks):
+            return fitting._fit_share(model, opened, ranks, on_disk=False, visible=False).fit
+
+    return run_together(fit, n_ranks)
+
+
+# Shares
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=30), st.data())
+def test_shares_cover_everything_once_and_are_even(sizes, data):
+    n_ranks = data.draw(st.integers(1, len(sizes)))
+    starts = np.append(0, np.cumsum(sizes))
+    parts = shares(starts, n_ranks, kind="item")
+    assert [item for part in parts for item in part] == list(range(len(sizes)))
+    assert all(parts)
+    if n_ranks <= 3 and min(sizes) > 0 and len(sizes) > 6 * n_ranks:
+        counts = [starts[part.stop] - starts[part.start] for part in parts]
+        assert max(counts) <= starts[-1] / n_ranks + 2 * max(sizes)
+
+
+def test_more_ranks_than_items_are_refused():
+    with pytest.raises(ParameterError, match=r"3 ranks cannot share 2 items: each needs at least one. Start at most 2"):
+        shares(np.array([0, 1, 2]), 3, kind="item")
+
+
+def test_a_share_is_the_graph_of_its_items(graph, store, monkeypatch):
+    monkeypatch.setattr("crowdgraph.core._arrays.ROWS_PER_BLOCK", 7)
+    opened = cg.open_store(store)
+    for on_disk in (False, True):
+        share = item_share(opened, range(30, 55), on_disk=on_disk)
+        assert share.items.ids.tolist() == graph.items.ids[30:55].tolist()
+        assert np.array_equal(share.answers.n_by_item, graph.answers.n_by_item[30:55])
+        assert np.array_equal(share.gold.probs, graph.gold.probs[30:55], equal_nan=True)
+        mine = (graph.responses.item >= 30) & (graph.responses.item < 55)
+        counts = np.bincount(graph.responses.volunteer[mine], minlength=graph.n_volunteers)
+        assert np.array_equal(share.answers.n_by_volunteer, counts)
+        blocks = list(share.responses.table.stored.answers_by_item(10))
+        assert np.array_equal(np.concatenate([block.label for block in blocks]), share.answers.label)
+        assert (blocks[0].first, blocks[-1].last) == (0, 25)
+        assert share.responses.table.slice(0, 5).stored is None
+
+
+# Answers
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("n_ranks", [2, 3, 4])
+def test_ranks_give_the_answer_of_one_process(model, n_ranks, graph, store):
+    expected, fits = model.fit(graph), fit_together(model, store, n_ranks)
+    probs = np.concatenate([fit.item_probs for fit in fits])
+    assert np.allclose(probs, expected.item_probs, rtol=0, atol=1e-9)
+    for fit in fits:
+        assert np.array_equal(fit.confusion.initial, fits[0].confusion.initial)
+        assert np.allclose(fit.confusion.initial, expected.confusion.initial, rtol=1e-9)
+        assert fit.n_iter == expected.n_iter
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(2, 3), st.integers(1, 4), st.integers(2, 4))
+def test_ranks_give_the_answer_of_one_process_for_any_crowd(
+    tmp_path_factory, seed, n_items, n_classes, n_labels, n_ranks
+):
+    rng = np.random.default_rng(seed)
+    n_responses = int(rng.integers(n_items, 40))
+    # Every item has a response, and some of these are no answers.
+    items = np.append(np.arange(n_items), rng.integers(0, n_items, n_responses - n_items))
+    labels = [None if rng.random() < 0.1 else int(rng.integers(n_labels)) for _ in items]
+    gold = {int(item): dict(enumerate(rng.dirichlet(np.ones(n_classes)).tolist())) for item in items[:n_items:3]}
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": rng.integers(0, 5, n_responses), "item": items, "label": labels},
+        classes=range(n_classes),
+        labels=range(n_labels),
+        gold=gold,
+        missing="keep",
+    )
+    assume(len(graph.answers))
+    path = tmp_path_factory.mktemp("any") / "crowd.store"
+    graph.save(path, format="columns")
+    model = cg.IBCC(max_iter=20, confusion_prior=rng.uniform(0.5, 5, (n_classes, n_labels)))
+    fits = fit_together(model, path, min(n_ranks, n_items))
+    probs = np.concatenate([fit.item_probs for fit in fits])
+    assert np.allclose(probs, model.fit(graph).item_probs, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model", [cg.DynIBCC(), cg.DynIBCC(confusion_prior="gold", inference="filtered", repeat_span=20.0)], ids=repr
+)
+def test_ranks_share_volunteers_who_change(model, graph, store):
+    expected, fits = model.fit(graph), fit_together(model, store, 3)
+    assert np.allclose(np.concatenate([fit.item_probs for fit in fits]), expected.item_probs, rtol=0, atol=1e-9)
+    tracks = [fit.confusion for fit in fits]
+    assert [name for track in tracks for name in track.ids] == graph.volunteers.ids.tolist()
+    assert np.array_equal(np.concatenate([track.times for track in tracks]), expected.confusion.times)
+    steps = np.concatenate([track.concentration for track in tracks])
+    assert np.allclose(steps, expected.confusion.concentration, rtol=1e-7)
+    for fit in fits:
+        assert fit.n_iter == expected.n_iter
+        assert fit.diagnostics["score"] == pytest.approx(expected.diagnostics["score"], rel=1e-9)
+
+
+def test_results_of_volunteers_who_change(graph, store, tmp_path):
+    model = cg.DynIBCC()
+    cg.distributed.fit(model, store, out=tmp_path / "results")
+    loaded, expected = cg.load(tmp_path / "results").fit(), model.fit(graph)
+    for name in ("starts", "times", "initial", "concentration"):
+        ours, theirs = (getattr(fit.confusion, name) for fit in (loaded, expected))
+        assert np.array_equal(ours, theirs) or np.allclose(ours, theirs, rtol=1e-9)
+    assert dict(loaded.params) == model.settings()
+
+
+def test_ranks_agree_on_whether_a_fit_has_collapsed(graph, store):
+    model = cg.IBCC(confusion_prior=[[1e8, 1e8], [1e8, 1e8]])
+    with pytest.warns(CollapsedFitWarning):
+        model.fit(graph)
+    with pytest.warns(CollapsedFitWarning):
+        fit_together(model, store, 2)
+
+
+def test_repeated_answers_are_counted_in_the_store(tmp_path):
+    cg.CrowdGraph.from_responses(
+        {"volunteer": list("aabb"), "item": list("xxyy"), "label": ["yes", "no", "no", "yes"]}
+    ).save(tmp_path / "crowd.store", format="columns")
+    with pytest.warns(RepeatedAnswersWarning, match="2 of 4 responses"):
+        cg.distributed.fit(cg.DawidSkene(), tmp_path / "crowd.store")
+
+
+# Checkpoints
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """Every checkpoint that is written, one after the other."""
+    copies, write = [], _checkpoints._write
+
+    def write_and_copy(path, *args):
+        write(path, *args)
+        copies.append(path.read_bytes())
+
+    monkeypatch.setattr(_checkpoints, "_write", write_and_copy)
+    return copies
+
+
+@pytest.mark.parametrize("model", MODELS[::2], ids=repr)
+def test_a_resumed_fit_has_the_same_bits(model, store, tmp_path, copies):
+    path = tmp_path / "fit.checkpoint"
+    expected = cg.distributed.fit(model, store, checkpoint=path, every=1)
+    assert len(copies) > 5
+    for content in copies[::4] + copies[-1:]:
+        path.write_bytes(content)
+        resumed = cg.distributed.fit(model, store, checkpoint=path, resume=True)
+        assert np.array_equal(resumed.item_probs, expected.item_probs)
+        assert np.array_equal(resumed.confusion.initial, expected.confusion.initial)
+        assert np.array_equal(resumed.bound, expected.bound)
+        assert resumed.n_iter == expected.n_iter
+
+
+def test_a_fit_is_resumed_by_another_number_of_ranks(store, tmp_path, copies):
+    model, opened, path = cg.IBCC(), cg.open_store(store), tmp_path / "fit.checkpoint"
+    expected = cg.distributed.fit(model, store, checkpoint=path, every=1)
+    for content in (copies[2], copies[-3]):
+        path.write_bytes(content)
+
+        def fit(ranks):
+            checkpoints = open_checkpoint(path, model, opened, every=1000, resume=True, ranks=ranks)
+            with using(ranks=ranks, checkpoints=checkpoints):
+                return fitting._fit_share(model, opened, ranks, on_disk=False, visible=False).fit
+
+        fits = run_together(fit, 3)
+        probs = np.concatenate([fit.item_probs for fit in fits])
+        assert np.allclose(probs, expected.item_probs, rtol=0, atol=1e-9)
+        assert fits[0].n_iter == expected.n_iter
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "message"),
+    [
+        (cg.DawidSkene(), {}, "is of the model 'ibcc', and 'dawid_skene' is to be fitted"),
+        (cg.IBCC(tol=1e-3), {}, "was written with tol=1e-05, not 0.001"),
+        (cg.IBCC(), {"crowdgraph": "0.0.1"}, "was written by crowdgraph 0.0.1; this is crowdgraph"),
+        (cg.IBCC(), {"crowd": "none"}, "is of another crowd than the store"),
+        (cg.IBCC(), {"version": 99}, "is damaged (it is of another format)"),
+    ],
+)
+def test_a_checkpoint_of_another_fit_is_refused(model, change, message, store, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    cg.distributed.fit(cg.IBCC(), store, checkpoint=path)
+    with np.load(path) as arrays:
+        contents = dict(arrays)
+    header = {**json.loads(bytes(contents["header"])), **change}
+    contents["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **contents)
+    with pytest.raises(StoreError) as raised:
+        cg.distributed.fit(model, store, checkpoint=path, resume=True)
+    assert message in str(raised.value)
+    assert "Name another file with checkpoint=" in str(raised.value)
+
+
+def test_a_damaged_or_forgotten_checkpoint_is_refused(store, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    cg.distributed.fit(cg.IBCC(), store, checkpoint=path)
+    with pytest.raises(StoreError, match=r"is there already. Go on from it with resume=True"):
+        cg.distributed.fit(cg.IBCC(), store, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(StoreError, match="is damaged"):
+        cg.distributed.fit(cg.IBCC(), store, checkpoint=path, resume=True)
+
+
+# Results
+
+
+@pytest.fixture
+def results(store, tmp_path):
+    cg.distributed.fit(cg.IBCC(), store, out=tmp_path / "results")
+    return tmp_path / "results"
+
+
+def test_results_are_loaded_as_an_annotated_graph(graph, results):
+    loaded, expected = cg.load(results), cg.IBCC().fit(graph)
+    fit = loaded.fit()
+    assert loaded.equals(graph.annotate(fit))
+    for name in ("item_probs", "class_probs", "bound", "class_concentration"):
+        assert np.array_equal(getattr(fit, name), getattr(expected, name))
+    assert np.array_equal(fit.confusion.initial, expected.confusion.initial)
+    assert dict(fit.params) == dict(expected.params)
+    assert fit.predict() == expected.predict()
+
+
+def test_a_missing_or_short_partition_is_named(results):
+    part = results / "items-00000-of-00001.parquet"
+    content = part.read_bytes()
+    part.write_bytes(content[:-1])
+    with pytest.raises(StoreError, match=r"partition 'items-00000-of-00001.parquet' of .* has .* bytes; expected"):
+        cg.load(results)
+    part.unlink()
+    with pytest.raises(StoreError, match=r"lacks its partition 'items-00000-of-00001.parquet'"):
+        cg.load(results)
+
+
+def test_results_of_another_crowd_or_version_are_refused(results):
+    manifest = json.loads((results / MANIFEST).read_text())
+    for change, message in (
+        ({"store": {**manifest["store"], "fingerprint": "x"}}, "is a fit of another crowd"),
+        ({"version": 99}, "holds results of version 99"),
+        ({"format": "x"}, "cannot be read: it is of another format"),
+    ):
+        (results / MANIFEST).write_text(json.dumps({**manifest, **change}))
+        with pytest.raises(StoreError, match=message):
+            cg.load(results)
+
+
+def test_results_are_not_written_over_other_files(store, results, tmp_path):
+    with pytest.raises(StoreError, match="holds finished results or a store already"):
+        cg.distributed.fit(cg.IBCC(), store, out=results)
+    cg.distributed.fit(cg.IBCC(), store, out=results, resume=True)
+    assert cg.load(results).fit().converged
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    with pytest.raises(StoreError, match=r"holds other files \('thesis.txt'\)"):
+        cg.distributed.fit(cg.IBCC(), store, out=tmp_path / "mine")
+    with pytest.raises(StoreError, match="is a file; name a directory"):
+        cg.distributed.fit(cg.IBCC(), store, out=tmp_path / "mine" / "thesis.txt")
+
+
+# Bad input
+
+
+def test_what_ranks_cannot_fit(graph, store):
+    with pytest.raises(ParameterError, match=r"Ranks fit .* together; got MajorityVote"):
+        cg.distributed.fit(cg.MajorityVote(), store)
+    with pytest.raises(ParameterError, match="restarts=2 draws class probabilities of all items"):
+        cg.distributed.fit(cg.IBCC(restarts=2), store)
+    with pytest.raises(ParameterError, match="noise_scale='auto' looks at volunteers of all ranks"):
+        cg.distributed.fit(cg.DynIBCC(noise_scale="auto"), store)
+    with pytest.raises(ParameterError, match="published_bound= is computed by one process only"):
+        cg.distributed.fit(cg.DynIBCC(published_bound=0.1), store)
+    with pytest.raises(ParameterError, match="DynIBCC needs the responses of a rank's volunteers in memory"):
+        cg.distributed.fit(cg.DynIBCC(), store, memory="4GB")
+    with pytest.raises(ParameterError, match="every=0"):
+        cg.distributed.fit(cg.IBCC(), store, every=0)
+    with pytest.raises(ParameterError, match=r"A memory limit of 1.0 MB is too low"):
+        cg.distributed.fit(cg.IBCC(), store, memory="1MB")
+
+
+def test_a_store_that_changes_meanwhile_is_noticed(graph, tmp_path, monkeypatch):
+    path = tmp_path / "crowd.store"
+    graph.save(path, format="columns")
+    file = path / "by_item" / "label.npy"
+    write = _checkpoints._write
+
+    def write_and_touch(*args):
+        write(*args)
+        os.utime(file, ns=(1, 1))
+
+    monkeypatch.setattr(_checkpoints, "_write", write_and_touch)
+    with pytest.raises(StoreError, match=r"'by_item/label.npy' .* changed while it was read"):
+        cg.distributed.fit(cg.IBCC(), path, checkpoint=tmp_path / "fit.checkpoint", every=1)
+
+
+def test_a_damaged_store_is_noticed(graph, tmp_path):
+    path = tmp_path / "crowd.store"
+    graph.save(path, format="columns")
+    labels = np.load(path / "by_item" / "label.npy", mmap_mode="r+")
+    labels[0] = 7
+    with pytest.raises(StoreError, match="codes in 'label' run from 0 to 7"):
+        cg.distributed.fit(cg.IBCC(), path)
+    (path / "by_item" / "label.npy").write_bytes(b"")
+    with pytest.raises(StoreError, match=r"'by_item/label.npy' .* has 0 bytes"):
+        cg.distributed.fit(cg.IBCC(), path)
+
+
+# The command
+
+
+def test_the_command(store, tmp_path):
+    out = tmp_path / "results"
+    options = ["--out", out, "--checkpoint", tmp_path / "fit.checkpoint", "--prior", "4,1"]
+    run = CliRunner().invoke(app, ["fit", str(store), *map(str, options)])
+    assert run.exit_code == 0, run.output
+    assert "ibcc: converged after" in run.output
+    assert cg.load(out).fit().params["confusion_prior"] == (4.0, 1.0)
+    again = CliRunner().invoke(app, ["fit", str(store), *map(str, options)])
+    assert again.exit_code == 1
+    assert "Go on from it with --resume" in " ".join(again.output.split()) or "holds finished results" in again.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--model", "magic"], "--model magic is not a choice"),
+        (["--model", "dawid-skene", "--prior", "crowd"], "--prior is for models with a prior"),
+    ],
+)
+def test_wrong_options_of_the_command(options, message, store):
+    run = CliRunner().invoke(app, ["fit", str(store), *options])
+    assert run.exit_code == 1
+    assert message in " ".join(run.output.split())

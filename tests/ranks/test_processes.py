@@ -1,0 +1,132 @@
+"""Two real processes on this machine: the same answers as one, errors that both see, and the loss of one of them."""
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from builders import crowd
+from ranks import group_of_two
+
+import crowdgraph as cg
+
+ITEMS_OF_GOLD = 30
+
+
+def read(path):
+    return pickle.loads(path.read_bytes())  # noqa: S301 - our own process wrote it
+
+
+def crowds():
+    two = crowd(0.9, 0.7, 0.4, gold=0.0).graph
+    # Gold of the first items only, so that one of the ranks has none.
+    known = {item: "yes" if code % 2 else "no" for code, item in enumerate(two.items.ids[:ITEMS_OF_GOLD].tolist())}
+    three = crowd(classes=("a", "b", "c"), gold=0.0).graph
+    soft = {item: {"a": 0.7, "b": 0.2, "c": 0.1} for item in three.items.ids[:20].tolist()}
+    names = {"yes": "likely", "no": "no"}
+    labels = [names[two.labels[code]] if row % 5 else "perhaps" for row, code in enumerate(two.responses.label)]
+    ids = (two.volunteers.ids[two.responses.volunteer], two.items.ids[two.responses.item])
+    other = cg.CrowdGraph.from_responses(
+        {"volunteer": ids[0], "item": ids[1], "label": labels}, classes=["no", "yes"], gold={}
+    )
+    one = cg.CrowdGraph.from_responses({"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": ["no", "yes"]})
+    return {
+        "two classes": two.with_gold(known),
+        "soft gold": three.with_gold(soft),
+        "other labels": other,
+        "one item": one,
+    }
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return crowds()
+
+
+@pytest.fixture(scope="module")
+def folder(graphs, tmp_path_factory):
+    """Where two processes have left what they computed, and how they ended."""
+    folder = tmp_path_factory.mktemp("group")
+    for name, graph in graphs.items():
+        graph.save(folder / f"{name}.store", format="columns")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    threads = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, group_of_two.__file__, folder],
+            env={**os.environ, **meeting, **threads, "RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [1, -signal.SIGKILL], "\n".join(errors)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def answers(folder):
+    return [read(folder / f"answers {rank}") for rank in range(2)]
+
+
+def test_sums_are_the_same_bits_everywhere(answers):
+    expected = sum(np.random.default_rng(rank).random(1000) for rank in range(2))
+    for own in answers:
+        (first, second), largest = own["sums"]
+        assert first == second == expected.tobytes()
+        assert (largest, own["total"]) == (1.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [(name, number) for name, models in group_of_two.FITS.items() for number in range(len(models))]
+)
+def test_two_ranks_give_the_answer_of_one(name, number, graphs, folder, answers):
+    expected = group_of_two.FITS[name][number].fit(graphs[name])
+    graph = cg.load(folder / f"{name} {number}")
+    fit = graph.fit()
+    assert graph.equals(graphs[name].annotate(fit))
+    assert np.allclose(fit.item_probs, expected.item_probs, rtol=0, atol=1e-9)
+    ours, theirs = (part.confusion.latest().concentration for part in (fit, expected))
+    assert np.allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+    assert np.allclose(fit.bound, expected.bound, rtol=1e-12)
+    assert fit.n_iter == expected.n_iter
+    assert sum(own[name, number] for own in answers) == graph.n_items
+
+
+def test_ranks_stream_within_a_limit_of_memory(graphs, answers):
+    streamed = np.concatenate([own["streamed"] for own in answers])
+    assert np.allclose(streamed, cg.IBCC().fit(graphs["two classes"]).item_probs, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("other stores", "opened stores of different crowds: rank 0 differs from rank 1"),
+        ("versions", "run different versions of crowdgraph: rank 0 differs from rank 1 (1.0 and 1.1)"),
+        ("items", "2 ranks cannot share 1 items: each needs at least one. Use --nproc-per-node=1 or less."),
+        ("no store", "nowhere.store' is not a store"),
+    ],
+)
+def test_all_ranks_see_what_is_wrong(case, message, answers):
+    for own in answers:
+        assert message in own[case][1]
+
+
+def test_a_lost_rank_ends_the_others_and_the_fit_can_be_resumed(graphs, folder):
+    (kind, message), reports_first, reports_again = read(folder / "lost")
+    assert kind == "LostRankError"
+    assert f"checkpoint '{folder / 'fit.checkpoint'}' with the same command and --resume" in message
+    assert (reports_first, reports_again) == (True, False)
+    model, store = cg.IBCC(), folder / "two classes.store"
+    resumed = cg.distributed.fit(model, store, checkpoint=folder / "fit.checkpoint", resume=True)
+    expected = model.fit(graphs["two classes"])
+    assert resumed.n_iter == expected.n_iter
+    assert np.allclose(resumed.item_probs, expected.item_probs, rtol=0, atol=1e-9)
