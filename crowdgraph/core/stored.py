@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from crowdgraph.core._arrays import Array
+from crowdgraph.core._arrays import Array, lock
 
-__all__ = ["ColumnStore", "ItemMajor", "StoredRows", "VolunteerMajor"]
+if TYPE_CHECKING:
+    from crowdgraph.core.tables import ResponseTable
+
+__all__ = ["CodedValues", "ColumnStore", "ItemMajor", "StoredAttributes", "StoredRows", "VolunteerMajor"]
 
 
 class ItemMajor(NamedTuple):
@@ -67,6 +71,10 @@ class ColumnStore(Protocol):
         """The number of answers by a volunteer who had answered the item before."""
         ...
 
+    def responses(self) -> ResponseTable:
+        """Return the responses, in order of time."""
+        ...
+
     def check_unchanged(self) -> None:
         """Raise if a file has changed since the store was opened."""
         ...
@@ -85,7 +93,52 @@ class StoredRows:
         """Whether these are all responses of the store."""
         return (self.start, self.stop) == (0, self.store.n_responses)
 
+    def table(self) -> ResponseTable:
+        """Return these rows as a table of maps."""
+        return self.store.responses().slice(self.start, self.stop)
+
     def slice(self, start: int, stop: int) -> StoredRows:
         """Return some of these rows, by their positions among them, as Python slices count."""
         first, last, _ = slice(start, stop).indices(self.stop - self.start)
         return replace(self, start=self.start + first, stop=self.start + max(first, last))
+
+
+class CodedValues(NamedTuple):
+    """A column as codes into its distinct values, the last of which is None and serves code -1."""
+
+    codes: Array
+    values: Array
+
+
+class StoredAttributes(Mapping[str, Array]):
+    """Attributes of stored responses; those that are not numbers are decoded when they are asked for.
+
+    Parameters
+    ----------
+    columns
+        Maps of numbers, or codes with their values.
+    """
+
+    def __init__(self, columns: Mapping[str, Array | CodedValues]) -> None:
+        self._columns = dict(columns)
+
+    def __getitem__(self, name: str) -> Array:
+        column = self._columns[name]
+        return lock(column.values[column.codes]) if isinstance(column, CodedValues) else column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def take(self, rows: Any) -> StoredAttributes:
+        """Return the attributes of some rows."""
+        return StoredAttributes(
+            {
+                name: CodedValues(lock(column.codes[rows]), column.values)
+                if isinstance(column, CodedValues)
+                else lock(column[rows])
+                for name, column in self._columns.items()
+            }
+        )

@@ -12,7 +12,7 @@ Codes = NDArray[np.int32]
 Tags = NDArray[np.uint32]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _tag(data: Bytes, begin: int, end: int) -> np.uint32:
     """Return a hash: FNV-1a, and its bits mixed so that the lowest depend on all."""
     value = np.uint64(0xCBF29CE484222325)
@@ -24,7 +24,7 @@ def _tag(data: Bytes, begin: int, end: int) -> np.uint32:
     return np.uint32(value & np.uint64(0xFFFFFFFF))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def code_rows(
     data: Bytes,
     offsets: Integers,
@@ -82,7 +82,7 @@ def code_rows(
     return len(offsets) - 1, n_ids
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def rehash(old_tags: Tags, old_slots: Codes, tags: Tags, slots: Codes) -> None:
     """Fill a larger table with the entries of a smaller one."""
     mask = np.uint32(len(slots) - 1)

@@ -8,7 +8,6 @@ second sorts one region after another. Both read and write consecutive bytes onl
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
@@ -147,7 +146,9 @@ class Buckets(NamedTuple):
         """
 
         def pieces() -> Iterator[tuple[int, int, bool]]:
-            for (start, stop), is_constant in zip(pairwise(self.bounds.tolist()), self.is_constant.tolist(), strict=True):
+            for (start, stop), is_constant in zip(
+                pairwise(self.bounds.tolist()), self.is_constant.tolist(), strict=True
+            ):
                 step = max_rows if is_constant and max_rows is not None else max(stop - start, 1)
                 for first in range(start, stop, step):
                     yield first, min(first + step, stop), is_constant
@@ -156,7 +157,7 @@ class Buckets(NamedTuple):
             start, stop, is_constant = piece
             block = {name: column.read(start, stop) for name, column in self.columns.items()}
             if not is_constant:
-                order = stable_order(_sortable(block[self.key]))
+                order = _order(block[self.key])
                 block = {name: values.take(order) for name, values in block.items()}
             return SortedBlock(start, block, is_constant)
 
@@ -298,8 +299,16 @@ def code_ranges(starts: Array, max_rows: int) -> Array:
     return np.asarray(first_codes[first_codes < max(n_groups, 1)])
 
 
-def _sortable(keys: Array) -> Array:
-    """Return keys as numbers of 64 bits."""
-    if keys.dtype.kind == "M":
-        return keys.view(np.int64)
-    return keys if keys.dtype.kind == "f" else keys.astype(np.int64, copy=False)
+def _order(keys: Array) -> Array:
+    """Return ``np.argsort(keys, kind="stable")``: NumPy sorts short integers in linear time, so two halves are fast."""
+    if keys.dtype.kind == "f":
+        return np.argsort(keys, kind="stable")
+    numbers = keys.astype(np.int64, copy=False) if keys.dtype.kind == "i" else keys.view(np.int64)
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    if highest - lowest >= 2**32:
+        return stable_order(numbers)
+    short = (numbers - lowest).astype(np.uint32)
+    order = np.argsort(short.astype(np.uint16), kind="stable")
+    if highest - lowest >= 2**16:
+        order = order.take(np.argsort((short >> 16).astype(np.uint16).take(order), kind="stable"))
+    return order

@@ -80,7 +80,9 @@ class RowStream:
         self._delimiter, self._encoding = delimiter, encoding
         self.is_parquet = is_parquet(self.paths[0])
         if any(is_parquet(path) != self.is_parquet for path in self.paths):
-            raise InputError(f"Parquet and CSV files cannot be mixed: {quote(map(str, self.paths))}; convert some first.")
+            raise InputError(
+                f"Parquet and CSV files cannot be mixed: {quote(map(str, self.paths))}; convert some first."
+            )
         if self.is_parquet:
             self._footers = parquet_footers(self.paths)
             headers = [footer.schema.to_arrow_schema().names for footer in self._footers]
@@ -127,7 +129,9 @@ class RowStream:
         except pa.ArrowException as error:
             raise ColumnError(f"The files differ in the types of a column: {error}. Give them one type.") from error
         for path, footer, schema in zip(self.paths, self._footers, schemas, strict=True):
-            encoded = [name for name in names if is_text(schema.field(name).type) and is_dictionary_encoded(footer, name)]
+            encoded = [
+                name for name in names if is_text(schema.field(name).type) and is_dictionary_encoded(footer, name)
+            ]
             first_row = 0
             try:
                 with pq.ParquetFile(path, read_dictionary=encoded, buffer_size=2**20) as file:
@@ -153,7 +157,10 @@ class RowStream:
             first_row = 0
             try:
                 with pa_csv.open_csv(
-                    fspath(path), read_options=read, parse_options=parse_options(self._delimiter), convert_options=options
+                    fspath(path),
+                    read_options=read,
+                    parse_options=parse_options(self._delimiter),
+                    convert_options=options,
                 ) as reader:
                     # The first file decides for all.
                     types = {field.name: field.type for field in reader.schema if not pa.types.is_null(field.type)}

@@ -10,8 +10,8 @@ A store is a directory::
     by_item/               the responses item by item: starts, volunteer, label, row
     by_volunteer/          the responses volunteer by volunteer: starts, item, label, time, row
 
-Columns are NumPy files of codes and times. An attribute of responses that is no plain number is a column of codes, whose
-values are a Parquet file beside it. Nothing in a store is pickled.
+Columns are NumPy files of codes and times. An attribute of responses that is not of plain numbers is a column of codes,
+whose values are in a Parquet file beside it. Nothing in a store is pickled.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
+from shutil import rmtree
 from types import TracebackType
 from typing import Any
 
@@ -33,15 +34,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdgraph import __version__
-from crowdgraph.core._arrays import Array, grouped, id_array, is_null, row_blocks
+from crowdgraph.core._arrays import Array, grouped, id_array, is_null, lock, object_array, row_blocks
 from crowdgraph.core._maps import release, reserve
 from crowdgraph.core.clock import Clock, is_sorted
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.stored import ItemMajor, StoredRows, VolunteerMajor
+from crowdgraph.core.stored import CodedValues, ItemMajor, StoredAttributes, StoredRows, VolunteerMajor
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
+from crowdgraph.io._files import file_digest
 from crowdgraph.messages import Hint, quote
 
 __all__ = ["ResponseStore", "StoreWriter", "is_store", "open_store", "save_store"]
@@ -50,8 +52,6 @@ FORMAT = "crowdgraph columns"
 VERSION = 1
 MANIFEST = "manifest.json"
 ROLES = ("volunteer", "item", "label", "time")
-# How many bytes of a file its checksum reads at once.
-CHECKSUM_BYTES = 2**24
 
 
 def is_store(path: str | PathLike[str]) -> bool:
@@ -87,6 +87,16 @@ def open_store(path: str | PathLike[str], *, verify: bool = False) -> ResponseSt
     """
     store = ResponseStore(Path(path), _read_manifest(Path(path)))
     store.check_files(verify=verify)
+    return store
+
+
+def _open_again(path: Path, fingerprint: str) -> ResponseStore:
+    """Open a store in another process, and raise unless it is the same."""
+    store = open_store(path)
+    if store.fingerprint != fingerprint:
+        raise StoreError(
+            f"{fspath(path)!r} is another store than when it was opened first; replace no store that is in use."
+        )
     return store
 
 
@@ -215,7 +225,7 @@ class ResponseStore:
         table = self._parquet(f"{kind}s")
         ids, *attributes = table.column_names
         column = table[ids]
-        values = column.to_numpy() if pa.types.is_int64(column.type) else id_array(column.to_pylist())
+        values = lock(column.to_numpy()) if pa.types.is_int64(column.type) else id_array(column.to_pylist())
         return NodeTable(kind, values, {name: attribute_array(table[name]) for name in attributes})
 
     def gold(self, items: NodeTable) -> Gold:
@@ -228,28 +238,46 @@ class ResponseStore:
         if not 0 <= rows.min() <= rows.max() < len(items):
             raise StoreError(f"{fspath(self.path)!r} is damaged: its gold names items that do not exist.")
         probs[rows] = np.column_stack([table[f"p{code}"].to_numpy() for code in range(len(self.classes))])
-        return Gold(items, self.classes, probs, n_unmatched=int(self.manifest["sizes"].get("unmatched_gold", 0)))
+        return Gold(items, self.classes, lock(probs), n_unmatched=int(self.manifest["sizes"].get("unmatched_gold", 0)))
 
     def graph(self) -> CrowdGraph:
         """Return the store as a graph, whose columns are maps: they are read where they are needed.
 
         All methods of graphs work. Models that stream, such as `IBCC`, take ``memory=`` to stay below a limit.
         """
-        columns = {role: self.column(f"responses/{role}") for role in ROLES}
+        responses = self.responses()
         sizes = {"volunteer": (0, self.n_volunteers), "item": (0, self.n_items), "label": (-1, len(self.labels))}
         for role, (lowest, size) in sizes.items():
-            self._check_codes(columns[role], role, lowest, size)
-        self._check_times(columns["time"])
+            self._check_codes(getattr(responses, role), role, lowest, size)
+        self._check_times(responses.time)
         items = self.nodes("item")
-        responses = ResponseTable.trusted(
-            **columns,
-            clock=self.clock,
-            attributes={name: self.column(f"responses/{file}") for name, file in self.manifest["attributes"].items()},
-            stored=StoredRows(self, 0, self.n_responses),
-        )
         graph = object.__new__(CrowdGraph)
         graph._fill(self.nodes("volunteer"), items, responses, self.classes, self.labels, self.gold(items), {})
         return graph
+
+    def responses(self) -> ResponseTable:
+        """Return the responses, whose columns are maps and are not checked; `graph` checks them."""
+        return ResponseTable.trusted(
+            **{role: self.column(f"responses/{role}") for role in ROLES},
+            clock=self.clock,
+            attributes=StoredAttributes(
+                {name: self._attribute(f"responses/{file}") for name, file in self.manifest["attributes"].items()}
+            ),
+            stored=StoredRows(self, 0, self.n_responses),
+        )
+
+    def _attribute(self, name: str) -> Array | CodedValues:
+        """Return an attribute of the responses: a map of numbers, or a map of codes with their values."""
+        column = self.column(name)
+        if f"{name}.parquet" not in self.manifest["files"]:
+            return column
+        values = object_array(self._parquet(name)["value"].to_pylist())
+        self._check_codes(column, name, -1, len(values))
+        return CodedValues(column, lock(np.append(values, [None])))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process opens the store by itself, so that nothing is copied.
+        return _open_again, (self.path, self.fingerprint)
 
     def check_files(self, *, verify: bool = False) -> None:
         """Raise if a file is missing or of another size or, with `verify`, if its checksum differs."""
@@ -262,7 +290,7 @@ class ResponseStore:
                     f"The file {name!r} of {fspath(self.path)!r} has {path.stat().st_size:,} bytes; expected "
                     f"{facts['bytes']:,}. It is cut short or damaged: convert the responses again."
                 )
-            if verify and checksum(path) != facts["checksum"]:
+            if verify and file_digest(path) != facts["checksum"]:
                 raise StoreError(
                     f"The file {name!r} of {fspath(self.path)!r} has another checksum than when it was written: it was "
                     "changed or damaged. Convert the responses again."
@@ -347,6 +375,10 @@ class StoreWriter:
     def __enter__(self) -> StoreWriter:
         if not self._resume:
             self.discard()
+        self._make_folders()
+        return self
+
+    def _make_folders(self) -> None:
         try:
             for name in ("responses", "by_item", "by_volunteer"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -354,7 +386,6 @@ class StoreWriter:
             raise StoreError(
                 f"Cannot write to {fspath(self.path.parent)!r}: {error.strerror}. Name a directory elsewhere."
             ) from error
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._pool.shutdown(cancel_futures=True)
@@ -363,9 +394,16 @@ class StoreWriter:
 
     def discard(self) -> None:
         """Remove what was written so far."""
-        from shutil import rmtree
-
         rmtree(self.folder, ignore_errors=True)
+
+    def clear(self) -> None:
+        """Begin anew."""
+        for part in self.folder.iterdir():
+            if part.is_dir():
+                rmtree(part)
+            else:
+                part.unlink()
+        self._make_folders()
 
     def column(self, name: str, n_rows: int, dtype: Any) -> Array:
         """Return a new column to be filled in: a writable map of its file."""
@@ -450,8 +488,6 @@ class StoreWriter:
         self._put_in_place()
 
     def _put_in_place(self) -> None:
-        from shutil import rmtree
-
         old = self.path.with_name(f".{self.path.name}.old")
         if self.path.exists():
             rmtree(old, ignore_errors=True)
@@ -517,16 +553,7 @@ def _is_part(path: Path) -> bool:
 def _synced_checksum(path: Path) -> str:
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    return checksum(path)
-
-
-def checksum(path: Path) -> str:
-    """Return the checksum of a file (BLAKE2b, which is faster than SHA-256)."""
-    digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while chunk := file.read(CHECKSUM_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+    return file_digest(path)
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -564,12 +591,17 @@ def _attribute_columns(attributes: Mapping[str, Array]) -> dict[str, pa.Array]:
 def attribute_column(name: str, column: Array) -> pa.Array:
     """Return an attribute as an Arrow column; raise if Arrow has no type for its values."""
     values: Any = column
-    if column.dtype == object:
-        values = [None if is_null(value) else value for value in column.tolist()]
     try:
-        return pa.array(values)
+        if column.dtype == object:
+            values = [None if is_null(value) else value for value in column.tolist()]
+            types = {type(value) for value in values if value is not None}
+            if len(types) > 1 or types & {list, tuple, dict, set, frozenset}:
+                names = " and ".join(sorted(kind.__name__ for kind in types))
+                raise TypeError(f"it holds values of type {names}")
+        array = pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise StoreError(
             f"The attribute {name!r} cannot be kept in a store of columns ({error}); leave it out, or save the graph "
             "as one file: graph.save('name.crowd')."
         ) from error
+    return array.cast(pa.large_string()) if pa.types.is_string(array.type) else array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from inspect import signature
@@ -146,7 +146,7 @@ def check_options(reader: Callable[..., CrowdGraph], options: Mapping[str, Any])
     raise TypeError(f"{reader.__name__}() has no option {wrong!r}.{guess}")
 
 
-def role_columns(columns: Mapping[str, Column], **names: str) -> dict[str, str]:
+def role_columns(columns: Collection[str], **names: str) -> dict[str, str]:
     """Return the column of each role (volunteer, item, label, time); raise if one is missing or named twice."""
     not_text = [f"{role}={name!r}" for role, name in names.items() if not isinstance(name, str)]
     if not_text:
@@ -286,8 +286,8 @@ def _without_duplicates(rows: _Rows, duplicates: str) -> _Rows:
 def duplicate_error(n_repeated: int, volunteer: Hashable, item: Hashable) -> DuplicateError:
     """Return the error for repeated answers, such as one by a volunteer about an item."""
     return DuplicateError(
-        f"{quantity(n_repeated, 'response')} {'repeats' if n_repeated == 1 else 'repeat'} a volunteer and item, such as "
-        f"volunteer {volunteer!r} and item {item!r}.",
+        f"{quantity(n_repeated, 'response')} {'repeats' if n_repeated == 1 else 'repeat'} a volunteer and item, such "
+        f"as volunteer {volunteer!r} and item {item!r}.",
         hint=Hint("Use duplicates='first', 'last' or 'all'.", cli="Use --duplicates first, last or all."),
     )
 
