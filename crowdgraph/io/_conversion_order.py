@@ -142,7 +142,7 @@ class Ordering:
         """Yield blocks with the codes of the store."""
         labels = np.array([*self._facts["label_codes"], -1], dtype=np.int16)
         for block in _counted(blocks, bar):
-            codes = {name: coder.code_numbers(block[name]) for name, coder in recoders.items()}
+            codes = {name: _recoded_column(block[name], coder) for name, coder in recoders.items()}
             yield {**block, "label": labels[block["label"]], **codes}
 
     def _written(self, blocks: Iterable[Block], folder: Path) -> dict[str, ColumnFile]:
@@ -254,6 +254,16 @@ class _Grouping:
 def _pairs(columns: Block) -> Array:
     """Return the item and the volunteer of each row as one number."""
     return np.asarray(columns["item"].astype(np.int64) << 32 | columns["volunteer"])
+
+
+def _recoded_column(codes: Array, coder: IntegerCoder) -> Array:
+    """Return codes by first appearance; those of nulls stay -1."""
+    is_valid = codes >= 0
+    if is_valid.all():
+        return coder.code_numbers(codes.astype(np.int64))
+    new_codes = np.full(len(codes), -1, np.int32)
+    new_codes[is_valid] = coder.code_numbers(codes[is_valid].astype(np.int64))
+    return new_codes
 
 
 def _counted(blocks: Iterable[Block], bar: Any) -> Iterator[Block]:

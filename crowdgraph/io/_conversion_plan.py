@@ -88,8 +88,8 @@ class Plan:
 
 
 def write_ids(path: Path, name: str, ids: pa.Array) -> None:
-    """Write ids, or the values of an attribute, in the order of their codes."""
-    pq.write_table(pa.table({name: ids}), path)
+    """Write ids, or the values of an attribute, in the order of their codes; those of an attribute may be none."""
+    pq.write_table(pa.table({name: ids if len(ids) else pa.nulls(0)}), path)
 
 
 def n_ids(path: Path) -> int:

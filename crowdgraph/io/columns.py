@@ -540,7 +540,10 @@ def save_store(graph: CrowdGraph, path: str | PathLike[str]) -> None:
 
 def _coded_attribute(name: str, values: Array) -> tuple[Array, pa.Array]:
     """Return an attribute that is not of plain numbers as codes, in order of first appearance, and its values."""
-    encoded = attribute_column(name, values).dictionary_encode()
+    column = attribute_column(name, values)
+    if pa.types.is_null(column.type):
+        return np.full(len(values), -1, np.int32), column[:0]
+    encoded = column.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int32)
     return codes, encoded.dictionary
 
