@@ -10,7 +10,7 @@ from tempfile import TemporaryFile, gettempdir
 import numpy as np
 from numpy.typing import DTypeLike
 
-from crowdgraph.core._arrays import Array
+from crowdgraph.core._arrays import Array, row_blocks
 from crowdgraph.errors import StoreError
 from crowdgraph.messages import Hint
 
@@ -41,6 +41,16 @@ def scratch_array(shape: tuple[int, ...], dtype: DTypeLike, *, directory: str | 
                 cli="Free some space, or set TMPDIR to a directory with more.",
             ),
         ) from error
+
+
+def scratch_copy(array: Array, dtype: DTypeLike) -> Array:
+    """Return a copy that lies on disk; see `scratch_array`."""
+    copy = scratch_array(array.shape, dtype)
+    for rows in row_blocks(len(array)):
+        copy[rows] = array[rows]
+        release(copy, rows.start, rows.stop)
+        release(array, rows.start, rows.stop)
+    return copy
 
 
 def reserve(descriptor: int, n_bytes: int) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from crowdgraph.core._arrays import Array, lock
+from crowdgraph.core._maps import release
 
 if TYPE_CHECKING:
     from crowdgraph.core.tables import ResponseTable
 
-__all__ = ["CodedValues", "ColumnStore", "ItemMajor", "StoredAttributes", "StoredRows", "VolunteerMajor"]
+__all__ = ["CodedValues", "ColumnStore", "ItemBlock", "ItemMajor", "StoredAttributes", "StoredRows", "VolunteerMajor"]
 
 
 class ItemMajor(NamedTuple):
@@ -41,6 +44,26 @@ class VolunteerMajor(NamedTuple):
     label: Array
     time: Array
     row: Array
+
+
+class ItemBlock(NamedTuple):
+    """The answers to consecutive items.
+
+    Attributes
+    ----------
+    first, last
+        The first item, and one beyond the last.
+    starts
+        Where each item's answers begin, of shape (last - first + 1,).
+    volunteer, label
+        Codes of the answers.
+    """
+
+    first: int
+    last: int
+    starts: Array
+    volunteer: Array
+    label: Array
 
 
 class ColumnStore(Protocol):
@@ -96,6 +119,32 @@ class StoredRows:
     def table(self) -> ResponseTable:
         """Return these rows as a table of maps."""
         return self.store.responses().slice(self.start, self.stop)
+
+    def answers_by_item(self, max_responses: int) -> Iterator[ItemBlock]:
+        """Yield the answers among these rows item by item, in blocks of at most `max_responses`, or of one item.
+
+        A block leaves memory when the next one is asked for.
+        """
+        columns, n_items = self.store.by_item, len(self.store.by_item.starts) - 1
+        all_answered = self.are_all and self.store.n_answers == self.store.n_responses
+        first = 0
+        while first < n_items:
+            begin = int(columns.starts[first])
+            last = int(np.searchsorted(columns.starts, begin + max_responses, side="right")) - 1
+            last = min(max(last, first + 1), first + max_responses, n_items)
+            rows = slice(begin, int(columns.starts[last]))
+            starts = np.asarray(columns.starts[first : last + 1]) - begin
+            volunteer, label = columns.volunteer[rows], columns.label[rows]
+            if not all_answered:
+                row = columns.row[rows]
+                is_answer = (row >= self.start) & (row < self.stop) & (label >= 0)
+                starts = np.concatenate([[0], np.cumsum(is_answer)])[starts]
+                volunteer, label = volunteer[is_answer], label[is_answer]
+            yield ItemBlock(first, last, starts, volunteer, label)
+            for column in columns[1:]:
+                release(column, rows.start, rows.stop)
+            release(columns.starts, first, last)
+            first = last
 
     def slice(self, start: int, stop: int) -> StoredRows:
         """Return some of these rows, by their positions among them, as Python slices count."""

@@ -17,7 +17,10 @@ from crowdgraph.kernels.sweep import Expectations, Sweeper, expected_counts
 from crowdgraph.tensors.devices import most_precise, total
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log, log_normaliser
 
-__all__ = ["DawidSkeneEM", "Posterior", "VariationalBayes"]
+__all__ = ["DawidSkeneEM", "Posterior", "VariationalBayes", "overwrite_probs"]
+
+# How many items are copied at once: more would take as much memory again.
+ROWS_TOGETHER = 2**20
 
 
 class Posterior(NamedTuple):
@@ -97,14 +100,13 @@ class VariationalBayes:
         """
         confusion, classes = self._prior + counts, self._class_prior + class_counts
         means, class_means = confusion / confusion.sum(1, keepdim=True), classes / classes.sum()
-        probs = self.probs.clone()
-        self._sweeper(means.log(), class_means.log(), probs, self.fixed)
-        return self.from_probs(probs)
+        self._sweeper(means.log(), class_means.log(), self.probs, self.fixed)
+        return self.from_probs(self.probs)
 
     def from_probs(self, probs: Tensor) -> Tensor:
         """Return the state that follows from class probabilities of the items; items with gold keep theirs."""
-        probs = torch.where(self.fixed[:, None], self.probs, probs)
-        swept = expected_counts(self._sweeper, probs, self._shape)
+        overwrite_probs(self.probs, probs, self.fixed)
+        swept = expected_counts(self._sweeper, self.probs, self._shape)
         return self.state(Posterior(self._prior + swept.counts, self._class_prior + swept.class_counts, self._prior))
 
     def __call__(self, state: Tensor) -> Step:
@@ -158,8 +160,8 @@ class DawidSkeneEM:
 
     def from_probs(self, probs: Tensor) -> Tensor:
         """Return the state that follows from class probabilities of the items; items with gold keep theirs."""
-        probs = torch.where(self.fixed[:, None], self.probs, probs)
-        swept = expected_counts(self._sweeper, probs, self._shape)
+        overwrite_probs(self.probs, probs, self.fixed)
+        swept = expected_counts(self._sweeper, self.probs, self._shape)
         return self._state(swept.counts, swept.class_counts)
 
     def counts(self, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -179,6 +181,15 @@ class DawidSkeneEM:
 
     def _state(self, counts: Tensor, class_counts: Tensor) -> Tensor:
         return (torch.cat([counts.ravel(), class_counts]) + self._smoothing).clamp_min(min_state(counts.dtype))
+
+
+def overwrite_probs(target: Tensor, probs: Tensor, fixed: Tensor) -> None:
+    """Overwrite class probabilities, (N, J), where they are not fixed, (N,), some rows at a time."""
+    if target is probs:
+        return
+    for first in range(0, len(target), ROWS_TOGETHER):
+        rows = slice(first, first + ROWS_TOGETHER)
+        target[rows] = torch.where(fixed[rows, None], target[rows], probs[rows])
 
 
 def _proportions(counts: Tensor, axis: int) -> Tensor:

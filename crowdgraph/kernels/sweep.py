@@ -22,7 +22,7 @@ number of threads gives the same bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -42,6 +42,7 @@ __all__ = [
     "CompiledSweep",
     "Expectations",
     "ItemResponses",
+    "Streaming",
     "Sweep",
     "Sweeper",
     "TensorSweep",
@@ -54,6 +55,8 @@ __all__ = [
 ITEMS_PER_BLOCK = 16
 # The bytes that the threads' own tables may take together.
 MAX_TABLE_BYTES = 2**29
+# How many answers are looked up together where tensors hold something for each of them.
+ANSWERS_TOGETHER = 2**20
 # Fewer responses than this are not worth a second thread.
 MIN_RESPONSES_PER_THREAD = 20_000
 
@@ -61,13 +64,32 @@ MIN_RESPONSES_PER_THREAD = 20_000
 Expectations = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | float]]
 
 
+class Streaming(NamedTuple):
+    """How responses on disk pass through memory.
+
+    Attributes
+    ----------
+    responses_per_block
+        About how many responses each thread has in memory.
+    release
+        Called with the first and one beyond the last item of a block that has been swept, so that it can leave.
+    """
+
+    responses_per_block: int
+    release: Callable[[int, int], None]
+
+
 class ItemResponses(NamedTuple):
-    """Responses grouped by item: item `i` has ``codes[starts[i]:starts[i + 1]]``, each volunteer * L + label."""
+    """Responses grouped by item: item `i` has ``codes[starts[i]:starts[i + 1]]``, each volunteer * L + label.
+
+    With `streaming` they are maps of files that are larger than memory.
+    """
 
     starts: Tensor
     codes: Tensor
     n_volunteers: int
     n_labels: int
+    streaming: Streaming | None = None
 
 
 class Sweep(NamedTuple):
@@ -102,6 +124,14 @@ class Sweeper(Protocol):
         """
         ...
 
+    def class_variance(self, probs: Tensor, effect: Tensor) -> Tensor:
+        """Return by how much volunteers' sums of effects vary since classes are unknown, (K,).
+
+        `effect` is what an answer adds if its item has a class, (1 or K, L, J); see
+        `crowdgraph.kernels.crowd_prior.class_variance`.
+        """
+        ...
+
 
 def expected_counts(sweeper: Sweeper, probs: Tensor, shape: tuple[int, ...]) -> Sweep:
     """Return the counts, tables of shape (K, L, J), that class probabilities imply, without inferring anything."""
@@ -116,9 +146,10 @@ class TensorSweep:
     def __init__(self, responses: ItemResponses, *, device: torch.device) -> None:
         n_items = len(responses.starts) - 1
         rows = torch.repeat_interleave(torch.arange(n_items), responses.starts.diff())
+        self._cells, self._items, self._shape = responses.codes.to(device), rows.to(device), responses[2:4]
         self._answers = AnswerMatrix.from_cells(
-            responses.codes.to(device),
-            rows.to(device),
+            self._cells,
+            self._items,
             n_volunteers=responses.n_volunteers,
             n_items=n_items,
             n_labels=responses.n_labels,
@@ -133,6 +164,19 @@ class TensorSweep:
         probs.copy_(updated)
         counts = sufficient_counts(self._answers, probs).transpose(1, 2)
         return Sweep(counts, probs.sum(0), log_evidence(log_weights, gold), change)  # eq:classCount
+
+    def class_variance(self, probs: Tensor, effect: Tensor) -> Tensor:
+        """See `Sweeper`."""
+        n_volunteers, n_labels = self._shape
+        effects = effect.expand(n_volunteers, -1, -1).reshape(-1, effect.shape[-1])
+        variance = effects.new_zeros(n_volunteers)
+        for first in range(0, len(self._cells), ANSWERS_TOGETHER):
+            answers = slice(first, first + ANSWERS_TOGETHER)
+            cells = self._cells[answers].long()
+            values, weights = effects[cells], probs[self._items[answers]]
+            part = (weights * values**2).sum(1) - (weights * values).sum(1) ** 2
+            variance.index_add_(0, cells // n_labels, part)
+        return variance.clamp_min(0.0)
 
 
 def tensor_expectations(alpha: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
@@ -172,8 +216,12 @@ class CompiledSweep:
         self._starts = responses.starts.numpy()
         # Unsigned, so that compiled code need not check whether an index counts from the end.
         self._codes = codes.view(f"u{codes.itemsize}")
+        self._streaming = responses.streaming
         n_rows = responses.n_volunteers * responses.n_labels
-        self._totals = np.bincount(codes, minlength=n_rows).astype(np.float64)
+        self._totals = np.zeros(n_rows)
+        for first, last in self._blocks(0, len(self._starts) - 1):
+            _count_codes(self._codes[self._starts[first] : self._starts[last]], self._totals)
+            self._leave(first, last)
         self._sweep = sweep_for(n_classes, tiny_counts=tiny_counts)
         width = 2 * (n_classes - 1) + tiny_counts
         max_chunks = min(
@@ -192,18 +240,23 @@ class CompiledSweep:
         class_counts = np.zeros((len(self._tables), n_classes))
 
         def sweep_chunk(chunk: int) -> tuple[float, float]:
-            return self._sweep(
-                self._item_bounds[chunk],
-                self._item_bounds[chunk + 1],
-                self._starts,
-                self._codes,
-                table_logs,
-                first_logs,
-                fixed.numpy(),
-                probs.numpy(),
-                self._tables[chunk],
-                class_counts[chunk],
-            )
+            table, evidence, change = self._tables[chunk], 0.0, 0.0
+            _start_table(table, table_logs)
+            for first, last in self._blocks(self._item_bounds[chunk], self._item_bounds[chunk + 1]):
+                block_evidence, block_change = self._sweep(
+                    first,
+                    last,
+                    self._starts,
+                    self._codes,
+                    first_logs,
+                    fixed.numpy(),
+                    probs.numpy(),
+                    table,
+                    class_counts[chunk],
+                )
+                evidence, change = evidence + block_evidence, max(change, block_change)
+                self._leave(first, last)
+            return evidence, change
 
         evidence, changes = zip(*in_parallel(sweep_chunk, len(self._tables)), strict=True)
         counts = np.empty_like(table_logs)
@@ -220,6 +273,36 @@ class CompiledSweep:
             base + math.fsum(evidence),
             max(changes),
         )
+
+    def class_variance(self, probs: Tensor, effect: Tensor) -> Tensor:
+        """See `Sweeper`."""
+        effects, weights = effect.contiguous().numpy(), probs.numpy()
+        variances = np.zeros((len(self._tables), self._shape[0]))
+
+        def add_chunk(chunk: int) -> None:
+            for first, last in self._blocks(self._item_bounds[chunk], self._item_bounds[chunk + 1]):
+                _class_variance(first, last, self._starts, self._codes, weights, effects, variances[chunk])
+                self._leave(first, last)
+
+        in_parallel(add_chunk, len(self._tables))
+        return torch.from_numpy(variances.sum(0)).clamp_min(0.0)
+
+    def _blocks(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yield the bounds of the blocks of items that are in memory together: all of them unless responses stream."""
+        if self._streaming is None:
+            yield first, last
+            return
+        while first < last:
+            beyond = self._starts[first] + self._streaming.responses_per_block
+            # At least one item, and never beyond the last; items without responses count as one.
+            following = min(int(np.searchsorted(self._starts, beyond, side="right")) - 1, last)
+            following = min(max(following, first + 1), first + self._streaming.responses_per_block)
+            yield first, following
+            first = following
+
+    def _leave(self, first: int, last: int) -> None:
+        if self._streaming is not None:
+            self._streaming.release(first, last)
 
 
 class CompiledExpectations:
@@ -255,8 +338,11 @@ def compile_sweep(
     logs, probs = np.zeros((1, n_classes), precision), np.full((1, n_classes), 1 / n_classes, precision)
     with compile_notice(f"the sweep over responses for {n_classes} classes"):
         sweep_for(n_classes, tiny_counts=tiny_counts)(
-            0, 1, starts, codes, logs, logs[0], np.zeros(1, dtype=bool), probs, tables[0], np.zeros(n_classes)
+            0, 1, starts, codes, logs[0], np.zeros(1, dtype=bool), probs, tables[0], np.zeros(n_classes)
         )
+        _start_table(tables[0], logs)
+        _count_codes(codes, np.zeros(1))
+        _class_variance(0, 1, starts, codes, probs, np.ones((1, 1, n_classes)), np.zeros(1))
         _add_tables(0, 1, tables, np.ones(1), probs)
         _expectations(0, 1, cube, cube, cube.copy())
 
@@ -273,18 +359,12 @@ def sweep_for(n_classes: int, *, tiny_counts: bool = False) -> Callable[..., tup
         last_item: int,
         starts: Any,
         codes: Any,
-        logs: Any,
         class_logs: Any,
         fixed: Any,
         probs: Any,
         table: Any,
         class_counts: Any,
     ) -> tuple[float, float]:
-        for row in range(len(table)):
-            for j in range(rest):
-                table[row, j] = logs[row, j + 1] - logs[row, 0]
-            for j in range(first_counted, n_classes):
-                table[row, rest + j - first_counted] = 0.0
         weights = np.empty((ITEMS_PER_BLOCK, n_classes))
         # Sums in a local array: threads that write to neighbouring memory slow each other down.
         own_counts = np.zeros(n_classes)
@@ -334,10 +414,46 @@ def sweep_for(n_classes: int, *, tiny_counts: bool = False) -> Callable[..., tup
                     row = codes[response]
                     for j in range(first_counted, n_classes):
                         table[row, rest + j - first_counted] += weights[offset, j]
-        class_counts[:] = own_counts
+        class_counts += own_counts
         return evidence, change
 
     return sweep
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _start_table(table: Any, logs: Any) -> None:
+    """Write differences of logarithms into a table, and zeros where it counts."""
+    rest = logs.shape[1] - 1
+    for row in range(len(table)):
+        for j in range(rest):
+            table[row, j] = logs[row, j + 1] - logs[row, 0]
+        for j in range(rest, table.shape[1]):
+            table[row, j] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _count_codes(codes: Any, totals: Any) -> None:
+    for response in range(len(codes)):
+        totals[codes[response]] += 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _class_variance(
+    first_item: int, last_item: int, starts: Any, codes: Any, probs: Any, effects: Any, variance: Any
+) -> None:
+    """Add the variance of each answer's effect, over the classes that its item may have, to that of its volunteer."""
+    shared = len(effects) == 1
+    _, n_labels, n_classes = effects.shape
+    for item in range(first_item, last_item):
+        for response in range(starts[item], starts[item + 1]):
+            volunteer, label = codes[response] // n_labels, codes[response] % n_labels
+            row = 0 if shared else volunteer
+            mean, square = 0.0, 0.0
+            for j in range(n_classes):
+                value = effects[row, label, j]
+                mean += probs[item, j] * value
+                square += probs[item, j] * value * value
+            variance[volunteer] += square - mean * mean
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

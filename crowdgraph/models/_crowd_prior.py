@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -45,6 +45,33 @@ class LearnedPrior(NamedTuple):
     weights: CrowdWeights
 
 
+class Sums(Protocol):
+    """Sums over all answers of a crowd, by volunteer."""
+
+    def expected_counts(self, item_probs: Array) -> Array:
+        """Count how often volunteers are expected to have given each label to items of each class, (K, J, L)."""
+        ...
+
+    def class_variance(self, item_probs: Array, effect: Array) -> Array:
+        """Return by how much sums of effects, (1 or K, J, L), vary because classes are unknown, of shape (K,)."""
+        ...
+
+
+class GraphSums:
+    """Sums over the answers of a graph in memory."""
+
+    def __init__(self, graph: CrowdGraph) -> None:
+        self._graph = graph
+
+    def expected_counts(self, item_probs: Array) -> Array:
+        """See `Sums`."""
+        return expected_counts(self._graph, item_probs)
+
+    def class_variance(self, item_probs: Array, effect: Array) -> Array:
+        """See `Sums`."""
+        return _class_variance(self._graph, item_probs, effect)
+
+
 def learn_prior(
     graph: CrowdGraph,
     item_probs: Array,
@@ -52,14 +79,16 @@ def learn_prior(
     votes: Votes | None,
     class_concentration: Array,
     weights: CrowdWeights | None = None,
+    sums: Sums | None = None,
 ) -> LearnedPrior:
     """Learn a prior from the answers of a crowd and class probabilities of the items, of shape (N, J).
 
-    With `weights` only the volunteers' own accuracies are learned.
+    With `weights` only the volunteers' own accuracies are learned. `sums` adds up the answers; in memory if left out.
     """
-    is_correct, counts = vote_mask(graph, votes), expected_counts(graph, item_probs)
+    sums = sums or GraphSums(graph)
+    is_correct, counts = vote_mask(graph, votes), sums.expected_counts(item_probs)
     if weights is None:
-        noise = _class_variance(graph, item_probs, is_correct[None].astype(float))
+        noise = sums.class_variance(item_probs, is_correct[None].astype(float))
         weights = learn_crowd_weights(counts, is_correct, noise)
     use = counts.sum(axis=(0, 1))
     own = weights.row_weight * one_coin_rows(counts, is_correct, weights, label_use=use)
@@ -93,6 +122,7 @@ def honest_concentration(
     class_probs: Array,
     learned: LearnedPrior | None = None,
     other_accuracy: Array | None = None,
+    sums: Sums | None = None,
 ) -> Array:
     """Return the posterior of every volunteer's confusion, (K, J, L), wide enough for its intervals to hold.
 
@@ -111,21 +141,25 @@ def honest_concentration(
     other_accuracy
         The accuracies that the volunteers have under another assumption, of shape (K,), which may hold as well: it is
         taken to be two standard deviations away.
+    sums
+        Adds up the answers; in memory if left out.
     """
-    rows, totals = _rows_and_totals(prior + expected_counts(graph, item_probs))
+    sums = sums or GraphSums(graph)
+    counts = sums.expected_counts(item_probs)
+    rows, totals = _rows_and_totals(prior + counts)
     honest = honest_totals(
         rows,
         totals,
         is_correct,
         class_probs,
         weights=None if learned is None else learned.weights,
-        variance_of=lambda effect: _class_variance(graph, item_probs, effect),
+        variance_of=lambda effect: sums.class_variance(item_probs, effect),
         doubt=0.0 if other_accuracy is None else (_accuracy(rows, is_correct, class_probs) - other_accuracy) ** 2 / 4,
     )
     posterior = rows * honest[:, :, None]
     if learned is not None:
         # Of somebody without answers nothing is known but the crowd.
-        posterior[graph.answers.n_by_volunteer == 0] = learned.newcomers.shared
+        posterior[counts.sum(axis=(1, 2)) == 0] = learned.newcomers.shared
     return np.asarray(posterior)
 
 

@@ -9,18 +9,37 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crowdgraph.core._arrays import Array, lock
+from crowdgraph.core._arrays import Array, lock, row_blocks
+from crowdgraph.core._maps import release, scratch_array, scratch_copy
 from crowdgraph.core.clock import ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.kernels._runtime import chunk_bounds
 from crowdgraph.kernels.backends import Backend, step_kernels, sweep_kernels
 from crowdgraph.kernels.dglm_compiled import compile_scan
 from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
 from crowdgraph.kernels.dynibcc import DynamicVB, ItemSteps
-from crowdgraph.kernels.sweep import Expectations, ItemResponses, Sweeper, compile_sweep
+from crowdgraph.kernels.ranks import Alone, SharedSweep
+from crowdgraph.kernels.sweep import (
+    MAX_TABLE_BYTES,
+    Expectations,
+    ItemResponses,
+    Streaming,
+    Sweeper,
+    compile_sweep,
+    expected_counts,
+)
 from crowdgraph.models._priors import volunteer_priors
+from crowdgraph.models._resources import check_memory, current_resources, require_stored, resident_bytes
 from crowdgraph.tensors.dynibcc import MAX_DRIFT, Stage, Steps
 
+# How many copies of the tables of all volunteers a fit holds at its peak: states, priors, logarithms, counts.
+TABLE_COPIES = 12
+# Responses that a thread has in memory at a time: at least, and at most, since more is not faster.
+MIN_BLOCK, MAX_BLOCK = 10_000, 2**24
+# How much more a block takes than its responses, while it is coded.
+BLOCK_SHARE = 3
 # The number of volunteers from which a typical prior is learned; more hardly change it.
 MAX_TYPICAL_VOLUNTEERS = 5_000
 
@@ -31,6 +50,9 @@ class AnswerTensors:
     Busy volunteers stand together so that the rows which the sweep visits most stay in the processor's cache;
     volunteers without answers have no rows in the tables.
 
+    Where the fit has a limit of memory, answers and class probabilities are maps of files and pass through memory block
+    by block. Where several processes share the items, counts are those of all of them.
+
     Attributes
     ----------
     responses
@@ -40,22 +62,72 @@ class AnswerTensors:
     """
 
     def __init__(self, graph: CrowdGraph, backend: Backend) -> None:
-        self._graph, answers = graph, graph.answers
-        self.backend = backend
-        counts = answers.n_by_volunteer
+        self._graph, self.backend, self._resources = graph, backend, current_resources()
+        self._ranks = self._resources.ranks or Alone()
+        self._kernels: dict[bool, tuple[Sweeper, Expectations]] = {}
+        counts = self._ranks.total_array(graph.answers.n_by_volunteer)
         self._busiest = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
         table_row: Array = np.zeros(len(counts), dtype=_code_type(graph))
         table_row[self._busiest] = np.arange(len(self._busiest))
+        if self._resources.memory is None:
+            self.responses = self._in_memory(table_row)
+        else:
+            self.responses = self._on_disk(table_row, self._resources.memory)
+
+    def _in_memory(self, table_row: Array) -> ItemResponses:
+        answers, n_labels = self._graph.answers, len(self._graph.labels)
         order, starts = answers.by_item
         codes: Array = table_row[answers.volunteer]
-        codes *= len(graph.labels)
+        codes *= n_labels
         codes += answers.label
-        self.responses = ItemResponses(
-            torch.from_numpy(starts.astype(np.int64)),
-            torch.from_numpy(codes.take(order)),
+        columns = torch.from_numpy(starts.astype(np.int64)), torch.from_numpy(codes.take(order))
+        return ItemResponses(*columns, len(self._busiest), n_labels)
+
+    def _on_disk(self, table_row: Array, memory: int) -> ItemResponses:
+        """Write the codes of the answers to a file, and plan how many of them are in memory at a time."""
+        if not self.backend.compiled:
+            raise ParameterError(
+                "memory= streams through compiled code on CPUs, and backend='torch' or a device was chosen.",
+                hint="Leave backend= and device= out, or memory=.",
+            )
+        n_labels, stored = len(self._graph.labels), require_stored(self._graph)
+        self._probs = scratch_array((len(self._graph.items), len(self._graph.classes)), self.backend.array_type)
+        block = self._responses_per_block(memory)
+        codes = scratch_array((len(self._graph.answers),), table_row.dtype)
+        starts = scratch_array((len(self._graph.items) + 1,), np.int64)
+        end = 0
+        for answers in stored.answers_by_item(block):
+            check_labels(answers.label, n_labels)
+            begin, end = end, end + len(answers.label)
+            codes[begin:end] = table_row[answers.volunteer] * n_labels + answers.label
+            starts[answers.first : answers.last + 1] = begin + answers.starts
+            release(codes, begin, end)
+            release(starts, answers.first, answers.last)
+
+        def leave(first: int, last: int) -> None:
+            release(codes, starts[first], starts[last])
+            release(self._probs, first, last)
+            release(starts, first, last)
+
+        return ItemResponses(
+            torch.from_numpy(starts),
+            torch.from_numpy(codes),
             len(self._busiest),
-            len(graph.labels),
+            n_labels,
+            streaming=Streaming(block, leave),
         )
+
+    def _responses_per_block(self, memory: int) -> int:
+        """Return how many responses a thread may have in memory, or raise if that is none."""
+        n_cells, width = int(np.prod(self.shape)), self.backend.dtype.itemsize
+        n_items, n_threads = len(self._graph.items), len(chunk_bounds(0, at_most=2**10)) - 1
+        tables = min(n_threads * 2 * n_cells * width, MAX_TABLE_BYTES)
+        # A byte an item says whether it is gold, for the fit and once more for counting.
+        needed = resident_bytes() + TABLE_COPIES * n_cells * 8 + tables + 2 * n_items
+        bytes_per_response = 4 + 8 + (width * self.shape[2] + 8) * n_items / max(len(self._graph.answers), 1)
+        block = int((memory - needed) / (n_threads * BLOCK_SHARE * bytes_per_response))
+        check_memory(needed + n_threads * BLOCK_SHARE * MIN_BLOCK * bytes_per_response, memory)
+        return min(block, MAX_BLOCK)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -69,17 +141,46 @@ class AnswerTensors:
 
     def kernels(self, *, tiny_counts: bool = False) -> tuple[Sweeper, Expectations]:
         """Return the sweep over the answers and the expectations that go with it."""
-        return sweep_kernels(self.backend, self.responses, n_classes=self.shape[-1], tiny_counts=tiny_counts)
+        if tiny_counts not in self._kernels:
+            sweeper, expectations = sweep_kernels(
+                self.backend, self.responses, n_classes=self.shape[-1], tiny_counts=tiny_counts
+            )
+            shared = sweeper if self._ranks.size == 1 else SharedSweep(sweeper, self._ranks)
+            self._kernels[tiny_counts] = shared, expectations
+        return self._kernels[tiny_counts]
 
     def items(self) -> tuple[Tensor, Tensor]:
-        """Return initial class probabilities, gold where there is some, of shape (N, J), and where that is, (N,)."""
-        gold = self._graph.gold
-        probs = np.where(gold.known[:, None], np.nan_to_num(gold.probs), 1 / len(self._graph.classes))
-        return self.tensor(probs), self.backend.column(gold.known)
+        """Return initial class probabilities, gold where there is some, of shape (N, J), and where that is, (N,).
+
+        With a limit of memory the probabilities are the same memory each time.
+        """
+        gold, n_classes = self._graph.gold, len(self._graph.classes)
+        probs = np.empty((len(self._graph.items), n_classes), self.backend.array_type)
+        if self._resources.memory is not None:
+            probs = self._probs
+        for rows in row_blocks(len(probs)):
+            probs[rows] = np.where(gold.known[rows, None], np.nan_to_num(gold.probs[rows]), 1 / n_classes)
+            release(probs, rows.start, rows.stop)
+        return torch.from_numpy(probs).to(self.backend.device), self.backend.column(gold.known)
 
     def tensor(self, values: Array) -> Tensor:
         """Return an array as a new tensor, on the device and in its precision."""
         return self.backend.values(values)
+
+    def item_probs(self, probs: Tensor) -> Array:
+        """Return class probabilities that `items` gave and a fit has changed, in double precision, as they are now.
+
+        They may share memory with the tensor.
+        """
+        if self._resources.memory is None:
+            return probs.cpu().double().numpy()
+        return self._probs if self._probs.dtype == np.float64 else scratch_copy(self._probs, np.float64)
+
+    def shared(self, values: Array) -> Tensor:
+        """Return an array as a tensor, on the device and in its precision, which shares its memory if it can."""
+        if not values.flags.writeable:
+            values = values.copy() if self._resources.memory is None else scratch_copy(values, values.dtype)
+        return torch.from_numpy(values).to(device=self.backend.device, dtype=self.backend.dtype)
 
     def table(self, confusion: Array) -> Tensor:
         """Return values by volunteer, class and label, (1 or all volunteers, J, L), as a table, (1 or K, L, J)."""
@@ -91,6 +192,37 @@ class AnswerTensors:
         values = np.array(np.broadcast_to(others, (len(self._graph.volunteers), *others.shape[1:])))
         values[self._busiest] = table.cpu().double().numpy().transpose(0, 2, 1)
         return values
+
+    def by_volunteer(self, values: Tensor) -> Array:
+        """Return a number for each row of the tables as one for each volunteer; zero for those without answers."""
+        numbers = np.zeros(len(self._graph.volunteers))
+        numbers[self._busiest] = values.cpu().double().numpy()
+        return numbers
+
+
+class AnswerSums:
+    """Sums over all answers, by volunteer, as `crowdgraph.models._crowd_prior.GraphSums`, by the sweep over them."""
+
+    def __init__(self, tensors: AnswerTensors) -> None:
+        self._tensors, self._sweeper = tensors, tensors.kernels()[0]
+
+    def expected_counts(self, item_probs: Array) -> Array:
+        """Count how often volunteers are expected to have given each label to items of each class, (K, J, L)."""
+        counts = expected_counts(self._sweeper, self._tensors.shared(item_probs), self._tensors.shape).counts
+        return self._tensors.confusion(counts, others=np.zeros((1, *counts.shape[:0:-1])))
+
+    def class_variance(self, item_probs: Array, effect: Array) -> Array:
+        """Return by how much sums of effects, (1 or K, J, L), vary because classes are unknown, of shape (K,)."""
+        variance = self._sweeper.class_variance(self._tensors.shared(item_probs), self._tensors.table(effect))
+        return self._tensors.by_volunteer(variance)
+
+
+def check_labels(label: Array, n_labels: int) -> None:
+    """Raise if labels in a store do not exist, since compiled code would not look."""
+    if len(label) and not 0 <= label.min() <= label.max() < n_labels:
+        raise StoreError(
+            f"The store is damaged: labels run from {label.min()} to {label.max()}; expected 0 to {n_labels - 1}."
+        )
 
 
 class StepTensors:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array
+from crowdgraph.core._arrays import Array, row_blocks
 from crowdgraph.core._parameters import Configured, check_seed
 from crowdgraph.core.fit import FitSource, ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -21,6 +22,7 @@ from crowdgraph.errors import (
     warn,
 )
 from crowdgraph.messages import Hint, Message, with_article
+from crowdgraph.models._resources import memory_in_bytes, require_stored, using
 
 __all__ = ["Model"]
 
@@ -37,8 +39,17 @@ class Model(Configured, ABC):
     # Whether the model treats repeated answers of a volunteer to an item as separate steps in time.
     sequential: ClassVar[bool] = False
 
+    # Whether the model can be fitted to a crowd on disk within a limit of memory.
+    streams: ClassVar[bool] = False
+
     def fit(
-        self, graph: CrowdGraph, *, seed: int | None = None, start: ModelFit | None = None, progress: bool = False
+        self,
+        graph: CrowdGraph,
+        *,
+        seed: int | None = None,
+        start: ModelFit | None = None,
+        progress: bool = False,
+        memory: str | int | None = None,
     ) -> ModelFit:
         """Fit the model to a graph.
 
@@ -52,11 +63,29 @@ class Model(Configured, ABC):
             An earlier fit to start from, for models that iterate.
         progress
             Whether to show a progress bar.
+        memory
+            For a crowd on disk (see `crowdgraph.open_store`): the memory that the process may take, such as ``"4GB"``.
+            The responses then pass through memory block by block, and class probabilities lie in temporary files.
         """
-        self._check_arguments(graph, seed, start)
-        fit = self._fit(graph, seed=seed, start=start, progress=progress)
-        self._warn_about(fit, graph)
+        limit = None if memory is None else memory_in_bytes(memory)
+        with using(memory=limit) if limit is not None else nullcontext():
+            self._check_arguments(graph, seed, start)
+            if limit is not None:
+                self._check_streams(graph)
+            fit = self._fit(graph, seed=seed, start=start, progress=progress)
+            self._warn_about(fit, graph)
+        stored = graph.responses.table.stored
+        if stored is not None:
+            stored.store.check_unchanged()
         return fit
+
+    def _check_streams(self, graph: CrowdGraph) -> None:
+        if not self.streams:
+            raise ParameterError(
+                f"{type(self).__name__} needs all responses in memory, so it takes no limit of memory.",
+                hint="Leave memory= out, or fit IBCC, DynIBCC, DawidSkene or MajorityVote.",
+            )
+        require_stored(graph)
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, what the first fit of such a graph would wait for.
@@ -157,7 +186,10 @@ class Model(Configured, ABC):
 def _has_collapsed(item_probs: Array, graph: CrowdGraph) -> bool:
     """Return whether all items without gold have the same probabilities though their most frequent answers differ."""
     free = (graph.items.n_responses > 0) & ~graph.gold.known
-    if np.count_nonzero(free) < 2 or np.ptp(item_probs[free], axis=0).max() > 1e-6:
+    if np.count_nonzero(free) < 2:
+        return False
+    first = item_probs[free.argmax()]
+    if any(np.abs(item_probs[rows][free[rows]] - first).max(initial=0) > 1e-6 for rows in row_blocks(len(free))):
         return False
     answers, n_labels = graph.answers, len(graph.labels)
     cells = answers.item.astype(np.int64) * n_labels + answers.label

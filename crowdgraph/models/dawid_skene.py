@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from crowdgraph.core._arrays import lock
 from crowdgraph.core._parameters import boolean, choice, converted, integer, number, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
@@ -63,6 +64,7 @@ class DawidSkene(Model):
     """
 
     name: ClassVar[str] = "dawid_skene"
+    streams: ClassVar[bool] = True
 
     votes: Votes | None = setting(None, check_mapping)
     smoothing: float = number(0.01, valid=lambda value: 0 <= value <= 1e8, expected="be a number from 0 to 1e8")
@@ -111,7 +113,7 @@ class DawidSkene(Model):
         with progress_bar("Dawid-Skene", visible=progress) as bar, backend.threads():
             trace = squarem(
                 em,
-                em.from_probs(tensors.tensor(initial)),
+                em.from_probs(tensors.shared(initial)),
                 max_iter=self.max_iter,
                 tol=reachable_tolerance(self.tol, backend.dtype),
                 accelerate=self.accelerate,
@@ -123,7 +125,7 @@ class DawidSkene(Model):
         return self._result(
             graph,
             seed=seed,
-            item_probs=em.probs.cpu().double().numpy(),
+            item_probs=lock(tensors.item_probs(em.probs)),
             class_probs=(class_counts / class_counts.sum()).numpy(),
             confusion=ConfusionTrack.static(
                 ids=graph.volunteers.ids,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array
+from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core._parameters import boolean, choice, converted, integer, positive, precision, setting
 from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
@@ -108,6 +108,7 @@ class IBCC(Model):
     """
 
     name: ClassVar[str] = "ibcc"
+    streams: ClassVar[bool] = True
 
     confusion_prior: ConfusionPrior = converted(CROWD, normalise_confusion_prior)
     class_prior: ClassPrior = converted(None, normalise_class_prior)
@@ -150,19 +151,18 @@ class IBCC(Model):
         if self.learn_prior:
             check_single_precision(prior, self.dtype, because="learn_prior=True")
         tensors = AnswerTensors(graph, backend)
-        vb = self._variational_bayes(tensors, volunteer_priors(prior, graph), prior)
-        runs = [
-            _Run(
-                name,
-                self._iterate(vb, tensors, state, name, max_iter=self.max_iter, progress=progress),
-                vb.probs.cpu().double().numpy().copy(),
-            )
-            for name, state in self._starts(vb, tensors, graph, seed=seed, start=start)
-        ]
+        vb = self._variational_bayes(tensors, volunteer_priors(prior, graph), prior, tensors.items())
+        runs = []
+        for name, state in self._starts(vb, tensors, graph, seed=seed, start=start):
+            trace = self._iterate(vb, tensors, state, name, max_iter=self.max_iter, progress=progress)
+            probs = tensors.item_probs(vb.probs)
+            # The next start overwrites the class probabilities.
+            runs.append(_Run(name, trace, probs.copy() if self._has_several_starts(start) else probs))
         best = _highest_bound(runs)
         facts = {**backend.facts(), "bounds": {run.start: run.trace.objectives[-1] for run in runs}}
         if learns_from_crowd:
-            return self._fit_with_crowd_prior(graph, tensors, prior, best, facts, seed=seed, progress=progress)
+            items = vb.probs, vb.fixed
+            return self._fit_with_crowd_prior(graph, tensors, items, prior, best, facts, seed=seed, progress=progress)
         posterior = vb.posterior(best.trace.state)
         if self.learn_prior:
             prior = replace(prior, shared=posterior.prior[0].T.cpu().double().numpy())
@@ -173,6 +173,7 @@ class IBCC(Model):
         self,
         graph: CrowdGraph,
         tensors: AnswerTensors,
+        items: tuple[Tensor, Tensor],
         prior: CrowdPrior,
         first: _Run,
         facts: dict[str, Any],
@@ -182,17 +183,21 @@ class IBCC(Model):
     ) -> ModelFit:
         """Learn the prior from a first fit, and continue with it."""
         from crowdgraph.models._crowd_prior import honest_concentration, learn_prior, weights_to_facts
+        from crowdgraph.models._tensors import AnswerSums
         from crowdgraph.models.label_votes import vote_mask
 
-        learned = learn_prior(graph, first.item_probs, votes=self.votes, class_concentration=prior.class_concentration)
-        vb = self._variational_bayes(tensors, learned.own, prior)
-        state = vb.from_probs(tensors.tensor(first.item_probs))
+        sums = AnswerSums(tensors)
+        learned = learn_prior(
+            graph, first.item_probs, votes=self.votes, class_concentration=prior.class_concentration, sums=sums
+        )
+        vb = self._variational_bayes(tensors, learned.own, prior, items)
+        state = vb.from_probs(tensors.shared(first.item_probs))
         remaining = max(self.max_iter - first.trace.n_steps, MIN_ITER)
         trace = self._iterate(vb, tensors, state, "the crowd's prior", max_iter=remaining, progress=progress)
         trace = trace._replace(
             n_steps=first.trace.n_steps + trace.n_steps, converged=first.trace.converged and trace.converged
         )
-        run = _Run(first.start, trace, vb.probs.cpu().double().numpy().copy())
+        run = _Run(first.start, trace, tensors.item_probs(vb.probs))
         posterior = vb.posterior(trace.state)
         classes = posterior.classes.cpu().double().numpy()
         concentration = honest_concentration(
@@ -202,6 +207,7 @@ class IBCC(Model):
             is_correct=vote_mask(graph, self.votes),
             class_probs=classes / classes.sum(),
             learned=learned,
+            sums=sums,
         )
         facts = {**facts, "crowd_prior": weights_to_facts(learned.weights)}
         return self._summarise(graph, run, posterior.classes, concentration, learned.newcomers, facts, seed=seed)
@@ -222,7 +228,7 @@ class IBCC(Model):
         return self._result(
             graph,
             seed=seed,
-            item_probs=run.item_probs,
+            item_probs=lock(run.item_probs),
             class_probs=classes / classes.sum(),
             class_concentration=classes,
             confusion=ConfusionTrack.static(
@@ -235,12 +241,17 @@ class IBCC(Model):
             diagnostics={"start": run.start, **facts, "change": run.trace.change},
         )
 
-    def _variational_bayes(self, tensors: AnswerTensors, confusion: Array, prior: CrowdPrior) -> VariationalBayes:
-        """Return variational Bayes with a prior of confusion, of shape (1 or K, J, L), and of the classes."""
+    def _variational_bayes(
+        self, tensors: AnswerTensors, confusion: Array, prior: CrowdPrior, items: tuple[Tensor, Tensor]
+    ) -> VariationalBayes:
+        """Return variational Bayes with a prior of confusion, (1 or K, J, L), and of the classes.
+
+        It overwrites the class probabilities among `items`, which are as `AnswerTensors.items` returns them.
+        """
         from crowdgraph.kernels.ibcc import VariationalBayes
 
         sweeper, expectations = tensors.kernels()
-        probs, fixed = tensors.items()
+        probs, fixed = items
         return VariationalBayes(
             sweeper,
             expectations,
@@ -271,6 +282,9 @@ class IBCC(Model):
         n_items, n_classes = vb.probs.shape
         for number in range(self.restarts):
             yield f"random {number}", vb.from_probs(tensors.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
+
+    def _has_several_starts(self, start: ModelFit | None) -> bool:
+        return self.restarts > 0 or (start is not None and self.compare_starts)
 
     def _iterate(
         self,

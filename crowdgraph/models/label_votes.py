@@ -7,12 +7,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array
+from crowdgraph.core._arrays import Array, row_blocks
 from crowdgraph.core._parameters import is_number
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import Hint, Message, quote, suggestion
+from crowdgraph.models._resources import current_resources
 
 __all__ = [
     "Scores",
@@ -138,10 +139,14 @@ def gold_counts(graph: CrowdGraph) -> tuple[Array, Array]:
 
     Soft gold counts by its probabilities.
     """
-    gold = graph.gold
-    return expected_counts(graph, gold.probs, answers=graph.answers.where(gold.known[graph.answers.item])), gold.probs[
-        gold.known
-    ].sum(axis=0)
+    gold, answers, ranks = graph.gold, graph.answers, current_resources().ranks
+    shape = (len(graph.volunteers), len(graph.classes), len(graph.labels))
+    counts, class_counts = np.zeros(shape), np.zeros(shape[1])
+    if len(gold):
+        about_gold = np.concatenate([gold.known[answers.item[block]] for block in row_blocks(len(answers))])
+        counts = expected_counts(graph, gold.probs, answers=answers.where(about_gold))
+        class_counts = gold.probs[gold.known].sum(axis=0)
+    return (counts, class_counts) if ranks is None else (ranks.total_array(counts), ranks.total_array(class_counts))
 
 
 def guess_votes(graph: CrowdGraph) -> dict[Hashable, Hashable | None] | None:

@@ -11,16 +11,21 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array
+from crowdgraph.core._arrays import Array, lock
+from crowdgraph.core._maps import release, scratch_array
 from crowdgraph.core._parameters import choice, number, setting
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import GoldError, ParameterError
 from crowdgraph.messages import Hint, quote, suggestion
+from crowdgraph.models._resources import current_resources, require_stored
 from crowdgraph.models.base import Model
 from crowdgraph.models.label_votes import Scores, Votes, check_mapping, label_scores, vote_codes
 
 __all__ = ["MajorityVote", "MeanScore", "WeightedMajority", "WeightedSum", "vote_shares"]
+
+# How many answers on disk are counted together.
+VOTES_TOGETHER = 2**20
 
 
 def _factor() -> float:
@@ -54,13 +59,14 @@ class MajorityVote(Model):
     """
 
     name: ClassVar[str] = "majority_vote"
+    streams: ClassVar[bool] = True
 
     votes: Votes | None = setting(None, check_mapping)
     output: Literal["shares", "winner"] = choice("shares", ("shares", "winner"))
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, **_: Any) -> ModelFit:
         shares = vote_shares(graph, vote_codes(graph, self.votes), log_weights=None, output=self.output)
-        return self._result(graph, seed=seed, item_probs=shares, class_probs=shares.mean(axis=0))
+        return self._result(graph, seed=seed, item_probs=lock(shares), class_probs=shares.mean(axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +204,8 @@ class WeightedSum(Model):
 
 def vote_shares(graph: CrowdGraph, votes: Array, *, log_weights: Array | None, output: str) -> Array:
     """Return the share of an item's votes for each class, (N, J), or 1 for the class with the most votes ("winner")."""
+    if log_weights is None and current_resources().memory is not None:
+        return _streamed_vote_shares(graph, votes, output=output)
     answers = graph.answers
     targets = votes[answers.label]
     voting = targets >= 0
@@ -205,7 +213,27 @@ def vote_shares(graph: CrowdGraph, votes: Array, *, log_weights: Array | None, o
     n_items, n_classes = len(graph.items), len(graph.classes)
     cells = answers.item[voting].astype(np.int64) * n_classes + targets[voting]
     tallies = np.bincount(cells, weights[voting], minlength=n_items * n_classes).reshape(n_items, n_classes)
-    totals = tallies.sum(axis=1, keepdims=True)
+    return _shares_of(tallies, output=output)
+
+
+def _streamed_vote_shares(graph: CrowdGraph, votes: Array, *, output: str) -> Array:
+    """Return the same for answers on disk, where the shares lie, too."""
+    stored, n_classes = require_stored(graph), len(graph.classes)
+    shares = scratch_array((len(graph.items), n_classes), np.float64)
+    for block in stored.answers_by_item(VOTES_TOGETHER):
+        n_items = block.last - block.first
+        targets = votes[block.label]
+        item = np.repeat(np.arange(n_items), np.diff(block.starts))[targets >= 0]
+        cells = item * n_classes + targets[targets >= 0]
+        tallies = np.bincount(cells, minlength=n_items * n_classes).reshape(n_items, n_classes)
+        shares[block.first : block.last] = _shares_of(tallies, output=output)
+        release(shares, block.first, block.last)
+    return shares
+
+
+def _shares_of(tallies: Array, *, output: str) -> Array:
+    """Return votes for each class, (N, J), as shares of an item's votes, or as 1 for the class with the most."""
+    totals, n_classes = tallies.sum(axis=1, keepdims=True), tallies.shape[1]
     shares = np.where(totals > 0, tallies / np.where(totals > 0, totals, 1), 1 / n_classes)
     if output == "winner":
         # Weights are added in the order of the answers, so that equal sums may differ by rounding.

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from scipy.special import entr, logsumexp
 
 from crowdgraph.kernels import _runtime, sweep
+from crowdgraph.kernels.crowd_prior import class_variance
+from crowdgraph.kernels.ranks import SharedSweep
 from crowdgraph.kernels.sweep import (
     CompiledExpectations,
     CompiledSweep,
     ItemResponses,
+    Streaming,
     TensorSweep,
     tensor_expectations,
 )
@@ -104,6 +107,69 @@ def test_both_sweeps_are_the_one_written_out(seed, n_items, n_volunteers, n_labe
         assert np.allclose(result.counts.numpy(), counts, rtol=1e-12, atol=1e-12 * n_responses)
         assert np.allclose(result.class_counts.numpy(), updated.sum(axis=0), rtol=1e-12)
         assert np.isclose(float(result.evidence), evidence, rtol=1e-12, atol=1e-12 * n_responses)
+
+
+@pytest.mark.parametrize("responses_per_block", [1, 7, 1_000])
+def test_blocks_give_the_same_and_leave_once_each(responses_per_block):
+    """Responses that stream give the sums of those in memory; every item leaves memory once, in order."""
+    arguments = problem(3, n_items=60, n_responses=400, gold=9)
+    released = []
+    streaming = Streaming(responses_per_block, lambda first, last: released.append((first, last)))
+    streamed = CompiledSweep(arguments[0]._replace(streaming=streaming), n_classes=3)
+    released.clear()
+    probs, result = swept(streamed, arguments)
+    assert [item for first, last in released for item in range(first, last)] == list(range(60))
+    starts = arguments[0].starts
+    assert all(last - first == 1 or starts[last] - starts[first] <= responses_per_block for first, last in released)
+    expected_probs, expected = swept(CompiledSweep(arguments[0], n_classes=3), arguments)
+    assert np.array_equal(probs, expected_probs)
+    assert np.allclose(result.counts, expected.counts, rtol=1e-13)
+    assert np.isclose(result.evidence, expected.evidence, rtol=1e-13)
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_class_variance_is_the_one_of_the_answers(seed, shared):
+    """Against `class_variance`, which goes over the answers in NumPy and has oracles of its own."""
+    responses, logs, _, probs, _ = problem(seed)
+    effect = logs[:1] if shared else logs
+    item = np.repeat(np.arange(len(probs)), np.diff(responses.starts))
+    volunteer, label = np.divmod(responses.codes.numpy(), responses.n_labels)
+    expected = class_variance(
+        volunteer, item, label, probs.numpy(), effect.transpose(1, 2).numpy(), n_volunteers=len(logs)
+    )
+    for sweeper in both_sweeps(responses, 3):
+        assert np.allclose(sweeper.class_variance(probs, effect), expected, rtol=1e-11, atol=1e-11)
+
+
+def test_processes_that_share_items_add_up_to_one():
+    """Two processes with half of the items each reach the sums of one with all; here one after the other."""
+    responses, logs, class_logs, probs, fixed = arguments = problem(5, n_items=20, n_responses=150)
+    half = int(responses.starts[10])
+    shares = [
+        (responses._replace(starts=responses.starts[:11], codes=responses.codes[:half]), slice(0, 10)),
+        (responses._replace(starts=responses.starts[10:] - half, codes=responses.codes[half:]), slice(10, 20)),
+    ]
+    alone = [CompiledSweep(share, n_classes=3) for share, _ in shares]
+
+    class Partner:
+        """The other process, whose part is known before."""
+
+        rank, size = 0, 2
+
+        def total(self, values):
+            swept_there = alone[1](logs, class_logs, probs[10:].clone(), fixed[10:])
+            evidence = torch.tensor([swept_there.evidence], dtype=torch.float64)
+            return values + torch.cat([swept_there.counts.ravel(), swept_there.class_counts, evidence])
+
+        def largest(self, value):
+            return max(value, alone[1](logs, class_logs, probs[10:].clone(), fixed[10:]).change)
+
+    together = SharedSweep(alone[0], Partner())(logs, class_logs, probs[:10].clone(), fixed[:10])
+    _, expected = swept(CompiledSweep(responses, n_classes=3), arguments)
+    assert np.allclose(together.counts, expected.counts, rtol=1e-13)
+    assert np.allclose(together.class_counts, expected.class_counts, rtol=1e-13)
+    assert np.isclose(together.evidence, expected.evidence, rtol=1e-13)
+    assert together.change == expected.change
 
 
 def test_threads_change_nothing_but_rounding(monkeypatch):

@@ -1,0 +1,152 @@
+"""Fits of crowds on disk: the same answers as in memory, within a limit that is checked before anything is read."""
+
+import numpy as np
+import pytest
+from builders import crowd
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import graphs
+
+import crowdgraph as cg
+from crowdgraph.core import _arrays
+from crowdgraph.core._maps import release, scratch_array, scratch_copy
+from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.models import _tensors
+from crowdgraph.models._resources import current_resources, memory_in_bytes
+
+MODELS = [
+    cg.IBCC(),
+    cg.IBCC(confusion_prior=(4, 1)),
+    cg.IBCC(dtype="float32", confusion_prior=(4, 1)),
+    cg.DawidSkene(),
+    cg.DawidSkene(smoothing=0.0),
+    cg.MajorityVote(),
+    cg.MajorityVote(output="winner"),
+]
+
+
+@pytest.fixture(scope="module")
+def in_memory():
+    return crowd(0.9, 0.7, 0.4, gold=0.1, n_items=120).graph
+
+
+@pytest.fixture(scope="module")
+def stored(in_memory, tmp_path_factory):
+    path = tmp_path_factory.mktemp("stores") / "crowd.store"
+    in_memory.save(path, format="columns")
+    return cg.load(path)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of some responses, so that even a small crowd has many."""
+    monkeypatch.setattr(_tensors, "MAX_BLOCK", 37)
+    monkeypatch.setattr(_arrays, "ROWS_PER_BLOCK", 11)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("n_responses", [800, 333])
+@pytest.mark.usefixtures("small_blocks")
+def test_streamed_fits_are_those_in_memory(model, n_responses, in_memory, stored):
+    expected = model.fit(in_memory.first(n_responses))
+    fit = model.fit(stored.first(n_responses), memory="8GB")
+    atol = 1e-5 if "float32" in repr(model) else 1e-11
+    assert np.allclose(fit.item_probs, expected.item_probs, rtol=0, atol=atol)
+    assert fit.n_iter == expected.n_iter
+    if expected.confusion is not None:
+        ours, theirs = (part.confusion.latest().concentration for part in (fit, expected))
+        assert np.allclose(ours, theirs, rtol=1e-3 if atol > 1e-6 else 1e-9)
+    assert isinstance(fit.item_probs.base, np.memmap) or isinstance(fit.item_probs, np.memmap)
+    assert not fit.item_probs.flags.writeable
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_warm_starts_stream_as_well(in_memory, stored):
+    model = cg.IBCC(confusion_prior=(4, 1))
+    start = model.fit(in_memory.first(700))
+    fit = model.fit(stored, start=start, memory="8GB")
+    assert np.allclose(fit.item_probs, model.fit(in_memory, start=start).item_probs, rtol=0, atol=1e-11)
+
+
+@given(graphs(id_kinds=("int", "str")), st.integers(1, 9), st.data())
+def test_answers_by_item_are_the_answers(tmp_path_factory, graph, block, data):
+    """The blocks of a slice hold its answers: each once, item by item and in order of time."""
+    path = tmp_path_factory.mktemp("stores") / "graph.store"
+    text = [name for name, column in graph.responses.attributes.items() if column.dtype == object]
+    if text:
+        with pytest.raises(StoreError, match="is text"):
+            graph.save(path, format="columns")
+        assert not path.exists()
+        return
+    graph.save(path, format="columns")
+    loaded = cg.load(path)
+    assert loaded.equals(graph)
+    start = data.draw(st.integers(0, graph.n_responses))
+    stop = data.draw(st.integers(start, graph.n_responses))
+    view, stored_view = graph._rows(start, stop), loaded._rows(start, stop)
+    answers, found = view.answers, []
+    for part in stored_view.responses.table.stored.answers_by_item(block):
+        item = np.repeat(np.arange(part.first, part.last), np.diff(part.starts))
+        assert len(item) == len(part.label)
+        found += zip(item.tolist(), part.volunteer.tolist(), part.label.tolist(), strict=True)
+    order = answers.by_item.order
+    columns = (column[order].tolist() for column in (answers.item, answers.volunteer, answers.label))
+    assert found == list(zip(*columns, strict=True))
+
+
+def test_memory_is_an_amount():
+    assert memory_in_bytes("4GB") == memory_in_bytes(4_000_000_000) == memory_in_bytes(" 4 gb ") == 4 * 10**9
+    assert memory_in_bytes("1.5GiB") == 1.5 * 2**30
+    for wrong in ("", "much", "4 apples", "-3GB", 0, -1, 2.5, None, True):
+        with pytest.raises(ParameterError, match="is not an amount of memory"):
+            memory_in_bytes(wrong)
+
+
+def test_limits_that_cannot_be_met_are_refused(in_memory, stored):
+    with pytest.raises(ParameterError, match=r"A memory limit of 5\.0 MB is too low .* need .* Raise it to memory="):
+        cg.IBCC().fit(stored, memory="5MB")
+    with pytest.raises(ParameterError, match="this graph is in memory already"):
+        cg.IBCC().fit(in_memory, memory="4GB")
+    with pytest.raises(ParameterError, match="this graph is in memory already"):
+        cg.MajorityVote().fit(stored.subgraph(items=stored.items.ids[:5]), memory="4GB")
+    with pytest.raises(ParameterError, match="GibbsIBCC needs all responses in memory"):
+        cg.GibbsIBCC().fit(stored, memory="4GB")
+    with pytest.raises(ParameterError, match="compiled code on CPUs"):
+        cg.IBCC(backend="torch").fit(stored, memory="4GB")
+    assert current_resources().memory is None
+
+
+def test_a_store_that_changes_under_way_is_noticed(in_memory, tmp_path):
+    path = tmp_path / "crowd.store"
+    in_memory.save(path, format="columns")
+    graph = cg.load(path)
+    column = path / "by_item" / "label.npy"
+    column.write_bytes(column.read_bytes())
+    with pytest.raises(StoreError, match="changed while it was read"):
+        cg.MajorityVote().fit(graph, memory="4GB")
+
+
+def test_labels_out_of_range_do_not_reach_compiled_code(in_memory, tmp_path):
+    path = tmp_path / "crowd.store"
+    in_memory.save(path, format="columns")
+    labels = np.load(path / "by_item" / "label.npy", mmap_mode="r+")
+    labels[5] = 1_000
+    labels.flush()
+    with pytest.raises(StoreError, match="labels run from 0 to 1000; expected 0 to 1"):
+        cg.IBCC().fit(cg.load(path), memory="4GB")
+
+
+def test_scratch_arrays():
+    array = scratch_array((3_000, 2), np.float64)
+    assert not array.any()
+    array[:] = np.arange(6_000).reshape(3_000, 2)
+    release(array)
+    release(array, 10, 20)
+    assert np.array_equal(array[:, 1], np.arange(1, 6_000, 2))
+    copy = scratch_copy(array, np.float32)
+    assert copy.dtype == np.float32
+    assert np.array_equal(copy, array)
+    assert scratch_array((0, 3), np.int8).shape == (0, 3)
+    release(np.zeros(5))
+    with pytest.raises(StoreError, match=r"no room for .* Free some space"):
+        scratch_array((2**36, 2**20), np.float64)
