@@ -21,6 +21,9 @@ from crowdgraph.messages import Message, quote, wording
 
 # How many rows are read at once.
 BATCH_ROWS = 2**19
+# How much of a Parquet column is read from disk at once: without buffers, and with those that Arrow fills beforehand, it
+# would be a whole row group, or the whole file.
+BUFFER_BYTES = 2**20
 # How much of a CSV file is read at once. Its first block decides the types of columns.
 CSV_BYTES = 2**25
 # How messages name rows.
@@ -134,7 +137,7 @@ class RowStream:
             ]
             first_row = 0
             try:
-                with pq.ParquetFile(path, read_dictionary=encoded, buffer_size=2**20) as file:
+                with pq.ParquetFile(path, read_dictionary=encoded, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
                     for batch in file.iter_batches(BATCH_ROWS, columns=list(names)):
                         columns = {name: _as_type(batch[name], common.field(name).type) for name in names}
                         yield Batch(columns, path, first_row)
