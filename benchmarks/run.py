@@ -16,6 +16,7 @@ import gexf
 import graph
 import imports
 import models
+import out_of_core
 import vocabulary
 
 BENCHMARKS = {
@@ -25,6 +26,7 @@ BENCHMARKS = {
     "doors": doors.main,
     "gexf": gexf.main,
     "models": models.main,
+    "out_of_core": out_of_core.main,
     "change": change.main,
     "backends": backends.main,
     "communities": communities.main,

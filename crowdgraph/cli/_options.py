@@ -16,6 +16,7 @@ from crowdgraph.io._files import file_digest
 
 if TYPE_CHECKING:
     from crowdgraph.io.any_file import Reading
+    from crowdgraph.io.columns import ResponseStore
 
 READING = "Reading"
 Votes = Annotated[
@@ -44,7 +45,7 @@ class ResponseOptions:
     responses: Annotated[
         Path,
         typer.Argument(
-            help="CSV (plain or .gz), Parquet, a Zooniverse export, a saved .crowd, results with one, or .graphml.",
+            help="CSV (plain or .gz), Parquet, a Zooniverse export, a saved .crowd or store, results, or .graphml.",
             metavar="RESPONSES",
             readable=False,
         ),
@@ -61,7 +62,8 @@ class ResponseOptions:
     format: Annotated[
         str | None,
         typer.Option(
-            help="csv, parquet, panoptes, crowd, graphml or gexf; recognised if left out.", rich_help_panel=READING
+            help="csv, parquet, panoptes, crowd, store, graphml or gexf; recognised if left out.",
+            rich_help_panel=READING,
         ),
     ] = None
     volunteer: Annotated[
@@ -90,38 +92,66 @@ class ResponseOptions:
         """Read the responses, and print what was guessed."""
         from crowdgraph.io.any_file import read
 
+        options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing, "task": self.task}
+        for name in ("workflow", "classes"):
+            if getattr(self, name):
+                options[name] = getattr(self, name)
+        reading = read(self.responses, **self._table_options(), **options)
+        note(reading.notes)
+        return reading
+
+    def convert(
+        self, more: list[Path], store: Path, *, labels: list[str] | None, attributes: list[str] | None, **options: Any
+    ) -> ResponseStore:
+        """Convert tables to a store of columns without reading them into memory, and print what was guessed."""
+        from crowdgraph.io.any_file import convert
+
+        built, notes = convert(
+            [self.responses, *more],
+            store,
+            **self._table_options(),
+            classes=self.classes or None,
+            labels=labels,
+            attributes=attributes or None,
+            duplicates=self.duplicates,
+            missing=self.missing,
+            **options,
+        )
+        note(notes)
+        return built
+
+    def _table_options(self) -> dict[str, Any]:
+        """Return the options with which tables are read."""
         if self.no_time and self.time is not None:
             raise ParameterError(f"--no-time leaves times out, and --time {self.time} names them; give one of both.")
         columns = {role: getattr(self, role) for role in ("volunteer", "item", "label", "time")}
         if self.no_time:
             columns["time"] = ""
-        options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing}
-        for name in ("workflow", "classes"):
-            if getattr(self, name):
-                options[name] = getattr(self, name)
-        reading = read(
-            self.responses,
-            gold=self.gold,
-            kind=self.format,
-            columns={role: name for role, name in columns.items() if name is not None},
-            delimiter=None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
-            encoding=self.encoding,
-            task=self.task,
-            **options,
-        )
-        note(reading.notes)
-        return reading
+        return {
+            "gold": self.gold,
+            "kind": self.format,
+            "columns": {role: name for role, name in columns.items() if name is not None},
+            "delimiter": None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
+            "encoding": self.encoding,
+        }
 
     def record(self, reading: Reading) -> dict[str, Any]:
         """Return what was read, and how, to repeat it; without directories, since results are passed on."""
         from crowdgraph.io.any_file import saved_graph_path
+        from crowdgraph.io.columns import MANIFEST
 
         files = {"responses": saved_graph_path(self.responses), "gold": self.gold}
+        # The manifest of a store holds the checksums of its files.
+        contents = {
+            name: path / MANIFEST if reading.kind == "store" and name == "responses" else path
+            for name, path in files.items()
+            if path is not None
+        }
         return {
             "files": {
-                name: {"name": path.name, "sha256": file_digest(path)}
-                for name, path in files.items()
-                if path is not None and path.is_file()
+                name: {"name": files[name].name, "sha256": file_digest(content)}
+                for name, content in contents.items()
+                if content.is_file()
             },
             "format": reading.kind,
             "columns": dict(reading.columns),

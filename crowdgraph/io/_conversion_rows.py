@@ -25,7 +25,6 @@ from crowdgraph.io._id_coders import IdCoder, TextCoder, ValueCoder, id_coder
 from crowdgraph.io._ids import encode_labels, exact_integers, natural_order
 from crowdgraph.io._row_streams import Batch
 from crowdgraph.io._times import read_times
-from crowdgraph.io.columns import plain_name
 from crowdgraph.io.parquet import is_text
 from crowdgraph.messages import Hint, argument, quote
 
@@ -141,8 +140,12 @@ class RowReader:
         if self._plan.labels is not None:
             return codes
         for name in names:
+            if not isinstance(name, bool | int | float | str):
+                raise LabelError(
+                    f"The label {name!r} is a {type(name).__name__}, and a store of columns holds labels that are text "
+                    "or numbers; convert the column to text."
+                )
             self._label_code_of.setdefault(name, len(self._label_code_of))
-            plain_name(name)
         if len(self._label_code_of) > MAX_LABELS:
             raise LabelError(
                 f"There are more than {MAX_LABELS:,} different labels, such as {quote(names, most=3)}; is "

@@ -83,6 +83,8 @@ class ByteCoder:
 
         n_rows = len(offsets) - 1
         codes = np.empty(n_rows, np.int32)
+        # Arrow's are read-only already: code for one kind of array is compiled, not for two.
+        data.flags.writeable = offsets.flags.writeable = False
         row = 0
         while True:
             row, self.n_ids = code_rows(
@@ -212,13 +214,13 @@ class IntegerCoder:
         try:
             integers = column.cast(pa.int64())
         except pa.ArrowInvalid as error:
-            raise self._not_whole(column) from error
+            raise self._no_integer(column) from error
         if pa.types.is_floating(column.type) and (pc.max(pc.abs(integers)).as_py() or 0) >= EXACT_FLOATS:
-            raise self._not_whole(column)
+            raise self._no_integer(column)
         is_valid = np.asarray(column.is_valid()) if column.null_count else None
         return np.asarray((integers.fill_null(0) if column.null_count else integers).to_numpy()), is_valid
 
-    def _not_whole(self, column: pa.Array) -> IdError:
+    def _no_integer(self, column: pa.Array) -> IdError:
         limit = EXACT_FLOATS if pa.types.is_floating(column.type) else 2**63
         values = column.to_pylist()
         row = next(

@@ -21,8 +21,7 @@ from crowdgraph.messages import Message, quote, wording
 
 # How many rows are read at once.
 BATCH_ROWS = 2**19
-# How much of a Parquet column is read from disk at once: without buffers, and with those that Arrow fills beforehand, it
-# would be a whole row group, or the whole file.
+# How much of a Parquet column is read from disk at once; Arrow's own read-ahead would hold the whole file.
 BUFFER_BYTES = 2**20
 # How much of a CSV file is read at once. Its first block decides the types of columns.
 CSV_BYTES = 2**25

@@ -485,9 +485,9 @@ class StoreWriter:
             json.dump(manifest, file, indent=1, allow_nan=False)
             file.flush()
             os.fsync(file.fileno())
-        self._put_in_place()
+        self._publish()
 
-    def _put_in_place(self) -> None:
+    def _publish(self) -> None:
         old = self.path.with_name(f".{self.path.name}.old")
         if self.path.exists():
             rmtree(old, ignore_errors=True)

@@ -17,7 +17,7 @@ from crowdgraph.io._files import is_file
 from crowdgraph.io.frames import check_options, graph_from_frame
 from crowdgraph.messages import quote
 
-__all__ = ["is_dictionary_encoded", "is_text", "parquet_columns", "parquet_footers", "read_parquet"]
+__all__ = ["is_dictionary_encoded", "is_text", "parquet_columns", "parquet_footers", "parquet_schema", "read_parquet"]
 
 ParquetSource: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
 
@@ -84,6 +84,11 @@ def parquet_footers(paths: list[Path]) -> list[pq.FileMetaData]:
             f"{_quoted(paths)} cannot be read as Parquet: {str(error).rstrip('.')}. Copy or download it again; if it "
             "is of another kind, let its name say so, such as .csv."
         ) from error
+
+
+def parquet_schema(source: ParquetSource) -> pa.Schema:
+    """Return the columns and types of the first of some Parquet files."""
+    return parquet_footers(_parquet_files(source)[:1])[0].schema.to_arrow_schema()
 
 
 def _column(paths: list[Path], name: str, *, as_dictionary: bool) -> pa.ChunkedArray:
