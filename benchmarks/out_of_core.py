@@ -41,7 +41,9 @@ CASES = {
 
 
 def main(millions: float | None = None) -> None:
-    n_responses = int(float(os.environ.get("CROWDGRAPH_MILLIONS", "10")) if millions is None else millions) * 10**6
+    if millions is None:
+        millions = float(os.environ.get("CROWDGRAPH_MILLIONS", "10"))
+    n_responses = int(millions * 10**6)
     print(
         f"{n_responses:,} responses, {n_responses // 10:,} items, {n_responses // 300:,} volunteers; {MEMORY} allowed.\n"
     )

@@ -138,20 +138,13 @@ class ResponseOptions:
     def record(self, reading: Reading) -> dict[str, Any]:
         """Return what was read, and how, to repeat it; without directories, since results are passed on."""
         from crowdgraph.io.any_file import saved_graph_path
-        from crowdgraph.io.columns import MANIFEST
 
         files = {"responses": saved_graph_path(self.responses), "gold": self.gold}
-        # The manifest of a store holds the checksums of its files.
-        contents = {
-            name: path / MANIFEST if reading.kind == "store" and name == "responses" else path
-            for name, path in files.items()
-            if path is not None
-        }
         return {
             "files": {
-                name: {"name": files[name].name, "sha256": file_digest(content)}
-                for name, content in contents.items()
-                if content.is_file()
+                name: {"name": path.name, "sha256": file_digest(_content(path))}
+                for name, path in files.items()
+                if path is not None and _content(path).is_file()
             },
             "format": reading.kind,
             "columns": dict(reading.columns),
@@ -159,6 +152,13 @@ class ResponseOptions:
             "duplicates": self.duplicates,
             "missing": self.missing,
         }
+
+
+def _content(path: Path) -> Path:
+    """Return the file whose checksum stands for a path: of a store its manifest, which holds those of the others."""
+    from crowdgraph.io.columns import MANIFEST, is_store
+
+    return path / MANIFEST if is_store(path) else path
 
 
 def with_response_options(command: Callable[..., None]) -> Callable[..., None]:
