@@ -44,9 +44,8 @@ def main(millions: float | None = None) -> None:
     if millions is None:
         millions = float(os.environ.get("CROWDGRAPH_MILLIONS", "10"))
     n_responses = int(millions * 10**6)
-    print(
-        f"{n_responses:,} responses, {n_responses // 10:,} items, {n_responses // 300:,} volunteers; {MEMORY} allowed.\n"
-    )
+    n_items, n_volunteers = n_responses // 10, n_responses // 300
+    print(f"{n_responses:,} responses, {n_items:,} items, {n_volunteers:,} volunteers; {MEMORY} allowed.\n")
     print("| table | step | seconds | responses a second | peak memory | bytes a response: Parquet | store |")
     print("|---|---|--:|--:|--:|--:|--:|")
     for name, case in CASES.items():

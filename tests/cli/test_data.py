@@ -65,7 +65,7 @@ def test_what_does_not_go_with_a_store(crowd, tmp_path):
     responses = crowd / "responses.csv"
     for words, message in (
         (("--gold-out", tmp_path / "g.csv"), "--gold-out does not go with --store"),
-        (("--memory", "1MB"), "Raise it to --memory 0."),
+        (("--memory", "1MB"), "Raise it to --memory "),
         (("--labels", "nothing"), "are not among 'nothing'"),
         (("--attribute", "score"), "no further column 'score'"),
         (("--format", "panoptes"), "Only tables of one kind"),
