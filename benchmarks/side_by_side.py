@@ -12,6 +12,7 @@ from typing import NamedTuple
 # reset before the code runs, so that imports do not count.
 TEMPLATE = """
 import gc, json, resource, time
+facts = {{}}
 {setup}
 gc.collect()
 def resident(name):
@@ -23,13 +24,16 @@ before = resident("VmRSS")
 start = time.perf_counter()
 {code}
 seconds = time.perf_counter() - start
-print(json.dumps({{"seconds": seconds, "peak_bytes": resident("VmHWM") - before}}))
+print(json.dumps({{"seconds": seconds, "peak_bytes": resident("VmHWM") - before, "facts": facts}}))
 """
 
 
 class Measurement(NamedTuple):
+    """Seconds, bytes beyond those before, and numbers that the code put into `facts`."""
+
     seconds: float
     peak_bytes: float
+    facts: dict[str, float]
 
 
 def measure(pieces: dict[str, tuple[str, str]], *, repeats: int) -> dict[str, Measurement]:
@@ -41,6 +45,10 @@ def measure(pieces: dict[str, tuple[str, str]], *, repeats: int) -> dict[str, Me
             process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
             runs[name].append(Measurement(**json.loads(process.stdout.splitlines()[-1])))
     return {
-        name: Measurement(*(statistics.median(column) for column in zip(*measurements, strict=True)))
+        name: Measurement(
+            statistics.median(run.seconds for run in measurements),
+            statistics.median(run.peak_bytes for run in measurements),
+            {key: statistics.median(run.facts[key] for run in measurements) for key in measurements[0].facts},
+        )
         for name, measurements in runs.items()
     }

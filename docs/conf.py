@@ -23,6 +23,7 @@ extensions = [
     "numpydoc",
     "matplotlib.sphinxext.plot_directive",
     "sphinx_design",
+    "myst_parser",
     "gallery",
 ]
 html_theme = "pydata_sphinx_theme"
