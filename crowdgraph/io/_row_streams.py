@@ -208,7 +208,9 @@ def is_parquet(path: Path) -> bool:
 
 
 def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return a column as the type that all files share; text may stay codes."""
+    """Return a column as the type that all files share; text may stay codes, but no views, which cannot be filtered."""
+    if pa.types.is_string_view(kind):
+        kind = pa.large_string()
     if column.type == kind or pa.types.is_dictionary(column.type):
         return column
     return column.cast(kind)

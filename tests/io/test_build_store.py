@@ -127,6 +127,31 @@ def test_options_columns_and_several_files(tmp_path, monkeypatch):
     assert store.graph().responses.attributes["score"].tolist() == [1, 2, 3, 4, 5]
 
 
+def test_arrow_types(tmp_path):
+    """Codes of text, views of text, numbers that pandas made floats, and attributes that are not plain numbers."""
+    table = pa.table(
+        {
+            "volunteer": pa.array(["b", "a", "b", "c", "a"], pa.string_view()),
+            "item": pa.array([1.0, None, 2.0, 1.0, 7.0]),
+            "label": pa.array([1.0, 2.0, 2.5, 1.0, 1.0]),
+            "time": pa.array(["2026-01-03", "2026-01-01", "2026-01-02", "2026-01-02", None]).dictionary_encode(),
+            "day": pa.array([1, 2, 3, 1, 2], pa.date32()),
+            "moment": pa.array([1, 2, 3, 1, None], pa.timestamp("us", "Europe/Amsterdam")),
+            "small": pa.array([1, 2, 3, None, 1], pa.int8()),
+            "is_certain": pa.array([True, True, False, None, True]),
+            "word": pa.array(["u", "v", None, "u", "w"]).dictionary_encode(),
+        }
+    )
+    path = write(tmp_path, table)
+    with pytest.warns(DroppedRowsWarning):
+        expected = cg.read_parquet(path, missing="drop")
+    expected.save(tmp_path / "saved", format="columns")
+    with pytest.warns(DroppedRowsWarning, match="2 of 5 rows are left out"):
+        store = cg.build_store(path, tmp_path / "store", missing="drop")
+    assert store.graph().equals(expected)
+    assert store.fingerprint == cg.open_store(tmp_path / "saved").fingerprint
+
+
 def test_csv_files(tmp_path):
     table = pa.table({**SMALL, "item": ["007", "7", "x", "7", "x"], "time": ["2026-03-01", None, *["2026-02-01"] * 3]})
     pa_csv.write_csv(table, tmp_path / "x.csv")
