@@ -28,6 +28,7 @@ import graph
 import growth
 import imports
 import models
+import out_of_core
 import ranks
 import updates
 import vocabulary
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "models": models.main,
     "updates": updates.main,
     "dynibcc": dynibcc.main,
+    "out_of_core": out_of_core.main,
     "change": change.main,
     "backends": backends.main,
     "ranks": ranks.main,

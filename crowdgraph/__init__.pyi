@@ -43,6 +43,7 @@ from crowdgraph.diagnosis.findings import Findings as Findings
 from crowdgraph.evaluation.cross_validation import CrossValidation as CrossValidation
 from crowdgraph.io.columns import ResponseStore as ResponseStore
 from crowdgraph.io.columns import open_store as open_store
+from crowdgraph.io.conversion import build_store as build_store
 from crowdgraph.io.csv import read_csv as read_csv
 from crowdgraph.io.galaxy_zoo import read_galaxy_zoo_supernovae as read_galaxy_zoo_supernovae
 from crowdgraph.io.gexf import read_gexf as read_gexf

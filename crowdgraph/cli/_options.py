@@ -17,6 +17,7 @@ from crowdgraph.io._files import file_digest
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
     from crowdgraph.io.any_file import Reading
+    from crowdgraph.io.columns import ResponseStore
 
 READING = "Reading"
 Votes = Annotated[
@@ -45,7 +46,7 @@ class ResponseOptions:
     responses: Annotated[
         Path,
         typer.Argument(
-            help="CSV (plain or .gz), Parquet, a Zooniverse export, a saved .crowd, results with one, or .graphml.",
+            help="CSV (plain or .gz), Parquet, a Zooniverse export, a saved .crowd or store, results, or .graphml.",
             metavar="RESPONSES",
             readable=False,
         ),
@@ -62,7 +63,8 @@ class ResponseOptions:
     format: Annotated[
         str | None,
         typer.Option(
-            help="csv, parquet, panoptes, crowd, graphml or gexf; recognised if left out.", rich_help_panel=READING
+            help="csv, parquet, panoptes, crowd, store, graphml or gexf; recognised if left out.",
+            rich_help_panel=READING,
         ),
     ] = None
     volunteer: Annotated[
@@ -91,28 +93,48 @@ class ResponseOptions:
         """Read the responses, which may be added to those of a graph, and print what was guessed."""
         from crowdgraph.io.any_file import read
 
+        options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing, "task": self.task}
+        for name in ("workflow", "classes"):
+            if getattr(self, name):
+                options[name] = getattr(self, name)
+        reading = read(self.responses, **self._table_options(), extend=extend, **options)
+        note(reading.notes)
+        return reading
+
+    def convert(
+        self, more: list[Path], store: Path, *, labels: list[str] | None, attributes: list[str] | None, **options: Any
+    ) -> ResponseStore:
+        """Convert tables to a store of columns without reading them into memory, and print what was guessed."""
+        from crowdgraph.io.any_file import convert
+
+        built, notes = convert(
+            [self.responses, *more],
+            store,
+            **self._table_options(),
+            classes=self.classes or None,
+            labels=labels,
+            attributes=attributes or None,
+            duplicates=self.duplicates,
+            missing=self.missing,
+            **options,
+        )
+        note(notes)
+        return built
+
+    def _table_options(self) -> dict[str, Any]:
+        """Return the options with which tables are read."""
         if self.no_time and self.time is not None:
             raise ParameterError(f"--no-time leaves times out, and --time {self.time} names them; give one of both.")
         columns = {role: getattr(self, role) for role in ("volunteer", "item", "label", "time")}
         if self.no_time:
             columns["time"] = ""
-        options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing}
-        for name in ("workflow", "classes"):
-            if getattr(self, name):
-                options[name] = getattr(self, name)
-        reading = read(
-            self.responses,
-            gold=self.gold,
-            kind=self.format,
-            columns={role: name for role, name in columns.items() if name is not None},
-            delimiter=None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
-            encoding=self.encoding,
-            task=self.task,
-            extend=extend,
-            **options,
-        )
-        note(reading.notes)
-        return reading
+        return {
+            "gold": self.gold,
+            "kind": self.format,
+            "columns": {role: name for role, name in columns.items() if name is not None},
+            "delimiter": None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
+            "encoding": self.encoding,
+        }
 
     def record(self, reading: Reading) -> dict[str, Any]:
         """Return what was read, and how, to repeat it; without directories, since results are passed on."""
@@ -121,9 +143,9 @@ class ResponseOptions:
         files = {"responses": saved_graph_path(self.responses), "gold": self.gold}
         return {
             "files": {
-                name: {"name": path.name, "sha256": file_digest(path)}
+                name: {"name": path.name, "sha256": file_digest(_content(path))}
                 for name, path in files.items()
-                if path is not None and path.is_file()
+                if path is not None and _content(path).is_file()
             },
             "format": reading.kind,
             "columns": dict(reading.columns),
@@ -131,6 +153,13 @@ class ResponseOptions:
             "duplicates": self.duplicates,
             "missing": self.missing,
         }
+
+
+def _content(path: Path) -> Path:
+    """Return the file whose checksum stands for a path: of a store its manifest, which holds those of the others."""
+    from crowdgraph.io.columns import MANIFEST, is_store
+
+    return path / MANIFEST if is_store(path) else path
 
 
 def with_response_options(command: Callable[..., None], *, before: tuple[str, ...] = ()) -> Callable[..., None]:

@@ -28,6 +28,7 @@ __all__ = ["convert", "inspect", "simulate"]
 SEVERITY_STYLES = {"warning": "bold red", "note": "yellow", "info": None}
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 GRAPH_ENDINGS = (".crowd", ".graphml", ".gexf")
+STORE = "Stores"
 # Options that do not go with the look-alike of Galaxy Zoo Supernovae, which has its own.
 SIZE_OPTIONS = ("volunteers", "items", "responses", "gold", "drift", "communities", "queue")
 
@@ -66,22 +67,70 @@ def inspect(
 def convert(
     source: ResponseOptions,
     *,
-    target: Annotated[
-        Path, typer.Argument(help="The file to write: .csv, .csv.gz, .parquet, .crowd, .graphml or .gexf.")
-    ],
+    targets: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="TARGET",
+            help="The file to write: .csv, .csv.gz, .parquet, .crowd, .graphml or .gexf; with --store, more responses.",
+        ),
+    ] = None,
     gold_out: Annotated[
         Path | None, typer.Option(help="Where to write the gold, which CSV and Parquet cannot hold.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="A directory of columns to write, for crowds larger than memory.", rich_help_panel=STORE),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(help="What volunteers can say, one option for each; else what they said.", rich_help_panel=STORE),
+    ] = None,
+    attributes: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", help="A further column to keep; all if left out.", rich_help_panel=STORE),
+    ] = None,
+    memory: Annotated[
+        str, typer.Option(help="How much memory the conversion to a store may take.", rich_help_panel=STORE)
+    ] = "4GB",
+    force: Annotated[bool, typer.Option("--force", help="Replace files, or a store, that are there.")] = False,
 ) -> None:
-    """Turn responses into another kind of file, by how its name ends.
+    """Turn responses into another kind of file, by how its name ends; or into a store, for crowds larger than memory.
 
     For example:
 
     [bold]crowdgraph convert responses.csv responses.parquet[/bold]
     [bold]crowdgraph convert responses.csv whales.crowd --gold gold.csv[/bold]
     [bold]crowdgraph convert results/graph.crowd whales.graphml[/bold]
+    [bold]crowdgraph convert january.parquet february.parquet --store whales.store[/bold]
     """
+    paths = targets or []
+    if store is not None:
+        if gold_out is not None:
+            raise ParameterError("--gold-out does not go with --store, which holds the gold; leave one out.")
+        built = source.convert(
+            paths,
+            store,
+            labels=labels,
+            attributes=attributes,
+            memory=memory,
+            force=force,
+            progress=is_interactive(),
+        )
+        facts = built.manifest["source"]
+        say(built)
+        say(f"Read {facts['rows']:,} rows: {built.n_responses:,} responses, {facts['skipped']:,} left out.")
+        say(f"Written: {store}", style="bold green")
+        return
+    if labels or attributes:
+        raise ParameterError("--labels and --attribute go with --store; leave them out.")
+    if len(paths) != 1:
+        raise ParameterError(
+            f"Expected one file to write, got {len(paths)}; to convert several files at once, use --store DIRECTORY."
+        )
+    _convert_file(source, paths[0], gold_out, force=force)
+
+
+def _convert_file(source: ResponseOptions, target: Path, gold_out: Path | None, *, force: bool) -> None:
     ending = check_file_name(target, (*TABLE_ENDINGS, *GRAPH_ENDINGS))
     if gold_out is not None:
         check_file_name(gold_out, TABLE_ENDINGS)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array
+from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core._maps import release
 
-__all__ = ["ColumnStore", "ItemBlock", "ItemMajor", "StoredRows", "VolunteerMajor"]
+if TYPE_CHECKING:
+    from crowdgraph.core.tables import ResponseTable
+
+__all__ = ["CodedValues", "ColumnStore", "ItemBlock", "ItemMajor", "StoredAttributes", "StoredRows", "VolunteerMajor"]
 
 
 class ItemMajor(NamedTuple):
@@ -91,6 +94,10 @@ class ColumnStore(Protocol):
         """The number of answers by a volunteer who had answered the item before."""
         ...
 
+    def responses(self) -> ResponseTable:
+        """Return the responses, in order of time."""
+        ...
+
     def check_unchanged(self) -> None:
         """Raise if a file has changed since the store was opened."""
         ...
@@ -125,6 +132,10 @@ class StoredRows:
     def _are_all_times(self) -> bool:
         return (self.start, self.stop) == (0, self.store.n_responses)
 
+    def table(self) -> ResponseTable:
+        """Return these rows as a table of maps."""
+        return self.store.responses().slice(self.start, self.stop)
+
     def answers_by_item(self, max_responses: int) -> Iterator[ItemBlock]:
         """Yield the answers among these rows item by item, in blocks of at most `max_responses`, or of one item.
 
@@ -158,3 +169,44 @@ class StoredRows:
             return None
         first, last, _ = slice(start, stop).indices(self.stop - self.start)
         return replace(self, start=self.start + first, stop=self.start + max(first, last))
+
+
+class CodedValues(NamedTuple):
+    """A column as codes into its distinct values, the last of which is None and serves code -1."""
+
+    codes: Array
+    values: Array
+
+
+class StoredAttributes(Mapping[str, Array]):
+    """Attributes of stored responses; those that are not numbers are decoded when they are asked for.
+
+    Parameters
+    ----------
+    columns
+        Maps of numbers, or codes with their values.
+    """
+
+    def __init__(self, columns: Mapping[str, Array | CodedValues]) -> None:
+        self._columns = dict(columns)
+
+    def __getitem__(self, name: str) -> Array:
+        column = self._columns[name]
+        return lock(column.values[column.codes]) if isinstance(column, CodedValues) else column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def take(self, rows: Any) -> StoredAttributes:
+        """Return the attributes of some rows."""
+        return StoredAttributes(
+            {
+                name: CodedValues(lock(column.codes[rows]), column.values)
+                if isinstance(column, CodedValues)
+                else lock(column[rows])
+                for name, column in self._columns.items()
+            }
+        )

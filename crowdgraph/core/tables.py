@@ -22,7 +22,7 @@ from crowdgraph.core._arrays import (
     read_only,
 )
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.stored import StoredRows
+from crowdgraph.core.stored import StoredAttributes, StoredRows
 from crowdgraph.errors import ColumnError, IdError, UnknownIdError
 from crowdgraph.messages import quote, suggestion
 
@@ -169,8 +169,13 @@ class ResponseTable(ReadOnlyArrays):
     def trusted(cls, *, attributes: Mapping[str, Array], **fields: Any) -> ResponseTable:
         """Return a table of read-only columns that were checked already, which are not read again."""
         table = object.__new__(cls)
-        table._set(attributes=FrozenMapping(attributes), **fields)
+        columns = attributes if isinstance(attributes, StoredAttributes) else FrozenMapping(attributes)
+        table._set(attributes=columns, **fields)
         return table
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # Rows of a store are mapped again by whoever gets them, not copied.
+        return super().__reduce_ex__(protocol) if self.stored is None else (StoredRows.table, (self.stored,))
 
     def __len__(self) -> int:
         return len(self.volunteer)
@@ -198,5 +203,9 @@ class ResponseTable(ReadOnlyArrays):
     def _rows(self, rows: Any) -> ResponseTable:
         """Return rows of this table, which is valid already, so nothing is checked again."""
         columns = {name: lock(getattr(self, name)[rows]) for name in ("volunteer", "item", "label", "time")}
-        attributes = {name: lock(column[rows]) for name, column in self.attributes.items()}
+        attributes = (
+            self.attributes.take(rows)
+            if isinstance(self.attributes, StoredAttributes)
+            else {name: lock(column[rows]) for name, column in self.attributes.items()}
+        )
         return ResponseTable.trusted(**columns, clock=self.clock, attributes=attributes, stored=None)

@@ -61,6 +61,11 @@ def read_gold(
     return Gold(items, graph_classes, probs, n_unmatched=n_unmatched)
 
 
+def gold_items(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> list[Hashable]:
+    """Return the items that gold names, as `read_gold` reads it; `names` are the classes or labels."""
+    return _gold_rows(gold, item=item, label=label, names=names).items
+
+
 def _check_agreement(row_probs: Array, item_probs: Array, item_ids: Array, classes: tuple[Hashable, ...]) -> None:
     """Raise where a row contradicts the last row of the same item, which decides its gold."""
     different = np.flatnonzero((row_probs != item_probs).any(axis=1) & ~np.isnan(row_probs).any(axis=1))

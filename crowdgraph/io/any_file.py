@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from crowdgraph.core._arrays import FrozenMapping
 from crowdgraph.core.graph import CrowdGraph
@@ -24,24 +26,28 @@ from crowdgraph.errors import (
     collect_warnings,
 )
 from crowdgraph.io._columns import COUNTED, SYNONYMS
+from crowdgraph.io.columns import ResponseStore, is_store
+from crowdgraph.io.conversion import build_store
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
 from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.gexf import read_gexf
 from crowdgraph.io.graphml import read_graphml
 from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
-from crowdgraph.io.parquet import parquet_columns
+from crowdgraph.io.parquet import parquet_columns, parquet_schema
 from crowdgraph.io.store import load
 from crowdgraph.messages import Message, argument, quote, wording
 
-__all__ = ["FILE_KINDS", "Reading", "read", "saved_graph_path"]
+__all__ = ["FILE_KINDS", "Reading", "convert", "read", "saved_graph_path"]
 
-FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "graphml", "gexf")
+FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "store", "graphml", "gexf")
 # What the column of true classes is called in files of gold.
 GOLD_NAMES = ("label", "gold", "truth", "true_label", "gold_label", "class", "true_class", "ground_truth", "answer")
 # The columns of graphs that were not read from a table.
 OWN_COLUMNS = {"item": "item", "label": "label"}
 # The saved graph in a directory of results.
 SAVED_GRAPH = "graph.crowd"
+# How to leave times out.
+WITHOUT_TIMES = Message("columns={'time': ''}.", cli="--no-time.")
 # How messages name rows.
 ROW_NUMBERS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)")
 
@@ -58,8 +64,8 @@ class Reading:
     graph
         The graph.
     kind
-        The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"graphml"`` or
-        ``"gexf"``.
+        The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"store"``,
+        ``"graphml"`` or ``"gexf"``.
     columns
         The column that was read for each role; empty for kinds of files that leave no choice.
     notes
@@ -89,13 +95,13 @@ def read(
     Parameters
     ----------
     path
-        A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, a saved graph, a
-        directory of results with one, GraphML or GEXF.
+        A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, a saved graph (a
+        file, or a store of columns), a directory of results with one, GraphML or GEXF.
     gold
         A CSV or Parquet file with the items whose class is known, and that class.
     kind
-        ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"graphml"`` or ``"gexf"``; by default inferred from the
-        file's name and columns.
+        ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"store"``, ``"graphml"`` or ``"gexf"``; by default
+        inferred from the file's name and columns.
     columns
         The names of some of the columns ``"volunteer"``, ``"item"``, ``"label"`` and ``"time"``; the others are guessed
         among usual names, including those of crowd-kit (worker, task, label) and Zooniverse. An empty name for the time
@@ -144,6 +150,79 @@ def read(
     return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=(*notes, *_case_notes(graph)))
 
 
+def convert(
+    paths: Sequence[str | PathLike[str]],
+    store: str | PathLike[str],
+    *,
+    gold: str | PathLike[str] | None = None,
+    kind: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    labels: Sequence[str] | None = None,
+    **options: Any,
+) -> tuple[ResponseStore, tuple[str, ...]]:
+    """Convert tables to a store of columns, and guess what is not specified.
+
+    Parameters
+    ----------
+    paths
+        CSV or Parquet files, or a directory of the latter.
+    store
+        The directory to write.
+    gold, kind, columns, delimiter, encoding
+        As in `read`.
+    labels
+        What volunteers can say, as text; whole numbers where the column has them.
+    **options
+        As in `crowdgraph.build_store`: `duplicates`, `missing`, `classes`, `attributes`, `memory`, `force`, ...
+
+    Returns
+    -------
+    ResponseStore, tuple
+        The store; and what was guessed, and what the reader warned about, in sentences.
+    """
+    for path in paths:
+        _check_readable(path)
+    kinds = {kind or _file_kind(path, delimiter, encoding) for path in paths}
+    if not kinds <= {"csv", "parquet"} or len(kinds) > 1:
+        raise InputError(
+            f"Only tables of one kind, CSV or Parquet, are converted to a store without reading them into memory; got "
+            f"{quote(sorted(kinds))}. Convert others to Parquet first."
+        )
+    (one_kind,) = kinds
+    notes: list[str] = []
+    reader = _FileReader(paths[0], gold, dict(columns or {}), delimiter, encoding, "", {}, notes)
+    mark, header = reader.header(one_kind)
+    used = _guess_columns(header, reader.user_columns, notes, paths[0])
+    try:
+        with collect_warnings(notes):
+            built = build_store(
+                paths[0] if len(paths) == 1 else paths,
+                store,
+                volunteer=used["volunteer"],
+                item=used["item"],
+                label=used["label"],
+                time=used.get("time"),
+                gold=reader.gold_columns(used),
+                labels=_typed_labels(labels, paths[0], used["label"], one_kind),
+                delimiter=mark,
+                encoding=encoding,
+                **options,
+            )
+    except TimeError as error:
+        raise TimeError(error.message + " Or leave the times out: " + WITHOUT_TIMES) from error
+    return built, tuple(notes)
+
+
+def _typed_labels(labels: Sequence[str] | None, path: Any, column: str, kind: str) -> list[Any] | None:
+    """Return labels, which are text, as whole numbers if the column of a Parquet file holds such."""
+    if not labels or kind != "parquet":
+        return list(labels) if labels else None
+    is_integer = pa.types.is_integer(parquet_schema(path).field(column).type)
+    return [int(label) if is_integer and label.removeprefix("-").isdecimal() else label for label in labels]
+
+
 def saved_graph_path(path: str | PathLike[str]) -> Path:
     """Return the path of the saved graph in a directory of results; any other path unchanged."""
     saved = Path(path) / SAVED_GRAPH
@@ -172,6 +251,7 @@ class _FileReader:
             "parquet": self._parquet,
             "panoptes": self._panoptes,
             "crowd": lambda: self._graph_file("A saved graph", load),
+            "store": lambda: self._graph_file("A store of columns", load),
             "graphml": lambda: self._graph_file("A GraphML file", partial(read_graphml, duplicates=duplicates)),
             "gexf": lambda: self._graph_file("A GEXF file", partial(read_gexf, duplicates=duplicates)),
         }
@@ -180,7 +260,10 @@ class _FileReader:
             graph = self.extend.extend(graph, duplicates=duplicates)
         return graph, used
 
-    def _csv(self) -> tuple[CrowdGraph, Mapping[str, str]]:
+    def header(self, kind: str) -> tuple[str, list[str]]:
+        """Return the delimiter and the names of the columns of a table."""
+        if kind == "parquet":
+            return ",", list(parquet_columns(self.path))
         delimiter, header = self._sniff(self.path)
         if not header:
             # If there is anything in the file, the reader can explain better what is wrong with it.
@@ -188,6 +271,10 @@ class _FileReader:
             raise InputError(
                 f"{fspath(self.path)!r} is empty; give a CSV file with a header and a row for each response."
             )
+        return delimiter, header
+
+    def _csv(self) -> tuple[CrowdGraph, Mapping[str, str]]:
+        delimiter, header = self.header("csv")
         used = _guess_columns(header, self.user_columns, self.notes, self.path)
         text = [used[role] for role in ("volunteer", "item", "label")]
         table = csv_table(self.path, text=text, delimiter=delimiter, encoding=self.encoding)
@@ -198,7 +285,7 @@ class _FileReader:
         return self._graph(table.select(self._selected(table.column_names)), used), used
 
     def _parquet(self) -> tuple[CrowdGraph, Mapping[str, str]]:
-        header = list(parquet_columns(self.path))
+        _, header = self.header("parquet")
         used = _guess_columns(header, self.user_columns, self.notes, self.path)
         return self._graph(parquet_columns(self.path, columns=self._selected(header)), used), used
 
@@ -206,7 +293,7 @@ class _FileReader:
         if self.user_columns:
             raise ParameterError("The columns of a Zooniverse export are known; leave out their names.")
         self.notes.append(f"This is a Zooniverse export: the answers to task {self.task} are read.")
-        return read_panoptes(self.path, task=self.task, gold=self._gold_columns(OWN_COLUMNS), **self.options), {}
+        return read_panoptes(self.path, task=self.task, gold=self.gold_columns(OWN_COLUMNS), **self.options), {}
 
     def _graph_file(self, what: str, read_graph: Callable[[Any], CrowdGraph]) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Read a file that holds a graph, and replace its gold and classes if there are others."""
@@ -215,7 +302,7 @@ class _FileReader:
         graph, classes = read_graph(self.path), self.options.get("classes")
         if self.gold is None and classes is None:
             return graph, {}
-        gold = graph.gold if self.gold is None else self._gold_columns(OWN_COLUMNS)
+        gold = graph.gold if self.gold is None else self.gold_columns(OWN_COLUMNS)
         return graph.with_gold(gold, classes=classes), {}
 
     def _sniff(self, path: str | PathLike[str]) -> tuple[str, list[str]]:
@@ -226,10 +313,10 @@ class _FileReader:
         return [name for name in header if name != "time" or self.user_columns.get("time") != ""]
 
     def _graph(self, table: Any, used: Mapping[str, str]) -> CrowdGraph:
-        options: dict[str, Any] = {**used, **self.options, "gold": self._gold_columns(used)}
+        options: dict[str, Any] = {**used, **self.options, "gold": self.gold_columns(used)}
         return graph_from_frame(table, **options) if self.extend is None else self.extend.extend(table, **options)
 
-    def _gold_columns(self, used: Mapping[str, str]) -> Any:
+    def gold_columns(self, used: Mapping[str, str]) -> Any:
         """Return the columns of the gold file, renamed to those of the responses."""
         if self.gold is None:
             return None
@@ -269,7 +356,7 @@ class _FileReader:
             self.notes.append(f"The gold file {name!r} names no class of any item, so there is no gold.")
             return
         item = (used or OWN_COLUMNS)["item"]
-        gold_items = list(self._gold_columns(used or OWN_COLUMNS)[item].slice(0, 3).to_pylist())
+        gold_items = list(self.gold_columns(used or OWN_COLUMNS)[item].slice(0, 3).to_pylist())
         raise GoldError(
             f"None of the {graph.gold.n_unmatched:,} items in {fspath(self.gold)!r} ({quote(gold_items)}, ...) has a "
             f"response in {fspath(self.path)!r} ({quote(graph.items.ids[:3].tolist())}, ...). Give the gold of these "
@@ -282,7 +369,7 @@ class _FileReader:
         if isinstance(error, GoldError) or kind == "csv":
             message = self.with_lines(message, self.gold if isinstance(error, GoldError) else self.path)
         if isinstance(error, TimeError):
-            return message + " Or leave the times out: " + Message("columns={'time': ''}.", cli="--no-time.")
+            return message + " Or leave the times out: " + WITHOUT_TIMES
         return message
 
     def with_lines(self, message: str, path: Any) -> Message:
@@ -361,7 +448,7 @@ def _check_readable(path: str | PathLike[str]) -> None:
     try:
         if not file.exists():
             raise InputError(f"There is no file {fspath(path)!r}; is the name spelt right?")
-        if file.is_dir() and not (list(file.glob("*.parquet")) or (file / SAVED_GRAPH).is_file()):
+        if file.is_dir() and not (list(file.glob("*.parquet")) or (file / SAVED_GRAPH).is_file() or is_store(file)):
             raise InputError(f"{fspath(path)!r} is a directory without Parquet files; give the path of a file.")
         if file.suffix.lower() in (".html", ".htm"):
             saved = file.with_name(SAVED_GRAPH)
@@ -380,6 +467,8 @@ def _check_readable(path: str | PathLike[str]) -> None:
 def _file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
     """Return the kind of a file by its name or, for CSV, by its columns."""
     suffix = Path(path).suffix.lower()
+    if is_store(path):
+        return "store"
     if Path(path).is_dir() or suffix in (".parquet", ".pq"):
         return "parquet"
     if suffix in (".crowd", ".graphml", ".gexf"):

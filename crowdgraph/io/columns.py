@@ -6,11 +6,12 @@ A store is a directory::
     volunteers.parquet     ids and attributes, in the order of their codes
     items.parquet
     gold.parquet           the items with known classes, and their probabilities
-    responses/             volunteer, item, label and time of each response, in order of time
+    responses/             volunteer, item, label and time of each response, in order of time; and its attributes
     by_item/               the responses item by item: starts, volunteer, label, row
     by_volunteer/          the responses volunteer by volunteer: starts, item, label, time, row
 
-Columns are NumPy files of codes and times. Nothing in a store is pickled.
+Columns are NumPy files of codes and times. An attribute of responses that is not of plain numbers is a column of codes,
+whose values are in a Parquet file beside it. Nothing in a store is pickled.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
+from shutil import rmtree
 from types import TracebackType
 from typing import Any
 
@@ -31,16 +34,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdgraph import __version__
-from crowdgraph.core._arrays import Array, grouped, id_array, is_null, row_blocks
+from crowdgraph.core._arrays import Array, grouped, id_array, is_null, lock, object_array, row_blocks
 from crowdgraph.core._maps import release, reserve
 from crowdgraph.core.clock import Clock, is_sorted
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.stored import ItemMajor, StoredRows, VolunteerMajor
+from crowdgraph.core.stored import CodedValues, ItemMajor, StoredAttributes, StoredRows, VolunteerMajor
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
-from crowdgraph.messages import quote
+from crowdgraph.io._files import file_digest
+from crowdgraph.messages import Hint, quote
 
 __all__ = ["ResponseStore", "StoreWriter", "is_store", "open_store", "save_store"]
 
@@ -48,8 +52,6 @@ FORMAT = "crowdgraph columns"
 VERSION = 1
 MANIFEST = "manifest.json"
 ROLES = ("volunteer", "item", "label", "time")
-# How many bytes of a file its checksum reads at once.
-CHECKSUM_BYTES = 2**24
 
 
 def is_store(path: str | PathLike[str]) -> bool:
@@ -85,6 +87,16 @@ def open_store(path: str | PathLike[str], *, verify: bool = False) -> ResponseSt
     """
     store = ResponseStore(Path(path), _read_manifest(Path(path)))
     store.check_files(verify=verify)
+    return store
+
+
+def _open_again(path: Path, fingerprint: str) -> ResponseStore:
+    """Open a store in another process, and raise unless it is the same."""
+    store = open_store(path)
+    if store.fingerprint != fingerprint:
+        raise StoreError(
+            f"{fspath(path)!r} is another store than when it was opened first; replace no store that is in use."
+        )
     return store
 
 
@@ -213,7 +225,7 @@ class ResponseStore:
         table = self._parquet(f"{kind}s")
         ids, *attributes = table.column_names
         column = table[ids]
-        values = column.to_numpy() if pa.types.is_int64(column.type) else id_array(column.to_pylist())
+        values = lock(column.to_numpy()) if pa.types.is_int64(column.type) else id_array(column.to_pylist())
         return NodeTable(kind, values, {name: attribute_array(table[name]) for name in attributes})
 
     def gold(self, items: NodeTable) -> Gold:
@@ -226,28 +238,46 @@ class ResponseStore:
         if not 0 <= rows.min() <= rows.max() < len(items):
             raise StoreError(f"{fspath(self.path)!r} is damaged: its gold names items that do not exist.")
         probs[rows] = np.column_stack([table[f"p{code}"].to_numpy() for code in range(len(self.classes))])
-        return Gold(items, self.classes, probs, n_unmatched=int(self.manifest["sizes"].get("unmatched_gold", 0)))
+        return Gold(items, self.classes, lock(probs), n_unmatched=int(self.manifest["sizes"].get("unmatched_gold", 0)))
 
     def graph(self) -> CrowdGraph:
         """Return the store as a graph, whose columns are maps: they are read where they are needed.
 
         All methods of graphs work. Models that stream, such as `IBCC`, take ``memory=`` to stay below a limit.
         """
-        columns = {role: self.column(f"responses/{role}") for role in ROLES}
+        responses = self.responses()
         sizes = {"volunteer": (0, self.n_volunteers), "item": (0, self.n_items), "label": (-1, len(self.labels))}
         for role, (lowest, size) in sizes.items():
-            self._check_codes(columns[role], role, lowest, size)
-        self._check_times(columns["time"])
+            self._check_codes(getattr(responses, role), role, lowest, size)
+        self._check_times(responses.time)
         items = self.nodes("item")
-        responses = ResponseTable.trusted(
-            **columns,
-            clock=self.clock,
-            attributes={name: self.column(f"responses/{file}") for name, file in self.manifest["attributes"].items()},
-            stored=StoredRows(self, 0, self.n_responses),
-        )
         graph = object.__new__(CrowdGraph)
         graph._fill(self.nodes("volunteer"), items, responses, self.classes, self.labels, self.gold(items), {})
         return graph
+
+    def responses(self) -> ResponseTable:
+        """Return the responses, whose columns are maps and are not checked; `graph` checks them."""
+        return ResponseTable.trusted(
+            **{role: self.column(f"responses/{role}") for role in ROLES},
+            clock=self.clock,
+            attributes=StoredAttributes(
+                {name: self._attribute(f"responses/{file}") for name, file in self.manifest["attributes"].items()}
+            ),
+            stored=StoredRows(self, 0, self.n_responses),
+        )
+
+    def _attribute(self, name: str) -> Array | CodedValues:
+        """Return an attribute of the responses: a map of numbers, or a map of codes with their values."""
+        column = self.column(name)
+        if f"{name}.parquet" not in self.manifest["files"]:
+            return column
+        values = object_array(self._parquet(name)["value"].to_pylist())
+        self._check_codes(column, name, -1, len(values))
+        return CodedValues(column, lock(np.append(values, [None])))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process opens the store by itself, so that nothing is copied.
+        return _open_again, (self.path, self.fingerprint)
 
     def check_files(self, *, verify: bool = False) -> None:
         """Raise if a file is missing or of another size or, with `verify`, if its checksum differs."""
@@ -260,7 +290,7 @@ class ResponseStore:
                     f"The file {name!r} of {fspath(self.path)!r} has {path.stat().st_size:,} bytes; expected "
                     f"{facts['bytes']:,}. It is cut short or damaged: convert the responses again."
                 )
-            if verify and checksum(path) != facts["checksum"]:
+            if verify and file_digest(path) != facts["checksum"]:
                 raise StoreError(
                     f"The file {name!r} of {fspath(self.path)!r} has another checksum than when it was written: it was "
                     "changed or damaged. Convert the responses again."
@@ -318,16 +348,37 @@ class StoreWriter:
     Parameters
     ----------
     path
-        The directory to write, which must not exist.
+        The directory to write.
+    force
+        Whether a store that is there is replaced; nothing else ever is.
+    resume
+        Whether to keep what an earlier writer left behind, and to leave behind what is written when it fails.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], *, force: bool = False, resume: bool = False) -> None:
         self.path = Path(os.path.realpath(path))
         self.folder = self.path.with_name(f".{self.path.name}.part")
-        if self.path.exists():
-            raise StoreError(f"{fspath(path)!r} is there already; name a new directory for the store, or remove it.")
+        self._resume = resume
+        self._checksums: dict[str, Future[str]] = {}
+        self._pool = ThreadPoolExecutor(2)
+        if self.path.exists() and not (force and is_store(self.path)):
+            is_other = force and not is_store(self.path)
+            raise StoreError(
+                f"{fspath(path)!r} is there already" + (", and it is not a store." if is_other else "."),
+                hint=Hint(
+                    "Name a new directory for the store, or remove it.",
+                    cli="Name a new directory for the store"
+                    + (", or remove it." if is_other else ", or use --force to replace a store."),
+                ),
+            )
 
     def __enter__(self) -> StoreWriter:
+        if not self._resume:
+            self.discard()
+        self._make_folders()
+        return self
+
+    def _make_folders(self) -> None:
         try:
             for name in ("responses", "by_item", "by_volunteer"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -335,17 +386,24 @@ class StoreWriter:
             raise StoreError(
                 f"Cannot write to {fspath(self.path.parent)!r}: {error.strerror}. Name a directory elsewhere."
             ) from error
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if kind is not None:
+        self._pool.shutdown(cancel_futures=True)
+        if kind is not None and not self._resume:
             self.discard()
 
     def discard(self) -> None:
         """Remove what was written so far."""
-        from shutil import rmtree
-
         rmtree(self.folder, ignore_errors=True)
+
+    def clear(self) -> None:
+        """Begin anew."""
+        for part in self.folder.iterdir():
+            if part.is_dir():
+                rmtree(part)
+            else:
+                part.unlink()
+        self._make_folders()
 
     def column(self, name: str, n_rows: int, dtype: Any) -> Array:
         """Return a new column to be filled in: a writable map of its file."""
@@ -369,17 +427,21 @@ class StoreWriter:
         """Write the ids and attributes of nodes."""
         self.table(f"{table.kind}s", {table.kind: _id_column(table), **_attribute_columns(table.attributes)})
 
-    def gold(self, gold: Gold) -> None:
-        """Write the known classes."""
-        rows = np.flatnonzero(gold.known)
-        probs = gold.probs[rows]
+    def gold(self, rows: Array, probs: Array) -> None:
+        """Write the known classes: the codes of items, and the probabilities of their classes."""
         self.table(
             "gold", {"item": pa.array(rows)} | {f"p{code}": pa.array(probs[:, code]) for code in range(probs.shape[1])}
         )
 
     def table(self, name: str, columns: Mapping[str, pa.Array]) -> None:
-        """Write a table of nodes, or of gold."""
+        """Write a table of nodes, of gold or of the values of an attribute."""
         pq.write_table(pa.table(dict(columns)), self.folder / f"{name}.parquet")
+
+    def complete(self, *names: str) -> None:
+        """Begin to write files through to the disk and to take their checksums, while they are in memory anyway."""
+        for name in names:
+            if name not in self._checksums:
+                self._checksums[name] = self._pool.submit(_synced_checksum, self.folder / name)
 
     def finish(
         self,
@@ -389,31 +451,49 @@ class StoreWriter:
         clock: Clock,
         sizes: Mapping[str, int],
         attributes: Mapping[str, str] | None = None,
+        source: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write the manifest with the checksums of all files, and put the store in its place."""
-        files = {}
-        for path in sorted(path for path in self.folder.rglob("*") if path.is_file() and path.suffix != ".tmp"):
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-            name = path.relative_to(self.folder).as_posix()
-            files[name] = {"bytes": path.stat().st_size, "checksum": checksum(path)}
-        manifest = {
+        """Write the manifest with the checksums of all files, and put the store in its place.
+
+        Parameters
+        ----------
+        classes, labels, clock, sizes, attributes
+            Of the crowd.
+        source
+            What it was made of, which does not count for its fingerprint.
+        """
+        manifest: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,
             "written_by": __version__,
-            "classes": [_plain_name(name) for name in classes],
-            "labels": [_plain_name(name) for name in labels],
+            "classes": [plain_name(name) for name in classes],
+            "labels": [plain_name(name) for name in labels],
             "clock": {"kind": clock.kind, "zone": clock.zone},
             "sizes": dict(sizes),
             "attributes": dict(attributes or {}),
-            "files": files,
+        }
+        names = [path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if _is_part(path)]
+        self.complete(*sorted(names))
+        manifest["files"] = {
+            name: {"bytes": (self.folder / name).stat().st_size, "checksum": self._checksums[name].result()}
+            for name in sorted(names)
         }
         manifest["fingerprint"] = hashlib.blake2b(json.dumps(manifest).encode(), digest_size=16).hexdigest()
+        if source is not None:
+            manifest["source"] = dict(source)
         with (self.folder / MANIFEST).open("w", encoding="utf-8") as file:
             json.dump(manifest, file, indent=1, allow_nan=False)
             file.flush()
             os.fsync(file.fileno())
+        self._publish()
+
+    def _publish(self) -> None:
+        old = self.path.with_name(f".{self.path.name}.old")
+        if self.path.exists():
+            rmtree(old, ignore_errors=True)
+            self.path.replace(old)
         self.folder.replace(self.path)
+        rmtree(old, ignore_errors=True)
 
 
 def save_store(graph: CrowdGraph, path: str | PathLike[str]) -> None:
@@ -432,17 +512,16 @@ def save_store(graph: CrowdGraph, path: str | PathLike[str]) -> None:
                 writer.write(f"by_{kind}/{name}", getattr(responses, name)[order])
             writer.write(f"by_{kind}/row", order)
         attributes = {}
-        for number, (name, column) in enumerate(responses.attributes.items()):
-            if column.dtype == object:
-                raise StoreError(
-                    f"The attribute {name!r} of the responses is text, which a store of columns does not hold. Leave "
-                    "it out, or save the graph as one file: graph.save('name.crowd')."
-                )
+        for number, (name, values) in enumerate(responses.attributes.items()):
             attributes[name] = f"attribute_{number}"
+            column = values
+            if values.dtype == object:
+                column, distinct = _coded_attribute(name, values)
+                writer.table(f"responses/attribute_{number}", {"value": distinct})
             writer.write(f"responses/attribute_{number}", column)
         writer.nodes(graph.volunteers.table)
         writer.nodes(graph.items.table)
-        writer.gold(graph.gold)
+        writer.gold(np.flatnonzero(graph.gold.known), graph.gold.probs[graph.gold.known])
         writer.finish(
             classes=graph.classes,
             labels=graph.labels,
@@ -459,13 +538,25 @@ def save_store(graph: CrowdGraph, path: str | PathLike[str]) -> None:
         )
 
 
-def checksum(path: Path) -> str:
-    """Return the checksum of a file (BLAKE2b, which is faster than SHA-256)."""
-    digest = hashlib.blake2b(digest_size=16)
+def _coded_attribute(name: str, values: Array) -> tuple[Array, pa.Array]:
+    """Return an attribute that is not of plain numbers as codes, in order of first appearance, and its values."""
+    column = attribute_column(name, values)
+    if pa.types.is_null(column.type):
+        return np.full(len(values), -1, np.int32), column[:0]
+    encoded = column.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int32)
+    return codes, encoded.dictionary
+
+
+def _is_part(path: Path) -> bool:
+    """Return whether a file is a column or a table of a store."""
+    return path.is_file() and path.suffix in (".npy", ".parquet")
+
+
+def _synced_checksum(path: Path) -> str:
     with path.open("rb") as file:
-        while chunk := file.read(CHECKSUM_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        os.fsync(file.fileno())
+    return file_digest(path)
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -473,7 +564,8 @@ def _stamp(path: Path) -> tuple[int, int]:
     return facts.st_size, facts.st_mtime_ns
 
 
-def _plain_name(name: Any) -> Any:
+def plain_name(name: Any) -> Any:
+    """Return a class or label if a store can hold it."""
     if isinstance(name, bool | int | float | str):
         return name
     raise StoreError(
@@ -496,16 +588,23 @@ def _id_column(table: NodeTable) -> pa.Array:
 
 
 def _attribute_columns(attributes: Mapping[str, Array]) -> dict[str, pa.Array]:
-    columns = {}
-    for name, column in attributes.items():
-        values: Any = column
+    return {name: attribute_column(name, column) for name, column in attributes.items()}
+
+
+def attribute_column(name: str, column: Array) -> pa.Array:
+    """Return an attribute as an Arrow column; raise if Arrow has no type for its values."""
+    values: Any = column
+    try:
         if column.dtype == object:
             values = [None if is_null(value) else value for value in column.tolist()]
-        try:
-            columns[name] = pa.array(values)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise StoreError(
-                f"The attribute {name!r} cannot be kept in a store of columns ({error}); leave it out, or save the "
-                "graph as one file: graph.save('name.crowd')."
-            ) from error
-    return columns
+            types = {type(value) for value in values if value is not None}
+            if len(types) > 1 or types & {list, tuple, dict, set, frozenset}:
+                names = " and ".join(sorted(kind.__name__ for kind in types))
+                raise TypeError(f"it holds values of type {names}")
+        array = pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise StoreError(
+            f"The attribute {name!r} cannot be kept in a store of columns ({error}); leave it out, or save the graph "
+            "as one file: graph.save('name.crowd')."
+        ) from error
+    return array.cast(pa.large_string()) if pa.types.is_string(array.type) else array

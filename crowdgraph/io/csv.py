@@ -22,7 +22,19 @@ from crowdgraph.io._files import is_file, is_saved_graph
 from crowdgraph.io.frames import check_options, graph_from_frame
 from crowdgraph.messages import Hint, argument
 
-__all__ = ["check_delimiter", "csv_rows", "csv_table", "read_csv", "read_start", "row_lines", "sniff_csv"]
+__all__ = [
+    "check_delimiter",
+    "check_encoding",
+    "csv_header",
+    "csv_rows",
+    "csv_table",
+    "failure",
+    "parse_options",
+    "read_csv",
+    "read_start",
+    "row_lines",
+    "sniff_csv",
+]
 
 DELIMITERS = ",;\t|"
 # How much of a file is read to detect its delimiter and header.
@@ -103,19 +115,19 @@ def csv_table(
             hint=Hint("Open it with cg.load(path).", cli="Leave out --format, or use --format crowd."),
         )
     check_delimiter(delimiter)
-    _check_encoding(encoding)
+    check_encoding(encoding)
     try:
-        names = _column_names(path, delimiter, encoding)
+        names = csv_header(path, delimiter=delimiter, encoding=encoding)
         text_names = names if text is None else text(names) if callable(text) else text
         return _read(path, [name for name in text_names if name in names], delimiter, encoding)
     except (OSError, UnicodeError, LookupError, pa.ArrowException) as error:
-        raise InputError(f"{_quoted(path)} " + _failure(error, path, delimiter, encoding)) from error
+        raise InputError(f"{_quoted(path)} " + failure(error, path, delimiter, encoding)) from error
 
 
-def _column_names(path: str | PathLike[str], delimiter: str, encoding: str) -> list[str]:
+def csv_header(path: str | PathLike[str], *, delimiter: str, encoding: str) -> list[str]:
     """Return the names of the columns as Arrow reads them."""
     options = pa_csv.ReadOptions(encoding=encoding)
-    with pa_csv.open_csv(fspath(path), read_options=options, parse_options=_parse_options(delimiter)) as reader:
+    with pa_csv.open_csv(fspath(path), read_options=options, parse_options=parse_options(delimiter)) as reader:
         names = list(reader.schema.names)
     other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0] and mark != delimiter), None)
     if other:
@@ -130,14 +142,15 @@ def _read(path: str | PathLike[str], text: Iterable[str], delimiter: str, encodi
     return pa_csv.read_csv(
         fspath(path),
         read_options=pa_csv.ReadOptions(encoding=encoding),
-        parse_options=_parse_options(delimiter),
+        parse_options=parse_options(delimiter),
         convert_options=pa_csv.ConvertOptions(
             column_types={name: pa.string() for name in text}, null_values=[""], strings_can_be_null=True
         ),
     )
 
 
-def _parse_options(delimiter: str) -> pa_csv.ParseOptions:
+def parse_options(delimiter: str) -> pa_csv.ParseOptions:
+    """Return how Arrow parses our CSV files."""
     return pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
 
@@ -149,7 +162,8 @@ def check_delimiter(delimiter: str) -> None:
         )
 
 
-def _check_encoding(encoding: str) -> None:
+def check_encoding(encoding: str) -> None:
+    """Raise unless Python knows an encoding."""
     try:
         codecs.lookup(encoding)
     except LookupError as error:
@@ -236,7 +250,7 @@ def _not_a_file(path: Any) -> str:
         return "is not a file"
 
 
-def _failure(error: Exception, path: str | PathLike[str], delimiter: str, encoding: str) -> str:
+def failure(error: Exception, path: str | PathLike[str], delimiter: str, encoding: str) -> str:
     """Explain why a file cannot be read, and what to do."""
     message = str(error)
     if isinstance(error, PermissionError):

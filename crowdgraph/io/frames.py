@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from inspect import signature
@@ -40,7 +40,15 @@ from crowdgraph.io._ids import encode, encode_labels, first_appearance
 from crowdgraph.io._times import read_times
 from crowdgraph.messages import Hint, argument, quote, suggestion
 
-__all__ = ["Rows", "check_options", "graph_from_frame", "role_columns", "stable_order", "without_duplicates"]
+__all__ = [
+    "Rows",
+    "check_options",
+    "duplicate_error",
+    "graph_from_frame",
+    "role_columns",
+    "stable_order",
+    "without_duplicates",
+]
 
 # Row numbers are added in blocks of this size: allocating fresh memory costs more than the numbering.
 BLOCK_ROWS = 1_000_000
@@ -146,7 +154,7 @@ def check_options(reader: Callable[..., CrowdGraph], options: Mapping[str, Any])
     raise TypeError(f"{reader.__name__}() has no option {wrong!r}.{guess}")
 
 
-def role_columns(columns: Mapping[str, Column], **names: str) -> dict[str, str]:
+def role_columns(columns: Collection[str], **names: str) -> dict[str, str]:
     """Return the column of each role (volunteer, item, label, time); raise if one is missing or named twice."""
     not_text = [f"{role}={name!r}" for role, name in names.items() if not isinstance(name, str)]
     if not_text:
@@ -278,14 +286,18 @@ def without_duplicates(rows: Rows, duplicates: str) -> Rows:
         single = np.unique(pairs, return_index=True)[1]
     repeated = np.setdiff1d(answered, answered[single])
     if duplicates == "error" and len(repeated):
-        raise DuplicateError(
-            f"{quantity(len(repeated), 'response')} {'repeats' if len(repeated) == 1 else 'repeat'} a volunteer and "
-            f"item, such as volunteer "
-            f"{rows.volunteer.values[rows.volunteer.codes[repeated[0]]]!r} and item "
-            f"{rows.item.values[rows.item.codes[repeated[0]]]!r}.",
-            hint=Hint("Use duplicates='first', 'last' or 'all'.", cli="Use --duplicates first, last or all."),
-        )
+        volunteer = rows.volunteer.values[rows.volunteer.codes[repeated[0]]]
+        raise duplicate_error(len(repeated), volunteer, rows.item.values[rows.item.codes[repeated[0]]])
     return rows.take(np.setdiff1d(np.arange(len(rows.label)), repeated)) if len(repeated) else rows
+
+
+def duplicate_error(n_repeated: int, volunteer: Hashable, item: Hashable) -> DuplicateError:
+    """Return the error for repeated answers, such as one by a volunteer about an item."""
+    return DuplicateError(
+        f"{quantity(n_repeated, 'response')} {'repeats' if n_repeated == 1 else 'repeat'} a volunteer and item, such "
+        f"as volunteer {volunteer!r} and item {item!r}.",
+        hint=Hint("Use duplicates='first', 'last' or 'all'.", cli="Use --duplicates first, last or all."),
+    )
 
 
 def _nodes(kind: NodeKind, column: CodedColumn, table: Any, id_column: str) -> tuple[NodeTable, Array]:

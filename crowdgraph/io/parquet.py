@@ -17,7 +17,7 @@ from crowdgraph.io._files import is_file
 from crowdgraph.io.frames import check_options, graph_from_frame
 from crowdgraph.messages import quote
 
-__all__ = ["parquet_columns", "read_parquet"]
+__all__ = ["is_dictionary_encoded", "is_text", "parquet_columns", "parquet_footers", "parquet_schema", "read_parquet"]
 
 ParquetSource: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
 
@@ -56,14 +56,8 @@ def read_parquet(
 def parquet_columns(source: ParquetSource, *, columns: Iterable[str] | None = None) -> LazyColumns:
     """Return the columns of one or several Parquet files, each read on access."""
     paths = _parquet_files(source)
-    try:
-        footers = [pq.read_metadata(path) for path in paths]
-        schemas = [footer.schema.to_arrow_schema() for footer in footers]
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(
-            f"{_quoted(paths)} cannot be read as Parquet: {str(error).rstrip('.')}. Copy or download it again; if it "
-            "is of another kind, let its name say so, such as .csv."
-        ) from error
+    footers = parquet_footers(paths)
+    schemas = [footer.schema.to_arrow_schema() for footer in footers]
     available = schemas[0].names
     for path, schema in zip(paths, schemas, strict=True):
         if set(schema.names) != set(available):
@@ -76,9 +70,25 @@ def parquet_columns(source: ParquetSource, *, columns: Iterable[str] | None = No
     if absent:
         raise ColumnError(f"{_quoted(paths)} has no column {absent[0]!r}; it has {quote(available, most=12)}.")
     check_column_names(names, owner=_quoted(paths))
-    text = {name for name in names if all(_is_text(schema.field(name).type) for schema in schemas)}
-    encoded = {name for name in text if all(_is_dictionary_encoded(footer, name) for footer in footers)}
+    text = {name for name in names if all(is_text(schema.field(name).type) for schema in schemas)}
+    encoded = {name for name in text if all(is_dictionary_encoded(footer, name) for footer in footers)}
     return LazyColumns(names, lambda name: _column(paths, name, as_dictionary=name in encoded))
+
+
+def parquet_footers(paths: list[Path]) -> list[pq.FileMetaData]:
+    """Return what the ends of Parquet files say about them."""
+    try:
+        return [pq.read_metadata(path) for path in paths]
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(
+            f"{_quoted(paths)} cannot be read as Parquet: {str(error).rstrip('.')}. Copy or download it again; if it "
+            "is of another kind, let its name say so, such as .csv."
+        ) from error
+
+
+def parquet_schema(source: ParquetSource) -> pa.Schema:
+    """Return the columns and types of the first of some Parquet files."""
+    return parquet_footers(_parquet_files(source)[:1])[0].schema.to_arrow_schema()
 
 
 def _column(paths: list[Path], name: str, *, as_dictionary: bool) -> pa.ChunkedArray:
@@ -98,11 +108,12 @@ def _read(path: Path, name: str, *, as_dictionary: bool) -> pa.Table:
         return file.read(columns=[name])
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_dictionary_encoded(footer: pq.FileMetaData, name: str) -> bool:
+def is_dictionary_encoded(footer: pq.FileMetaData, name: str) -> bool:
     """Return whether a column is stored as codes throughout: it takes a few bytes a row and need not be hashed."""
     index = footer.schema.names.index(name)
     groups = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]

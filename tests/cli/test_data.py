@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli.commands import run
@@ -38,6 +39,51 @@ def test_labels_that_are_not_classes_are_noted(tmp_path):
 
 
 # Convert
+
+
+def test_responses_are_converted_to_a_store(crowd, tmp_path):
+    """From several files, with guessed columns; the store is then read like any other file."""
+    graph = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
+    pq.write_table(graph.to_arrow()[:120].rename_columns(["worker", "task", "label", "time"]), tmp_path / "a.parquet")
+    pq.write_table(graph.to_arrow()[120:].rename_columns(["worker", "task", "label", "time"]), tmp_path / "b.parquet")
+    store = tmp_path / "x.store"
+    options = ("--store", store, "--gold", crowd / "gold.csv", "--memory", "2GB")
+    result = run("convert", tmp_path / "a.parquet", tmp_path / "b.parquet", *options)
+    assert result.exit_code == 0, result.output
+    assert "Read 200 rows: 200 responses, 0 left out." in result.stdout
+    assert "worker for the volunteer" in result.stderr
+    assert cg.load(store).equals(graph)
+    assert run("convert", store, tmp_path / "back.crowd").exit_code == 0
+    assert cg.load(tmp_path / "back.crowd").equals(graph)
+    assert json.loads(run("inspect", store, "--json").stdout)["responses"] == 200
+    assert "use --force to replace a store" in run("convert", tmp_path / "a.parquet", *options).stderr
+    assert run("convert", tmp_path / "a.parquet", *options, "--force", "--no-time").exit_code == 0
+    assert cg.open_store(store).clock.kind == "order"
+
+
+def test_what_does_not_go_with_a_store(crowd, tmp_path):
+    responses = crowd / "responses.csv"
+    for words, message in (
+        (("--gold-out", tmp_path / "g.csv"), "--gold-out does not go with --store"),
+        (("--memory", "1MB"), "Raise it to --memory "),
+        (("--labels", "nothing"), "are not among 'nothing'"),
+        (("--attribute", "score"), "no further column 'score'"),
+        (("--format", "panoptes"), "Only tables of one kind"),
+    ):
+        result = run("convert", responses, "--store", tmp_path / "x.store", *words)
+        assert result.exit_code == 1
+        assert message in result.stderr
+    assert "goes with --store" not in run("convert", responses, tmp_path / "x.crowd").stderr
+    assert "go with --store" in run("convert", responses, tmp_path / "y.crowd", "--labels", "a").stderr
+    assert "use --store DIRECTORY" in run("convert", responses, responses, responses).stderr
+    assert not list(tmp_path.glob("*.store")) + list(tmp_path.glob(".*"))
+
+
+def test_labels_of_a_store_may_be_numbers(tmp_path):
+    pq.write_table(pa.table({"volunteer": ["a"], "item": ["x"], "label": [3]}), tmp_path / "r.parquet")
+    result = run("convert", tmp_path / "r.parquet", "--store", tmp_path / "s", "--labels", "-1", "--labels", "3")
+    assert result.exit_code == 0, result.output
+    assert cg.open_store(tmp_path / "s").labels == (-1, 3)
 
 
 def test_graphml_is_converted_back_with_gold_and_results(crowd, tmp_path):

@@ -1,0 +1,97 @@
+"""Convert responses that are never in memory to a store of columns, and load it: speed, memory and size on disk.
+
+``python benchmarks/out_of_core.py 300`` takes 300 million responses instead of 10 million, and so does the environment
+variable ``CROWDGRAPH_MILLIONS``. The table has a tenth as many items, and a volunteer for every 300 responses.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from side_by_side import measure
+
+N_CLASSES = 3
+ROWS_PER_GROUP = 2**20
+MEMORY = "4GB"
+SETUP = "import crowdgraph as cg; cg.build_store, cg.load, cg.IBCC"
+# What is measured of a store, one row each: a name, and code in which {source} is the table and {store} the store.
+STEPS = {
+    "build_store": f"cg.build_store({{source!r}}, {{store!r}}, memory={MEMORY!r}, force=True)",
+    "load": "graph = cg.load({store!r})",
+}
+
+
+class Case(NamedTuple):
+    text: bool
+    shuffled: bool
+
+
+CASES = {
+    "integer ids, sorted by time": Case(text=False, shuffled=False),
+    "integer ids, shuffled": Case(text=False, shuffled=True),
+    "text ids, sorted by time": Case(text=True, shuffled=False),
+}
+
+
+def main(millions: float | None = None) -> None:
+    if millions is None:
+        millions = float(os.environ.get("CROWDGRAPH_MILLIONS", "10"))
+    n_responses = int(millions * 10**6)
+    n_items, n_volunteers = n_responses // 10, n_responses // 300
+    print(f"{n_responses:,} responses, {n_items:,} items, {n_volunteers:,} volunteers; {MEMORY} allowed.\n")
+    print("| table | step | seconds | responses a second | peak memory | bytes a response: Parquet | store |")
+    print("|---|---|--:|--:|--:|--:|--:|")
+    for name, case in CASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            source, store = Path(folder) / "responses.parquet", Path(folder) / "responses.store"
+            write(source, n_responses, case)
+            for step, code in STEPS.items():
+                filled = code.format(source=str(source), store=str(store))
+                measured = measure({step: (SETUP, filled)}, repeats=1)[step]
+                sizes = [size(path) / n_responses for path in (source, store)]
+                print(
+                    f"| {name} | {step} | {measured.seconds:.1f} | {n_responses / measured.seconds:,.0f} "
+                    f"| {measured.peak_bytes / 1e9:.2f} GB | {sizes[0]:.1f} | {sizes[1]:.1f} |",
+                    flush=True,
+                )
+
+
+def write(path: Path, n_responses: int, case: Case) -> None:
+    """Write responses of a crowd whose volunteers differ in skill and activity, a group of rows at a time."""
+    rng = np.random.default_rng(0)
+    n_items, n_volunteers = max(n_responses // 10, 1), max(n_responses // 300, 1)
+    writer = None
+    for start in range(0, n_responses, ROWS_PER_GROUP):
+        n_rows = min(ROWS_PER_GROUP, n_responses - start)
+        item = rng.integers(0, n_items, n_rows)
+        volunteer = (rng.random(n_rows) ** 2 * n_volunteers).astype(np.int64)
+        skill = 0.55 + 0.4 * (volunteer * 7919 % 1000) / 1000
+        is_right = rng.random(n_rows) < skill
+        label = np.where(is_right, item % N_CLASSES, rng.integers(0, N_CLASSES, n_rows)).astype(np.int8)
+        time = rng.integers(0, 10 * n_responses, n_rows)
+        if not case.shuffled:
+            time = 10 * start + np.sort(rng.integers(0, 10 * n_rows, n_rows))
+        ids = {"volunteer": volunteer, "item": item}
+        if case.text:
+            ids = {name: pa.array(np.char.add(f"{name}-", codes.astype(str))) for name, codes in ids.items()}
+        table = pa.table({**ids, "label": label, "time": time})
+        writer = writer or pq.ParquetWriter(path, table.schema, use_dictionary=case.text)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def size(path: Path) -> int:
+    """Return how many bytes a file, or the files of a directory, take."""
+    return sum(file.stat().st_size for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file())
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else None)

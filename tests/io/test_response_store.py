@@ -1,0 +1,164 @@
+"""Stores of columns: a graph of maps is an ordinary graph, and damage is found."""
+
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+
+import crowdgraph as cg
+from crowdgraph.errors import StoreError
+from crowdgraph.io.any_file import read
+from crowdgraph.io.columns import is_store
+
+
+@pytest.fixture(scope="module")
+def graph():
+    crowd = cg.simulate.crowd(n_volunteers=12, n_items=40, n_responses=300, gold=0.2, seed=0).graph
+    table = crowd.to_arrow()
+    notes = [None if row % 7 == 0 else f"note {row % 5}" for row in range(len(table))]
+    table = table.append_column("note", [notes]).append_column("seconds", [[row * 0.5 for row in range(len(table))]])
+    return cg.CrowdGraph.from_responses(table, gold=dict(crowd.gold), classes=crowd.classes)
+
+
+@pytest.fixture(scope="module")
+def saved(graph, tmp_path_factory):
+    path = tmp_path_factory.mktemp("stores") / "crowd.store"
+    graph.save(path, format="columns")
+    return path
+
+
+@pytest.fixture
+def store(saved, tmp_path):
+    """A copy that may be damaged."""
+    return shutil.copytree(saved, tmp_path / "copy.store")
+
+
+def is_mapped(column):
+    while isinstance(column, np.ndarray) and column.base is not None:
+        column = column.base
+    return not isinstance(column, np.ndarray)
+
+
+def test_a_stored_graph_is_an_ordinary_graph(graph, saved):
+    stored = cg.load(saved)
+    assert stored.equals(graph)
+    assert is_mapped(stored.responses.item)
+    middle = graph.responses.time[150]
+    for name, moments in (("before", [middle]), ("first", [100]), ("window", [graph.responses.time[50], middle])):
+        view, expected = (getattr(one, name)(*moments) for one in (stored, graph))
+        assert view.equals(expected)
+        assert is_mapped(view.responses.item)
+    assert stored.responses.attributes["note"].tolist() == graph.responses.attributes["note"].tolist()
+    assert stored.with_gold({graph.items.ids[0]: graph.classes[0]}).gold.known.sum() == 1
+    for part in ("answers", "degree"):
+        assert str(getattr(stored, part)) == str(getattr(graph, part))
+    assert stored.answers.n_repeats == graph.answers.n_repeats
+    assert np.array_equal(stored.answers.n_by_item, graph.answers.n_by_item)
+
+
+def test_results_are_the_same(graph, saved):
+    stored = cg.load(saved)
+    fits = [cg.IBCC().fit(one) for one in (graph, stored)]
+    assert np.array_equal(fits[0].item_probs, fits[1].item_probs)
+    networks = [cg.networks.task_cooccurrence(one) for one in (graph, stored)]
+    assert (networks[0].weights != networks[1].weights).nnz == 0
+    assert list(stored.annotate(fits[1]).annotations) == ["ibcc"]
+
+
+def column_is_mapped(graph):
+    return is_mapped(graph.responses.item), graph.n_responses, graph.responses.attributes["note"].tolist()[:3]
+
+
+def test_other_processes_get_maps(graph, saved, store):
+    stored = cg.load(saved)
+    data = pickle.dumps(stored.before(graph.responses.time[150]))
+    assert len(data) < 40_000
+    assert pickle.loads(data).equals(graph.before(graph.responses.time[150]))  # noqa: S301
+    assert column_is_mapped(pickle.loads(data))[0]  # noqa: S301
+    data = pickle.dumps(cg.load(store))
+    shutil.rmtree(store)
+    graph.first(100).save(store, format="columns")
+    with pytest.raises(StoreError, match="another store than when it was opened"):
+        pickle.loads(data)  # noqa: S301
+
+
+def test_any_file(saved, graph, store):
+    assert is_store(saved)
+    reading = read(saved)
+    assert (reading.kind, reading.graph.equals(graph)) == ("store", True)
+    with pytest.raises(cg.errors.ParameterError, match="store of columns has no columns to name"):
+        read(saved, columns={"item": "task"})
+
+
+def test_attributes_of_several_types_are_refused(graph, tmp_path):
+    table = {"volunteer": ["a", "b"], "item": ["x", "y"], "label": [0, 1], "mixed": [1, "one"]}
+    with pytest.raises(StoreError, match=r"'mixed' cannot be kept.*int and str"):
+        cg.CrowdGraph.from_responses(table).save(tmp_path / "x", format="columns")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_left_of_an_earlier_writer_is_removed(graph, tmp_path):
+    (tmp_path / ".x.part").mkdir()
+    (tmp_path / ".x.part/other.npy").write_text("")
+    graph.save(tmp_path / "x", format="columns")
+    assert not (tmp_path / "x/other.npy").exists()
+    with pytest.raises(StoreError, match="is there already"):
+        graph.save(tmp_path / "x", format="columns")
+
+
+# Damage
+
+
+def change(store, **facts):
+    manifest = json.loads((store / "manifest.json").read_text())
+    (store / "manifest.json").write_text(json.dumps({**manifest, **facts}))
+
+
+def damage(store, name, values):
+    np.save(store / f"{name}.npy", values)
+
+
+def test_damaged_stores(store, saved, tmp_path):
+    def fails(match, **options):
+        with pytest.raises(StoreError, match=match):
+            cg.open_store(store, **options).graph()
+        shutil.rmtree(store)
+        shutil.copytree(saved, store)
+
+    change(store, version=2)
+    fails("is a store of version 2, written by crowdgraph .*reads version 1. Convert the responses again")
+    change(store, format="something")
+    fails("of another format")
+    (store / "manifest.json").write_text("{")
+    fails("cannot be read")
+    (store / "manifest.json").unlink()
+    fails("has no manifest.json")
+    (store / "manifest.json").write_text('{"format": "crowdgraph columns", "version": 1}')
+    fails("is damaged: it lacks 'classes'")
+    (store / "by_item/row.npy").unlink()
+    fails("lacks its file 'by_item/row.npy'")
+    file = store / "responses/item.npy"
+    file.write_bytes(file.read_bytes()[:-4])
+    fails(r"has 1,324 bytes; expected 1,328. It is cut short")
+    items = np.load(file)
+    damage(store, "responses/item", items[::-1].copy())
+    fails("another checksum", verify=True)
+    damage(store, "responses/item", items + 100)
+    fails("codes in 'item' run from")
+    damage(store, "responses/time", np.load(store / "responses/time.npy")[::-1].copy())
+    fails("its times are not sorted")
+    damage(store, "responses/item", items.view(np.int16)[:600].reshape(300, 2)[:, 0].copy().repeat(2).view(np.int32))
+    cg.open_store(store)
+    damage(store, "by_item/starts", np.zeros(41, np.int64))
+    with pytest.raises(StoreError, match="do not follow each other"):
+        _ = cg.open_store(store).by_item
+
+
+def test_changes_while_a_store_is_open(store):
+    opened = cg.open_store(store, verify=True)
+    opened.check_unchanged()
+    damage(store, "responses/item", np.load(store / "responses/item.npy"))
+    with pytest.raises(StoreError, match=r"'responses/item.npy' of .* changed while it was read"):
+        opened.check_unchanged()
