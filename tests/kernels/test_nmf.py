@@ -285,7 +285,7 @@ def test_any_number_of_threads_gives_the_same_bits(precision, sparse, monkeypatc
     for n_threads in (1, 2, 2, 3):
         monkeypatch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
         form = compiled(weights, sparse=sparse, precision=precision)
-        assert len(form._row_bounds) == n_threads + 1
+        assert [len(chunks) for chunks in form._chunks] == [n_threads + 1] * 8
         steps.append(form.symmetric_step(state, USUAL))
     for step in steps[1:]:
         assert_array_equal(step.state, steps[0].state)
