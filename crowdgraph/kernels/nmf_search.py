@@ -24,7 +24,7 @@ STEPS_PER_PHASE = 12
 # Steps between two merges of many columns, at first; too few, and columns are merged that had not separated yet.
 STEPS_PER_EARLY_PHASE = 6
 # Plain steps before the first extrapolation of a later phase.
-PLAIN_STEPS = 2
+PLAIN_STEPS = 3
 # Columns with a smaller sum of squares are pruned; one with a single member has about that of the largest weight.
 MIN_COLUMN_SQUARES = 0.1
 # Columns whose cosine is larger than this may be the same.
