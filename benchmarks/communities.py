@@ -1,7 +1,7 @@
 """Compare one start of Bayesian NMF with igraph's Leiden: seconds, communities, memory, and the cost of a step.
 
-``python benchmarks/communities.py before FOLDER`` runs only the comparison with Leiden, by turns with the Bayesian NMF of
-another version of the package, whose sources are in the folder.
+``python benchmarks/communities.py before FOLDER`` runs only the comparison with Leiden, by turns with the Bayesian NMF
+of another version of the package, whose sources are in the folder.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def warm_up() -> None:
 
 
 def watch(run: Callable[[], Any]) -> tuple[Any, Facts]:
-    """Return the result, the seconds it took, those of the processors, and the memory of this process before and at its peak."""
+    """Return the result, seconds, seconds of the processors, and the memory of this process before and at its peak."""
     gc.collect()
     # Reset the peak, so that building the network does not count.
     Path("/proc/self/clear_refs").write_text("5")

@@ -295,7 +295,7 @@ class CompiledWeights:
         bounds = start + chunk_bounds(n, at_most=max(1, n // MIN_WEIGHTS_PER_THREAD))
         rows = np.searchsorted(self._starts, bounds).clip(first, last)
         rows[0], rows[-1] = first, last
-        return rows
+        return np.asarray(rows)
 
 
 def _row_sums(starts: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
