@@ -261,33 +261,26 @@ class CompiledWeights:
         rows = np.zeros((self.n, -(-k // VECTOR_WIDTH) * VECTOR_WIDTH), self._values.dtype)
         sums, squares = np.empty((2, len(self._chunks), k))
         limits = MIN_FACTOR, self.max_factor
-
-        def load_block(block: int, state: NDArray[np.float64]) -> None:
-            bounds = self._bounds[block], self._bounds[block + 1]
-            _load_rows(*bounds, self._order, state, *limits, rows, sums[block], squares[block])
-
+        loaded = *limits, rows, sums, squares
         for block in range(len(self._chunks)):
-            load_block(block, previous)
-        numerator = self.n / 2 + prior.shape - 1
+            _load_block(block, self._bounds, self._order, previous, *loaded)
         total_sums, total_squares = sums.sum(0), squares.sum(0)
         following, logs, changes = np.empty_like(previous), np.empty(self.n), np.empty(self.n)
+        numerator = self.n / 2 + prior.shape - 1
         weights = self._starts, self._columns, self._values, self._later
-        results = following, logs, changes
-
-        def step_chunk(block: int, chunk: int) -> None:
-            bounds = self._chunks[block][chunk], self._chunks[block][chunk + 1]
-            outside = sums[:block].sum(0) + sums[block + 1 :].sum(0)
-            precision = numerator / (squares.sum(0) / 2 + prior.rate)
-            means = np.empty(self._longest, rows.dtype)
-            factors = previous, *limits, outside, sums[block], precision
-            _step_rows(*bounds, *weights, self._order, rows, means, *factors, TINY, *results)
-
-        for block, chunks in enumerate(self._chunks):
-            in_parallel(partial(step_chunk, block), len(chunks) - 1)
-            load_block(block, following)
+        shared = *weights, self._order, previous, *loaded, numerator, float(prior.rate), following, logs, changes
+        if max(map(len, self._chunks)) == 2:
+            _step_blocks(self._bounds, self._longest, *shared)
+        else:
+            for block, chunks in enumerate(self._chunks):
+                in_parallel(partial(self._step_chunk, block, chunks, shared), len(chunks) - 1)
+                _load_block(block, self._bounds, self._order, following, *loaded)
         penalty = numerator * float(np.log(total_squares / 2 + prior.rate).sum())
         objective = float(logs.sum()) - float((total_sums**2 - total_squares).sum()) / 2 - penalty
         return Step(torch.from_numpy(following), objective, float(changes.mean()))
+
+    def _step_chunk(self, block: int, chunks: NDArray[np.int64], shared: tuple[Any, ...], chunk: int) -> None:
+        _step_rows(block, chunks[chunk], chunks[chunk + 1], self._longest, *shared)
 
     def _chunks_of(self, first: int, last: int) -> NDArray[np.int64]:
         """Return the bounds that cut the rows of a block into chunks of about as many weights, one for each thread."""
@@ -329,9 +322,9 @@ def _reorder(
 
 
 @njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
-def _load_rows(
-    first: int,
-    last: int,
+def _load_block(
+    block: int,
+    bounds: Any,
     order: Any,
     state: Any,
     lowest: float,
@@ -340,36 +333,37 @@ def _load_rows(
     sums: Any,
     squares: Any,
 ) -> None:
-    """Copy clipped factors of a block to its rows, and fill in its column sums and sums of squares."""
-    sums[:] = 0
-    squares[:] = 0
-    for r in range(first, last):
+    """Copy the clipped factors of a block to its rows, and fill in its column sums and sums of squares."""
+    sums[block] = 0
+    squares[block] = 0
+    for r in range(bounds[block], bounds[block + 1]):
         i = order[r]
         for c in range(state.shape[1]):
             factor = min(max(state[i, c], lowest), highest)
             rows[r, c] = factor
-            sums[c] += factor
-            squares[c] += factor * factor
+            sums[block, c] += factor
+            squares[block, c] += factor * factor
 
 
 @njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
 def _step_rows(
+    block: int,
     first: int,
     last: int,
+    longest: int,
     starts: Any,
     columns: Any,
     values: Any,
     later: Any,
     order: Any,
-    rows: Any,
-    means: Any,
     state: Any,
     lowest: float,
     highest: float,
-    outside: Any,
-    inside: Any,
-    precision: Any,
-    least: float,
+    rows: Any,
+    sums: Any,
+    squares: Any,
+    numerator: float,
+    rate: float,
     following: Any,
     logs: Any,
     changes: Any,
@@ -378,7 +372,14 @@ def _step_rows(
 
     A pair counts in the row that comes first: both rows are as they were before the step.
     """
-    row, own = np.empty_like(rows[0]), np.empty_like(rows[0])
+    k = state.shape[1]
+    inside, outside, denominator = sums[block], np.zeros(k), np.full(k, rate)
+    for other in range(len(sums)):
+        for c in range(k):
+            denominator[c] += squares[other, c] / 2
+            if other != block:
+                outside[c] += sums[other, c]
+    row, own, means = np.empty_like(rows[0]), np.empty_like(rows[0]), np.empty(longest, rows.dtype)
     for r in range(first, last):
         row[:] = rows[r]
         own[:] = 0
@@ -401,30 +402,62 @@ def _step_rows(
         logs[r] = total
         i = order[r]
         old_sum = new_sum = 0.0
-        for c in range(state.shape[1]):
+        for c in range(k):
             old = min(max(state[i, c], lowest), highest)
             # The minimum of the bound, as in `symmetric_step` (erratum 5).
-            curvature = max(inside[c] - old, 0.0) + precision[c] * old
+            curvature = max(inside[c] - old, 0.0) + numerator / denominator[c] * old
             divisor = outside[c] + math.sqrt(outside[c] * outside[c] + 4 * curvature * own[c])
-            new = 2 * old * own[c] / max(divisor, least)
-            new = min(max(new, least), highest)
+            new = 2 * old * own[c] / max(divisor, TINY)
+            new = min(max(new, TINY), highest)
             following[i, c] = new
             old_sum += state[i, c]
             new_sum += new
         change = 0.0
-        for c in range(state.shape[1]):
+        for c in range(k):
             change += abs(state[i, c] / old_sum - following[i, c] / new_sum)
         changes[i] = change / 2
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _step_blocks(
+    bounds: Any,
+    longest: int,
+    starts: Any,
+    columns: Any,
+    values: Any,
+    later: Any,
+    order: Any,
+    state: Any,
+    lowest: float,
+    highest: float,
+    rows: Any,
+    sums: Any,
+    squares: Any,
+    numerator: float,
+    rate: float,
+    following: Any,
+    logs: Any,
+    changes: Any,
+) -> None:
+    """Take the steps of all blocks, one after the other, in one thread."""
+    weights = (starts, columns, values, later)
+    loaded = (lowest, highest, rows, sums, squares)
+    results = (following, logs, changes)
+    for block in range(len(bounds) - 1):
+        first, last = bounds[block], bounds[block + 1]
+        _step_rows(block, first, last, longest, *weights, order, state, *loaded, numerator, rate, *results)
+        _load_block(block, bounds, order, following, *loaded)
 
 
 @cache
 def _compile_nmf(precision: np.dtype[Any]) -> None:
     """Compile for the types that are passed, before threads do."""
     one, double, index = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int64)
-    starts, columns, limits = np.array([0, 1]), np.zeros(1, np.int32), (1.0, 1.0)
-    rows, values = double.astype(precision), one.astype(precision)
+    starts, columns, values = np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, precision)
+    loaded = 1.0, 1.0, double.astype(precision), double, double
+    shared = starts, columns, values, index, index, double, *loaded, 1.0, 1.0, double, one, one
     with compile_notice("the detector"):
         _reorder(starts, columns, one, index, starts, columns, values, index.copy())
-        _load_rows(0, 1, index, double, *limits, rows, one, one)
-        weights = starts, columns, values, index
-        _step_rows(0, 1, *weights, index, rows, values, double, *limits, one, one, one, 1.0, double, one, one)
+        _load_block(0, starts, index, double, *loaded)
+        _step_rows(0, 0, 1, 1, *shared)
+        _step_blocks(starts, 1, *shared)
