@@ -266,7 +266,7 @@ class CompiledWeights:
             _load_block(block, self._bounds, self._order, previous, *loaded)
         total_sums, total_squares = sums.sum(0), squares.sum(0)
         following, logs, changes = np.empty_like(previous), np.empty(self.n), np.empty(self.n)
-        numerator = self.n / 2 + prior.shape - 1
+        numerator = self.n / 2 + float(prior.shape) - 1
         weights = self._starts, self._columns, self._values, self._later
         shared = *weights, self._order, previous, *loaded, numerator, float(prior.rate), following, logs, changes
         if max(map(len, self._chunks)) == 2:
