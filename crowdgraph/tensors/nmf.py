@@ -260,8 +260,8 @@ class IndexedWeights(Weights):
         position = torch.full((self._n_rows,), -1, dtype=torch.long, device=rows.device)
         position[rows] = torch.arange(len(rows), device=rows.device)
         row = position[self._row]
-        kept = row >= 0
-        return IndexedWeights(row[kept], self._column[kept], self.values[kept], self.n, n_rows=len(rows))
+        present = row >= 0
+        return IndexedWeights(row[present], self._column[present], self.values[present], self.n, n_rows=len(rows))
 
     def ends(self) -> tuple[Tensor, Tensor]:
         """See `Weights`."""
