@@ -22,7 +22,7 @@ from crowdgraph.kernels.backends import choose_nmf_backend
 from crowdgraph.kernels.fixed_point import squarem
 from crowdgraph.kernels.nmf import Prior, paired_step, published_step, relevance, symmetric_step
 from crowdgraph.tensors import nmf as tensors_nmf
-from crowdgraph.tensors.nmf import DenseWeights, SparseWeights
+from crowdgraph.tensors.nmf import DenseWeights, IndexedWeights, SparseWeights
 
 STEPS = {"symmetric": symmetric_step, "paired": paired_step, "published": published_step}
 # Which pairs are counts, out of N volunteers.
@@ -277,8 +277,12 @@ def test_all_ways_to_hold_weights_give_the_same_step(case, n_threads, data):
         state = case.state("symmetric")
         expected = symmetric_step(forms[0], state, case.prior)
         assert math.isfinite(expected.change)
+        row, column = np.nonzero(weights)
+        ends = torch.from_numpy(row), torch.from_numpy(column)
+        indexed = IndexedWeights(*ends, torch.from_numpy(weights[row, column]), len(weights))
         for actual in [
             symmetric_step(forms[1], state, case.prior),
+            symmetric_step(indexed, state, case.prior),
             *(form.symmetric_step(state, case.prior) for form in both),
         ]:
             assert_allclose(actual.state, expected.state, rtol=1e-10)
