@@ -220,13 +220,12 @@ class SnapshotFits:
             self._latest = self._model.fit(view, seed=seed)
             self.n_sweeps.append(self._latest.n_iter)
             return self._latest
-        warm = self._model._refit(view, start=self._latest, seed=seed)
-        self.n_sweeps.append(warm.n_iter)
-        self._latest = warm
         if self._compare_starts:
-            cold = self._model.fit(view, seed=seed)
-            self.n_sweeps[-1] += cold.n_iter
-            self._latest = cold if _score(cold) > _score(warm) else warm
+            self._latest, n_sweeps = self._model._fit_better(view, start=self._latest, seed=seed)
+        else:
+            self._latest = self._model._refit(view, start=self._latest, seed=seed)
+            n_sweeps = self._latest.n_iter
+        self.n_sweeps.append(n_sweeps)
         return self._latest
 
     def _read(self, view: CrowdGraph, rng: np.random.Generator) -> ModelFit:
@@ -244,11 +243,6 @@ class SnapshotFits:
             ids=then.ids, concentration=then.concentration, classes=then.classes, labels=then.labels
         )
         return replace(self._latest, confusion=static)
-
-
-def _score(fit: ModelFit) -> float:
-    """Return the bound of a fit, or the score of models without one."""
-    return float(fit.bound[-1]) if len(fit.bound) else float(fit.diagnostics.get("score", -np.inf))
 
 
 class TrackedSnapshot(NamedTuple):

@@ -24,6 +24,10 @@ from crowdgraph.messages import Hint, Message, with_article
 
 __all__ = ["Model"]
 
+# The change of class probabilities at which two fits of one graph can be compared: what is left changes the bound by
+# less than modes differ.
+COMPARISON_TOL = 0.1
+
 
 @dataclass(frozen=True, kw_only=True)
 class Model(Configured, ABC):
@@ -87,6 +91,15 @@ class Model(Configured, ABC):
     def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         """Fit a graph in the mode in which `start` lies, for models that iterate; other models fit anew."""
         return self.fit(graph, seed=seed, start=start)
+
+    def _fit_better(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> tuple[ModelFit, int]:
+        """Fit a graph from `start` and from the model's own start; return the better fit and the sweeps of both.
+
+        Models that iterate may follow both only as far as it takes to see which one is better, and that one to the end.
+        """
+        warm = self._refit(graph, start=start, seed=seed)
+        cold = self.fit(graph, seed=seed)
+        return (cold if _score(cold) > _score(warm) else warm), warm.n_iter + cold.n_iter
 
     def _check_arguments(self, graph: CrowdGraph, seed: int | None, start: ModelFit | None) -> None:
         if not isinstance(graph, CrowdGraph):
@@ -163,3 +176,8 @@ def _has_collapsed(item_probs: Array, graph: CrowdGraph) -> bool:
     cells = answers.item.astype(np.int64) * n_labels + answers.label
     tallies = np.bincount(cells, minlength=len(graph.items) * n_labels).reshape(-1, n_labels)[free]
     return len(np.unique(tallies.argmax(axis=1))) > 1
+
+
+def _score(fit: ModelFit) -> float:
+    """Return the bound of a fit, or the score of models without one."""
+    return float(fit.bound[-1]) if len(fit.bound) else float(fit.diagnostics.get("score", -np.inf))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from crowdgraph.models._priors import (
     normalise_confusion_prior,
     volunteer_priors,
 )
-from crowdgraph.models.base import Model
+from crowdgraph.models.base import COMPARISON_TOL, Model
 from crowdgraph.models.label_votes import Votes, check_mapping, gold_counts
 
 if TYPE_CHECKING:
@@ -132,7 +133,22 @@ class IBCC(Model):
     def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         return replace(self, compare_starts=False, restarts=0).fit(graph, seed=seed, start=start)
 
+    def _fit_better(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> tuple[ModelFit, int]:
+        self._check_arguments(graph, seed, start)
+        both = replace(self, compare_starts=True)
+        # Random starts may leave the neighbourhood of a saddle point slowly, so these are followed to the end.
+        tol = self.tol if self.restarts else max(self.tol, COMPARISON_TOL)
+        fit = both._fit_starts(graph, seed=seed, start=start, comparison_tol=tol, progress=False)
+        self._warn_about(fit, graph)
+        return replace(fit, params=self.settings()), sum(fit.diagnostics["sweeps"].values())
+
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
+        return self._fit_starts(graph, seed=seed, start=start, comparison_tol=self.tol, progress=progress)
+
+    def _fit_starts(
+        self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, comparison_tol: float, progress: bool
+    ) -> ModelFit:
+        """Follow all starts until class probabilities change by at most `comparison_tol`, and the best to the end."""
         from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import AnswerTensors
 
@@ -151,16 +167,18 @@ class IBCC(Model):
             check_single_precision(prior, self.dtype, because="learn_prior=True")
         tensors = AnswerTensors(graph, backend)
         vb = self._variational_bayes(tensors, volunteer_priors(prior, graph), prior)
+        run = partial(self._run, vb, tensors, progress=progress)
         runs = [
-            _Run(
-                name,
-                self._iterate(vb, tensors, state, name, max_iter=self.max_iter, progress=progress),
-                vb.probs.cpu().double().numpy().copy(),
-            )
+            run(name, state, tol=comparison_tol)
             for name, state in self._starts(vb, tensors, graph, seed=seed, start=start)
         ]
         best = _highest_bound(runs)
-        facts = {**backend.facts(), "bounds": {run.start: run.trace.objectives[-1] for run in runs}}
+        n_sweeps = {one.start: one.trace.n_steps for one in runs}
+        bounds = {one.start: one.trace.objectives[-1] for one in runs}
+        if comparison_tol > self.tol:
+            best = run(best.start, best.trace.state, tol=self.tol, before=best.trace)
+            n_sweeps[best.start], bounds[best.start] = best.trace.n_steps, best.trace.objectives[-1]
+        facts = {**backend.facts(), "bounds": bounds, "sweeps": n_sweeps}
         if learns_from_crowd:
             return self._fit_with_crowd_prior(graph, tensors, prior, best, facts, seed=seed, progress=progress)
         posterior = vb.posterior(best.trace.state)
@@ -188,7 +206,10 @@ class IBCC(Model):
         vb = self._variational_bayes(tensors, learned.own, prior)
         state = vb.from_probs(tensors.tensor(first.item_probs))
         remaining = max(self.max_iter - first.trace.n_steps, MIN_ITER)
-        trace = self._iterate(vb, tensors, state, "the crowd's prior", max_iter=remaining, progress=progress)
+        trace = self._iterate(
+            vb, tensors, state, "the crowd's prior", tol=self.tol, max_iter=remaining, progress=progress
+        )
+        n_sweeps = {**facts["sweeps"], first.start: facts["sweeps"][first.start] + trace.n_steps}
         trace = trace._replace(
             n_steps=first.trace.n_steps + trace.n_steps, converged=first.trace.converged and trace.converged
         )
@@ -203,7 +224,7 @@ class IBCC(Model):
             class_probs=classes / classes.sum(),
             learned=learned,
         )
-        facts = {**facts, "crowd_prior": weights_to_facts(learned.weights)}
+        facts = {**facts, "sweeps": n_sweeps, "crowd_prior": weights_to_facts(learned.weights)}
         return self._summarise(graph, run, posterior.classes, concentration, learned.newcomers, facts, seed=seed)
 
     def _summarise(
@@ -272,6 +293,26 @@ class IBCC(Model):
         for number in range(self.restarts):
             yield f"random {number}", vb.from_probs(tensors.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
 
+    def _run(
+        self,
+        vb: VariationalBayes,
+        tensors: AnswerTensors,
+        name: str,
+        state: Tensor,
+        *,
+        tol: float,
+        before: Trace | None = None,
+        progress: bool,
+    ) -> _Run:
+        """Run from a state, which is the one in which the trace before, if there is one, ended."""
+        n_before = 0 if before is None else before.n_steps
+        max_iter = max(self.max_iter - n_before, MIN_ITER)
+        trace = self._iterate(vb, tensors, state, name, tol=tol, max_iter=max_iter, progress=progress)
+        if before is not None:
+            objectives = [*before.objectives, *trace.objectives]
+            trace = trace._replace(objectives=objectives, n_steps=n_before + trace.n_steps)
+        return _Run(name, trace, vb.probs.cpu().double().numpy().copy())
+
     def _iterate(
         self,
         vb: VariationalBayes,
@@ -279,6 +320,7 @@ class IBCC(Model):
         state: Tensor,
         name: str,
         *,
+        tol: float,
         max_iter: int,
         progress: bool,
     ) -> Trace:
@@ -289,7 +331,7 @@ class IBCC(Model):
                 vb,
                 state,
                 max_iter=max_iter,
-                tol=reachable_tolerance(self.tol, state.dtype),
+                tol=reachable_tolerance(tol, state.dtype),
                 accelerate=self.accelerate,
                 on_step=lambda step: (bar.set_postfix(bound=f"{step.objective:,.1f}", refresh=False), bar.update()),
             )
