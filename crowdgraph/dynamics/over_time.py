@@ -284,11 +284,12 @@ class CommunityTracker:
             self.snapshots.append(TrackedSnapshot(nobody, np.zeros(0, np.int64), np.zeros(0), n_responses, reason))
             return
         self.method = self.method or network.method
-        communities = self._detect(network, rng)
+        communities, others = self._detect(network, rng)
         quick = self.detector._with_settings_of(communities)
         # That everybody is in one community is the verdict of the evidence, which restarts do not repeat.
         n_restarts = self.restarts if len(communities) > 1 else 0
-        restarts = [quick.detect(network, seed=child_seed(rng)) for _ in range(n_restarts)]
+        restarts = list(others[:n_restarts])
+        restarts += [quick.detect(network, seed=child_seed(rng)) for _ in range(n_restarts - len(restarts))]
         confusion = None if fit is None or fit.confusion is None else fit.confusion.latest()
         communities, *restarts = (
             one if one.confusion is not None else replace(one, confusion=confusion) for one in (communities, *restarts)
@@ -307,13 +308,20 @@ class CommunityTracker:
         self.snapshots.append(TrackedSnapshot(communities, numbers, matching.confidence, n_responses))
         self._find_apparent(network, rng)
 
-    def _detect(self, network: VolunteerNetwork, rng: np.random.Generator) -> Communities:
-        """Detect communities; those of the snapshot before are kept though evidence fails at this one."""
-        communities, candidate = self.detector._detect_with_candidate(network, seed=child_seed(rng))
+    def _detect(
+        self, network: VolunteerNetwork, rng: np.random.Generator
+    ) -> tuple[Communities, tuple[Communities, ...]]:
+        """Detect communities, also from other starts.
+
+        Communities of the snapshot before are kept though evidence fails at this one.
+        """
+        last = self._last_snapshot()
+        previous = None if last is None else last.communities
+        communities, candidate, others = self.detector._detect_snapshot(network, previous, seed=child_seed(rng))
         evidence = candidate.evidence
         if candidate is communities or evidence is None or not self._is_continued_by(candidate):
-            return communities
-        return replace(candidate, evidence=replace(evidence, structured=True, persists=True))
+            return communities, others
+        return replace(candidate, evidence=replace(evidence, structured=True, persists=True)), others
 
     def _is_continued_by(self, candidate: Communities) -> bool:
         """Return whether communities are those of the last snapshot, which had evidence for them."""
