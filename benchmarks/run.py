@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 import allocation
+import analyse
 import backends
 import change
 import communities
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "backends": backends.main,
     "communities": communities.main,
     "allocation": allocation.main,
+    "analyse": analyse.main,
 }
 
 

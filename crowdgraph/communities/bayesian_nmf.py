@@ -247,8 +247,8 @@ class BayesianNMF(Detector):
             own = self._modularity_of(network, sharpness, strength, factorise)
             chance: list[float] = []
             for null in nulls:
-                # Where one has as much already, or there is none, that is all there is to know.
-                if own <= max(chance, default=0.0):
+                # Chance has as much even if the other null networks have none.
+                if own <= sum(chance) / len(nulls):
                     return 1.0
                 chance.append(self._modularity_of(null, sharpness, strength, factorise))
             return float((1 - own) / (1 - np.mean(chance)))

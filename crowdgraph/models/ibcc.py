@@ -140,7 +140,8 @@ class IBCC(Model):
         tol = self.tol if self.restarts else max(self.tol, COMPARISON_TOL)
         fit = both._fit_starts(graph, seed=seed, start=start, comparison_tol=tol, progress=False)
         self._warn_about(fit, graph)
-        return replace(fit, params=self.settings()), sum(fit.diagnostics["sweeps"].values())
+        source = None if fit.source is None else fit.source._replace(model=self)
+        return replace(fit, params=self.settings(), source=source), sum(fit.diagnostics["sweeps"].values())
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         return self._fit_starts(graph, seed=seed, start=start, comparison_tol=self.tol, progress=progress)
