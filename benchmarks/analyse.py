@@ -113,7 +113,7 @@ def steps(sizes: tuple[int, ...]) -> None:
             "all steps": [f"{fact['seconds']:.1f}" for fact in facts.values()],
             "all steps, CPU": [f"{fact['cpu']:.1f}" for fact in facts.values()],
             f"of {BUDGETS[size].seconds:.0f} s": [
-                f"{fact['seconds'] / BUDGETS[size].seconds:.2f}" for one in facts.values()
+                f"{fact['seconds'] / BUDGETS[size].seconds:.2f}" for fact in facts.values()
             ],
             "peak memory, GB": [f"{fact['peak']:.2f}" for fact in facts.values()],
         }
