@@ -81,12 +81,14 @@ class BayesianNMF(Detector):
         tries 30, 75, 150 and 300 in sparse networks and takes the one with the highest soft modularity; it is 100 in
         networks of similarities.
     restarts
-        How many times to start; the start with the highest posterior wins.
+        How many times to start; the start with the highest posterior wins. In networks of similarities of more than 500
+        volunteers, all but the first start begin with a sample of 500.
     symmetric
         Whether both factors are the same, which is right for undirected networks, and faster.
     nulls
-        How many networks to draw from the null model at first, 9 or more (a warning says that fewer are too few); 0
-        skips the test. More are drawn, up to five times as many, while the verdict is not certain.
+        How many networks to draw from the null model, 9 or more (a warning says that fewer are too few); 0 skips the
+        test. More are drawn, up to five times as many, while the verdict is not certain. Only 4 are drawn, of at most
+        500 of the volunteers, where these leave no doubt (see `Evidence.is_overwhelming`).
     tol
         A start has converged when participations change by less than this in a step, on average.
     max_iter

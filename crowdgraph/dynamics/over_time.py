@@ -83,11 +83,12 @@ def over_time(
         False: each snapshot is what could be known then, from the responses until then. True: the model is fitted once,
         to all responses, and confusion is read at those times: what we now believe about then.
     compare_starts
-        Whether to fit each snapshot from the model's own start as well, and keep the better fit. False is faster, but a
-        poor mode suggested by few responses may then be passed on from snapshot to snapshot.
+        Whether to fit each snapshot from the model's own start as well, and keep the better fit: both are followed until
+        it is clear which one that is, and that one to the end. False is faster, but a poor mode suggested by few
+        responses may then be passed on from snapshot to snapshot.
     restarts
-        How often to detect the communities of a snapshot again, from other starts, to measure the confidence in their
-        identity.
+        How many detections of the communities of a snapshot from other starts measure the confidence in their identity.
+        Those that the detector made anyway are used first.
     seed
         The same seed gives the same track.
     progress
