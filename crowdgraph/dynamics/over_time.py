@@ -83,8 +83,8 @@ def over_time(
         False: each snapshot is what could be known then, from the responses until then. True: the model is fitted once,
         to all responses, and confusion is read at those times: what we now believe about then.
     compare_starts
-        Whether to fit each snapshot from the model's own start as well, and keep the better fit: both are followed until
-        it is clear which one that is, and that one to the end. False is faster, but a poor mode suggested by few
+        Whether to fit each snapshot from the model's own start as well, and keep the better fit: both are followed
+        until it is clear which one that is, and that one to the end. False is faster, but a poor mode suggested by few
         responses may then be passed on from snapshot to snapshot.
     restarts
         How many detections of the communities of a snapshot from other starts measure the confidence in their identity.
