@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import allocation
+import analyse
 import backends
 import change
 import communities
@@ -50,6 +51,7 @@ BENCHMARKS = {
     "ranks": ranks.main,
     "communities": communities.main,
     "allocation": allocation.main,
+    "analyse": analyse.main,
 }
 INTRODUCTION = """# Performance
 

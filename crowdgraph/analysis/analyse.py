@@ -14,7 +14,7 @@ from crowdgraph.allocation.next_steps import NextSteps, next_steps
 from crowdgraph.analysis.defaults import MODELS, activity_threshold, named_model, votes_note
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
-from crowdgraph.core._arrays import FrozenMapping, ReadOnlyArrays, object_array
+from crowdgraph.core._arrays import Array, FrozenMapping, ReadOnlyArrays, object_array
 from crowdgraph.core._backbone import check_level
 from crowdgraph.core._parameters import check_bool, check_integer, check_seed
 from crowdgraph.core._random import child_seed
@@ -22,6 +22,7 @@ from crowdgraph.core._text import quantity
 from crowdgraph.core.changes import Changes
 from crowdgraph.core.communities import MIN_CROWD, Communities, largest_first
 from crowdgraph.core.community_track import CommunityTrack
+from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
@@ -45,7 +46,8 @@ __all__ = ["Analysis", "StepSkippedError", "analyse", "steps_by_reason"]
 
 # One volunteer has nobody to be linked with.
 MIN_VOLUNTEERS = 2
-# From this many responses on, the fit of a snapshot starts only from that of the snapshot before.
+# From this many responses on, the fit of a snapshot starts only from that of the snapshot before, and the model is
+# checked on about as many responses.
 LARGE_GRAPH = 300_000
 # What a fit is called whose volunteers were followed, given its classes.
 OVER_TIME = " over time"
@@ -239,8 +241,9 @@ def analyse(
     changes = None if fit is None else steps.run("changes", lambda: _changes(graph, fit))
     predictive = None
     if fit is not None:
-        check = partial(predictive_checks, graph, fit, seed=seed, progress=progress)
-        predictive = steps.run("predictive checks", check)
+        predictive = steps.run(
+            "predictive checks", partial(_check_fit, steps, graph, fit, seed=seed, progress=progress)
+        )
     plan = calibrated_fit = None
     if fit is not None:
         again = model if isinstance(model, Calibrated) else None
@@ -401,6 +404,33 @@ def _follow(steps: StepRunner, model: Calibrated, fit: ModelFit, *, progress: bo
     )
     # The classes are still those of the fit, which an update goes on from.
     return replace(follower, model=f"{fit.model}{OVER_TIME}", state=fit.state)
+
+
+def _check_fit(steps: StepRunner, graph: CrowdGraph, fit: ModelFit, *, seed: int, progress: bool) -> PredictiveChecks:
+    """Check a fit; of a large graph on some of the items, unless the fit knows the order of all responses."""
+    is_static = fit.confusion is not None and fit.confusion.inference == "static"
+    if is_static and len(graph.responses) > LARGE_GRAPH:
+        n_all, n_checked = len(graph.items), len(graph.items) * LARGE_GRAPH // len(graph.responses)
+        chosen = np.sort(np.random.default_rng(seed).choice(n_all, max(n_checked, 1), replace=False))
+        graph, fit = _of_items(graph, fit, chosen)
+        steps.note(
+            f"There are more than {LARGE_GRAPH:,} responses, so the model was checked on those about "
+            f"{quantity(len(graph.items), 'item')} of {n_all:,}, drawn at random."
+        )
+    return predictive_checks(graph, fit, seed=seed, progress=progress)
+
+
+def _of_items(graph: CrowdGraph, fit: ModelFit, items: Array) -> tuple[CrowdGraph, ModelFit]:
+    """Return the graph of some items, given by their codes, and what a fit without change says about it."""
+    part = graph.subgraph(items=graph.items.ids[items])
+    confusion = fit.confusion.latest()  # type: ignore[union-attr]
+    track = ConfusionTrack.static(
+        ids=part.volunteers.ids,
+        concentration=confusion.concentration[confusion.table.codes(part.volunteers.ids)],
+        classes=confusion.classes,
+        labels=confusion.labels,
+    )
+    return part, replace(fit, items=part.items.ids, item_probs=fit.item_probs[items], confusion=track, source=None)
 
 
 def _changes(graph: CrowdGraph, fit: ModelFit) -> Changes:

@@ -31,24 +31,38 @@ class PreparedWeights(NamedTuple):
 
         Every network has one, so that it compares networks also where the factorisation sees a single community.
         """
-        import igraph
-        from scipy.sparse import coo_array, triu
-
-        upper = coo_array(triu(coo_array(self.score), k=1))
-        heavy = upper.data > NEGLIGIBLE_WEIGHT * upper.data.max(initial=0.0)
-        if not heavy.any():
+        graph, weights = _as_igraph(self.score)
+        if not graph.ecount():
             return 0.0
-        ends = np.column_stack([part[heavy] for part in upper.coords])
-        graph = igraph.Graph(n=upper.shape[0], edges=ends, directed=False)
         with igraph_seed(seed):
             best = graph.community_leiden(
-                objective_function="modularity", weights=upper.data[heavy].tolist(), n_iterations=LEIDEN_ITERATIONS
+                objective_function="modularity", weights=weights.tolist(), n_iterations=LEIDEN_ITERATIONS
             )
         return float(best.quality)
 
     def soft_modularity(self, participation: Array) -> float:
         """Return the modularity of participations, of shape (V, K)."""
         return modularity_of(self.score, np.asarray(self.score.sum(axis=1)).ravel(), participation)
+
+
+def _as_igraph(weights: Any) -> tuple[Any, Array]:
+    """Return a graph of all pairs, or of those that are linked, with the weights of its edges.
+
+    Weights that do not count are left out; in a graph of all pairs, which igraph makes far more quickly, they are zero.
+    """
+    import igraph
+    from scipy.sparse import coo_array, triu
+
+    n_volunteers = weights.shape[0]
+    if isinstance(weights, np.ndarray):
+        values = weights[np.triu_indices(n_volunteers, 1)]
+        heavy = values > NEGLIGIBLE_WEIGHT * values.max(initial=0.0)
+        return (igraph.Graph.Full(n_volunteers) if heavy.any() else igraph.Graph(n_volunteers)), values * heavy
+    upper = coo_array(triu(coo_array(weights), k=1))
+    heavy = upper.data > NEGLIGIBLE_WEIGHT * upper.data.max(initial=0.0)
+    # igraph reads a list of pairs several times as fast as an array.
+    pairs = list(zip(*(ends[heavy].tolist() for ends in upper.coords), strict=True))
+    return igraph.Graph(n=n_volunteers, edges=pairs, directed=False), upper.data[heavy]
 
 
 def is_similarity(network: VolunteerNetwork) -> bool:

@@ -37,6 +37,8 @@ class Detection(NamedTuple):
         What the detector maximised, to choose among several starts; NaN if it has no such number.
     candidate
         The participation in the communities that would be reported if the evidence sufficed; None if the same.
+    others
+        The participations that other starts found in the same network.
     """
 
     participation: Array
@@ -45,11 +47,30 @@ class Detection(NamedTuple):
     settings: Mapping[str, Any] = MappingProxyType({})
     objective: float = float("nan")
     candidate: Array | None = None
+    others: tuple[Array, ...] = ()
 
     @property
     def assignment(self) -> Array:
         """The community in which each volunteer participates most, of shape (V,)."""
         return main_community(self.participation)
+
+
+class Snapshot(NamedTuple):
+    """What was detected in one of a sequence of networks.
+
+    Attributes
+    ----------
+    communities
+        The communities.
+    candidate
+        Those that would be reported if the evidence sufficed; the same if it does, or if they were not looked for.
+    others
+        Those that other starts found.
+    """
+
+    communities: Communities
+    candidate: Communities
+    others: tuple[Communities, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,23 +102,24 @@ class Detector(Configured, ABC):
                 f"Communities are detected in a VolunteerNetwork; got {with_article(type(network))}. Make one with "
                 "crowdgraph.networks.pi_similarity(graph) or task_cooccurrence(graph)."
             )
-        return self._detect_with_candidate(network, seed=seed, progress=progress)[0]
+        return self._detect_snapshot(network, None, seed=seed, progress=progress).communities
 
-    def _detect_with_candidate(
-        self, network: VolunteerNetwork, *, seed: int | None, progress: bool = False
-    ) -> tuple[Communities, Communities]:
-        """Return the communities, and those that would be reported if the evidence sufficed (else the same)."""
+    def _detect_snapshot(
+        self, network: VolunteerNetwork, previous: Communities | None, *, seed: int | None, progress: bool = False
+    ) -> Snapshot:
+        """Detect the communities of a network, given those of the network before it, if there is one."""
         check_seed(seed)
         linked = network.degree > 0
         detection = Detection(np.zeros((0, 0)))
         if linked.any():
             part = network if linked.all() else network.subnetwork(network.ids[linked])
-            detection = self._detect(part, seed=None if seed is None else int(seed), progress=progress)
-        communities = self._communities(network, linked, detection)
-        if detection.candidate is None or detection.candidate.shape == detection.participation.shape:
-            return communities, communities
-        candidate = detection._replace(participation=detection.candidate, relevance=None)
-        return communities, self._communities(network, linked, candidate)
+            detection = self._detect_after(part, previous, seed=None if seed is None else int(seed), progress=progress)
+        communities = candidate = self._communities(network, linked, detection)
+        if detection.candidate is not None and detection.candidate.shape != detection.participation.shape:
+            better = detection._replace(participation=detection.candidate, relevance=None)
+            candidate = self._communities(network, linked, better)
+        others = (detection._replace(participation=one, relevance=None) for one in detection.others)
+        return Snapshot(communities, candidate, tuple(self._communities(network, linked, one) for one in others))
 
     def _communities(self, network: VolunteerNetwork, linked: Array, detection: Detection) -> Communities:
         """Return what was detected among the linked volunteers of a network, the largest community first."""
@@ -121,6 +143,17 @@ class Detector(Configured, ABC):
     @abstractmethod
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:
         """Return the communities of a network without isolated volunteers."""
+
+    def _detect_after(
+        self,
+        network: VolunteerNetwork,
+        previous: Communities | None,  # noqa: ARG002 - most detectors reuse nothing
+        *,
+        seed: int | None,
+        progress: bool,
+    ) -> Detection:
+        """Do the same as `_detect`, given the communities of the network before, to reuse what was found there."""
+        return self._detect(network, seed=seed, progress=progress)
 
     def _with_settings_of(self, communities: Communities) -> Detector:  # noqa: ARG002 - most detectors choose nothing
         """Return a faster detector that reuses the settings which were chosen for similar communities."""

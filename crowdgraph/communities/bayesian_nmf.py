@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,11 @@ from crowdgraph.errors import ConvergenceWarning, CrowdGraphWarning, ParameterEr
 from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
 from crowdgraph.messages import Hint
 
+if TYPE_CHECKING:
+    import torch
+
+    from crowdgraph.communities._sample_starts import WarmFactoriser
+
 __all__ = ["BayesianNMF"]
 
 # The default of max_communities, in networks of similarities and in sparse networks.
@@ -36,6 +41,8 @@ SAMPLE_SIZE = 500
 # How many null networks sharpness is chosen with, and how much of the modularity that the usual sharpness misses may
 # be missing with another to choose that: luck would decide among settings that are about as good.
 N_SHARPNESS_NULLS, CLEARLY_BETTER = 3, 0.85
+# So many null networks are looked at first, which suffice where they leave no doubt.
+FEW_NULLS = 4
 # Null networks are added until the verdict is so certain, at most for so many rounds.
 MIN_CERTAINTY, MAX_ROUNDS = 0.99, 5
 # How many crowds of a few kinds are drawn to see whether communities would be recognised.
@@ -74,12 +81,14 @@ class BayesianNMF(Detector):
         tries 30, 75, 150 and 300 in sparse networks and takes the one with the highest soft modularity; it is 100 in
         networks of similarities.
     restarts
-        How many times to start; the start with the highest posterior wins.
+        How many times to start; the start with the highest posterior wins. In networks of similarities of more than 500
+        volunteers, all but the first start begin with a sample of 500.
     symmetric
         Whether both factors are the same, which is right for undirected networks, and faster.
     nulls
-        How many networks to draw from the null model at first, 9 or more (a warning says that fewer are too few); 0
-        skips the test. More are drawn, up to five times as many, while the verdict is not certain.
+        How many networks to draw from the null model, 9 or more (a warning says that fewer are too few); 0 skips the
+        test. More are drawn, up to five times as many, while the verdict is not certain. Only 4 are drawn, of at most
+        500 of the volunteers, where these leave no doubt (see `Evidence.is_overwhelming`).
     tol
         A start has converged when participations change by less than this in a step, on average.
     max_iter
@@ -148,6 +157,11 @@ class BayesianNMF(Detector):
         )
 
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:
+        return self._detect_after(network, None, seed=seed, progress=progress)
+
+    def _detect_after(
+        self, network: VolunteerNetwork, previous: Communities | None, *, seed: int | None, progress: bool
+    ) -> Detection:
         self._check_backend()
         similarities = is_similarity(network)
         k = self._limit(len(network), MAX_SIMILARITY_COMMUNITIES if similarities else MAX_SPARSE_COMMUNITIES)
@@ -162,24 +176,26 @@ class BayesianNMF(Detector):
             def factorise(weights: PreparedWeights) -> Detection:
                 return self._starts(weights, k, 1, rng, bar)[0]
 
-            sample = _sample(network, rng) if similarities and not self.published else network
-            sharpness, strength = self._choose_settings(sample, factorise, rng)
+            sample = network if self.published else _sample(network, rng)
+            sharpness, strength = self._choose_settings(
+                sample if similarities else network, factorise, rng, previous=previous
+            )
             weights = self._prepare(network, sharpness, strength)
-            starts = self._starts(weights, k, self.restarts, rng, bar)
+            prepare = partial(self._prepare, sharpness=sharpness, strength=strength)
+            verdict = self._judge(network, sample, prepare, rng) if self.nulls and network.has_null else None
+            # Where the verdict is that there are none, communities are of interest only if there were some before.
+            is_idle = verdict is not None and not verdict.is_positive and not _is_structured(previous)
+            starts = self._starts(weights, 1, 1, rng, bar) if is_idle else []
+            starts = starts or self._starts(weights, k, self.restarts, rng, bar)
             best = max(starts, key=lambda start: start.objective)
-
-            evidence = Evidence(
-                agreement=_mean_rand_index([start.assignment for start in starts]),
-                modularity=weights.modularity(best.assignment),
-                null_modularity=np.zeros(0),
-                structured=best.participation.shape[1] > 1,
-                mean_weight=sample.mean_weight,
-            )
-            evidence = self._judge(
-                evidence, sample, partial(self._prepare, sharpness=sharpness, strength=strength), rng
-            )
-            candidate = best
-            if not evidence.structured and best.participation.shape[1] > 1:
+            agreement = _mean_rand_index([start.assignment for start in starts])
+            is_split = best.participation.shape[1] > 1
+            if verdict is not None:
+                evidence = verdict.evidence(prepare, rng, agreement=agreement, is_split=is_split)
+            else:
+                evidence = self._untested(weights.modularity(best.assignment), agreement, is_split=is_split)
+            candidate, others = best, [start.participation for start in starts if start is not best]
+            if not evidence.structured and is_split:
                 (best,) = self._starts(weights, 1, 1, rng, bar)
         relevance = np.asarray(best.relevance)
         floor = np.full(k - len(relevance), self._prior_variance(len(network)))
@@ -188,6 +204,7 @@ class BayesianNMF(Detector):
             evidence=evidence,
             settings={**best.settings, "max_communities": k, "sharpness": sharpness, "strength": strength},
             candidate=candidate.participation,
+            others=tuple(others),
         )
 
     def _with_settings_of(self, communities: Communities) -> BayesianNMF:
@@ -196,17 +213,23 @@ class BayesianNMF(Detector):
         return replace(self, **settings, restarts=1, nulls=0)
 
     def _choose_settings(
-        self, network: VolunteerNetwork, factorise: Factorise, rng: np.random.Generator
+        self,
+        network: VolunteerNetwork,
+        factorise: Factorise,
+        rng: np.random.Generator,
+        *,
+        previous: Communities | None,
     ) -> tuple[float, float]:
         """Choose sharpness and strength: the user's values, or by grid search.
 
         The sharpness of similarities is chosen against null networks, the strength of sparse networks by soft
-        modularity.
+        modularity. Where the usual sharpness showed communities before, it is used again.
         """
         similarities = is_similarity(network)
         sharpness = (DEFAULT_SHARPNESS if similarities else 1.0) if self.sharpness == "auto" else self.sharpness
         strength = DEFAULT_STRENGTH if self.strength == "auto" else self.strength
-        if similarities and self.sharpness == "auto" and network.has_null:
+        is_usual = previous is not None and _is_structured(previous) and previous.params["sharpness"] == sharpness
+        if similarities and self.sharpness == "auto" and network.has_null and not is_usual:
             return self._choose_sharpness(network, strength, factorise, rng), strength
         if not similarities and self.strength == "auto":
             return sharpness, self._choose_strength(network, sharpness, factorise)
@@ -223,8 +246,14 @@ class BayesianNMF(Detector):
 
         def missing(sharpness: float) -> float:
             # Relative to null networks, since sharpened weights always have more modularity.
-            chance = np.mean([self._modularity_of(null, sharpness, strength, factorise) for null in nulls])
-            return float((1 - self._modularity_of(network, sharpness, strength, factorise)) / (1 - chance))
+            own = self._modularity_of(network, sharpness, strength, factorise)
+            chance: list[float] = []
+            for null in nulls:
+                # Chance has as much even if the other null networks have none.
+                if own <= sum(chance) / len(nulls):
+                    return 1.0
+                chance.append(self._modularity_of(null, sharpness, strength, factorise))
+            return float((1 - own) / (1 - np.mean(chance)))
 
         usual = missing(DEFAULT_SHARPNESS)
         if usual < 1 - MIN_SPREAD:
@@ -245,31 +274,35 @@ class BayesianNMF(Detector):
         return next(one for one, gain in gains.items() if gain > most - 1e-9) if most > 0 else DEFAULT_STRENGTH
 
     def _judge(
-        self, evidence: Evidence, network: VolunteerNetwork, prepare: Prepare, rng: np.random.Generator
-    ) -> Evidence:
+        self, network: VolunteerNetwork, sample: VolunteerNetwork, prepare: Prepare, rng: np.random.Generator
+    ) -> _Comparison:
         """Compare modularity with that of null networks, of more of them while the verdict is not certain.
 
-        Without a null model, the verdict is that of the agreement of restarts.
+        A few null networks of a sample suffice if these leave no doubt. Otherwise similarities are compared in the
+        sample; sparse networks as a whole, since of some of their volunteers there are fewer links each.
         """
-        if not self.nulls or not network.has_null:
-            doubtful = self.nulls > 0 and evidence.agreement < MIN_AGREEMENT
-            return replace(evidence, structured=evidence.structured and not doubtful)
-        evidence = replace(evidence, modularity=prepare(network).highest_modularity(child_seed(rng)))
-        modularities: list[float] = []
-        mean_weights: list[float] = []
-        while len(modularities) < MAX_ROUNDS * self.nulls:
-            for _ in range(self.nulls):
-                null = network.null(seed=child_seed(rng))
-                modularities.append(prepare(null).highest_modularity(child_seed(rng)))
-                mean_weights.append(null.mean_weight)
-            evidence = replace(
-                evidence, null_modularity=np.array(modularities), null_mean_weight=np.array(mean_weights)
-            )
-            if evidence.certainty >= MIN_CERTAINTY:
+        comparison = _Comparison.of(sample, prepare, rng)
+        if sample.has_null:
+            comparison = comparison.with_nulls(min(FEW_NULLS, self.nulls), prepare, rng)
+            if comparison.evidence_so_far.is_overwhelming:
+                return comparison
+        if sample is not network and not is_similarity(network):
+            comparison = _Comparison.of(network, prepare, rng)
+        for n_rounds in range(1, MAX_ROUNDS + 1):
+            comparison = comparison.with_nulls(n_rounds * self.nulls, prepare, rng)
+            if comparison.evidence_so_far.certainty >= MIN_CERTAINTY:
                 break
-        if evidence.structured and evidence.p_value < MAX_P_VALUE:
-            return evidence
-        return replace(evidence, structured=False, power=_power(evidence, network, prepare, rng))
+        return comparison
+
+    def _untested(self, modularity: float, agreement: float, *, is_split: bool) -> Evidence:
+        """Return the evidence without a null model: the agreement of restarts."""
+        doubtful = self.nulls > 0 and agreement < MIN_AGREEMENT
+        return Evidence(
+            agreement=agreement,
+            modularity=modularity,
+            null_modularity=np.zeros(0),
+            structured=is_split and not doubtful,
+        )
 
     def _modularity_of(
         self, network: VolunteerNetwork, sharpness: float, strength: float, factorise: Factorise
@@ -289,23 +322,18 @@ class BayesianNMF(Detector):
         """Factorise the weights into at most `k` communities, from several random starts."""
         import torch
 
-        from crowdgraph.communities._factoriser import Factoriser
-        from crowdgraph.kernels.nmf import Prior
-
-        prior = Prior(self.shape, self.rate)
-        factoriser = Factoriser(
-            weights.search,
-            prior,
-            symmetric=self.symmetric,
-            backend=self.backend,
-            device=self.device,
-            dtype=self.dtype,
-        )
+        factoriser = self._factoriser(weights.search)
         search = factoriser.published if self.published else factoriser.search
-        starts = []
+        # Of large networks of similarities, one start is of everybody and finds small communities as well.
+        is_large = isinstance(weights.search, np.ndarray) and len(weights.search) > SAMPLE_SIZE and not self.published
+        starts: list[Detection] = []
         for _ in range(n_starts):
             generator = torch.Generator().manual_seed(child_seed(rng))
-            result = search(k, generator, tol=self.tol, max_iter=self.max_iter)
+            if starts and is_large:
+                shares = self._shares_of_sample(weights.search, k, generator)
+                result = factoriser.search_from(shares, tol=self.tol, max_iter=self.max_iter)
+            else:
+                result = search(k, generator, tol=self.tol, max_iter=self.max_iter)
             bar.update()
             if not result.converged:
                 _warn_not_converged(result.n_steps, result.change, self.max_iter, self.tol)
@@ -317,6 +345,34 @@ class BayesianNMF(Detector):
             )
             starts.append(_without_empty_communities(start))
         return starts
+
+    def _shares_of_sample(self, weights: Array, k: int, generator: torch.Generator) -> Array:
+        """Return the shares of everybody, (V, K), in the communities that are found among some, drawn at random."""
+        import torch
+
+        from crowdgraph.communities._sample_starts import extend
+
+        some = torch.randperm(len(weights), generator=generator)[:SAMPLE_SIZE].numpy()
+        links = weights[:, some]
+        between = links[some]
+        between *= weights.sum(axis=1).mean() / between.sum(axis=1).mean()
+        part = self._factoriser(between)
+        return extend(
+            links, part.participation(part.search(k, generator, tol=self.tol, max_iter=self.max_iter).factors)
+        )
+
+    def _factoriser(self, weights: Any) -> WarmFactoriser:
+        from crowdgraph.communities._sample_starts import WarmFactoriser
+        from crowdgraph.kernels.nmf import Prior
+
+        return WarmFactoriser(
+            weights,
+            Prior(self.shape, self.rate),
+            symmetric=self.symmetric,
+            backend=self.backend,
+            device=self.device,
+            dtype=self.dtype,
+        )
 
     def _check_backend(self) -> None:
         """Raise before anything is computed, if what the settings ask for cannot run here."""
@@ -349,19 +405,70 @@ def _sample(network: VolunteerNetwork, rng: np.random.Generator) -> VolunteerNet
     return network.subnetwork(network.ids[np.sort(rng.choice(len(network), SAMPLE_SIZE, replace=False))])
 
 
-def _power(evidence: Evidence, network: VolunteerNetwork, prepare: Prepare, rng: np.random.Generator) -> float:
-    """Return the share of crowds of a few kinds that are recognised as such; NaN if none can be drawn."""
-    crowds = [network.of_kinds(seed=child_seed(rng)) for _ in range(N_POWER_CROWDS)]
-    p_values = [
-        replace(
+class _Comparison(NamedTuple):
+    """A network beside null networks: the evidence so far, as if the communities of some start had agreed."""
+
+    network: VolunteerNetwork
+    evidence_so_far: Evidence
+
+    @classmethod
+    def of(cls, network: VolunteerNetwork, prepare: Prepare, rng: np.random.Generator) -> _Comparison:
+        """Begin a comparison, without null networks."""
+        evidence = Evidence(
+            agreement=float("nan"),
+            modularity=prepare(network).highest_modularity(child_seed(rng)),
+            null_modularity=np.zeros(0),
+            null_mean_weight=np.zeros(0),
+            structured=True,
+            mean_weight=network.mean_weight,
+        )
+        return cls(network, evidence)
+
+    def with_nulls(self, n_nulls: int, prepare: Prepare, rng: np.random.Generator) -> _Comparison:
+        """Draw null networks until there are so many."""
+        evidence = self.evidence_so_far
+        modularities, mean_weights = [], []
+        for _ in range(n_nulls - len(evidence.null_modularity)):
+            null = self.network.null(seed=child_seed(rng))
+            modularities.append(prepare(null).highest_modularity(child_seed(rng)))
+            mean_weights.append(null.mean_weight)
+        evidence = replace(
             evidence,
-            modularity=prepare(crowd).highest_modularity(child_seed(rng)),
-            mean_weight=crowd.mean_weight,
-        ).p_value
-        for crowd in crowds
-        if crowd is not None
-    ]
-    return float(np.mean(np.array(p_values) < MAX_P_VALUE)) if p_values else float("nan")
+            null_modularity=np.append(evidence.null_modularity, modularities),
+            null_mean_weight=np.append(evidence.null_mean_weight, mean_weights),  # type: ignore[arg-type]
+        )
+        return self._replace(evidence_so_far=evidence)
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether modularity is higher than chance explains."""
+        return self.evidence_so_far.p_value < MAX_P_VALUE
+
+    def evidence(self, prepare: Prepare, rng: np.random.Generator, *, agreement: float, is_split: bool) -> Evidence:
+        """Return the evidence for what was detected; where that is one community, with the power of the comparison."""
+        evidence = replace(self.evidence_so_far, agreement=agreement)
+        if is_split and self.is_positive:
+            return evidence
+        return replace(evidence, structured=False, power=self._power(prepare, rng))
+
+    def _power(self, prepare: Prepare, rng: np.random.Generator) -> float:
+        """Return the share of crowds of a few kinds that are recognised as such; NaN if none can be drawn."""
+        crowds = [self.network.of_kinds(seed=child_seed(rng)) for _ in range(N_POWER_CROWDS)]
+        p_values = [
+            replace(
+                self.evidence_so_far,
+                modularity=prepare(crowd).highest_modularity(child_seed(rng)),
+                mean_weight=crowd.mean_weight,
+            ).p_value
+            for crowd in crowds
+            if crowd is not None
+        ]
+        return float(np.mean(np.array(p_values) < MAX_P_VALUE)) if p_values else float("nan")
+
+
+def _is_structured(communities: Communities | None) -> bool:
+    """Whether there is evidence for several communities."""
+    return communities is not None and communities.evidence is not None and communities.evidence.structured
 
 
 def _warn_not_converged(n_steps: int, change: float, max_iter: int, tol: float) -> None:

@@ -18,6 +18,8 @@ __all__ = ["Evidence"]
 MAX_P_VALUE = 0.005
 # From so many null networks on, modularity is compared at the same mean weight; with fewer, a line is guesswork.
 MIN_NULLS = 9
+# A few null networks suffice where the excess over them would be so rare even in a network at the limit of the verdict.
+MAX_DOUBT = 0.001
 # Modularities that differ by less than a few times this are regarded as the same.
 MIN_SPREAD = 0.005
 # Below this p-value evidence that does not suffice for a verdict is weak, rather than none that is clear.
@@ -109,6 +111,30 @@ class Evidence(ReadOnlyArrays):
             return float("nan")
         error = np.sqrt(excess.leverage + excess.z**2 / (2 * excess.freedom))
         return float(ndtr(abs(excess.z + ndtri(MAX_P_VALUE)) / error))
+
+    @property
+    def is_overwhelming(self) -> bool:
+        """Whether more null networks could hardly change the verdict that there are communities, however few there are.
+
+        Were the network at the limit of the verdict, its excess over the mean of normally distributed null
+        modularities, in their standard deviations, would have a noncentral t-distribution; the excess must be beyond
+        its quantile 0.999.
+
+        Examples
+        --------
+        >>> few = [0.056, 0.057, 0.057, 0.058]
+        >>> Evidence(agreement=1.0, modularity=0.65, null_modularity=few, structured=True).is_overwhelming
+        True
+        >>> Evidence(agreement=1.0, modularity=0.1, null_modularity=few, structured=True).is_overwhelming
+        False
+        """
+        from scipy.special import nctdtr, ndtri
+
+        excess = self._excess
+        if not excess.freedom:
+            return False
+        root = 1 / np.sqrt(excess.leverage)
+        return bool(nctdtr(excess.freedom, -ndtri(MAX_P_VALUE) * root, excess.z * root) > 1 - MAX_DOUBT)
 
     @property
     def verdict(self) -> str:

@@ -83,11 +83,12 @@ def over_time(
         False: each snapshot is what could be known then, from the responses until then. True: the model is fitted once,
         to all responses, and confusion is read at those times: what we now believe about then.
     compare_starts
-        Whether to fit each snapshot from the model's own start as well, and keep the better fit. False is faster, but a
-        poor mode suggested by few responses may then be passed on from snapshot to snapshot.
+        Whether to fit each snapshot from the model's own start as well, and keep the better fit: both are followed
+        until it is clear which one that is, and that one to the end. False is faster, but a poor mode suggested by few
+        responses may then be passed on from snapshot to snapshot.
     restarts
-        How often to detect the communities of a snapshot again, from other starts, to measure the confidence in their
-        identity.
+        How many detections of the communities of a snapshot from other starts measure the confidence in their identity.
+        Those that the detector made anyway are used first.
     seed
         The same seed gives the same track.
     progress
@@ -220,13 +221,12 @@ class SnapshotFits:
             self._latest = self._model.fit(view, seed=seed)
             self.n_sweeps.append(self._latest.n_iter)
             return self._latest
-        warm = self._model._refit(view, start=self._latest, seed=seed)
-        self.n_sweeps.append(warm.n_iter)
-        self._latest = warm
         if self._compare_starts:
-            cold = self._model.fit(view, seed=seed)
-            self.n_sweeps[-1] += cold.n_iter
-            self._latest = cold if _score(cold) > _score(warm) else warm
+            self._latest, n_sweeps = self._model._fit_better(view, start=self._latest, seed=seed)
+        else:
+            self._latest = self._model._refit(view, start=self._latest, seed=seed)
+            n_sweeps = self._latest.n_iter
+        self.n_sweeps.append(n_sweeps)
         return self._latest
 
     def _read(self, view: CrowdGraph, rng: np.random.Generator) -> ModelFit:
@@ -244,11 +244,6 @@ class SnapshotFits:
             ids=then.ids, concentration=then.concentration, classes=then.classes, labels=then.labels
         )
         return replace(self._latest, confusion=static)
-
-
-def _score(fit: ModelFit) -> float:
-    """Return the bound of a fit, or the score of models without one."""
-    return float(fit.bound[-1]) if len(fit.bound) else float(fit.diagnostics.get("score", -np.inf))
 
 
 class TrackedSnapshot(NamedTuple):
@@ -290,11 +285,12 @@ class CommunityTracker:
             self.snapshots.append(TrackedSnapshot(nobody, np.zeros(0, np.int64), np.zeros(0), n_responses, reason))
             return
         self.method = self.method or network.method
-        communities = self._detect(network, rng)
+        communities, others = self._detect(network, rng)
         quick = self.detector._with_settings_of(communities)
         # That everybody is in one community is the verdict of the evidence, which restarts do not repeat.
         n_restarts = self.restarts if len(communities) > 1 else 0
-        restarts = [quick.detect(network, seed=child_seed(rng)) for _ in range(n_restarts)]
+        restarts = list(others[:n_restarts])
+        restarts += [quick.detect(network, seed=child_seed(rng)) for _ in range(n_restarts - len(restarts))]
         confusion = None if fit is None or fit.confusion is None else fit.confusion.latest()
         communities, *restarts = (
             one if one.confusion is not None else replace(one, confusion=confusion) for one in (communities, *restarts)
@@ -313,13 +309,20 @@ class CommunityTracker:
         self.snapshots.append(TrackedSnapshot(communities, numbers, matching.confidence, n_responses))
         self._find_apparent(network, rng)
 
-    def _detect(self, network: VolunteerNetwork, rng: np.random.Generator) -> Communities:
-        """Detect communities; those of the snapshot before are kept though evidence fails at this one."""
-        communities, candidate = self.detector._detect_with_candidate(network, seed=child_seed(rng))
+    def _detect(
+        self, network: VolunteerNetwork, rng: np.random.Generator
+    ) -> tuple[Communities, tuple[Communities, ...]]:
+        """Detect communities, also from other starts.
+
+        Communities of the snapshot before are kept though evidence fails at this one.
+        """
+        last = self._last_snapshot()
+        previous = None if last is None else last.communities
+        communities, candidate, others = self.detector._detect_snapshot(network, previous, seed=child_seed(rng))
         evidence = candidate.evidence
         if candidate is communities or evidence is None or not self._is_continued_by(candidate):
-            return communities
-        return replace(candidate, evidence=replace(evidence, structured=True, persists=True))
+            return communities, others
+        return replace(candidate, evidence=replace(evidence, structured=True, persists=True)), others
 
     def _is_continued_by(self, candidate: Communities) -> bool:
         """Return whether communities are those of the last snapshot, which had evidence for them."""

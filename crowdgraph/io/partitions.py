@@ -32,8 +32,8 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import StoreError
-from crowdgraph.io._files import atomic_file
-from crowdgraph.io.columns import MANIFEST, ResponseStore, checksum, open_store
+from crowdgraph.io._files import atomic_file, file_digest
+from crowdgraph.io.columns import MANIFEST, ResponseStore, open_store
 from crowdgraph.messages import quote
 
 __all__ = ["finish_results", "is_results", "load_results", "prepare_results", "write_partition"]
@@ -295,7 +295,7 @@ def _write_rows(path: Path, columns: Any, n_rows: int) -> dict[str, Any]:
 
 
 def _facts_of(path: Path) -> dict[str, Any]:
-    return {"bytes": path.stat().st_size, "checksum": checksum(path)}
+    return {"bytes": path.stat().st_size, "checksum": file_digest(path)}
 
 
 def _matrices(values: Array) -> pa.Array:

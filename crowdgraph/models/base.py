@@ -28,6 +28,10 @@ from crowdgraph.models._resources import current_resources, memory_in_bytes, req
 
 __all__ = ["Model", "seed_of"]
 
+# The change of class probabilities at which two fits of one graph can be compared: what is left changes the bound by
+# less than modes differ.
+COMPARISON_TOL = 0.1
+
 
 @dataclass(frozen=True, kw_only=True)
 class Model(Configured, ABC):
@@ -218,6 +222,15 @@ class Model(Configured, ABC):
                 "model.fit(graph).",
             )
 
+    def _fit_better(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> tuple[ModelFit, int]:
+        """Fit a graph from `start` and from the model's own start; return the better fit and the sweeps of both.
+
+        Models that iterate may follow both only as far as it takes to see which one is better, and that one to the end.
+        """
+        warm = self._refit(graph, start=start, seed=seed)
+        cold = self.fit(graph, seed=seed)
+        return (cold if _score(cold) > _score(warm) else warm), warm.n_iter + cold.n_iter
+
     def _check_arguments(self, graph: CrowdGraph, seed: int | None, start: ModelFit | None) -> None:
         if not isinstance(graph, CrowdGraph):
             raise ParameterError(
@@ -319,3 +332,8 @@ def _has_collapsed(item_probs: Array, graph: CrowdGraph) -> bool:
     tallies = np.bincount(cells, minlength=len(graph.items) * n_labels).reshape(-1, n_labels)[free]
     n_winning = resources.total(np.bincount(tallies.argmax(axis=1), minlength=n_labels))
     return bool(np.count_nonzero(n_winning) > 1)
+
+
+def _score(fit: ModelFit) -> float:
+    """Return the bound of a fit, or the score of models without one."""
+    return float(fit.bound[-1]) if len(fit.bound) else float(fit.diagnostics.get("score", -np.inf))

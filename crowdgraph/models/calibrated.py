@@ -106,6 +106,10 @@ class Calibrated(Model):
     def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
         return calibrated(self.model._update(fit, graph, progress=progress), graph, rho=self.rho)
 
+    def _fit_better(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> tuple[ModelFit, int]:
+        better, n_sweeps = self.model._fit_better(graph, start=start, seed=seed)
+        return calibrated(better, graph, rho=self.rho), n_sweeps
+
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         return calibrated(self.model._fit(graph, seed=seed, start=start, progress=progress), graph, rho=self.rho)
 

@@ -38,7 +38,7 @@ from crowdgraph.models._priors import (
     normalise_confusion_prior,
     volunteer_priors,
 )
-from crowdgraph.models.base import Model
+from crowdgraph.models.base import COMPARISON_TOL, Model
 from crowdgraph.models.ibcc import IBCC, prior_of_newcomers
 from crowdgraph.models.label_votes import Votes, check_mapping
 
@@ -206,6 +206,18 @@ class DynIBCC(Model):
             rho = start.dependence.rho if start.dependence.source == "given" else None
             static = calibrated(static, graph, rho=rho)
         return self.fit(graph, seed=seed, start=static)
+
+    def _fit_better(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> tuple[ModelFit, int]:
+        if not self.update_classes:
+            return super()._fit_better(graph, start=start, seed=seed)
+        roughly = replace(self, tol=max(self.tol, COMPARISON_TOL))
+        better, n_passes = super(DynIBCC, roughly)._fit_better(graph, start=start, seed=seed)
+        # It is followed to the end with the prior and the noise with which it is the better one.
+        scale = float(better.diagnostics["noise_scale"])
+        fit = replace(self, confusion_prior=better.prior, noise_scale=scale).fit(graph, seed=seed, start=better)
+        source = None if fit.source is None else fit.source._replace(model=self)
+        fit = replace(fit, params=self.settings(), source=source, n_iter=better.n_iter + fit.n_iter)
+        return fit, n_passes + fit.n_iter - better.n_iter
 
     def _static_model(self, confusion_prior: ConfusionPrior) -> IBCC:
         """Return the model of the same classes for volunteers who never change."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from crowdgraph.models._priors import (
     volunteer_priors,
 )
 from crowdgraph.models._resources import current_resources
-from crowdgraph.models.base import Model, seed_of
+from crowdgraph.models.base import COMPARISON_TOL, Model, seed_of
 from crowdgraph.models.label_votes import Votes, check_mapping, gold_counts
 
 if TYPE_CHECKING:
@@ -140,7 +141,23 @@ class IBCC(Model):
     def _refit(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> ModelFit:
         return replace(self, compare_starts=False, restarts=0).fit(graph, seed=seed, start=start)
 
+    def _fit_better(self, graph: CrowdGraph, *, start: ModelFit, seed: int | None = None) -> tuple[ModelFit, int]:
+        self._check_arguments(graph, seed, start)
+        both = replace(self, compare_starts=True)
+        # Random starts may leave the neighbourhood of a saddle point slowly, so these are followed to the end.
+        tol = self.tol if self.restarts else max(self.tol, COMPARISON_TOL)
+        fit = both._fit_starts(graph, seed=seed, start=start, comparison_tol=tol, progress=False)
+        self._warn_about(fit, graph)
+        source = None if fit.source is None else fit.source._replace(model=self)
+        return replace(fit, params=self.settings(), source=source), sum(fit.diagnostics["sweeps"].values())
+
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
+        return self._fit_starts(graph, seed=seed, start=start, comparison_tol=self.tol, progress=progress)
+
+    def _fit_starts(
+        self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, comparison_tol: float, progress: bool
+    ) -> ModelFit:
+        """Follow all starts until class probabilities change by at most `comparison_tol`, and the best to the end."""
         from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import AnswerTensors
 
@@ -160,21 +177,29 @@ class IBCC(Model):
         tensors = AnswerTensors(graph, backend)
         kernels = _counted_kernels(tensors)
         vb = self._variational_bayes(tensors, kernels, tensors.items(), volunteer_priors(prior, graph), prior)
-        runs: list[_Run] = []
+        run = partial(self._run, vb, tensors, kernels, progress=progress)
+        runs = []
         for name, state in self._starts(vb, tensors, graph, seed=seed, start=start):
-            trace = self._iterate(vb, tensors, state, name, max_iter=self.max_iter, progress=progress)
-            probs = tensors.item_probs(vb.probs)
+            one = run(name, state, tol=comparison_tol)
             if self.restarts or (start is not None and self.compare_starts):
                 # The next start overwrites the class probabilities.
-                probs = tensors.copied(probs)
-            runs.append(_Run(name, trace, probs, kernels.sweeper.n_visited))
-        best = _highest_bound(runs)._replace(n_visited=kernels.sweeper.n_visited)
-        facts = {**backend.facts(), "bounds": {run.start: run.trace.objectives[-1] for run in runs}}
+                one = one._replace(item_probs=tensors.copied(one.item_probs))
+            runs.append(one)
+        best = _highest_bound(runs)
+        n_sweeps = {one.start: one.trace.n_steps for one in runs}
+        bounds = {one.start: one.trace.objectives[-1] for one in runs}
+        if comparison_tol > self.tol:
+            best = run(best.start, best.trace.state, tol=self.tol, before=best.trace)
+            n_sweeps[best.start], bounds[best.start] = best.trace.n_steps, best.trace.objectives[-1]
+        best = best._replace(n_visited=kernels.sweeper.n_visited)
+        facts = {**backend.facts(), "bounds": bounds, "sweeps": n_sweeps}
         if learns_from_crowd:
 
             def continue_from(vb: VariationalBayes, max_iter: int) -> _Run:
                 state = vb.from_probs(tensors.shared(best.item_probs))
-                trace = self._iterate(vb, tensors, state, "the crowd's prior", max_iter=max_iter, progress=progress)
+                trace = self._iterate(
+                    vb, tensors, state, "the crowd's prior", tol=self.tol, max_iter=max_iter, progress=progress
+                )
                 return _Run(best.start, trace, tensors.item_probs(vb.probs), kernels.sweeper.n_visited)
 
             return self._fit_with_crowd_prior(graph, tensors, kernels, vb, prior, best, continue_from, facts, seed=seed)
@@ -202,7 +227,11 @@ class IBCC(Model):
 
         vb = self._variational_bayes(tensors, kernels, tensors.items(), volunteer_priors(prior, graph), prior)
         first = update_stage(vb, state.stages[0], max_iter=self.max_iter)
-        facts = {**backend.facts(), "bounds": {first.start: first.trace.objectives[-1]}}
+        facts = {
+            **backend.facts(),
+            "bounds": {first.start: first.trace.objectives[-1]},
+            "sweeps": {first.start: first.trace.n_steps},
+        }
         if learns_from_crowd:
 
             def continue_from(vb: VariationalBayes, max_iter: int) -> _Run:
@@ -282,7 +311,8 @@ class IBCC(Model):
             counts=counts,
             sums=sums,
         )
-        facts = {**facts, "crowd_prior": weights_to_facts(learned.weights)}
+        n_sweeps = {**facts["sweeps"], first.start: trace.n_steps}
+        facts = {**facts, "sweeps": n_sweeps, "crowd_prior": weights_to_facts(learned.weights)}
         newcomers = learned.newcomers
         return self._summarise(graph, run, posterior.classes, concentration, newcomers, facts, stages, seed=seed)
 
@@ -362,6 +392,27 @@ class IBCC(Model):
         for number in range(self.restarts):
             yield f"random {number}", vb.from_probs(tensors.tensor(rng.dirichlet(np.ones(n_classes), n_items)))
 
+    def _run(
+        self,
+        vb: VariationalBayes,
+        tensors: AnswerTensors,
+        kernels: _Kernels,
+        name: str,
+        state: Tensor,
+        *,
+        tol: float,
+        before: Trace | None = None,
+        progress: bool,
+    ) -> _Run:
+        """Run from a state, which is the one in which the trace before, if there is one, ended."""
+        n_before = 0 if before is None else before.n_steps
+        max_iter = max(self.max_iter - n_before, MIN_ITER)
+        trace = self._iterate(vb, tensors, state, name, tol=tol, max_iter=max_iter, progress=progress)
+        if before is not None:
+            objectives = [*before.objectives, *trace.objectives]
+            trace = trace._replace(objectives=objectives, n_steps=n_before + trace.n_steps)
+        return _Run(name, trace, tensors.item_probs(vb.probs), kernels.sweeper.n_visited)
+
     def _iterate(
         self,
         vb: VariationalBayes,
@@ -369,6 +420,7 @@ class IBCC(Model):
         state: Tensor,
         name: str,
         *,
+        tol: float,
         max_iter: int,
         progress: bool,
     ) -> Trace:
@@ -379,7 +431,7 @@ class IBCC(Model):
                 vb,
                 state,
                 max_iter=max_iter,
-                tol=reachable_tolerance(self.tol, state.dtype),
+                tol=reachable_tolerance(tol, state.dtype),
                 accelerate=self.accelerate,
                 on_step=on_step,
                 recorder=current_resources().recorder(f"IBCC from {name}"),

@@ -9,6 +9,7 @@ import pytest
 from builders import communities_of, crowd, graph_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 import crowdgraph as cg
 import crowdgraph.analysis
@@ -259,6 +260,18 @@ def test_large_data_take_short_cuts(small_crowd, monkeypatch):
     monkeypatch.setattr(MODULE, "LARGE_GRAPH", 100)
     analysis = analyse(small_crowd, snapshots=2)
     assert any("fitted from the one before" in note for note in analysis.notes)
+    assert any("the model was checked on those about" in note for note in analysis.notes)
+    assert analysis.predictive.n_replicates >= 100
+
+
+def test_a_fit_of_some_items_says_the_same_of_them(small_crowd):
+    fit = cg.IBCC().fit(small_crowd)
+    part, few = MODULE._of_items(small_crowd, fit, np.array([1, 4, 7]))
+    few.check_matches(part)
+    for item in part.items.ids:
+        assert few.predict()[item] == fit.predict()[item]
+    for volunteer in part.volunteers.ids:
+        assert_array_equal(few.confusion.of(volunteer).mean, fit.confusion.of(volunteer).mean)
 
 
 def test_warnings_become_notes():

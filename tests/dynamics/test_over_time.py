@@ -16,6 +16,7 @@ from crowdgraph.dynamics._separation import Separation
 from crowdgraph.dynamics.matching import community_profiles, match
 from crowdgraph.dynamics.over_time import SnapshotFits, over_time
 from crowdgraph.errors import AlignmentError, NotAnnotatedError
+from crowdgraph.models.base import Model
 from crowdgraph.networks import pi_similarity, task_cooccurrence
 
 QUICK = {
@@ -260,6 +261,7 @@ class Modes:
     """A model whose fits are as good as is written: from the prior, and from an earlier fit."""
 
     name = "modes"
+    _fit_better = Model._fit_better
 
     def __init__(self, fit, cold, warm):
         self.cold, self.warm = (replace(fit, bound=np.array([value])) for value in (cold, warm))
@@ -291,6 +293,39 @@ def test_warm_fits_in_the_same_mode_are_the_same(model):
     assert_allclose(warm.item_probs, cold.item_probs, atol=1e-6)
     assert warm.converged
     assert cold.converged
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        cg.IBCC(compare_starts=False),
+        cg.IBCC(restarts=1),
+        cg.DynIBCC(),
+        cg.Calibrated(),
+        cg.DynIBCC(update_classes=False),
+    ],
+)
+def test_the_better_fit_is_that_of_two_fits_to_the_end(model):
+    """Only the better of two starts is followed to the end, and ends where it would have ended alone."""
+    graph = crowd(n_volunteers=60, n_items=300, n_responses=6_000, gold=0.2).graph
+    early = model.fit(graph.first(3_000), seed=0)
+    better, n_sweeps = model._fit_better(graph, start=early, seed=0)
+    two, n_sweeps_of_two = Model._fit_better(model, graph, start=early, seed=0)
+    assert_allclose(better.item_probs, two.item_probs, atol=1e-3)
+    assert n_sweeps <= n_sweeps_of_two
+    assert better.params == getattr(model, "model", model).settings()
+    assert better.source.model == model
+    assert better.converged
+
+
+def test_a_better_fit_from_the_prior_is_taken():
+    """A fit with the classes turned round is a poor start."""
+    graph = crowd(gold=0, seed=2).graph
+    cold = cg.IBCC().fit(graph)
+    turned = replace(cold, item_probs=cold.item_probs[:, ::-1], class_probs=cold.class_probs[::-1])
+    better, _ = cg.IBCC()._fit_better(graph, start=turned)
+    assert better.diagnostics["start"] == "prior"
+    assert_allclose(better.bound[-1], cold.bound[-1], rtol=1e-6)
 
 
 # Evidence near the limit
