@@ -97,8 +97,4 @@ class Factoriser:
         return torch.from_numpy((row if isinstance(row, np.ndarray) else row.toarray()).ravel().copy())
 
     def _product(self, vector: Tensor) -> Tensor:
-        if isinstance(self._weights, np.ndarray):
-            return torch.from_numpy(self._weights @ vector.numpy())
-        # Few of the entries are not zero, and the weights are symmetric: only the rows of these are needed.
-        rows = np.flatnonzero(vector.numpy())
-        return torch.from_numpy(self._weights[rows].T @ vector.numpy()[rows])
+        return torch.from_numpy(self._weights @ vector.numpy())

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._modularity import hard_modularity_of, modularity_of
+from crowdgraph.core._modularity import modularity_of
 from crowdgraph.core._random import igraph_seed
 from crowdgraph.core.network import VolunteerNetwork
 
@@ -24,7 +24,7 @@ class PreparedWeights(NamedTuple):
 
     def modularity(self, assignment: Array) -> float:
         """Return the modularity of an assignment of all volunteers."""
-        return hard_modularity_of(self.score, np.asarray(self.score.sum(axis=1)).ravel(), assignment)
+        return self.soft_modularity(np.eye(int(assignment.max()) + 1)[assignment])
 
     def highest_modularity(self, seed: int) -> float:
         """Return the modularity of the best partition that Leiden finds, 0 without links.

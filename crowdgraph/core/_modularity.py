@@ -21,23 +21,9 @@ def modularity_of(weights: Any, strength: Array, shares: Array) -> float:
 def hard_modularity_of(weights: Any, strength: Array, assignment: Array) -> float:
     """Return the modularity of an assignment, (V,), in which those of no community (-1) are communities of one."""
     total = float(strength.sum())
-    if total == 0:
-        return 0.0
-    member = assignment >= 0
-    sums = np.bincount(assignment[member], weights=strength[member])
-    expected = float(((sums / total) ** 2).sum() + ((strength[~member] / total) ** 2).sum())
-    return _weight_inside(weights, assignment) / total - expected
-
-
-def _weight_inside(weights: Any, assignment: Array) -> float:
-    """Return the sum of the weights within communities, each pair counted twice."""
-    if isinstance(weights, np.ndarray):
-        shares = one_hot(assignment)
-        return float((shares * (weights @ shares)).sum())
-    # As much work as there are links, whatever the number of communities.
-    entries = weights.tocoo()
-    first, second = (assignment[ends] for ends in entries.coords)
-    return float(entries.data[(first == second) & (first >= 0)].sum())
+    loners = strength[assignment < 0]
+    alone = float(((loners / total) ** 2).sum()) if total else 0.0
+    return modularity_of(weights, strength, one_hot(assignment)) - alone
 
 
 def one_hot(assignment: Array) -> Array:

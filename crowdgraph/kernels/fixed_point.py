@@ -115,7 +115,6 @@ def squarem(
     max_iter: int,
     tol: float,
     accelerate: bool,
-    plain_steps: int = PLAIN_STEPS,
     give_up: Callable[[list[float]], bool] = lambda _: False,
     on_step: Callable[[Step], object] = lambda _: None,
     recorder: Recorder | None = None,
@@ -138,8 +137,6 @@ def squarem(
         The change between two plain steps at which the iteration has converged.
     accelerate
         Whether to extrapolate.
-    plain_steps
-        How many plain steps to take before the first extrapolation.
     give_up
         Called with the objectives so far; returns whether to stop early.
     on_step
@@ -180,7 +177,7 @@ def squarem(
         if change <= tol:
             keep(current.state, converged=True, ended=True)
             return Trace(following.state, objectives, change, n_steps, converged=True)
-        ready = accelerate and n_steps > plain_steps
+        ready = accelerate and n_steps > PLAIN_STEPS
         extrapolated = _extrapolate(previous, current.state, following.state) if ready else None
         if extrapolated is None or n_steps + 2 > max_iter:
             previous, current = current.state, following

@@ -5,14 +5,12 @@ precision :math:`\beta_k`, which is Gamma distributed; the diagonal is not obser
 value in every step, so that a state is the factors alone. Columns that explain nothing shrink to zero.
 
 A step takes the exact minimum of a bound that touches the negative log posterior, which therefore never rises; the
-published step divides where it should take a root, and may raise it (erratum 5). A symmetric step goes through the
-volunteers block by block, and each block sees what became of those before: no bound has to separate volunteers of
-different blocks, so that steps are longer than those of all volunteers at once, and end at the same points.
+published step divides where it should take a root, and may raise it (erratum 5).
 
 The steps on tensors run on any device; their objective is that of `crowdgraph.tensors.nmf_objective`.
 
-`CompiledWeights` takes the steps of symmetric factors in one compiled pass over all weights, in parallel within blocks.
-Each volunteer's row is computed from the rows of its neighbours, and from nothing that is written meanwhile: the same
+`CompiledWeights` takes the steps of symmetric factors in one compiled pass over all weights, in parallel. Each
+volunteer's row is computed from the rows of its neighbours, and from nothing that is written meanwhile: the same
 numbers whatever the number of threads. Nothing is held for pairs. Rows may be multiplied and added up in single
 precision, which is far finer than the change at which a search has converged and takes half the time; everything
 computed from them is in double precision.
@@ -22,8 +20,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from functools import cache, partial
-from itertools import pairwise
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -41,7 +38,6 @@ from crowdgraph.tensors.nmf import (
     Prior,
     SparseWeights,
     Weights,
-    block_rows,
     column_sums,
     paired_objective,
     shrinkage,
@@ -103,27 +99,16 @@ def tensor_weights(weights: Any, *, device: torch.device, dtype: torch.dtype) ->
 
 
 def symmetric_step(weights: Weights, state: Tensor, prior: Prior) -> Step:
-    """Take one step with `H` the transpose of `W`, block by block; the state is `W`, of shape (N, K)."""
-    factors, blocks = _clip(state, weights), weights.blocks
-    sums = torch.stack([column_sums(factors[block.rows]) for block in blocks])
-    squares = torch.stack([column_sums(factors[block.rows] ** 2) for block in blocks])
-    total_sums, total_squares = sums.sum(0), squares.sum(0)
-    logs, following = torch.zeros_like(total_sums[0]), torch.empty_like(state)
-    for index, block in enumerate(blocks):
-        old = factors[block.rows]
-        means = block.weights.means(old, factors)
-        logs = logs + block.logs(means)
-        precision = shrinkage(squares.sum(0), weights.n / 2, prior)[0].to(old.dtype)
-        outside = (sums[:index].sum(0) + sums[index + 1 :].sum(0)).to(old.dtype)
-        inside = (sums[index].to(old.dtype) - old).clamp(min=0)
-        # The minimum of the bound, the positive root of (beta + I / w) x^2 + O x = n (erratum 5), in units of w.
-        products = block.weights.products(means, factors)
-        root = torch.sqrt(outside**2 + 4 * (inside + precision * old) * products)
-        new = _keep_positive(2 * old * products / (outside + root).clamp(min=torch.finfo(old.dtype).tiny), weights)
-        following[block.rows] = new
-        factors[block.rows] = _clip(new, weights)
-        sums[index], squares[index] = column_sums(factors[block.rows]), column_sums(factors[block.rows] ** 2)
-    objective = symmetric_objective(logs, total_sums, total_squares, weights.n, prior)
+    """Take one step with `H` the transpose of `W`; the state is `W`, of shape (N, K)."""
+    factors = _clip(state, weights)
+    means = weights.means(factors, factors)
+    sums, squares = column_sums(factors), column_sums(factors**2)
+    objective = symmetric_objective(weights.logs(means), sums, squares, weights.n, prior)
+    precision = shrinkage(squares, weights.n / 2, prior)[0].to(factors.dtype)
+    # w = sqrt(n / (S / w + beta)), the minimum of the bound (erratum 5), as w sqrt((n / w) / (S + beta w)).
+    others = sums.to(factors.dtype) - factors
+    following = factors * torch.sqrt(weights.products(means, factors) / (others + precision * factors))
+    following = _keep_positive(following, weights)
     return Step(following, objective, _participation_change(state, following))
 
 
@@ -226,26 +211,13 @@ class CompiledWeights:
         precision: DTypeLike,
     ) -> None:
         self.n, self.max_factor = len(starts) - 1, max_factor_for(float(values.max()))
-        dtype = np.dtype(precision)
-        _compile_nmf(dtype)
-        strength = values.reshape(self.n, -1).sum(1) if columns is None else _row_sums(starts, values)
-        blocks = block_rows(strength)
-        self._order = np.concatenate(blocks)
-        self._bounds = np.append(0, np.cumsum([len(rows) for rows in blocks]))
-        if columns is None:
-            square = values.reshape(self.n, self.n)
-            self._starts, self._columns = starts, np.zeros(0, np.int32)
-            self._values = square[np.ix_(self._order, self._order)].ravel().astype(dtype, copy=False)
-            self._later = starts[:-1] + np.arange(self.n)
-        else:
-            lengths = np.diff(starts)[self._order]
-            self._starts = np.append(0, np.cumsum(lengths))
-            self._columns, self._values = np.empty_like(columns), np.empty(len(values), dtype)
-            self._later = np.empty(self.n, np.int64)
-            ordered = self._starts, self._columns, self._values, self._later
-            _reorder(starts, columns, values, self._order, *ordered)
-        self._longest = int(np.diff(self._starts).max())
-        self._chunks = [self._chunks_of(first, last) for first, last in pairwise(self._bounds)]
+        self._starts, self._values = starts, values.astype(precision, copy=False)
+        self._columns = np.zeros(0, np.int32) if columns is None else columns
+        self._longest = int(np.diff(starts).max())
+        _compile_nmf(self._values.dtype)
+        bounds = chunk_bounds(len(values), at_most=max(1, len(values) // MIN_WEIGHTS_PER_THREAD))
+        self._row_bounds = np.searchsorted(starts, bounds)
+        self._row_bounds[-1] = self.n
 
     @classmethod
     def of(cls, weights: Any, *, precision: DTypeLike) -> CompiledWeights:
@@ -257,133 +229,38 @@ class CompiledWeights:
 
     def symmetric_step(self, state: Tensor, prior: Prior) -> Step:
         """Take one step; see `symmetric_step`."""
-        previous, k = state.numpy(), state.shape[1]
-        rows = np.zeros((self.n, -(-k // VECTOR_WIDTH) * VECTOR_WIDTH), self._values.dtype)
-        sums, squares = np.empty((2, len(self._chunks), k))
-        limits = MIN_FACTOR, self.max_factor
-        loaded = *limits, rows, sums, squares
-        for block in range(len(self._chunks)):
-            _load_block(block, self._bounds, self._order, previous, *loaded)
-        total_sums, total_squares = sums.sum(0), squares.sum(0)
+        previous = state.numpy()
+        factors = np.clip(previous, MIN_FACTOR, self.max_factor)
+        sums, squares = factors.sum(0), (factors**2).sum(0)
+        numerator, denominator = self.n / 2 + prior.shape - 1, squares / 2 + prior.rate
+        rows = np.zeros((self.n, -(-previous.shape[1] // VECTOR_WIDTH) * VECTOR_WIDTH), self._values.dtype)
+        rows[:, : previous.shape[1]] = factors
         following, logs, changes = np.empty_like(previous), np.empty(self.n), np.empty(self.n)
-        numerator = self.n / 2 + float(prior.shape) - 1
-        weights = self._starts, self._columns, self._values, self._later
-        shared = *weights, self._order, previous, *loaded, numerator, float(prior.rate), following, logs, changes
-        if max(map(len, self._chunks)) == 2:
-            _step_blocks(self._bounds, self._longest, *shared)
-        else:
-            for block, chunks in enumerate(self._chunks):
-                in_parallel(partial(self._step_chunk, block, chunks, shared), len(chunks) - 1)
-                _load_block(block, self._bounds, self._order, following, *loaded)
-        penalty = numerator * float(np.log(total_squares / 2 + prior.rate).sum())
-        objective = float(logs.sum()) - float((total_sums**2 - total_squares).sum()) / 2 - penalty
+        weights, precision = (self._starts, self._columns, self._values), numerator / denominator
+
+        def step_chunk(chunk: int) -> None:
+            bounds = self._row_bounds[chunk], self._row_bounds[chunk + 1]
+            means = np.empty(self._longest, rows.dtype)
+            _products(*bounds, *weights, rows, means, following, logs)
+            _update_rows(*bounds, previous, factors, following, sums, precision, TINY, self.max_factor, changes)
+
+        in_parallel(step_chunk, len(self._row_bounds) - 1)
+        penalty = numerator * float(np.log(denominator).sum())
+        objective = float(logs.sum()) - float((sums**2 - squares).sum()) / 2 - penalty
         return Step(torch.from_numpy(following), objective, float(changes.mean()))
 
-    def _step_chunk(self, block: int, chunks: NDArray[np.int64], shared: tuple[Any, ...], chunk: int) -> None:
-        _step_rows(block, chunks[chunk], chunks[chunk + 1], self._longest, *shared)
-
-    def _chunks_of(self, first: int, last: int) -> NDArray[np.int64]:
-        """Return the bounds that cut the rows of a block into chunks of about as many weights, one for each thread."""
-        start, n = self._starts[first], int(self._starts[last] - self._starts[first])
-        bounds = start + chunk_bounds(n, at_most=max(1, n // MIN_WEIGHTS_PER_THREAD))
-        rows = np.searchsorted(self._starts, bounds).clip(first, last)
-        rows[0], rows[-1] = first, last
-        return np.asarray(rows)
-
-
-def _row_sums(starts: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.diff(np.append(0.0, np.cumsum(values))[starts])
-
-
-@njit(nogil=True, cache=True)
-def _reorder(
-    starts: Any,
-    columns: Any,
-    values: Any,
-    order: Any,
-    new_starts: Any,
-    new_columns: Any,
-    new_values: Any,
-    later: Any,
-) -> None:
-    """Sort rows and columns of a symmetric matrix, and fill in where entries at or after the diagonal begin."""
-    position = np.empty(len(order), np.int64)
-    for r in range(len(order)):
-        position[order[r]] = r
-    free = new_starts[:-1].copy()
-    # Row by row, so that the entries of each column come in order; rows are columns.
-    for r in range(len(order)):
-        later[r] = free[r]
-        for index in range(starts[order[r]], starts[order[r] + 1]):
-            column = position[columns[index]]
-            new_columns[free[column]] = r
-            new_values[free[column]] = values[index]
-            free[column] += 1
-
 
 @njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
-def _load_block(
-    block: int,
-    bounds: Any,
-    order: Any,
-    state: Any,
-    lowest: float,
-    highest: float,
-    rows: Any,
-    sums: Any,
-    squares: Any,
+def _products(
+    first: int, last: int, starts: Any, columns: Any, values: Any, rows: Any, means: Any, products: Any, logs: Any
 ) -> None:
-    """Copy the clipped factors of a block to its rows, and fill in its column sums and sums of squares."""
-    sums[block] = 0
-    squares[block] = 0
-    for r in range(bounds[block], bounds[block + 1]):
-        i = order[r]
-        for c in range(state.shape[1]):
-            factor = min(max(state[i, c], lowest), highest)
-            rows[r, c] = factor
-            sums[block, c] += factor
-            squares[block, c] += factor * factor
-
-
-@njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
-def _step_rows(
-    block: int,
-    first: int,
-    last: int,
-    longest: int,
-    starts: Any,
-    columns: Any,
-    values: Any,
-    later: Any,
-    order: Any,
-    state: Any,
-    lowest: float,
-    highest: float,
-    rows: Any,
-    sums: Any,
-    squares: Any,
-    numerator: float,
-    rate: float,
-    following: Any,
-    logs: Any,
-    changes: Any,
-) -> None:
-    """Fill in the next factors of rows of one block, what their pairs add to the objective, and their changes.
-
-    A pair counts in the row that comes first: both rows are as they were before the step.
-    """
-    k = state.shape[1]
-    inside, outside, denominator = sums[block], np.zeros(k), np.full(k, rate)
-    for other in range(len(sums)):
-        for c in range(k):
-            denominator[c] += squares[other, c] / 2
-            if other != block:
-                outside[c] += sums[other, c]
-    row, own, means = np.empty_like(rows[0]), np.empty_like(rows[0]), np.empty(longest, rows.dtype)
-    for r in range(first, last):
-        row[:] = rows[r]
+    """Fill in the products and logs of `Weights` row by row; logs has each pair once, in the row of its first end."""
+    k = products.shape[1]
+    row, own = np.empty_like(rows[0]), np.empty_like(rows[0])
+    for i in range(first, last):
+        row[:] = rows[i]
         own[:] = 0
-        start, n = starts[r], starts[r + 1] - starts[r]
+        start, n = starts[i], starts[i + 1] - starts[i]
         # All means first: when rows far away are read, processors need not wait for one before they request the next.
         for index in range(n):
             j = columns[start + index] if len(columns) else index
@@ -397,67 +274,60 @@ def _step_rows(
             for c in range(len(row)):
                 own[c] += ratio * rows[j, c]
         total = 0.0
-        for index in range(later[r] - start, n):
-            total += values[start + index] * math.log(means[index])
-        logs[r] = total
-        i = order[r]
+        for index in range(n):
+            j = columns[start + index] if len(columns) else index
+            if j > i:
+                total += values[start + index] * math.log(means[index])
+        logs[i] = total
+        for c in range(k):
+            products[i, c] = own[c]
+
+
+@njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
+def _update_rows(
+    first: int,
+    last: int,
+    state: Any,
+    factors: Any,
+    products: Any,
+    sums: Any,
+    precision: Any,
+    lowest: float,
+    highest: float,
+    changes: Any,
+) -> None:
+    """Replace the products by the next factors, and fill in how much the participations of each row changed."""
+    k = factors.shape[1]
+    for i in range(first, last):
         old_sum = new_sum = 0.0
         for c in range(k):
-            old = min(max(state[i, c], lowest), highest)
+            old = factors[i, c]
             # The minimum of the bound, as in `symmetric_step` (erratum 5).
-            curvature = max(inside[c] - old, 0.0) + numerator / denominator[c] * old
-            divisor = outside[c] + math.sqrt(outside[c] * outside[c] + 4 * curvature * own[c])
-            new = 2 * old * own[c] / max(divisor, TINY)
-            new = min(max(new, TINY), highest)
-            following[i, c] = new
+            new = math.sqrt(old * products[i, c] / ((sums[c] - old) / old + precision[c]))
+            new = min(max(new, lowest), highest)
+            products[i, c] = new
             old_sum += state[i, c]
             new_sum += new
         change = 0.0
         for c in range(k):
-            change += abs(state[i, c] / old_sum - following[i, c] / new_sum)
+            change += abs(state[i, c] / old_sum - products[i, c] / new_sum)
         changes[i] = change / 2
-
-
-@njit(nogil=True, error_model="numpy", cache=True)
-def _step_blocks(
-    bounds: Any,
-    longest: int,
-    starts: Any,
-    columns: Any,
-    values: Any,
-    later: Any,
-    order: Any,
-    state: Any,
-    lowest: float,
-    highest: float,
-    rows: Any,
-    sums: Any,
-    squares: Any,
-    numerator: float,
-    rate: float,
-    following: Any,
-    logs: Any,
-    changes: Any,
-) -> None:
-    """Take the steps of all blocks, one after the other, in one thread."""
-    weights = (starts, columns, values, later)
-    loaded = (lowest, highest, rows, sums, squares)
-    results = (following, logs, changes)
-    for block in range(len(bounds) - 1):
-        first, last = bounds[block], bounds[block + 1]
-        _step_rows(block, first, last, longest, *weights, order, state, *loaded, numerator, rate, *results)
-        _load_block(block, bounds, order, following, *loaded)
 
 
 @cache
 def _compile_nmf(precision: np.dtype[Any]) -> None:
     """Compile for the types that are passed, before threads do."""
-    one, double, index = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int64)
-    starts, columns, values = np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, precision)
-    loaded = 1.0, 1.0, double.astype(precision), double, double
-    shared = starts, columns, values, index, index, double, *loaded, 1.0, 1.0, double, one, one
+    one, double = np.ones(1), np.ones((1, 1))
     with compile_notice("the detector"):
-        _reorder(starts, columns, one, index, starts, columns, values, index.copy())
-        _load_block(0, starts, index, double, *loaded)
-        _step_rows(0, 0, 1, 1, *shared)
-        _step_blocks(starts, 1, *shared)
+        _products(
+            0,
+            1,
+            np.array([0, 1]),
+            np.zeros(1, np.int32),
+            one.astype(precision),
+            double.astype(precision),
+            one.astype(precision),
+            double,
+            one,
+        )
+        _update_rows(0, 1, double, double, double, one, one, 1.0, 1.0, one)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -21,10 +20,6 @@ __all__ = ["SearchResult", "search", "seeded_start"]
 
 # Steps between two checks of which columns explain something.
 STEPS_PER_PHASE = 12
-# Steps between two merges of many columns, at first; too few, and columns are merged that had not separated yet.
-STEPS_PER_EARLY_PHASE = 6
-# Plain steps before the first extrapolation of a later phase.
-PLAIN_STEPS = 3
 # Columns with a smaller sum of squares are pruned; one with a single member has about that of the largest weight.
 MIN_COLUMN_SQUARES = 0.1
 # Columns whose cosine is larger than this may be the same.
@@ -110,30 +105,21 @@ def search(
     """
     n_steps = 0
 
-    def run_phase(factors: Tensor, *, early: bool = False, goal: float = -math.inf) -> Trace:
+    def run_phase(factors: Tensor, *, goal: float = -math.inf) -> Trace:
         nonlocal n_steps
+
+        def give_up(objectives: list[float]) -> bool:
+            return _is_out_of_reach(goal, objectives)
+
         trace = squarem(
-            step,
-            factors,
-            max_iter=STEPS_PER_EARLY_PHASE if early else STEPS_PER_PHASE,
-            tol=tol,
-            accelerate=not early,
-            plain_steps=PLAIN_STEPS,
-            give_up=partial(_is_out_of_reach, goal),
-            on_step=on_step,
+            step, factors, max_iter=STEPS_PER_PHASE, tol=tol, accelerate=True, give_up=give_up, on_step=on_step
         )
         n_steps += trace.n_steps
         return trace
 
-    best, merge_many = run_phase(start, early=True), True
-    # While columns are many and steps cost most, those that are alike are merged without waiting for convergence.
-    while merge_many and n_steps < max_iter and (proposals := _mutual_pairs(factors := _prune(best.state))):
-        merged = run_phase(_merge(factors, proposals[0]), early=True)
-        if not _is_clearly_better(merged.objectives[-1], best.objectives):
-            best = run_phase(factors, early=True)
-            merge_many = merged.objectives[-1] > best.objectives[-1]
-        if merge_many:
-            best = merged
+    best = squarem(step, start, max_iter=STEPS_PER_PHASE, tol=0.0, accelerate=True, on_step=on_step)
+    n_steps += best.n_steps
+    merge_many = True
     while n_steps < max_iter:
         factors = _prune(best.state)
         best = run_phase(factors)
@@ -156,20 +142,11 @@ def search(
     return SearchResult(best.state, best.objectives[-1], best.change, n_steps, best.converged)
 
 
-def _is_clearly_better(objective: float, others: list[float]) -> bool:
-    """Return whether an objective is higher than others would be after a phase, if they rose on half as fast."""
-    rise = others[-1] - others[-2] if len(others) > 1 else math.inf
-    return objective > others[-1] + STEPS_PER_EARLY_PHASE / 2 * rise
-
-
 def _is_out_of_reach(goal: float, objectives: list[float]) -> bool:
-    """Return whether an objective would miss the goal even if twice as much were left as its last rises suggest."""
+    """Return whether an objective would miss the goal within a phase even if it rose twice as fast as just now."""
     if len(objectives) < 3:
         return False
-    last, rise = objectives[-1], objectives[-1] - objectives[-2]
-    # Rises fall from step to step by a factor; it is seldom below a half for long, and grows towards the end.
-    factor = max(0.5, rise / max(objectives[-2] - objectives[-3], 1e-300))
-    return factor < 1 and last + 2 * rise * factor / (1 - factor) < goal
+    return objectives[-1] + 2 * (STEPS_PER_PHASE - len(objectives)) * (objectives[-1] - objectives[-2]) < goal
 
 
 def _prune(factors: Tensor) -> Tensor:

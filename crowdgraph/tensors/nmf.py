@@ -12,9 +12,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.errors import ParameterError
@@ -26,18 +24,12 @@ __all__ = [
     "Prior",
     "SparseWeights",
     "Weights",
-    "WeightsBlock",
-    "block_rows",
     "column_sums",
     "nmf_objective",
     "paired_objective",
     "shrinkage",
     "symmetric_objective",
 ]
-
-
-# How many blocks of volunteers a symmetric step goes through; more hardly make it longer.
-N_BLOCKS = 8
 
 
 class Prior(NamedTuple):
@@ -121,14 +113,6 @@ class Weights(ABC):
     values: Tensor
 
     @abstractmethod
-    def of_rows(self, rows: Tensor) -> Weights:
-        """Return the weights of some volunteers with all; `means` and `products` then have as many rows."""
-
-    @abstractmethod
-    def ends(self) -> tuple[Tensor, Tensor]:
-        """Return the row and the column of each weight that is held, in shapes that broadcast to that of `values`."""
-
-    @abstractmethod
     def means(self, left: Tensor, right: Tensor) -> Tensor:
         r"""Return :math:`R` = ``left @ right.T`` for the weights that are held, in the shape of `values`."""
 
@@ -141,66 +125,16 @@ class Weights(ABC):
         return total(torch.xlogy(self.values, means))
 
     @cached_property
-    def blocks(self) -> list[WeightsBlock]:
-        """The blocks of volunteers of a symmetric step."""
-        first, _ = self.ends()
-        strength = torch.zeros(self.n, dtype=self.values.dtype, device=self.values.device)
-        sums = strength.index_add(0, first.expand(self.values.shape).reshape(-1), self.values.reshape(-1))
-        rows = [torch.from_numpy(block).to(self.values.device) for block in block_rows(sums.cpu().double().numpy())]
-        number = torch.empty(self.n, dtype=torch.long, device=self.values.device)
-        for index, block in enumerate(rows):
-            number[block] = index
-        return [WeightsBlock.of(self.of_rows(block), block, number) for block in rows]
-
-    @cached_property
     def largest(self) -> float:
         """The largest weight."""
         return float(self.values.max())
-
-
-class WeightsBlock(NamedTuple):
-    """The weights of a block of volunteers with all.
-
-    Attributes
-    ----------
-    rows
-        The volunteers of the block.
-    weights
-        Their weights.
-    counted
-        The same weights as the objective counts them: twice if the other end is in a later block, not at all if it is
-        in an earlier one.
-    """
-
-    rows: Tensor
-    weights: Weights
-    counted: Tensor
-
-    @classmethod
-    def of(cls, weights: Weights, rows: Tensor, number: Tensor) -> WeightsBlock:
-        """Return a block of volunteers, given the number of everybody's block, of shape (N,)."""
-        times = 1 + torch.sign(number[weights.ends()[1]] - number[rows[0]])
-        return cls(rows, weights, weights.values * times)
-
-    def logs(self, means: Tensor) -> Tensor:
-        r"""Return what the block adds to :math:`\sum_{ij} X_{ij} \ln R_{ij}`."""
-        return total(torch.xlogy(self.counted, means))
 
 
 class DenseWeights(Weights):
     """All entries, of shape (N, N)."""
 
     def __init__(self, values: Tensor) -> None:
-        self.n, self.values = values.shape[1], values
-
-    def of_rows(self, rows: Tensor) -> DenseWeights:
-        """See `Weights`."""
-        return DenseWeights(self.values[rows])
-
-    def ends(self) -> tuple[Tensor, Tensor]:
-        """See `Weights`."""
-        first, second = (torch.arange(size, device=self.values.device) for size in self.values.shape)
-        return first[:, None], second[None]
+        self.n, self.values = len(values), values
 
     def means(self, left: Tensor, right: Tensor) -> Tensor:
         """See `Weights`."""
@@ -216,23 +150,7 @@ class SparseWeights(Weights):
 
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix.detach()
-        self.n, self.values = matrix.shape[1], self._matrix.values()
-
-    def of_rows(self, rows: Tensor) -> SparseWeights:
-        """See `Weights`."""
-        starts = self._matrix.crow_indices()
-        lengths = starts.diff()[rows]
-        ends = lengths.cumsum(0)
-        entries = torch.arange(int(ends[-1]), device=rows.device)
-        entries = entries + torch.repeat_interleave(starts[rows] - (ends - lengths), lengths)
-        parts = torch.cat([ends.new_zeros(1), ends]), self._matrix.col_indices()[entries], self.values[entries]
-        return SparseWeights(torch.sparse_csr_tensor(*parts, (len(rows), self.n), check_invariants=False))
-
-    def ends(self) -> tuple[Tensor, Tensor]:
-        """See `Weights`."""
-        lengths = self._matrix.crow_indices().diff()
-        first = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
-        return first, self._matrix.col_indices()
+        self.n, self.values = len(matrix), self._matrix.values()
 
     def means(self, left: Tensor, right: Tensor) -> Tensor:
         """See `Weights`."""
@@ -251,21 +169,9 @@ class SparseWeights(Weights):
 class IndexedWeights(Weights):
     """The entries that are not zero, each with its row and its column, for devices without CSR tensors."""
 
-    def __init__(self, row: Tensor, column: Tensor, values: Tensor, n: int, *, n_rows: int | None = None) -> None:
+    def __init__(self, row: Tensor, column: Tensor, values: Tensor, n: int) -> None:
         self.n, self.values = n, values
-        self._row, self._column, self._n_rows = row, column, n if n_rows is None else n_rows
-
-    def of_rows(self, rows: Tensor) -> IndexedWeights:
-        """See `Weights`."""
-        position = torch.full((self._n_rows,), -1, dtype=torch.long, device=rows.device)
-        position[rows] = torch.arange(len(rows), device=rows.device)
-        row = position[self._row]
-        present = row >= 0
-        return IndexedWeights(row[present], self._column[present], self.values[present], self.n, n_rows=len(rows))
-
-    def ends(self) -> tuple[Tensor, Tensor]:
-        """See `Weights`."""
-        return self._row, self._column
+        self._row, self._column = row, column
 
     def means(self, left: Tensor, right: Tensor) -> Tensor:
         """See `Weights`."""
@@ -274,7 +180,7 @@ class IndexedWeights(Weights):
     def products(self, means: Tensor, right: Tensor) -> Tensor:
         """See `Weights`."""
         terms = (self.values / means)[:, None] * right[self._column]
-        return right.new_zeros(self._n_rows, right.shape[1]).index_add(0, self._row, terms)
+        return torch.zeros_like(right).index_add(0, self._row, terms)
 
 
 def _pairs_of(weights: Tensor) -> Weights:
@@ -291,15 +197,6 @@ def _pairs_of(weights: Tensor) -> Weights:
         f"weights must be dense, or sparse as CSR or COO; got the layout {weights.layout}.",
         hint="Convert them with weights.to_sparse_csr().",
     )
-
-
-def block_rows(strength: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    """Return the volunteers of each block of a symmetric step: they are dealt out in the order of their strengths.
-
-    Whoever comes first does not depend on the order of volunteers, unless they are equally strong but for rounding.
-    """
-    ranked = np.argsort((strength / max(strength.max(), np.finfo(float).tiny)).round(6), kind="stable")
-    return [ranked[first::N_BLOCKS] for first in range(min(N_BLOCKS, len(ranked)))]
 
 
 def column_sums(values: Tensor) -> Tensor:
