@@ -46,7 +46,7 @@ def shares(starts: Array, n_ranks: int, *, kind: str) -> list[range]:
     if n_ranks > n_nodes:
         raise ParameterError(
             f"{n_ranks:,} ranks cannot share {n_nodes:,} {kind}s: each needs at least one.",
-            hint=Hint(f"Start at most {n_nodes:,} processes.", cli=f"Use --nproc-per-node={n_nodes} or less."),
+            hint=Hint(f"Start at most {n_nodes:,} processes.", cli=f"Use --nproc-per-node {n_nodes} or less."),
         )
     bounds = np.searchsorted(starts, np.arange(n_ranks + 1) * int(starts[-1]) / n_ranks)
     # At least one each, from the left and from the right.
