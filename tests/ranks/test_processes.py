@@ -111,7 +111,7 @@ def test_ranks_stream_within_a_limit_of_memory(graphs, answers):
     [
         ("other stores", "opened stores of different crowds: rank 0 differs from rank 1"),
         ("versions", "run different versions of crowdgraph: rank 0 differs from rank 1 (1.0 and 1.1)"),
-        ("items", "2 ranks cannot share 1 items: each needs at least one. Use --nproc-per-node=1 or less."),
+        ("items", "2 ranks cannot share 1 items: each needs at least one. Use --nproc-per-node 1 or less."),
         ("no store", "nowhere.store' is not a store"),
     ],
 )
