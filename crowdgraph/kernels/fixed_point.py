@@ -182,9 +182,10 @@ def squarem_by_change(
 
     With `accelerate`, every two plain steps are followed by an extrapolation of the log odds (SQUAREM, Varadhan and
     Roland 2008). Its length is positive: where a difference grows from step to step, it grows faster, so that a fixed
-    point that plain steps leave is left, too; Anderson's method could stay there. Changes are measured by the variance of the log odds under the class
-    probabilities, to which undecided items contribute most. If the change after an extrapolation is many times the one
-    before, the extrapolation is undone and the next ones are shorter. The result always comes from a plain step.
+    point that plain steps leave is left, too; Anderson's method could stay there. Changes are measured by the variance
+    of the log odds under the class probabilities, to which undecided items contribute most. If the change after an
+    extrapolation is many times the one before, the extrapolation is undone and the next ones are shorter. The result
+    always comes from a plain step.
 
     Parameters
     ----------
