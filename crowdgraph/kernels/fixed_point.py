@@ -241,10 +241,11 @@ def squarem_by_change(
     """Apply a map of class probabilities until none changes by more than `tol`; the map need not raise an objective.
 
     With `accelerate`, every two plain steps are followed by an extrapolation of the log odds (SQUAREM, Varadhan and
-    Roland 2008). It goes on in the direction of the plain steps, and so it leaves a fixed point that they would leave,
-    where Anderson's method would stay. Changes are measured by the variance of the log odds under the class
-    probabilities, to which undecided items contribute most. If the change after an extrapolation is many times the one
-    before, the extrapolation is undone and the next ones are shorter. The result always comes from a plain step.
+    Roland 2008). Its length is positive: where a difference grows from step to step, it grows faster, so that a fixed
+    point that plain steps leave is left, too; Anderson's method could stay there. Changes are measured by the variance
+    of the log odds under the class probabilities, to which undecided items contribute most. If the change after an
+    extrapolation is many times the one before, the extrapolation is undone and the next ones are shorter. The result
+    always comes from a plain step.
 
     Parameters
     ----------
