@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
+from crowdgraph.core._memory import memory_in_bytes
 from crowdgraph.core._parameters import check_integer, check_number
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -29,7 +30,7 @@ from crowdgraph.messages import Hint, with_article
 from crowdgraph.models import IBCC, DawidSkene, DynIBCC
 from crowdgraph.models._crowd_prior import learn_prior
 from crowdgraph.models._priors import CROWD, crowd_prior
-from crowdgraph.models._resources import memory_in_bytes, using
+from crowdgraph.models._resources import using
 from crowdgraph.models._tensors import AnswerSums, AnswerTensors
 from crowdgraph.models.base import Model, check_crowd
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from crowdgraph.core._arrays import Array, lock, row_blocks
 from crowdgraph.core._maps import release, scratch_array, scratch_copy
+from crowdgraph.core._memory import resident_bytes
 from crowdgraph.core.clock import ticks
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.forward_state import ForwardState
@@ -35,7 +36,7 @@ from crowdgraph.kernels.sweep import (
     expected_counts,
 )
 from crowdgraph.models._priors import volunteer_priors
-from crowdgraph.models._resources import check_memory, current_resources, require_stored, resident_bytes
+from crowdgraph.models._resources import check_memory, current_resources, require_stored
 from crowdgraph.tensors.dynibcc import MAX_DRIFT, LastStates, Stage, Steps, prior_counts
 
 # How many copies of the tables of all volunteers a fit holds at its peak: states, priors, logarithms, counts.

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdgraph.core._arrays import Array, row_blocks, same_values
+from crowdgraph.core._memory import memory_in_bytes
 from crowdgraph.core._parameters import Configured, check_seed
 from crowdgraph.core.fit import FitSource, ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -24,7 +25,7 @@ from crowdgraph.errors import (
     warn,
 )
 from crowdgraph.messages import Hint, Message, quote, with_article
-from crowdgraph.models._resources import current_resources, memory_in_bytes, require_stored, using
+from crowdgraph.models._resources import current_resources, require_stored, using
 
 __all__ = ["Model", "seed_of"]
 
@@ -89,7 +90,7 @@ class Model(Configured, ABC):
         if not self.streams:
             raise ParameterError(
                 f"{type(self).__name__} needs all responses in memory, so it takes no limit of memory.",
-                hint="Leave memory= out, or fit IBCC, DynIBCC, DawidSkene or MajorityVote.",
+                hint="Leave memory= out, or fit IBCC, DawidSkene or MajorityVote.",
             )
         require_stored(graph)
 

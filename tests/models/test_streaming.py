@@ -10,9 +10,10 @@ from strategies import graphs
 import crowdgraph as cg
 from crowdgraph.core import _arrays
 from crowdgraph.core._maps import release, scratch_array, scratch_copy
+from crowdgraph.core._memory import memory_in_bytes
 from crowdgraph.errors import ParameterError, StoreError
 from crowdgraph.models import _tensors
-from crowdgraph.models._resources import current_resources, memory_in_bytes
+from crowdgraph.models._resources import current_resources
 
 MODELS = [
     cg.IBCC(),

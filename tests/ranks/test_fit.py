@@ -99,7 +99,7 @@ def test_ranks_give_the_answer_of_one_process(model, n_ranks, graph, store):
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(2, 3), st.integers(1, 4), st.integers(2, 4))
 def test_ranks_give_the_answer_of_one_process_for_any_crowd(
     tmp_path_factory, seed, n_items, n_classes, n_labels, n_ranks
