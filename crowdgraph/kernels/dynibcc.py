@@ -18,7 +18,7 @@ from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_paralle
 from crowdgraph.kernels.dglm import Scan
 from crowdgraph.kernels.dynamic_bound import step_priors
 from crowdgraph.kernels.fixed_point import min_state
-from crowdgraph.kernels.special import digamma_and_log_gamma
+from crowdgraph.kernels.special import digamma_and_log_gamma, trigamma
 from crowdgraph.tensors.devices import most_precise, total
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
 from crowdgraph.tensors.dynibcc import (
@@ -29,6 +29,7 @@ from crowdgraph.tensors.dynibcc import (
     dirichlet_of_states,
     expected_score,
     predictive_score,
+    step_feedback,
     step_logs,
 )
 from crowdgraph.tensors.ibcc import item_posteriors
@@ -51,6 +52,10 @@ LOG_NOISE_RANGE = (math.log(0.01), math.log(30.0))
 # most, lead to the best one, each by at most so many distances.
 N_NOISE_SCALES = 6
 NEAR, MAX_CLIMBS, MAX_SHIFT = 0.2, 6, 4.0
+# What an item does to itself is anticipated to this extent, since it is estimated; only for items that have changed by
+# this share of the largest change, and until they have settled or a class probability has moved so far.
+FEEDBACK_SHARE, MIN_SHARE_OF_CHANGE = 0.9, 0.01
+MIN_MOVE, MAX_MOVE = 1e-12, 0.1
 # Scales are compared on at most so many steps.
 MAX_CHOICE_STEPS = 100_000
 # Noise has to gain this many nats, and to predict answers better in their own order than in this many random ones.
@@ -79,6 +84,14 @@ class Likelihood(Protocol):
 
     def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Tensor | float:
         """Overwrite the class probabilities of the items, (N, J), unless fixed, and return the largest change."""
+        ...
+
+    def feedback(self, concentration: Tensor, chosen: Tensor) -> Tensor:
+        """Return by how much the log probabilities of some items rise by themselves, of shape (N, J).
+
+        It is the sum over an item's answers of the derivative of `logs` by the item's own probability of the class,
+        which counts towards the confusion at that very answer. For items that are not chosen, (N,), it is zero.
+        """
         ...
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
@@ -112,6 +125,12 @@ class TensorLikelihood:
         change = (updated - probs).abs().max()
         probs.copy_(updated)
         return change
+
+    def feedback(self, concentration: Tensor, chosen: Tensor) -> Tensor:
+        """See `Likelihood`."""
+        item = self._steps.item.long()
+        effects = torch.where(chosen[item][:, None], step_feedback(self._steps, concentration), 0.0)
+        return effects.new_zeros(self._n_items, effects.shape[1]).index_add(0, item, effects)
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """See `Likelihood`."""
@@ -163,6 +182,16 @@ class CompiledLikelihood:
                 len(bounds) - 1,
             )
         )
+
+    def feedback(self, concentration: Tensor, chosen: Tensor) -> Tensor:
+        """See `Likelihood`."""
+        bounds, columns = self._item_bounds, (concentration.numpy(), self._label, self._weight, chosen.numpy())
+        effects = np.zeros((len(self._starts) - 1, concentration.shape[1]), self._weight.dtype)
+        in_parallel(
+            lambda chunk: _feedback(bounds[chunk], bounds[chunk + 1], self._starts, self._steps, *columns, effects),
+            len(bounds) - 1,
+        )
+        return torch.from_numpy(effects)
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """See `Likelihood`."""
@@ -245,14 +274,26 @@ class DynamicVB:
         self.n_visited += len(self._steps.item)
         return self._scan(self.probs, noise_scale=noise_scale, stage=self._stage)
 
-    def __call__(self, noise_scale: float, *, damping: float = 0.0) -> float:
-        """Pass once; return the change of the class probabilities before damping, the part of the change undone."""
-        previous = self.probs.clone() if damping > 0 else self.probs
-        logs = self._likelihood.logs(self.confusion(noise_scale))
+    def __call__(self, noise_scale: float, *, damping: float = 0.0, n_ahead: int = 0) -> float:
+        """Pass once; return the change of the class probabilities before damping, the part of the change undone.
+
+        Items go on to where their own answers would lead them in `n_ahead` further passes if nothing else changed. The
+        fixed points are the same, and the change is that of the pass alone.
+        """
+        previous = self.probs.clone() if damping > 0 or n_ahead else self.probs
+        confusion = self.confusion(noise_scale)
+        logs = self._likelihood.logs(confusion)
         class_logs = expected_log(self.classes, axis=0)
         change = float(self._likelihood.update_items(logs, class_logs, self.probs, self._fixed))
         if damping > 0:
             self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
+        elif n_ahead:
+            moved = (self.probs - previous).abs().amax(1)
+            chosen = (moved > MIN_SHARE_OF_CHANGE * change) & ~self._fixed
+            feedback = self._likelihood.feedback(confusion, chosen)[chosen]
+            self.probs[chosen] = follow_feedback(
+                self.probs[chosen], previous[chosen], FEEDBACK_SHARE * feedback, n_ahead
+            )
         return change
 
     def last_states(self, noise_scale: float) -> LastStates:
@@ -393,6 +434,26 @@ class DynamicVB:
         return likelihood.predictive(predicted, logs, self.probs, self._fixed)
 
 
+def follow_feedback(probs: Tensor, previous: Tensor, feedback: Tensor, n_passes: int) -> Tensor:
+    """Return where items end whose class probabilities act upon themselves, all of shape (n, J).
+
+    A pass has led from `previous` to `probs`. From then on each item is passed by itself: its log probabilities grow by
+    `feedback` times the growth of its probabilities, as linear terms say, so that it goes where further passes would
+    lead it if nothing else changed. It stops where it settles, and where a linear term would no longer do.
+    """
+    result, logs = probs.clone(), probs.clamp_min(min_state(probs.dtype)).log()
+    rows = torch.arange(len(probs), device=probs.device)
+    for _ in range(n_passes):
+        if not len(rows):
+            break
+        current, start = result[rows], previous[rows]
+        following = torch.softmax(logs[rows] + feedback[rows] * (current - start), 1)
+        result[rows] = following
+        settled = (following - current).abs().amax(1) <= MIN_MOVE
+        rows = rows[~settled & ((following - start).abs().amax(1) < MAX_MOVE)]
+    return result
+
+
 class NoiseChoice(NamedTuple):
     """The noise scale that predicts answers best: zero where no scale gains enough; and the best one above zero."""
 
@@ -502,6 +563,7 @@ def _compile_likelihood(
     with compile_notice("the likelihood of answers over time"):
         _expected_logs(0, 1, table, label, one, probs.copy())
         _update_items(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), probs, probs[0], fixed, probs.copy())
+        _feedback(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), table, label, one, ~fixed, probs.copy())
         _predictive(0, 1, item, label, one, table, probs, probs, fixed)
 
 
@@ -556,6 +618,28 @@ def _update_items(
             change = max(change, abs(prob - probs[item, j]))
             probs[item, j] = prob
     return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _feedback(
+    first: int, last: int, starts: Any, steps: Any, table: Any, label: Any, weight: Any, chosen: Any, effects: Any
+) -> None:
+    """Add up `crowdgraph.tensors.dynibcc.step_feedback` for those of some items that are chosen."""
+    _, n_classes, n_labels = table.shape
+    for item in range(first, last):
+        if not chosen[item]:
+            continue
+        for index in range(starts[item], starts[item + 1]):
+            step = steps[index]
+            answer = label[step]
+            if answer < 0:
+                continue
+            for j in range(n_classes):
+                total = 0.0
+                for m in range(n_labels):
+                    total += table[step, j, m]
+                slope = trigamma(table[step, j, answer]) - trigamma(total)
+                effects[item, j] += weight[step] * weight[step] * slope
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -109,6 +109,10 @@ class SharedLikelihood:
         probs.copy_(updated)
         return change
 
+    def feedback(self, concentration: Tensor, chosen: Tensor) -> Tensor:
+        """See `Likelihood`."""
+        return self._ranks.total(self._likelihood.feedback(concentration, chosen))
+
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """See `Likelihood`."""
         own = torch.tensor(self._likelihood.predictive(concentration, logs, probs, fixed), dtype=torch.float64)

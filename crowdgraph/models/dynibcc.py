@@ -63,6 +63,9 @@ PASSES_BETWEEN_CHOICES = 4
 MAX_NOISE_AGE = 1.25
 # The tolerance of the static fit from which the passes start and the crowd's prior is learned, at most.
 MAX_STATIC_TOL = 1e-5
+# After this many passes, a pass also anticipates further ones of single items: one, then twice as many each time, up to
+# a limit. Sooner the other items are not where they will be, and an item could be led to another class.
+AHEAD_AFTER, MAX_AHEAD = 3, 1_000
 # After this many passes, passes are damped: answers that influence each other may oscillate.
 DAMP_AFTER, DAMPING = 100, 0.5
 # Log odds that gain this much variance are forgotten at once; more would only overflow.
@@ -378,7 +381,7 @@ class DynIBCC(Model):
             typical = tensors.typical_prior(prior, vb.probs)
             if self.update_classes:
                 noise_scale, n_iter = _tune_noise(
-                    vb, prior=typical, max_iter=self.max_iter, accelerate=self.accelerate, bar=bar
+                    vb, prior=typical, max_iter=self.max_iter, bar=bar, **self._acceleration()
                 )
             else:
                 noise_scale = vb.confirm_noise(vb.choose_noise(1.0, prior=typical).scale, prior=typical)
@@ -387,9 +390,13 @@ class DynIBCC(Model):
             return noise_scale, 1, 0.0
         tol = reachable_tolerance(self.tol, vb.probs.dtype)
         n_iter, change = _fit_until(
-            vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, accelerate=self.accelerate, bar=bar
+            vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, bar=bar, **self._acceleration()
         )
         return noise_scale, n_iter, change
+
+    def _acceleration(self) -> dict[str, bool]:
+        """Return whether passes extrapolate, and whether they look ahead: as published an answer counts otherwise."""
+        return {"accelerate": self.accelerate, "look_ahead": self.accelerate and not self.published}
 
     def _printed_bound(self, vb: DynamicVB, noise_scale: float) -> dict[str, float]:
         """Return the bound as it is printed, and the floor of the noise, if asked for."""
@@ -458,7 +465,15 @@ def _visited_by(static: ModelFit, graph: CrowdGraph) -> int:
 
 
 def _fit_until(
-    vb: DynamicVB, noise_scale: float, *, tol: float, n_iter: int, max_iter: int, accelerate: bool, bar: Any
+    vb: DynamicVB,
+    noise_scale: float,
+    *,
+    tol: float,
+    n_iter: int,
+    max_iter: int,
+    accelerate: bool,
+    look_ahead: bool,
+    bar: Any,
 ) -> tuple[int, float]:
     """Pass until no class probability changes by more than `tol`; return the passes so far and the last change."""
     from crowdgraph.kernels.fixed_point import squarem_by_change
@@ -467,7 +482,9 @@ def _fit_until(
 
     def step() -> float:
         nonlocal n_iter
-        change = vb(noise_scale, damping=0.0 if n_iter < DAMP_AFTER else DAMPING)
+        change = vb(
+            noise_scale, damping=0.0 if n_iter < DAMP_AFTER else DAMPING, n_ahead=_n_ahead(n_iter) if look_ahead else 0
+        )
         n_iter += 1
         bar.set_postfix(change=f"{change:.1e}", noise_scale=f"{noise_scale:.2f}", refresh=False)
         bar.update()
@@ -477,7 +494,14 @@ def _fit_until(
     return n_iter, passes.change
 
 
-def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, accelerate: bool, bar: Any) -> tuple[float, int]:
+def _n_ahead(n_iter: int) -> int:
+    """Return how many passes of single items the next pass anticipates, after so many passes."""
+    return 0 if n_iter < AHEAD_AFTER else min(2 ** min(n_iter - AHEAD_AFTER, 30), MAX_AHEAD)
+
+
+def _tune_noise(
+    vb: DynamicVB, *, prior: Tensor, max_iter: int, accelerate: bool, look_ahead: bool, bar: Any
+) -> tuple[float, int]:
     """Choose the noise scale that predicts the answers best, in turn with the class probabilities.
 
     Return it with the passes that were needed. A few passes are enough between two choices: what the scale depends on
@@ -487,7 +511,14 @@ def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, accelerate: bool
     for _ in range(MAX_NOISE_ROUNDS):
         last_pass = min(n_iter + PASSES_BETWEEN_CHOICES, max_iter - 1)
         n_iter, _ = _fit_until(
-            vb, noise_scale, tol=ROUGH_TOL, n_iter=n_iter, max_iter=last_pass, accelerate=accelerate, bar=bar
+            vb,
+            noise_scale,
+            tol=ROUGH_TOL,
+            n_iter=n_iter,
+            max_iter=last_pass,
+            accelerate=accelerate,
+            look_ahead=look_ahead,
+            bar=bar,
         )
         bar.set_postfix(choosing="noise_scale")
         choice = vb.choose_noise(noise_scale, prior=prior, near=near)
