@@ -14,7 +14,7 @@ from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.clock import UNITS
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.dependence import Dependence
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import FitState, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import (
@@ -237,16 +237,17 @@ class DynIBCC(Model):
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
         self._check_labels_and_times(graph)
         prior = self._prior_before_learning(graph)
-        n_visited = 0
+        n_visited, state = 0, None
         if start is None:
             # Start from the class probabilities for volunteers who never change.
             static = self._static_model(CROWD if self.confusion_prior == CROWD else prior)
             start = static._fit(graph, seed=seed, start=None, progress=progress)
             n_visited = _visited_by(start, graph)
+            state = start.state if self.confusion_prior == CROWD and self.update_classes else None
         if self.confusion_prior == CROWD:
             # Everybody starts from what the crowd is like; a matrix of their own would hide how they began.
             prior = prior_of_newcomers(graph, prior, start, votes=self.votes)
-        return self._fit_from(graph, prior, start, n_visited=n_visited, seed=seed, progress=progress)
+        return self._fit_from(graph, prior, start, n_visited=n_visited, state=state, seed=seed, progress=progress)
 
     def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
         """Fit a graph with more responses than an earlier fit saw, in its mode; arguments have been checked.
@@ -260,12 +261,15 @@ class DynIBCC(Model):
         if not self.update_classes or fit.forward is None or fit.confusion is None:
             return self._refit(graph, start=start, seed=seed)
         self._check_labels_and_times(graph)
-        prior, n_visited = self._prior_before_learning(graph), 0
+        prior, n_visited, state = self._prior_before_learning(graph), 0, None
         if self.confusion_prior == CROWD:
-            static = self._static_model(CROWD)._refit(graph, start=start, seed=seed)
+            # The fit has the state of its static start.
+            static = self._static_model(CROWD)._update(fit, graph, progress=progress)
             prior = prior_of_newcomers(graph, prior, static, votes=self.votes)
-            n_visited = _visited_by(static, graph)
-        return self._fit_from(graph, prior, start, n_visited=n_visited, earlier=fit, seed=seed, progress=progress)
+            n_visited, state = _visited_by(static, graph), static.state
+        return self._fit_from(
+            graph, prior, start, n_visited=n_visited, earlier=fit, state=state, seed=seed, progress=progress
+        )
 
     def _prior_before_learning(self, graph: CrowdGraph) -> CrowdPrior:
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
@@ -283,10 +287,12 @@ class DynIBCC(Model):
         seed: int | None,
         progress: bool,
         earlier: ModelFit | None = None,
+        state: FitState | None = None,
     ) -> ModelFit:
         """Fit a graph from a prior and from the class probabilities of a start, after so many responses were visited.
 
-        `earlier` is a fit of some of the responses, with these class probabilities.
+        `earlier` is a fit of some of the responses, with these class probabilities; `state`, that of the static fit
+        from which the prior was learned, which the result keeps for updates.
         """
         from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.kernels.fixed_point import reachable_tolerance
@@ -346,6 +352,7 @@ class DynIBCC(Model):
             ),
             prior=prior,
             forward=forward,
+            state=state,
             converged=change <= reachable_tolerance(self.tol, backend.dtype),
             n_iter=n_iter,
             diagnostics={
