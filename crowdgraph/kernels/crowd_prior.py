@@ -44,6 +44,8 @@ MIN_LABEL_PROBABILITY = 1e-3
 MAX_SAMPLED_VOLUNTEERS = 5_000
 # The distance from a minimum in which the root of the slope is looked for.
 ROOT_MARGIN = 1e-3
+# The logarithm of a weight that was learned before changes by less than this, if few answers are new.
+NEAR = 0.05
 # The least concentration of a row; less would put everything on single labels.
 MIN_TOTAL = 0.5
 # At most this share of what answers say about a volunteer is lost because classes are uncertain.
@@ -75,7 +77,9 @@ class CrowdWeights:
         return 1 / (accuracy_share + (1 - accuracy_share) / (self.row_weight + 1)) - 1
 
 
-def learn_crowd_weights(counts: Numbers, is_correct: Numbers, class_noise: Numbers) -> CrowdWeights:
+def learn_crowd_weights(
+    counts: Numbers, is_correct: Numbers, class_noise: Numbers, *, near: float | None = None
+) -> CrowdWeights:
     r"""Learn accuracy and weights from expected counts by empirical Bayes.
 
     The accuracy's weight follows from moments. Right answers :math:`R_k` are expected ones, so the variance of the
@@ -94,6 +98,8 @@ def learn_crowd_weights(counts: Numbers, is_correct: Numbers, class_noise: Numbe
         Whether a label is correct for a class, of shape (J, L).
     class_noise
         The variance of each volunteer's number of right answers that is due to unknown classes, of shape (K,).
+    near
+        The weight of rows that was learned from fewer answers, near which the new one is looked for first.
     """
     answers = counts.sum(axis=(1, 2))
     active = np.flatnonzero(answers > 0)
@@ -125,6 +131,10 @@ def learn_crowd_weights(counts: Numbers, is_correct: Numbers, class_noise: Numbe
     if not len(sample):
         return initial
     bounds = (np.log(MIN_ROW_WEIGHT), np.log(MAX_ROW_WEIGHT))
+    if near is not None:
+        below, above = (float(np.clip(np.log(near) + step, *bounds)) for step in (-NEAR, NEAR))
+        if below < above and slope(below) < 0 < slope(above):
+            return CrowdWeights(mean, accuracy_weight, float(np.exp(brentq(slope, below, above, xtol=1e-13))))
     best = minimize_scalar(missing_evidence, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x
     # Rounding decides about the last digits of a minimum, but not of a root.
     around = (best - ROOT_MARGIN, best + ROOT_MARGIN)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crowdgraph.core._arrays import Array, grouped
+from crowdgraph.core._arrays import Array
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.fit import FitStage, FitState
 from crowdgraph.core.graph import CrowdGraph
@@ -67,10 +67,10 @@ class StageStart(NamedTuple):
     n_visited: int
 
 
-def stage_start(graph: CrowdGraph, state: FitState, stage: FitStage) -> StageStart:
+def stage_start(graph: CrowdGraph, state: FitState, stage: FitStage, label_use: Array) -> StageStart:
     """Return where the update of a stage starts; counts are corrected by the new answers alone where that is exact.
 
-    The old answers about an item are taken to be its first ones. Where late answers came in between, the numbers of
+    `label_use` says how often each volunteer gave each label, (K, L). The old answers about an item are taken to be its first ones. Where late answers came in between, the numbers of
     labels of some volunteer do not add up, and all answers are counted.
     """
     answers, gold, n_old = graph.answers, graph.gold, len(stage.item_probs)
@@ -89,12 +89,11 @@ def stage_start(graph: CrowdGraph, state: FitState, stage: FitStage) -> StageSta
     is_old = rank < np.repeat(n_before[items], lengths)
     item = answers.item[rows]
     added = probs[item] - np.where(is_old[:, None], previous[item], 0.0)
-    cells = answers.volunteer.astype(np.int64) * len(graph.labels) + answers.label
+    cells = answers.volunteer[rows].astype(np.int64) * len(graph.labels) + answers.label[rows]
     n_cells = len(graph.volunteers) * len(graph.labels)
     for code in range(len(graph.classes)):
-        counts[:, code] += np.bincount(cells[rows], added[:, code], minlength=n_cells).reshape(-1, len(graph.labels))
-    totals = np.bincount(cells, minlength=n_cells)
-    if np.abs(counts.sum(axis=1).ravel() - totals).max(initial=0.0) > 1e-6:
+        counts[:, code] += np.bincount(cells, added[:, code], minlength=n_cells).reshape(-1, len(graph.labels))
+    if np.abs(counts.sum(axis=1) - label_use).max(initial=0.0) > 1e-6:
         return StageStart(probs, expected_counts(graph, probs), is_new, len(rows) + len(answers))
     return StageStart(probs, np.maximum(counts, 0.0), is_new, len(rows))
 
@@ -133,11 +132,10 @@ class StageUpdater:
         self._tol = tol
         self._options: dict[str, Any] = {"tol": tol, "accelerate": accelerate}
         self._visited_locally = 0
-        responses = tensors.responses
-        order, starts = grouped(responses.codes.numpy(), responses.n_volunteers * responses.n_labels)
-        items = np.arange(len(responses.starts) - 1, dtype=np.int32)
-        item_of_response = np.repeat(items, np.diff(responses.starts.numpy()))
-        self._by_code = ResponsesByCode(starts, item_of_response[order])
+        self._by_code = ResponsesByCode.of(tensors.responses)
+        # How often each volunteer gave each label, (K, L).
+        used = torch.from_numpy(np.diff(self._by_code.starts)).reshape(*tensors.shape[:2], 1)
+        self._label_use = tensors.confusion(used, others=np.zeros((1, 1, tensors.shape[1])))[:, 0]
 
     @property
     def n_visited(self) -> int:
@@ -181,7 +179,7 @@ class StageUpdater:
 
     def _start(self, step_map: SweepMap, stage: FitStage) -> tuple[Tensor, LocalSweep]:
         """Return the first state and the local sweep of a map, which gets the sweep and the first probabilities."""
-        tensors, start = self._tensors, stage_start(self._graph, self._state, stage)
+        tensors, start = self._tensors, stage_start(self._graph, self._state, stage, self._label_use)
         counts, class_counts = tensors.table(start.counts), tensors.tensor(start.probs.sum(axis=0))
         local = LocalSweep(
             tensors.responses,

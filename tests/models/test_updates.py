@@ -116,7 +116,8 @@ def test_counts_are_corrected_by_the_new_answers(seed, n_new, late):
     probs = rng.dirichlet(np.ones(2), len(graph.items))
     stage = FitStage(item_probs=probs, counts=expected_counts(graph, probs))
     state = FitState(n_answers=graph.answers.n_by_item, stages=(stage,))
-    start = stage_start(longer, state, stage)
+    label_use = expected_counts(longer, np.full((len(longer.items), 2), 0.5)).sum(axis=1)
+    start = stage_start(longer, state, stage, label_use)
     np.testing.assert_allclose(start.counts, expected_counts(longer, start.probs), atol=1e-9)
     known = longer.gold.known
     np.testing.assert_array_equal(start.probs[known], longer.gold.probs[known])
