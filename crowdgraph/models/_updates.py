@@ -29,6 +29,9 @@ OnStep: TypeAlias = Callable[[Step], object]
 MAX_CYCLES = 20
 # The share of the tolerance to which local sweeps go on, so that the full one that follows finds less.
 LOCAL_TOLERANCE = 0.5
+# How many times the tolerance the first of two stages may change at its end. Only the centres of the prior follow from
+# it, which weigh as much as a few answers of each volunteer.
+FIRST_STAGE_TOLERANCE = 5.0
 
 
 class SweepMap(Protocol):
@@ -70,8 +73,9 @@ class StageStart(NamedTuple):
 def stage_start(graph: CrowdGraph, state: FitState, stage: FitStage, label_use: Array) -> StageStart:
     """Return where the update of a stage starts; counts are corrected by the new answers alone where that is exact.
 
-    `label_use` says how often each volunteer gave each label, (K, L). The old answers about an item are taken to be its first ones. Where late answers came in between, the numbers of
-    labels of some volunteer do not add up, and all answers are counted.
+    `label_use` says how often each volunteer gave each label, (K, L). The old answers about an item are taken to be its
+    first ones. Where late answers came in between, the numbers of labels of some volunteer do not add up, and all
+    answers are counted.
     """
     answers, gold, n_old = graph.answers, graph.gold, len(stage.item_probs)
     previous = np.full((len(graph.items), len(graph.classes)), 1 / len(graph.classes))
@@ -129,8 +133,7 @@ class StageUpdater:
         accelerate: bool,
     ) -> None:
         self._graph, self._state, self._tensors, self._sweeper = graph, state, tensors, sweeper
-        self._tol = tol
-        self._options: dict[str, Any] = {"tol": tol, "accelerate": accelerate}
+        self._tol, self._accelerate = tol, accelerate
         self._visited_locally = 0
         self._by_code = ResponsesByCode.of(tensors.responses)
         # How often each volunteer gave each label, (K, L).
@@ -142,7 +145,9 @@ class StageUpdater:
         """The number of responses visited so far."""
         return self._visited_locally + self._sweeper.n_visited
 
-    def update(self, step_map: SweepMap, stage: FitStage, *, max_iter: int, on_step: OnStep) -> Trace:
+    def update(
+        self, step_map: SweepMap, stage: FitStage, *, max_iter: int, on_step: OnStep, is_last: bool = True
+    ) -> Trace:
         """Return the trace of a map from where a stage ended; the map's `probs` are those at its end.
 
         Parameters
@@ -153,9 +158,13 @@ class StageUpdater:
             Where the stage of the earlier fit ended.
         max_iter, on_step
             As for `squarem`.
+        is_last
+            Whether the stage is the last one, which must end where a fit would.
         """
-        state, local = self._start(step_map, stage)
-        local_options = {**self._options, "tol": LOCAL_TOLERANCE * self._tol}
+        tol = self._tol if is_last else FIRST_STAGE_TOLERANCE * self._tol
+        state, local = self._start(step_map, stage, LOCAL_TOLERANCE * tol)
+        options: dict[str, Any] = {"tol": tol, "accelerate": self._accelerate}
+        local_options = {**options, "tol": LOCAL_TOLERANCE * tol}
         objectives: list[float] = []
         n_steps, change = 0, math.inf
         for _ in range(MAX_CYCLES):
@@ -167,17 +176,17 @@ class StageUpdater:
             objectives += [*trace.objectives, float(step.objective)]
             n_steps += trace.n_steps + 1
             state, change = step.state, float(step.change)
-            if change <= self._tol or n_steps >= max_iter:
+            if change <= tol or n_steps >= max_iter:
                 break
         else:
             local.visit_all = True
-            trace = squarem(step_map, state, max_iter=max(max_iter - n_steps, 2), on_step=on_step, **self._options)
+            trace = squarem(step_map, state, max_iter=max(max_iter - n_steps, 2), on_step=on_step, **options)
             objectives += trace.objectives
             n_steps, state, change = n_steps + trace.n_steps, trace.state, trace.change
         self._visited_locally += local.n_visited
-        return Trace(state, objectives, change, n_steps, converged=change <= self._tol)
+        return Trace(state, objectives, change, n_steps, converged=change <= tol)
 
-    def _start(self, step_map: SweepMap, stage: FitStage) -> tuple[Tensor, LocalSweep]:
+    def _start(self, step_map: SweepMap, stage: FitStage, tol: float) -> tuple[Tensor, LocalSweep]:
         """Return the first state and the local sweep of a map, which gets the sweep and the first probabilities."""
         tensors, start = self._tensors, stage_start(self._graph, self._state, stage, self._label_use)
         counts, class_counts = tensors.table(start.counts), tensors.tensor(start.probs.sum(axis=0))
@@ -188,7 +197,7 @@ class StageUpdater:
             counts=counts.numpy(),
             class_counts=class_counts.numpy(),
             is_new=start.is_new,
-            tol=LOCAL_TOLERANCE * self._tol,
+            tol=tol,
         )
         self._visited_locally += start.n_visited
         step_map.sweeper = local

@@ -221,8 +221,9 @@ class IBCC(Model):
         updater = StageUpdater(graph, state, tensors, kernels.sweeper, tol=self.tol, accelerate=self.accelerate)
 
         def update_stage(vb: VariationalBayes, stage: FitStage, *, max_iter: int) -> _Run:
+            is_last = stage is state.stages[-1]
             with self._bar("an earlier fit", visible=progress) as on_step, backend.threads():
-                trace = updater.update(vb, stage, max_iter=max_iter, on_step=on_step)
+                trace = updater.update(vb, stage, max_iter=max_iter, on_step=on_step, is_last=is_last)
             return _Run("update", trace, tensors.item_probs(vb.probs), updater.n_visited)
 
         vb = self._variational_bayes(tensors, kernels, tensors.items(), volunteer_priors(prior, graph), prior)
