@@ -42,7 +42,7 @@ MIN_OTHER_ANSWERS = 0.5
 MIN_LABEL_PROBABILITY = 1e-3
 # More volunteers hardly change what is learned.
 MAX_SAMPLED_VOLUNTEERS = 5_000
-# The distance from a minimum in which the root of the slope is looked for.
+# The distance from an approximate minimum in which the root of the slope is looked for.
 ROOT_MARGIN = 1e-3
 # The logarithm of a weight that was learned before changes by less than this, if few answers are new.
 NEAR = 0.05
@@ -130,17 +130,27 @@ def learn_crowd_weights(
 
     if not len(sample):
         return initial
-    bounds = (np.log(MIN_ROW_WEIGHT), np.log(MAX_ROW_WEIGHT))
-    if near is not None:
-        below, above = (float(np.clip(np.log(near) + step, *bounds)) for step in (-NEAR, NEAR))
-        if below < above and slope(below) < 0 < slope(above):
-            return CrowdWeights(mean, accuracy_weight, float(np.exp(brentq(slope, below, above, xtol=1e-13))))
-    best = minimize_scalar(missing_evidence, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x
-    # Rounding decides about the last digits of a minimum, but not of a root.
-    around = (best - ROOT_MARGIN, best + ROOT_MARGIN)
-    if slope(around[0]) * slope(around[1]) < 0:
-        best = brentq(slope, *around, xtol=1e-13)
-    return CrowdWeights(mean, accuracy_weight, float(np.exp(np.clip(best, *bounds))))
+    bounds = (float(np.log(MIN_ROW_WEIGHT)), float(np.log(MAX_ROW_WEIGHT)))
+
+    def minimum_around(log_weight: float, margin: float) -> float | None:
+        """Return the minimum within a margin, if it is there, by the slope.
+
+        Rounding decides about the last digits of a minimum, but not of a root.
+        """
+        below, above = max(log_weight - margin, bounds[0]), min(log_weight + margin, bounds[1])
+        falls, rises = slope(below) < 0, slope(above) > 0
+        if falls and rises:
+            return float(brentq(slope, below, above, xtol=1e-13))
+        if falls and above == bounds[1]:
+            return above
+        return below if rises and below == bounds[0] else None
+
+    best = None if near is None else minimum_around(float(np.log(near)), NEAR)
+    if best is None:
+        lowest = float(minimize_scalar(missing_evidence, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x)
+        best = minimum_around(lowest, ROOT_MARGIN)
+        best = lowest if best is None else best
+    return CrowdWeights(mean, accuracy_weight, float(np.exp(best)))
 
 
 def one_coin_rows(

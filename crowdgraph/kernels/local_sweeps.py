@@ -43,6 +43,8 @@ PUSHED_SHARE = 0.005
 PROBED_SHARE = 0.02
 # The least sensitive item from which a movement of log odds is measured.
 MIN_SENSITIVITY = 1e-3
+# Rows of a table that are added up together.
+ROWS_PER_SUM = 128
 # With more classes there are so many pairs of them that another visit costs less than their sums.
 MAX_PAIRED_CLASSES = 6
 
@@ -183,7 +185,7 @@ class LocalSweep:
         self._drift[active] = 0.0
         self._logs, self._class_logs = table, first_logs
         self.n_visited += n_visited
-        evidence = float((self._counts * table).sum() + (self._class_counts * first_logs).sum())
+        evidence = _evidence(self._counts, table) + float((self._class_counts * first_logs).sum())
         # Items that were not visited may change by as much as the threshold.
         return Sweep(
             torch.from_numpy(self._counts.copy()).reshape(logs.shape),
@@ -233,6 +235,7 @@ class LocalSweep:
         _push_moves(none, self._by_code.starts, self._by_code.items, moves, items[0])
         _raise_drift(items[0], 0.0, 0.0, items[0], items[1])
         _items_above(0.0, items[0], items[1])
+        _evidence(nobody, nobody)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -312,6 +315,19 @@ def _raise_drift(drift: Any, class_move: float, deviation: float, root_n: Any, s
         drift[item] += class_move + deviation * root_n[item]
         largest = max(largest, sensitivity[item] * drift[item])
     return largest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _evidence(counts: Any, logs: Any) -> float:
+    """Return the sum of products, in blocks of rows, so that rounding errors stay small."""
+    total = 0.0
+    for first in range(0, len(counts), ROWS_PER_SUM):
+        block = 0.0
+        for row in range(first, min(first + ROWS_PER_SUM, len(counts))):
+            for j in range(counts.shape[1]):
+                block += counts[row, j] * logs[row, j]
+        total += block
+    return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

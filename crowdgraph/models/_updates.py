@@ -80,10 +80,12 @@ def stage_start(graph: CrowdGraph, state: FitState, stage: FitStage, label_use: 
     answers, gold, n_old = graph.answers, graph.gold, len(stage.item_probs)
     previous = np.full((len(graph.items), len(graph.classes)), 1 / len(graph.classes))
     previous[:n_old] = stage.item_probs
-    probs = np.where(gold.known[:, None], np.nan_to_num(gold.probs), previous)
+    probs, known = previous.copy(), np.flatnonzero(gold.known)
+    probs[known] = gold.probs[known]
     n_before = np.zeros(len(graph.items), dtype=np.int64)
     n_before[:n_old] = state.n_answers
-    is_new = (answers.n_by_item != n_before) | (probs != previous).any(axis=1)
+    is_new = answers.n_by_item != n_before
+    is_new[known] |= (probs[known] != previous[known]).any(axis=1)
     counts = np.zeros((len(graph.volunteers), len(graph.classes), len(graph.labels)))
     counts[: len(stage.counts)] = stage.counts
     items = np.flatnonzero(is_new)
