@@ -254,7 +254,9 @@ class CompiledSweep:
         """
         n_rows, n_classes = self._shape[0] * self._shape[1], self._shape[2]
         sums = np.zeros((len(self._tables), n_rows, n_classes * (n_classes - 1) // 2))
-        sweep = sweep_for(n_classes, tiny_counts=self._tiny_counts, sums_pairs=True)
+        variant = {"tiny_counts": self._tiny_counts, "sums_pairs": True}
+        _sweep_one_response(n_classes, self._codes.dtype, self._tables.dtype, **variant)
+        sweep = sweep_for(n_classes, **variant)
         return self._run(sweep, logs, class_logs, probs, fixed, sums), sums.sum(0)
 
     def _run(
@@ -408,27 +410,35 @@ def compile_sweep(
 ) -> None:
     """Compile the kernels for a number of classes, or load them from disk, by sweeping over one response."""
     cube = np.ones((1, 1, 1), precision)
+    codes = np.zeros(1, dtype=code_type)
+    logs, probs, tables = _sweep_one_response(n_classes, code_type, precision, tiny_counts=tiny_counts)
+    with compile_notice(f"the sweep over responses for {n_classes} classes"):
+        _start_table(tables[0], logs)
+        _count_codes(codes, np.zeros(1))
+        _class_variance(0, 1, np.array([0, 1]), codes, probs, np.ones((1, 1, n_classes)), np.zeros(1))
+        _add_tables(0, 1, tables, np.ones(1), probs)
+        _expectations(0, 1, cube, cube, cube.copy())
+
+
+@cache
+def _sweep_one_response(
+    n_classes: int,
+    code_type: np.dtype[Any],
+    precision: np.dtype[Any],
+    *,
+    tiny_counts: bool = False,
+    sums_pairs: bool = False,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Compile a sweep, or load it from disk, by sweeping over one response; return its logarithms, q and tables."""
     starts, codes = np.array([0, 1]), np.zeros(1, dtype=code_type)
     tables = np.zeros((1, 1, 2 * (n_classes - 1) + tiny_counts), precision)
     logs, probs = np.zeros((1, n_classes), precision), np.full((1, n_classes), 1 / n_classes, precision)
+    fixed, class_counts = np.zeros(1, dtype=bool), np.zeros(n_classes)
+    pair_sums = np.zeros((1, n_classes * (n_classes - 1) // 2))
     with compile_notice(f"the sweep over responses for {n_classes} classes"):
-        sweep_for(n_classes, tiny_counts=tiny_counts)(
-            0,
-            1,
-            starts,
-            codes,
-            logs[0],
-            np.zeros(1, dtype=bool),
-            probs,
-            tables[0],
-            np.zeros(n_classes),
-            np.zeros((0, 0)),
-        )
-        _start_table(tables[0], logs)
-        _count_codes(codes, np.zeros(1))
-        _class_variance(0, 1, starts, codes, probs, np.ones((1, 1, n_classes)), np.zeros(1))
-        _add_tables(0, 1, tables, np.ones(1), probs)
-        _expectations(0, 1, cube, cube, cube.copy())
+        sweep = sweep_for(n_classes, tiny_counts=tiny_counts, sums_pairs=sums_pairs)
+        sweep(0, 1, starts, codes, logs[0], fixed, probs, tables[0], class_counts, pair_sums)
+    return logs, probs, tables
 
 
 @cache
