@@ -31,7 +31,7 @@ MAX_CYCLES = 20
 LOCAL_TOLERANCE = 0.5
 # How many times the tolerance the first of two stages may change at its end. Only the centres of the prior follow from
 # it, which weigh as much as a few answers of each volunteer.
-FIRST_STAGE_TOLERANCE = 5.0
+FIRST_STAGE_TOLERANCE = 10.0
 
 
 class SweepMap(Protocol):
