@@ -166,7 +166,8 @@ def _fit_volunteers(
     first = static._fit(graph, seed=None, start=None, progress=visible)
     if model.confusion_prior == CROWD:
         backend = choose_backend(model.backend, device=model.device, dtype=model.dtype)
-        sums = AnswerSums(AnswerTensors(graph, backend))
+        tensors = AnswerTensors(graph, backend)
+        sums = AnswerSums(tensors, tensors.kernels()[0])
         concentration = prior.class_concentration
         prior = learn_prior(
             graph, first.item_probs, votes=model.votes, class_concentration=concentration, sums=sums

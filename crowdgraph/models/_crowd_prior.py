@@ -81,18 +81,21 @@ def learn_prior(
     weights: CrowdWeights | None = None,
     counts: Array | None = None,
     sums: Sums | None = None,
+    earlier: CrowdWeights | None = None,
 ) -> LearnedPrior:
     """Learn a prior from the answers of a crowd and class probabilities of the items, of shape (N, J).
 
     With `weights` only the volunteers' own accuracies are learned. The expected `counts` of the probabilities,
-    (K, J, L), are computed if left out. `sums` adds up the answers; in memory if left out.
+    (K, J, L), are computed if left out. `sums` adds up the answers; in memory if left out. `earlier` weights, learned
+    from fewer answers, make it faster.
     """
     sums = sums or GraphSums(graph)
     is_correct = vote_mask(graph, votes)
     counts = sums.expected_counts(item_probs) if counts is None else counts
     if weights is None:
         noise = sums.class_variance(item_probs, is_correct[None].astype(float))
-        weights = learn_crowd_weights(counts, is_correct, noise)
+        near = None if earlier is None else earlier.row_weight
+        weights = learn_crowd_weights(counts, is_correct, noise, near=near)
     use = counts.sum(axis=(0, 1))
     own = weights.row_weight * one_coin_rows(counts, is_correct, weights, label_use=use)
     typical = one_coin_rows(np.zeros((1, *is_correct.shape)), is_correct, weights, label_use=use)[0]

@@ -217,8 +217,8 @@ class AnswerTensors:
 class AnswerSums:
     """Sums over all answers, by volunteer, as `crowdgraph.models._crowd_prior.GraphSums`, by the sweep over them."""
 
-    def __init__(self, tensors: AnswerTensors) -> None:
-        self._tensors, self._sweeper = tensors, tensors.kernels()[0]
+    def __init__(self, tensors: AnswerTensors, sweeper: Sweeper) -> None:
+        self._tensors, self._sweeper = tensors, sweeper
 
     def expected_counts(self, item_probs: Array) -> Array:
         """Count how often volunteers are expected to have given each label to items of each class, (K, J, L)."""
