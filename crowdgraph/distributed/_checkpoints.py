@@ -74,6 +74,11 @@ class CheckpointFile:
         self._ranks, self._store = ranks, store
         self._stages = dict(stages)
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the file says where the fit stands, from now or from before."""
+        return bool(self._stages)
+
     def recorder(self, stage: str) -> StageRecorder:
         """See `crowdgraph.models._resources.Checkpoints`."""
         return StageRecorder(self, stage, self._stages.get(stage), self._every)
