@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["detect", "fit", "pi_similarity"]
 
-# The modules are loaded when they are first used: the command divides the processors among its processes before compiled
-# code is loaded, and answers signals before that.
+# Modules are loaded when they are first used: before that, the command divides the processors among its processes, and
+# can say what to do if it is asked to end.
 _HOMES = {"detect": "detection", "fit": "fitting", "pi_similarity": "similarity"}
 
 

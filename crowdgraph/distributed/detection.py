@@ -194,7 +194,12 @@ class _Leader:
         # The others forget their rows meanwhile.
         self._shared = None
         self._ranks.from_first(_Task("map", (function, arguments)))
-        return _values(self._ranks, function, arguments)
+        values = []
+        for value in _values(self._ranks, function, arguments):
+            if isinstance(value, CrowdGraphError):
+                raise value
+            values.append(value)
+        return values
 
     def _hand_out(self, weights: Any, prior: Prior, precision: Any) -> _Shared:
         """Give every rank its rows, with about as many weights as any other's."""
@@ -251,16 +256,19 @@ def _packed(part: RowStep) -> Tensor:
     return torch.from_numpy(np.column_stack([part.following, part.logs, part.changes]))
 
 
-def _values(ranks: TorchRanks, function: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:
-    """Return the values of a function, of which this process computes every N-th; raise if any of them failed."""
-    try:
-        own = [function(argument) for argument in arguments[ranks.rank :: ranks.size]]
-        failure = None
-    except CrowdGraphError as error:
-        own, failure = [], error
+def _values(
+    ranks: TorchRanks, function: Callable[[Argument], Value], arguments: Sequence[Argument]
+) -> list[Value | CrowdGraphError]:
+    """Return the values of a function, of which this process computes every N-th, or the errors instead of them."""
+
+    def value(argument: Argument) -> Value | CrowdGraphError:
+        try:
+            return function(argument)
+        except CrowdGraphError as error:
+            return error
+
     values: list[Any] = [None] * len(arguments)
-    for rank, (part, fault) in enumerate(ranks.gather((own, failure))):
-        if fault is not None:
-            raise fault
+    own = [value(argument) for argument in arguments[ranks.rank :: ranks.size]]
+    for rank, part in enumerate(ranks.gather(own)):
         values[rank :: ranks.size] = part
     return values

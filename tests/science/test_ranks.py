@@ -110,7 +110,7 @@ def test_kills(tmp_path):
     seconds, n_seen, complete, named = zip(*kills, strict=True)
     n_early = sum(not n for n in n_seen)
     print(
-        f"\n{len(kills)} kills, {n_early} of them before the first sweep, {sum(complete)} after all results were written:"
+        f"\n{len(kills)} kills, {n_early} before the first checkpoint, {sum(complete)} after all results were written:"
     )
     print(f"all processes ended within {max(seconds):.1f} s, and {sum(named)} times a message said how to go on;")
     print(f"{len(differences)} fits reached their end, with a largest difference of {max(differences):.1e}.")
