@@ -17,7 +17,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.errors import LostRankError
+from crowdgraph.errors import CrowdGraphError, LostRankError
 
 Value = TypeVar("Value")
 # The environment variables by which torchrun names a process.
@@ -128,6 +128,19 @@ class TorchRanks:
             raise LostRankError(
                 f"Rank {self.rank} of {self.size} lost the others: one of them ended or cannot be reached any more."
             ) from error
+
+
+def on_first(ranks: TorchRanks, act: Callable[[], None]) -> None:
+    """Let rank 0 do something; raise everywhere if that fails."""
+    error = None
+    if ranks.rank == 0:
+        try:
+            act()
+        except CrowdGraphError as failure:
+            error = failure
+    error = ranks.from_first(error)
+    if error is not None:
+        raise error
 
 
 @contextmanager

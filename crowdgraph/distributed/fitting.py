@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike, fspath
@@ -20,7 +20,7 @@ from crowdgraph.core._parameters import check_integer, check_number
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.distributed._checkpoints import CheckpointFile, facts_of, open_checkpoint
-from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined
+from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined, on_first
 from crowdgraph.distributed._shares import item_share, shares, volunteer_share
 from crowdgraph.errors import CrowdGraphError, LostRankError, ParameterError, StoreError
 from crowdgraph.io.columns import ResponseStore, open_store
@@ -118,7 +118,7 @@ def fit(
         if out is not None:
             # Whoever ended after the results were finished goes on to write them once more.
             crowd = opened.fingerprint if resume else None
-            _on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
+            on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
         checkpoints = (
             None
             if checkpoint is None
@@ -205,7 +205,7 @@ def _without_source(fitted: ModelFit, **changes: Any) -> ModelFit:
 def _write_results(out: Path, share: _Share, store: ResponseStore, ranks: TorchRanks) -> None:
     own = write_partition(out, share.fit, number=ranks.rank, n_parts=ranks.size, volunteers=share.volunteers)
     files = ranks.gather(own)
-    _on_first(ranks, lambda: finish_results(out, share.fit, share.graph, store, files))
+    on_first(ranks, lambda: finish_results(out, share.fit, share.graph, store, files))
 
 
 def _check_arguments(model: object, *, every: int, timeout: float, memory: object) -> None:
@@ -255,7 +255,9 @@ def _open_everywhere(model: Model, store: ResponseStore | str | PathLike[str], r
     answers = ranks.gather(_Opened(facts_of(model, opened), None))
     for rank, answer in enumerate(answers):
         if answer.error is not None:
-            raise StoreError(f"Rank {rank}: " + answer.error.message)
+            raise StoreError(
+                f"Rank {rank}: " + answer.error.message, hint="All ranks must be able to read the same store."
+            )
     check_alike([answer.facts for answer in answers])
     return opened
 
@@ -276,19 +278,6 @@ def check_alike(facts: list[dict[str, Any]]) -> None:
                 f"Ranks {what}: rank 0 differs from rank{'s' * (len(others) > 1)} {names}{values}.",
                 hint="All ranks need the same installation, the same store and the same arguments.",
             )
-
-
-def _on_first(ranks: TorchRanks, act: Callable[[], None]) -> None:
-    """Let rank 0 do something; raise everywhere if that fails."""
-    error = None
-    if ranks.rank == 0:
-        try:
-            act()
-        except CrowdGraphError as failure:
-            error = failure
-    error = ranks.from_first(error)
-    if error is not None:
-        raise error
 
 
 class _Resumption:

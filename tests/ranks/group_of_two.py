@@ -20,6 +20,7 @@ FITS = {
     "other labels": [cg.IBCC(votes={"likely": "yes", "perhaps": None, "no": "no"})],
     "soft gold": [cg.IBCC()],
 }
+DETECTOR = cg.BayesianNMF(restarts=2, strength=100)
 LOST_AFTER = 8
 
 
@@ -51,6 +52,9 @@ def main(folder):
         answers["versions"] = error_of(lambda: cg.distributed.fit(cg.IBCC(), folder / "two classes.store"))
         _checkpoints.__version__ = version
         answers["items"] = error_of(lambda: cg.distributed.fit(cg.IBCC(), folder / "one item.store"))
+        network = cg.load(folder / "network.graphml") if ranks.rank == 0 else None
+        answers["communities"] = cg.distributed.detect(DETECTOR, network, seed=1).participation
+        answers["no network"] = error_of(lambda: cg.distributed.detect(DETECTOR, None))
         (folder / f"answers {ranks.rank}").write_bytes(pickle.dumps(answers))
         n_sweeps, sweep = 0, SharedSweep.__call__
 
