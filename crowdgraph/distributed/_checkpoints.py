@@ -141,14 +141,14 @@ def open_checkpoint(
     Rank 0 reads the file, so that the others need not see it.
     """
     file, facts = Path(path), facts_of(model, store)
-    on_first(ranks, lambda: _check_place(file))
+    on_first(ranks, lambda: _check_writable(file))
     content = ranks.from_first(_read(file, facts, resume=resume) if ranks.rank == 0 else _Content({}))
     if content.fault is not None:
         raise content.fault
     return CheckpointFile(file, facts, every=every, ranks=ranks, store=store, stages=content.stages)
 
 
-def _check_place(path: Path) -> None:
+def _check_writable(path: Path) -> None:
     """Raise before anything is computed if a file cannot be written."""
     if path.is_dir():
         raise StoreError(f"The checkpoint {fspath(path)!r} is a directory; give the path of a file.")
