@@ -74,7 +74,7 @@ def folder(graphs, network, tmp_path_factory):
         )
         for rank in range(2)
     ]
-    errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+    errors = [rank.communicate(timeout=300)[1] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [1, -signal.SIGKILL], "\n".join(errors)
     return folder
 
