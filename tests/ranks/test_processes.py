@@ -115,7 +115,7 @@ def test_ranks_stream_within_a_limit_of_memory(graphs, answers):
 
 def test_two_ranks_find_the_communities_of_one(folder, answers):
     expected = group_of_two.DETECTOR.detect(cg.load(folder / "network.graphml"), seed=1)
-    assert expected.n_communities > 1
+    assert expected.participation.shape[1] > 1
     for own in answers:
         assert np.array_equal(own["communities"], expected.participation)
 
