@@ -52,7 +52,7 @@ def main(folder):
         answers["versions"] = error_of(lambda: cg.distributed.fit(cg.IBCC(), folder / "two classes.store"))
         _checkpoints.__version__ = version
         answers["items"] = error_of(lambda: cg.distributed.fit(cg.IBCC(), folder / "one item.store"))
-        network = cg.load(folder / "network.graphml") if ranks.rank == 0 else None
+        network = pickle.loads((folder / "network").read_bytes()) if ranks.rank == 0 else None  # noqa: S301 - our own process wrote it
         answers["communities"] = cg.distributed.detect(DETECTOR, network, seed=1).participation
         answers["no network"] = error_of(lambda: cg.distributed.detect(DETECTOR, None))
         (folder / f"answers {ranks.rank}").write_bytes(pickle.dumps(answers))
