@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crowdgraph.communities._team import current_team
 from crowdgraph.core._arrays import Array
 from crowdgraph.kernels import nmf
 from crowdgraph.kernels._runtime import single_threaded_torch
@@ -84,6 +85,9 @@ class Factoriser:
         return np.asarray(nmf.relevance((factors**2).sum(0), count, self._prior).cpu().double().numpy())
 
     def _step(self, *, published: bool = False) -> Callable[[Tensor], Step]:
+        team = current_team()
+        if team is not None and self.backend.compiled:
+            return team.nmf_step(self._weights, self._prior, precision=self.backend.array_type)
         return nmf_step(
             self._weights, self._prior, symmetric=self._symmetric, published=published, backend=self.backend
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ import torch
 from crowdgraph import __version__
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.distributed._ranks import TorchRanks
+from crowdgraph.distributed._ranks import TorchRanks, on_first
 from crowdgraph.errors import StoreError
 from crowdgraph.io._files import atomic_file
 from crowdgraph.io.columns import ResponseStore
@@ -74,6 +75,11 @@ class CheckpointFile:
         self._ranks, self._store = ranks, store
         self._stages = dict(stages)
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the file says where the fit stands, from now or from before."""
+        return bool(self._stages)
+
     def recorder(self, stage: str) -> StageRecorder:
         """See `crowdgraph.models._resources.Checkpoints`."""
         return StageRecorder(self, stage, self._stages.get(stage), self._every)
@@ -83,8 +89,7 @@ class CheckpointFile:
         self._store.check_unchanged()
         # A copy, since the iteration goes on.
         self._stages[stage] = progress._replace(state=progress.state.clone(), objectives=list(progress.objectives))
-        if self._ranks.rank == 0:
-            _write(self._path, self._facts, self._stages)
+        on_first(self._ranks, lambda: _write(self._path, self._facts, self._stages))
 
 
 class StageRecorder:
@@ -136,10 +141,24 @@ def open_checkpoint(
     Rank 0 reads the file, so that the others need not see it.
     """
     file, facts = Path(path), facts_of(model, store)
+    on_first(ranks, lambda: _check_writable(file))
     content = ranks.from_first(_read(file, facts, resume=resume) if ranks.rank == 0 else _Content({}))
     if content.fault is not None:
         raise content.fault
     return CheckpointFile(file, facts, every=every, ranks=ranks, store=store, stages=content.stages)
+
+
+def _check_writable(path: Path) -> None:
+    """Raise before anything is computed if a file cannot be written."""
+    if path.is_dir():
+        raise StoreError(f"The checkpoint {fspath(path)!r} is a directory; give the path of a file.")
+    with suppress(_Tried), atomic_file(path):
+        # The file itself is left alone.
+        raise _Tried
+
+
+class _Tried(Exception):  # noqa: N818 - it says that nothing is wrong
+    """A file can be written."""
 
 
 def _write(path: Path, facts: Mapping[str, Any], stages: Mapping[str, Progress]) -> None:

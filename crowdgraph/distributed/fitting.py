@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from crowdgraph.core._memory import memory_in_bytes
 from crowdgraph.core._parameters import check_integer, check_number
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.distributed._checkpoints import facts_of, open_checkpoint
-from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined
+from crowdgraph.distributed._checkpoints import CheckpointFile, facts_of, open_checkpoint
+from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined, on_first
 from crowdgraph.distributed._shares import item_share, shares, volunteer_share
 from crowdgraph.errors import CrowdGraphError, LostRankError, ParameterError, StoreError
 from crowdgraph.io.columns import ResponseStore, open_store
@@ -36,7 +36,6 @@ from crowdgraph.models.base import Model, check_crowd
 
 __all__ = ["fit"]
 
-Value = TypeVar("Value")
 # After how many sweeps a checkpoint is written.
 EVERY = 10
 
@@ -109,22 +108,23 @@ def fit(
     _check_arguments(model, every=every, timeout=timeout, memory=memory)
     limit = None if memory is None else memory_in_bytes(memory)
     with (
-        _naming_checkpoint(checkpoint),
+        _Resumption(checkpoint) as resumption,
         joined(timeout=timeout) as ranks,
-        _ended_by_signal(ranks),
-        _said_once(ranks),
+        ended_by_signal(ranks),
+        said_once(ranks),
     ):
         opened = _open_everywhere(model, store, ranks)
         check_crowd(opened.classes, opened.n_answers)
         if out is not None:
             # Whoever ended after the results were finished goes on to write them once more.
             crowd = opened.fingerprint if resume else None
-            _on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
+            on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
         checkpoints = (
             None
             if checkpoint is None
             else open_checkpoint(checkpoint, model, opened, every=every, resume=resume, ranks=ranks)
         )
+        resumption.checkpoints = checkpoints
         with using(memory=limit, ranks=ranks if ranks.size > 1 else None, checkpoints=checkpoints):
             visible = progress and ranks.rank == 0
             share = _fit_share(model, opened, ranks, on_disk=limit is not None, visible=visible)
@@ -206,7 +206,7 @@ def _without_source(fitted: ModelFit, **changes: Any) -> ModelFit:
 def _write_results(out: Path, share: _Share, store: ResponseStore, ranks: TorchRanks) -> None:
     own = write_partition(out, share.fit, number=ranks.rank, n_parts=ranks.size, volunteers=share.volunteers)
     files = ranks.gather(own)
-    _on_first(ranks, lambda: finish_results(out, share.fit, share.graph, store, files))
+    on_first(ranks, lambda: finish_results(out, share.fit, share.graph, store, files))
 
 
 def _check_arguments(model: object, *, every: int, timeout: float, memory: object) -> None:
@@ -256,12 +256,14 @@ def _open_everywhere(model: Model, store: ResponseStore | str | PathLike[str], r
     answers = ranks.gather(_Opened(facts_of(model, opened), None))
     for rank, answer in enumerate(answers):
         if answer.error is not None:
-            raise StoreError(f"Rank {rank}: " + answer.error.message)
-    _check_alike([answer.facts for answer in answers])
+            raise StoreError(
+                f"Rank {rank}: " + answer.error.message, hint="All ranks must be able to read the same store."
+            )
+    check_alike([answer.facts for answer in answers])
     return opened
 
 
-def _check_alike(facts: list[dict[str, Any]]) -> None:
+def check_alike(facts: list[dict[str, Any]]) -> None:
     """Raise if ranks differ in what they are to fit, and name them."""
     for key, what in (
         ("crowdgraph", "run different versions of crowdgraph"),
@@ -269,7 +271,7 @@ def _check_alike(facts: list[dict[str, Any]]) -> None:
         ("model", "are to fit different models"),
         ("settings", "are to fit the model with different settings"),
     ):
-        others = [rank for rank, own in enumerate(facts) if own[key] != facts[0][key]]
+        others = [rank for rank, own in enumerate(facts) if own.get(key) != facts[0].get(key)]
         if others:
             values = "" if key == "settings" else f" ({facts[0][key]} and {facts[others[0]][key]})"
             names = ", ".join(map(str, others))
@@ -279,41 +281,54 @@ def _check_alike(facts: list[dict[str, Any]]) -> None:
             )
 
 
-def _on_first(ranks: TorchRanks, act: Callable[[], None]) -> None:
-    """Let rank 0 do something; raise everywhere if that fails."""
-    error = None
-    if ranks.rank == 0:
-        try:
-            act()
-        except CrowdGraphError as failure:
-            error = failure
-    error = ranks.from_first(error)
-    if error is not None:
-        raise error
+class _Resumption:
+    """Says how to go on if a rank is lost.
 
+    Attributes
+    ----------
+    checkpoints
+        The checkpoints of the fit, once the ranks have opened them.
+    """
 
-@contextmanager
-def _naming_checkpoint(path: str | PathLike[str] | None) -> Iterator[None]:
-    """Say where to go on if a rank is lost."""
-    try:
-        yield
-    except LostRankError as error:
-        if path is None:
-            hint = Hint(
+    def __init__(self, path: str | PathLike[str] | None) -> None:
+        self._path = path
+        self.checkpoints: CheckpointFile | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, LostRankError):
+            raise LostRankError(error.message, hint=self._advice()) from error
+
+    def _advice(self) -> Hint:
+        if self._path is None:
+            return Hint(
                 "Nothing was kept; name a file with checkpoint= to be able to resume.",
                 cli="Nothing was kept; name a file with --checkpoint to be able to resume.",
             )
-        else:
-            hint = Hint(
-                f"Go on from the checkpoint {fspath(path)!r} with resume=True, with any number of ranks.",
-                cli=f"Go on from the checkpoint {fspath(path)!r} with the same command and --resume, with any number "
-                "of processes.",
+        name = f"the checkpoint {fspath(self._path)!r}"
+        if self.checkpoints is not None and self.checkpoints.is_written:
+            return Hint(
+                f"Go on from {name} with resume=True, with any number of ranks.",
+                cli=f"Go on from {name} with the same command and --resume, with any number of processes.",
             )
-        raise LostRankError(error.message, hint=hint) from error
+        if self.checkpoints is not None:
+            return Hint(
+                f"Nothing was written to {name} yet; fit again, with any number of ranks.",
+                cli=f"Nothing was written to {name} yet; repeat the same command, with any number of processes.",
+            )
+        # Ranks that have not opened it do not know what earlier processes left.
+        return Hint(
+            f"Fit again with resume=True, with any number of ranks: it goes on from {name} if that is there, and "
+            "begins anew otherwise.",
+            cli=f"Repeat the same command with --resume, with any number of processes: it goes on from {name} if that "
+            "is there, and begins anew otherwise.",
+        )
 
 
 @contextmanager
-def _said_once(ranks: TorchRanks) -> Iterator[None]:
+def said_once(ranks: TorchRanks) -> Iterator[None]:
     """Let only rank 0 warn, since all ranks notice the same."""
     with warnings.catch_warnings():
         if ranks.rank:
@@ -322,7 +337,7 @@ def _said_once(ranks: TorchRanks) -> Iterator[None]:
 
 
 @contextmanager
-def _ended_by_signal(ranks: TorchRanks) -> Iterator[None]:
+def ended_by_signal(ranks: TorchRanks) -> Iterator[None]:
     """Turn the signal by which torchrun and schedulers end a process into an error, which names the checkpoint."""
     if ranks.size == 1 or threading.current_thread() is not threading.main_thread():
         yield

@@ -97,9 +97,13 @@ def test_memory_is_an_amount():
             memory_in_bytes(wrong)
 
 
-def test_limits_that_cannot_be_met_are_refused(in_memory, stored):
+@pytest.mark.parametrize("model", [cg.IBCC(), cg.DawidSkene(), cg.MajorityVote()], ids=repr)
+def test_limits_below_one_block_are_refused(model, stored):
     with pytest.raises(ParameterError, match=r"A memory limit of 5\.0 MB is too low .* need .* Raise it to memory="):
-        cg.IBCC().fit(stored, memory="5MB")
+        model.fit(stored, memory="5MB")
+
+
+def test_limits_that_cannot_be_met_are_refused(in_memory, stored):
     with pytest.raises(ParameterError, match="this graph is in memory already"):
         cg.IBCC().fit(in_memory, memory="4GB")
     with pytest.raises(ParameterError, match="this graph is in memory already"):

@@ -12,11 +12,12 @@ from ranks.thread_ranks import run_together
 from typer.testing import CliRunner
 
 import crowdgraph as cg
+from crowdgraph.cli.app import app as commands
 from crowdgraph.cli.distributed import app
 from crowdgraph.distributed import _checkpoints, fitting
-from crowdgraph.distributed._checkpoints import open_checkpoint
+from crowdgraph.distributed._checkpoints import CheckpointFile, open_checkpoint
 from crowdgraph.distributed._shares import item_share, shares
-from crowdgraph.errors import CollapsedFitWarning, ParameterError, RepeatedAnswersWarning, StoreError
+from crowdgraph.errors import CollapsedFitWarning, LostRankError, ParameterError, RepeatedAnswersWarning, StoreError
 from crowdgraph.io.columns import MANIFEST
 from crowdgraph.models._resources import using
 
@@ -250,6 +251,57 @@ def test_a_damaged_or_forgotten_checkpoint_is_refused(store, tmp_path):
         cg.distributed.fit(cg.IBCC(), store, checkpoint=path, resume=True)
 
 
+def test_where_a_checkpoint_cannot_be_written(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "_fit_share", None)  # nothing is fitted in vain
+    with pytest.raises(StoreError, match=r"Cannot write to '.*nowhere': .*Create the directory first"):
+        cg.distributed.fit(cg.IBCC(), store, checkpoint=tmp_path / "nowhere" / "fit.checkpoint")
+    # It must not advise to remove the store.
+    with pytest.raises(StoreError, match="is a directory; give the path of a file") as raised:
+        cg.distributed.fit(cg.IBCC(), store, checkpoint=store)
+    assert "remove" not in str(raised.value)
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_all_ranks_are_told_that_the_disk_is_full(store, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    opened, path = cg.open_store(store), tmp_path / "fit.checkpoint"
+
+    def fit(ranks):
+        checkpoints = open_checkpoint(path, cg.IBCC(), opened, every=1, resume=True, ranks=ranks)
+        with (
+            using(ranks=ranks, checkpoints=checkpoints),
+            pytest.raises(
+                StoreError, match=r"could not be written: No space left.*free some space, or write elsewhere"
+            ),
+        ):
+            fitting._fit_share(cg.IBCC(), opened, ranks, on_disk=False, visible=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        run_together(fit, 2)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("path", "n_written", "message"),
+    [
+        (None, 0, "Nothing was kept; name a file with checkpoint="),
+        ("fit.checkpoint", 0, "Nothing was written to the checkpoint 'fit.checkpoint' yet; fit again"),
+        ("fit.checkpoint", 1, "Go on from the checkpoint 'fit.checkpoint' with resume=True"),
+        ("fit.checkpoint", None, "goes on from the checkpoint 'fit.checkpoint' if that is there, and begins anew"),
+    ],
+)
+def test_a_lost_rank_says_how_to_go_on(path, n_written, message):
+    resumption = fitting._Resumption(path)
+    if path is not None and n_written is not None:
+        stages = dict.fromkeys(range(n_written))
+        resumption.checkpoints = CheckpointFile(path, {}, every=1, ranks=None, store=None, stages=stages)
+    with pytest.raises(LostRankError, match=message), resumption:
+        raise LostRankError("A rank was lost.")
+
+
 # Results
 
 
@@ -279,6 +331,15 @@ def test_a_missing_or_short_partition_is_named(results):
     part.unlink()
     with pytest.raises(StoreError, match=r"lacks its partition 'items-00000-of-00001.parquet'"):
         cg.load(results)
+
+
+def test_results_are_read_on_the_command_line(results, tmp_path):
+    run = CliRunner().invoke(commands, ["convert", str(results), str(tmp_path / "crowd.graphml")])
+    assert run.exit_code == 0, run.output
+    next(results.glob("items-*")).unlink()
+    run = CliRunner().invoke(commands, ["convert", str(results), str(tmp_path / "again.graphml")])
+    assert run.exit_code == 1
+    assert "lacks its partition 'items-00000-of-00001.parquet': copy it" in " ".join(run.output.split())
 
 
 def test_results_of_another_crowd_or_version_are_refused(results):

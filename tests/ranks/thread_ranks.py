@@ -24,6 +24,17 @@ class ThreadRanks:
     def from_first(self, value):
         return self.gather(value)[0]
 
+    def from_first_tensor(self, values):
+        return values.copy_(self.gather(values.clone())[0])
+
+    def hand_out(self, part_of):
+        return self.gather(part_of and [part_of(rank) for rank in range(self.size)])[0][self.rank]
+
+    def stack_on_first(self, rows, bounds):
+        stacked = torch.cat(self.gather(rows))
+        assert not bounds or len(stacked) == bounds[-1]
+        return rows if self.rank else stacked
+
     def total(self, values):
         return torch.stack(self.gather(values.clone())).sum(0)
 
