@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,6 +64,18 @@ class TorchRanks:
         largest = torch.tensor([value], dtype=torch.float64)
         self._together(lambda: dist.all_reduce(largest, op=dist.ReduceOp.MAX))
         return float(largest)
+
+    def sum_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """See `Ranks`."""
+        if self.size > 1:
+            for rank, rows in enumerate(shares):
+                self._together(partial(dist.reduce, table[rows.start : rows.stop], dst=rank))
+
+    def spread_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """See `Ranks`."""
+        if self.size > 1:
+            for rank, rows in enumerate(shares):
+                self._together(partial(dist.broadcast, table[rows.start : rows.stop], src=rank))
 
     def gather(self, value: Value) -> list[Value]:
         """Return the values of all processes, by rank."""

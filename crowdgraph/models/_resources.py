@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -37,13 +37,16 @@ class Resources:
     memory
         The bytes that the process may take; None if responses are read into memory.
     ranks
-        The processes that share the items; None for one process by itself.
+        The processes that share the items, or the volunteers; None for one process by itself.
+    item_shares
+        The items that each process updates, where the processes share the volunteers; None otherwise.
     checkpoints
         What keeps where the fit stands; None if nothing does.
     """
 
     memory: int | None = None
     ranks: Ranks | None = None
+    item_shares: Sequence[range] | None = None
     checkpoints: Checkpoints | None = None
 
     def recorder(self, stage: str) -> Recorder | None:
