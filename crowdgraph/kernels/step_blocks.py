@@ -74,8 +74,8 @@ class StepBlocks(Protocol):
         """Return room for a table of a shape at every step, in double precision; a file may hold it."""
         ...
 
-    def release(self, table: Tensor, rows: slice) -> None:
-        """Take rows of such a table out of memory, if a file holds them."""
+    def release(self, rows: slice) -> None:
+        """Take rows of the last such table out of memory, if a file holds them."""
         ...
 
 
@@ -158,7 +158,7 @@ class BlockwiseVB(DynamicVB):
             own = self._scan_block(block, noise_scale, self._stage)
             rows = self._blocks.rows_for_all(*own.shape[1:]) if rows is None else rows
             rows[block.rows] = own.to(rows)
-            self._blocks.release(rows, block.rows)
+            self._blocks.release(block.rows)
         assert rows is not None  # noqa: S101 - there is a block at least
         return rows
 
@@ -179,7 +179,7 @@ class BlockwiseVB(DynamicVB):
             predicted = self._scan_block(block, noise_scale, "predicted")
             own_sums = block.likelihood.predictive(predicted, logs, self.probs, self._fixed)
             sums += torch.tensor(own_sums, dtype=torch.float64)
-            self._blocks.release(confusion, block.rows)
+            self._blocks.release(block.rows)
         left_out, expected = self._ranks.total(sums).tolist()
         return left_out, expected + self._class_terms()
 

@@ -146,6 +146,7 @@ class BlockTensors(StepTensors):
                 )
         self.columns = StepColumns(graph)
         self.starts, self.times = self.columns.starts, self.columns.time
+        self.rows: Array = np.empty(0)
         self._bounds = np.array([0, len(self.starts) - 1])
         if resources.memory is not None:
             self._bounds = self._block_bounds(self._steps_per_block(resources.memory, accelerate=accelerate))
@@ -173,6 +174,11 @@ class BlockTensors(StepTensors):
             beyond = int(np.searchsorted(self.starts, self.starts[bounds[-1]] + n_steps, side="right")) - 1
             bounds.append(min(max(beyond, bounds[-1] + 1), last))
         return np.array(bounds)
+
+    def new_rows(self, *shape: int) -> Array:
+        """Return room for a table of a shape at every step."""
+        everything = (len(self.times), *shape)
+        return np.empty(everything) if current_resources().memory is None else scratch_array(everything, np.float64)
 
     def steps(self, rows: slice | Array, starts: Array, *, volunteers: slice | Array) -> Steps:
         """Return some rows of the columns as steps, which begin with the first step of each of some volunteers."""
@@ -226,7 +232,9 @@ class BlockTensors(StepTensors):
 
     def step_rows(self, confusion: Tensor) -> Array:
         """See `StepTensors`; a file holds them where there is a limit of memory."""
-        return confusion.cpu().numpy()
+        # Not the tensor's memory, of which nobody could say that a file holds it.
+        assert confusion.data_ptr() == self.rows.ctypes.data  # noqa: S101 - blocks write to these rows only
+        return self.rows
 
     def item_probs(self, probs: Tensor) -> Array:
         """See `StepTensors`; a file holds them where there is a limit of memory."""
@@ -302,15 +310,12 @@ class Blocks:
 
     def rows_for_all(self, *shape: int) -> Tensor:
         """See `StepBlocks`."""
-        everything = (int(self.starts[-1]), *shape)
-        if self._on_disk:
-            return torch.from_numpy(scratch_array(everything, np.float64))
-        return torch.empty(everything, dtype=torch.float64)
+        self._tensors.rows = self._tensors.new_rows(*shape)
+        return torch.from_numpy(self._tensors.rows)
 
-    def release(self, table: Tensor, rows: slice) -> None:
+    def release(self, rows: slice) -> None:
         """See `StepBlocks`."""
-        if self._on_disk:
-            release(table.numpy(), rows.start, rows.stop)
+        release(self._tensors.rows, rows.start, rows.stop)
 
 
 def step_tensors(
