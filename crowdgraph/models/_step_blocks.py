@@ -5,7 +5,7 @@ This module imports torch and numba; models import it only when they are fitted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -23,9 +23,10 @@ from crowdgraph.errors import ParameterError, StoreError
 from crowdgraph.kernels.backends import Backend, step_kernels
 from crowdgraph.kernels.dglm import Scan
 from crowdgraph.kernels.dynibcc import MAX_CHOICE_STEPS, DynamicVB, Likelihood, draw_volunteers
-from crowdgraph.kernels.ranks import Alone
+from crowdgraph.kernels.fixed_point import Progress, Recorder
+from crowdgraph.kernels.ranks import Alone, Ranks
 from crowdgraph.kernels.step_blocks import BlockwiseVB, StepBlock
-from crowdgraph.models._resources import check_memory, current_resources, require_stored
+from crowdgraph.models._resources import SharedItems, check_memory, current_resources, require_stored
 from crowdgraph.models._tensors import StepTensors, answer_weights, elapsed_ticks
 from crowdgraph.tensors.dynibcc import MAX_DRIFT, LastStates, Stage, Steps
 
@@ -36,6 +37,8 @@ MIN_STEPS, MAX_STEPS = 10_000, 2**20
 ITEM_TABLES, OWN_ITEM_TABLES = 2, 9
 # The bytes of a step's columns, in the store and as they are copied, and of what its weight and drift come from.
 COLUMN_BYTES, TIME_BYTES = 40, 48
+# The name of the stage whose checkpoints hold class probabilities.
+PASSES = "DynIBCC"
 
 
 class StepColumns:
@@ -136,7 +139,7 @@ class BlockTensors(StepTensors):
         self._drift, self._repeat_span = drift, repeat_span
         resources = current_resources()
         self._ranks = resources.ranks or Alone()
-        self._item_shares = resources.item_shares or [range(len(graph.items))]
+        self._items = resources.items or SharedItems([range(len(graph.items))], graph.gold.known)
         if resources.memory is not None:
             require_stored(graph)
             if not backend.compiled:
@@ -155,7 +158,7 @@ class BlockTensors(StepTensors):
         """Return how many steps may be in memory, or raise if that is too few."""
         n_items, n_classes, n_labels = len(self._graph.items), len(self._graph.classes), len(self._graph.labels)
         width, cells = self._backend.dtype.itemsize, n_classes * n_labels
-        own = len(self._item_shares[self._ranks.rank])
+        own = len(self._items.shares[self._ranks.rank])
         tables = (ITEM_TABLES * n_items + (OWN_ITEM_TABLES * own if accelerate else own)) * n_classes * 8
         # Initial states, last states and the prior of every volunteer; and where their steps begin.
         volunteers = (len(self.starts) - 1) * (6 * cells * 8 + 32)
@@ -217,17 +220,18 @@ class BlockTensors(StepTensors):
     def variational_bayes(self, prior: CrowdPrior, probs: Array, *, stage: Stage, published: bool) -> DynamicVB:
         """See `StepTensors`."""
         initial = self._initial_states(prior, self._forward, published=published)
-        gold, table = self._graph.gold, self._backend.values(probs)
-        known = np.flatnonzero(gold.known)
-        table[self._backend.column(known)] = self._backend.values(gold.probs[known])
+        gold, table = self._graph.gold, np.array(probs, dtype=self._backend.array_type)
+        release(probs)
+        table[gold.known] = gold.probs[gold.known]
+        self._probs = table
         return BlockwiseVB(
             Blocks(self, initial, published=published),
             class_prior=self._backend.values(prior.class_concentration),
-            probs=table,
-            fixed=self._backend.column(gold.known),
+            probs=torch.from_numpy(table).to(self._backend.device),
+            fixed=self._backend.column(self._items.known),
             stage=stage,
             ranks=self._ranks,
-            shares=self._item_shares,
+            shares=self._items.shares,
         )
 
     def step_rows(self, confusion: Tensor) -> Array:
@@ -239,9 +243,16 @@ class BlockTensors(StepTensors):
     def item_probs(self, probs: Tensor) -> Array:
         """See `StepTensors`; a file holds them where there is a limit of memory."""
         table = probs.cpu().numpy()
-        if current_resources().memory is None:
-            return super().item_probs(probs)
-        return lock(scratch_copy(table, np.float64))
+        if current_resources().memory is not None:
+            return lock(scratch_copy(table, np.float64))
+        # The memory that the fit started with, if it can be: a copy would be as large as all items.
+        is_own = table.ctypes.data == self._probs.ctypes.data and table.dtype == np.float64
+        return lock(self._probs if is_own else table.astype(np.float64))
+
+    def recorder(self) -> Recorder | None:
+        """See `StepTensors`."""
+        recorder = current_resources().recorder(PASSES)
+        return None if recorder is None else RowsRecorder(recorder, self._ranks, self._items.shares)
 
     def _label_counts(self, probs: Tensor) -> Tensor:
         shape = (len(self.starts) - 1, len(self._graph.labels), probs.shape[1])
@@ -259,6 +270,31 @@ class BlockTensors(StepTensors):
             volunteers = slice(first, last)
             yield volunteers, self.steps(rows, self.starts[first : last + 1] - rows.start, volunteers=volunteers)
             self.columns.release(rows)
+
+
+class RowsRecorder:
+    """Keeps where an iteration of the items' class probabilities stands, of which each process updates some rows."""
+
+    def __init__(self, recorder: Recorder, ranks: Ranks, shares: Sequence[range]) -> None:
+        self._recorder, self._ranks, self._shares = recorder, ranks, shares
+        self._own = slice(shares[ranks.rank].start, shares[ranks.rank].stop)
+
+    def last(self) -> Progress | None:
+        """See `Recorder`."""
+        last = self._recorder.last()
+        return None if last is None else last._replace(state=last.state[:, self._own])
+
+    def is_due(self, n_steps: int) -> bool:
+        """See `Recorder`."""
+        return self._recorder.is_due(n_steps)
+
+    def record(self, progress: Progress) -> None:
+        """Take note of the rows of all processes; see `Recorder`."""
+        state = progress.state.new_empty((len(progress.state), self._shares[-1].stop, progress.state.shape[2]))
+        state[:, self._own] = progress.state
+        for table in state:
+            self._ranks.spread_rows(table, self._shares)
+        self._recorder.record(progress._replace(state=state))
 
 
 class Blocks:
@@ -329,6 +365,6 @@ def step_tensors(
 ) -> StepTensors:
     """Return the steps of a graph: all together, or in blocks where memory is limited or processes share them."""
     resources = current_resources()
-    if resources.memory is None and resources.ranks is None:
+    if resources.memory is None and resources.items is None:
         return StepTensors(graph, backend, drift=drift, repeat_span=repeat_span, forward=forward)
     return BlockTensors(graph, backend, drift=drift, repeat_span=repeat_span, forward=forward, accelerate=accelerate)

@@ -25,6 +25,7 @@ from crowdgraph.kernels.backends import Backend, step_kernels, sweep_kernels
 from crowdgraph.kernels.dglm_compiled import compile_scan
 from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
 from crowdgraph.kernels.dynibcc import DynamicVB, ItemSteps
+from crowdgraph.kernels.fixed_point import Recorder
 from crowdgraph.kernels.ranks import Alone, SharedSweep
 from crowdgraph.kernels.sweep import (
     MAX_TABLE_BYTES,
@@ -381,6 +382,10 @@ class StepTensors:
         """Return the class probabilities of the items, (N, J), in double precision."""
         return probs.cpu().double().numpy()
 
+    def recorder(self) -> Recorder | None:
+        """Return what keeps where the passes stand; nothing does where one process has all steps in memory."""
+        return None
+
     def reach_new_steps(
         self,
         vb: DynamicVB,
@@ -432,11 +437,14 @@ class StepTensors:
         own_prior = set(prior.ids.tolist())
         is_shared = np.array([volunteer not in own_prior for volunteer in graph.volunteers.ids.tolist()])
         eligible = is_shared & (counts.sum((1, 2)) > 0).cpu().numpy()
-        sample = np.flatnonzero(eligible)[:: 1 + np.count_nonzero(eligible) // MAX_TYPICAL_VOLUNTEERS]
-        if len(sample):
-            learned = empirical_bayes_concentration(
-                counts[self._backend.column(sample)], self._backend.values(prior.shared)
-            )
+        # Where several processes share the volunteers, the sample is that of all of them.
+        ranks = current_resources().ranks or Alone()
+        numbers = ranks.gather(int(np.count_nonzero(eligible)))
+        stride = 1 + sum(numbers) // MAX_TYPICAL_VOLUNTEERS
+        sample = np.flatnonzero(eligible)[-sum(numbers[: ranks.rank]) % stride :: stride]
+        sampled = torch.cat(ranks.gather(counts[self._backend.column(sample)]))
+        if len(sampled):
+            learned = ranks.from_first(empirical_bayes_concentration(sampled, self._backend.values(prior.shared)))
             typical = torch.where(self._backend.column(is_shared)[:, None, None], learned, typical)
         return typical
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from crowdgraph.kernels.backends import Backend
     from crowdgraph.kernels.dynibcc import DynamicVB
+    from crowdgraph.kernels.fixed_point import Recorder
     from crowdgraph.models._tensors import StepTensors
 
 __all__ = ["DynIBCC", "TimeUnit"]
@@ -404,7 +405,14 @@ class DynIBCC(Model):
             return noise_scale, 1, 0.0
         tol = reachable_tolerance(self.tol, vb.probs.dtype)
         n_iter, change = _fit_until(
-            vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, accelerate=self.accelerate, bar=bar
+            vb,
+            noise_scale,
+            tol=tol,
+            n_iter=n_iter,
+            max_iter=self.max_iter,
+            accelerate=self.accelerate,
+            bar=bar,
+            recorder=tensors.recorder(),
         )
         return noise_scale, n_iter, change
 
@@ -475,12 +483,23 @@ def _visited_by(static: ModelFit, graph: CrowdGraph) -> int:
 
 
 def _fit_until(
-    vb: DynamicVB, noise_scale: float, *, tol: float, n_iter: int, max_iter: int, accelerate: bool, bar: Any
+    vb: DynamicVB,
+    noise_scale: float,
+    *,
+    tol: float,
+    n_iter: int,
+    max_iter: int,
+    accelerate: bool,
+    bar: Any,
+    recorder: Recorder | None = None,
 ) -> tuple[int, float]:
     """Pass until no class probability changes by more than `tol`; return the passes so far and the last change."""
     from crowdgraph.kernels.fixed_point import squarem_by_change
 
     first = n_iter
+    resumed = None if recorder is None else recorder.last()
+    if resumed is not None:
+        n_iter += resumed.n_steps
 
     def step() -> float:
         nonlocal n_iter
@@ -491,7 +510,13 @@ def _fit_until(
         return change
 
     passes = squarem_by_change(
-        step, vb.own_probs, max_iter=max_iter - first, tol=tol, accelerate=accelerate, all_reduce=vb.all_reduce
+        step,
+        vb.own_probs,
+        max_iter=max_iter - first,
+        tol=tol,
+        accelerate=accelerate,
+        all_reduce=vb.all_reduce,
+        recorder=recorder,
     )
     vb.exchange()
     return n_iter, passes.change

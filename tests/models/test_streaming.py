@@ -137,7 +137,7 @@ def test_the_noise_is_chosen_block_by_block(limit, monkeypatch, tmp_path):
     monkeypatch.setattr(_step_blocks, "MAX_STEPS", 900)
     for module in ("kernels.dynibcc", "kernels.step_blocks", "models._step_blocks"):
         monkeypatch.setattr(f"crowdgraph.{module}.MAX_CHOICE_STEPS", limit)
-    graph = crowd(n_volunteers=20, n_items=200, n_responses=[200] * 20, drift="step").graph
+    graph = crowd(n_volunteers=20, n_items=300, n_responses=[200] * 20, drift="step").graph
     graph.save(tmp_path / "crowd.store", format="columns")
     model = cg.DynIBCC(noise_scale="auto")
     expected, fit = model.fit(graph), model.fit(cg.load(tmp_path / "crowd.store"), memory="8GB")
