@@ -131,7 +131,7 @@ def test_volunteers_who_change_stream_as_well(model, untidy_crowd):
             assert not values.flags.writeable
 
 
-@pytest.mark.parametrize("limit", [10**5, 700])
+@pytest.mark.parametrize("limit", [10**5, 2_500])
 def test_the_noise_is_chosen_block_by_block(limit, monkeypatch, tmp_path):
     """From all answers, and from a sample that is refined on all of them."""
     monkeypatch.setattr(_step_blocks, "MAX_STEPS", 900)

@@ -133,7 +133,7 @@ def test_ranks_give_the_answer_of_one_process_for_any_crowd(
         (cg.DynIBCC(), None),
         (cg.DynIBCC(), 8 * 10**9),
         (cg.DynIBCC(confusion_prior="gold", inference="filtered", repeat_span=20.0, published_bound=0.1), None),
-        (cg.DynIBCC(backend="torch", max_iter=4, noise_scale=0.5), None),
+        (cg.DynIBCC(backend="torch", max_iter=2, noise_scale=0.5), None),
     ],
     ids=repr,
 )
@@ -153,7 +153,7 @@ def test_ranks_share_volunteers_who_change(model, memory, graph, store, monkeypa
             assert fit.diagnostics[name] == pytest.approx(expected.diagnostics[name], rel=1e-9)
 
 
-@pytest.mark.parametrize("limit", [10**5, 700])
+@pytest.mark.parametrize("limit", [10**5, 2_500])
 def test_ranks_choose_the_noise_of_one_process(limit, monkeypatch, tmp_path):
     """From all answers, and from a sample of the volunteers of all ranks that is refined on all of them."""
     for module in ("kernels.dynibcc", "kernels.step_blocks"):
