@@ -1,7 +1,8 @@
 """Checkpoints: where a fit stands, in one file that any number of ranks can go on from.
 
-A checkpoint holds, for each stage of the fit, the state to which the model was applied last: numbers about volunteers
-and classes. What is known about items follows from it by one more step, so that nothing of their size is written.
+A checkpoint holds, for each stage of the fit, the state to which the model was applied last. That of IBCC and
+Dawid-Skene is numbers about volunteers and classes: what is known about items follows by one more step. That of
+DynIBCC's passes over time is the class probabilities of all items.
 """
 
 from __future__ import annotations
@@ -74,11 +75,8 @@ class CheckpointFile:
         self._path, self._facts, self._every = path, facts, every
         self._ranks, self._store = ranks, store
         self._stages = dict(stages)
-
-    @property
-    def is_written(self) -> bool:
-        """Whether the file says where the fit stands, from now or from before."""
-        return bool(self._stages)
+        # Whether the file says where the fit stands, from now or from before.
+        self.is_written = bool(stages)
 
     def recorder(self, stage: str) -> StageRecorder:
         """See `crowdgraph.models._resources.Checkpoints`."""
@@ -87,9 +85,10 @@ class CheckpointFile:
     def write(self, stage: str, progress: Progress) -> None:
         """Write where a stage stands, and where those before it ended."""
         self._store.check_unchanged()
-        # A copy, since the iteration goes on.
-        self._stages[stage] = progress._replace(state=progress.state.clone(), objectives=list(progress.objectives))
-        on_first(self._ranks, lambda: _write(self._path, self._facts, self._stages))
+        on_first(self._ranks, lambda: _write(self._path, self._facts, {**self._stages, stage: progress}))
+        self.is_written = True
+        if progress.ended:
+            self._stages[stage] = progress._replace(state=progress.state.clone(), objectives=list(progress.objectives))
 
 
 class StageRecorder:
@@ -103,9 +102,13 @@ class StageRecorder:
         """Return where an earlier process left the stage."""
         return self._last
 
+    def is_due(self, n_steps: int) -> bool:
+        """Return whether enough sweeps have passed since the last time."""
+        return n_steps >= self._n_written + self._every
+
     def record(self, progress: Progress) -> None:
         """Write where the stage stands if it has ended, or enough sweeps after the last time."""
-        if progress.ended or progress.n_steps >= self._n_written + self._every:
+        if progress.ended or self.is_due(progress.n_steps):
             self._file.write(self._stage, progress)
             self._n_written = progress.n_steps
 

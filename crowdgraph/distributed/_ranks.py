@@ -65,6 +65,18 @@ class TorchRanks:
         self._together(lambda: dist.all_reduce(largest, op=dist.ReduceOp.MAX))
         return float(largest)
 
+    def sum_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """See `Ranks`."""
+        if self.size > 1:
+            for rank, rows in enumerate(shares):
+                self._together(partial(dist.reduce, table[rows.start : rows.stop], dst=rank))
+
+    def spread_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """See `Ranks`."""
+        if self.size > 1:
+            for rank, rows in enumerate(shares):
+                self._together(partial(dist.broadcast, table[rows.start : rows.stop], src=rank))
+
     def gather(self, value: Value) -> list[Value]:
         """Return the values of all processes, by rank."""
         values: list[Any] = [value] * self.size

@@ -14,7 +14,10 @@ from types import FrameType
 from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
+import torch
 
+from crowdgraph.core._arrays import lock
+from crowdgraph.core._maps import scratch_array
 from crowdgraph.core._memory import memory_in_bytes
 from crowdgraph.core._parameters import check_integer, check_number
 from crowdgraph.core.fit import ModelFit
@@ -28,11 +31,11 @@ from crowdgraph.io.partitions import finish_results, prepare_results, write_part
 from crowdgraph.kernels.backends import choose_backend
 from crowdgraph.messages import Hint, with_article
 from crowdgraph.models import IBCC, DawidSkene, DynIBCC
-from crowdgraph.models._crowd_prior import learn_prior
 from crowdgraph.models._priors import CROWD, crowd_prior
-from crowdgraph.models._resources import using
+from crowdgraph.models._resources import SharedItems, current_resources, using
 from crowdgraph.models._tensors import AnswerSums, AnswerTensors
 from crowdgraph.models.base import Model, check_crowd
+from crowdgraph.models.ibcc import prior_of_newcomers
 
 __all__ = ["fit"]
 
@@ -62,13 +65,14 @@ def fit(
     ----------
     model
         An `IBCC`, `DawidSkene` or `DynIBCC`. The ranks of a `DynIBCC` share the volunteers and all know the classes of
-        all items; its noise scale must be a number, and checkpoints hold its static start only.
+        all items.
     store
         A directory of columns, or what `crowdgraph.open_store` returned; all ranks must be able to read it.
     out
         A directory for the results, which `crowdgraph.load` opens: every rank writes its own items as Parquet.
     checkpoint
-        A file for checkpoints, which rank 0 writes. Nothing of the size of the items is in it.
+        A file for checkpoints, which rank 0 writes. Nothing of the size of the items is in it, except for the class
+        probabilities of a `DynIBCC`.
     every
         After how many sweeps to write a checkpoint.
     resume
@@ -105,7 +109,7 @@ def fit(
     >>> cg.load(path.with_name("results")).fit().model
     'ibcc'
     """
-    _check_arguments(model, every=every, timeout=timeout, memory=memory)
+    _check_arguments(model, every=every, timeout=timeout)
     limit = None if memory is None else memory_in_bytes(memory)
     with (
         _Resumption(checkpoint) as resumption,
@@ -142,10 +146,10 @@ class _Share(NamedTuple):
 
 
 def _fit_share(model: Model, store: ResponseStore, ranks: TorchRanks, *, on_disk: bool, visible: bool) -> _Share:
-    items = shares(store.by_item.starts, ranks.size, kind="item")[ranks.rank]
-    graph = item_share(store, items, on_disk=on_disk)
+    parts = shares(store.by_item.starts, ranks.size, kind="item")
+    graph = item_share(store, parts[ranks.rank], on_disk=on_disk)
     if isinstance(model, DynIBCC):
-        share = _fit_volunteers(model, store, graph, items, ranks, visible=visible)
+        share = _fit_volunteers(model, store, graph, parts, ranks, visible=visible)
     else:
         model._warn_about_repeats(store.n_repeats, store.n_responses)
         fitted = model._fit(graph, seed=None, start=None, progress=visible)
@@ -157,10 +161,12 @@ def _fit_share(model: Model, store: ResponseStore, ranks: TorchRanks, *, on_disk
 
 
 def _fit_volunteers(
-    model: DynIBCC, store: ResponseStore, graph: CrowdGraph, items: range, ranks: TorchRanks, *, visible: bool
+    model: DynIBCC, store: ResponseStore, graph: CrowdGraph, parts: list[range], ranks: TorchRanks, *, visible: bool
 ) -> _Share:
-    """Fit volunteers who change: first all as if they did not, by items, then each rank its own volunteers."""
-    own = volunteer_share(store, shares(store.by_volunteer.starts, ranks.size, kind="volunteer")[ranks.rank])
+    """Fit volunteers who change: first all as if they did not, by items, then each rank its own volunteers.
+
+    `graph` has the rank's items, and `parts` are the items of each rank.
+    """
     prior = crowd_prior(graph, model.confusion_prior, model.class_prior, model.votes)
     static = model._static_model(CROWD if model.confusion_prior == CROWD else prior)
     first = static._fit(graph, seed=None, start=None, progress=visible)
@@ -168,19 +174,29 @@ def _fit_volunteers(
         backend = choose_backend(model.backend, device=model.device, dtype=model.dtype)
         tensors = AnswerTensors(graph, backend)
         sums = AnswerSums(tensors, tensors.kernels()[0])
-        concentration = prior.class_concentration
-        prior = learn_prior(
-            graph, first.item_probs, votes=model.votes, class_concentration=concentration, sums=sums
-        ).newcomers
-    probs = np.concatenate(ranks.gather(np.asarray(first.item_probs)))
+        prior = prior_of_newcomers(graph, prior, first, votes=model.votes, sums=sums)
+    items = parts[ranks.rank]
+    on_disk = current_resources().memory is not None
+    shape = (store.n_items, len(store.classes))
+    probs = scratch_array(shape, np.float64) if on_disk else np.empty(shape)
+    probs[items.start : items.stop] = first.item_probs
+    ranks.spread_rows(torch.from_numpy(probs), parts)
+    volunteers = shares(store.by_volunteer.starts, ranks.size, kind="volunteer")[ranks.rank]
+    own = volunteer_share(store, volunteers, on_disk=on_disk)
     start = ModelFit(
-        model=first.model, items=own.items.ids, classes=own.classes, item_probs=probs, class_probs=first.class_probs
+        model=first.model,
+        items=own.items.ids,
+        classes=own.classes,
+        item_probs=lock(probs),
+        class_probs=first.class_probs,
     )
-    fitted = replace(model, confusion_prior=prior)._fit(own, seed=None, start=start, progress=visible)
-    model._warn_about(fitted, own)
-    part = slice(items.start, items.stop)
-    fitted = _without_source(fitted, items=fitted.items[part], item_probs=fitted.item_probs[part])
-    return _Share(replace(fitted, params=model.settings()), graph, range(own.n_volunteers))
+    known = np.concatenate(ranks.gather(graph.gold.known))
+    with using(items=SharedItems(parts, known)):
+        fitted = replace(model, confusion_prior=prior)._fit(own, seed=None, start=start, progress=visible)
+    item_probs = lock(np.array(fitted.item_probs[items.start : items.stop]))
+    fitted = replace(_without_source(fitted, items=graph.items.ids, item_probs=item_probs), params=model.settings())
+    model._warn_about(fitted, graph)
+    return _Share(fitted, graph, range(own.n_volunteers))
 
 
 def _without_source(fitted: ModelFit, **changes: Any) -> ModelFit:
@@ -209,12 +225,10 @@ def _write_results(out: Path, share: _Share, store: ResponseStore, ranks: TorchR
     on_first(ranks, lambda: finish_results(out, share.fit, share.graph, store, files))
 
 
-def _check_arguments(model: object, *, every: int, timeout: float, memory: object) -> None:
+def _check_arguments(model: object, *, every: int, timeout: float) -> None:
     if not isinstance(model, IBCC | DawidSkene | DynIBCC):
         kind = type(model).__name__ if isinstance(model, Model) else with_article(type(model))
         raise ParameterError(f"Ranks fit an IBCC, DawidSkene or DynIBCC together; got {kind}.")
-    if isinstance(model, DynIBCC):
-        _check_dynamic(model, memory)
     if isinstance(model, IBCC) and model.restarts:
         raise ParameterError(
             f"restarts={model.restarts} draws class probabilities of all items, which no rank holds.",
@@ -222,21 +236,6 @@ def _check_arguments(model: object, *, every: int, timeout: float, memory: objec
         )
     check_integer("every", every, minimum=1)
     check_number("timeout", timeout, valid=lambda value: value > 0, expected="be a number of seconds above zero")
-
-
-def _check_dynamic(model: DynIBCC, memory: object) -> None:
-    if model.noise_scale == "auto":
-        raise ParameterError(
-            "noise_scale='auto' looks at volunteers of all ranks at once, and each rank has only its own.",
-            hint="Choose the scale on a part of the crowd, and give it as a number.",
-        )
-    if model.published_bound is not None:
-        raise ParameterError("published_bound= is computed by one process only; leave it out.")
-    if memory is not None:
-        raise ParameterError(
-            "DynIBCC needs the responses of a rank's volunteers in memory, so it takes no limit of memory.",
-            hint=Hint("Leave memory= out, and start more ranks.", cli="Leave --memory out, and start more processes."),
-        )
 
 
 class _Opened(NamedTuple):

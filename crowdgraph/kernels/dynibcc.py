@@ -40,6 +40,7 @@ __all__ = [
     "Likelihood",
     "NoiseChoice",
     "TensorLikelihood",
+    "draw_volunteers",
     "shuffle_steps",
 ]
 
@@ -81,6 +82,10 @@ class Likelihood(Protocol):
         """Overwrite the class probabilities of the items, (N, J), unless fixed, and return the largest change."""
         ...
 
+    def add_to_items(self, logs: Tensor, log_weights: Tensor) -> None:
+        """Add the logarithms of each item's answers to its log weights, of shape (N, J)."""
+        ...
+
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """Return two sums of log probabilities with which the Dirichlets predict the answers (erratum 3).
 
@@ -96,9 +101,8 @@ class Likelihood(Protocol):
 class TensorLikelihood:
     """The likelihood as tensor operations, on any device."""
 
-    def __init__(self, steps: Steps, item_steps: ItemSteps) -> None:
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._n_items = len(item_steps.starts) - 1
 
     def logs(self, concentration: Tensor) -> Tensor:
         """See `Likelihood`."""
@@ -107,11 +111,15 @@ class TensorLikelihood:
     def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Tensor:
         """See `Likelihood`."""
         # eq:DynVB_lnqstar_ti, with several steps for repeated answers ("Duplicate Classifications").
-        log_weights = class_logs.expand(self._n_items, -1).index_add(0, self._steps.item.long(), logs)
+        log_weights = class_logs.expand(len(probs), -1).index_add(0, self._steps.item.long(), logs)
         updated = item_posteriors(log_weights, _gold(probs, fixed))
         change = (updated - probs).abs().max()
         probs.copy_(updated)
         return change
+
+    def add_to_items(self, logs: Tensor, log_weights: Tensor) -> None:
+        """See `Likelihood`."""
+        log_weights.index_add_(0, self._steps.item.long(), logs.to(log_weights.dtype))
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """See `Likelihood`."""
@@ -132,16 +140,19 @@ def _gold(probs: Tensor, fixed: Tensor) -> Tensor:
 class CompiledLikelihood:
     """The likelihood on CPUs, compiled, in several threads.
 
-    The logarithms are written to the same memory each time.
+    The logarithms are written to the same memory each time. Without `item_steps`, items cannot be updated: their log
+    weights are added up.
     """
 
-    def __init__(self, steps: Steps, item_steps: ItemSteps, *, n_classes: int) -> None:
+    def __init__(self, steps: Steps, item_steps: ItemSteps | None, *, n_classes: int) -> None:
         self._set(steps)
-        self._starts, self._steps = (part.numpy() for part in item_steps)
-        self._item_bounds = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=len(self._bounds) - 1))
-        self._item_bounds[-1] = len(self._starts) - 1
+        if item_steps is not None:
+            self._starts, self._steps = (part.numpy() for part in item_steps)
+            at_most = len(self._bounds) - 1
+            self._item_bounds = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=at_most))
+            self._item_bounds[-1] = len(self._starts) - 1
         self._logs = np.empty((len(self._item), n_classes), self._weight.dtype)
-        _compile_likelihood(self._item.dtype, self._label.dtype, self._steps.dtype, self._weight.dtype)
+        _compile_likelihood(self._item.dtype, self._label.dtype, self._weight.dtype)
 
     def logs(self, concentration: Tensor) -> Tensor:
         """See `Likelihood`."""
@@ -162,6 +173,15 @@ class CompiledLikelihood:
                 lambda chunk: _update_items(bounds[chunk], bounds[chunk + 1], self._starts, self._steps, *columns),
                 len(bounds) - 1,
             )
+        )
+
+    def add_to_items(self, logs: Tensor, log_weights: Tensor) -> None:
+        """See `Likelihood`."""
+        table, sums = logs.numpy(), log_weights.numpy()
+        # Every thread looks at all steps and adds to items of its own, so that sums do not depend on the threads.
+        bounds = chunk_bounds(len(sums), at_most=len(self._bounds) - 1)
+        in_parallel(
+            lambda chunk: _add_to_items(bounds[chunk], bounds[chunk + 1], self._item, table, sums), len(bounds) - 1
         )
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
@@ -245,6 +265,18 @@ class DynamicVB:
         self.n_visited += len(self._steps.item)
         return self._scan(self.probs, noise_scale=noise_scale, stage=self._stage)
 
+    @property
+    def own_probs(self) -> Tensor:
+        """The class probabilities that a pass updates here, a view of `probs`: all of them, unless others have some."""
+        return self.probs
+
+    def all_reduce(self, sums: Tensor) -> Tensor:
+        """Return sums over own items, added up over all processes."""
+        return sums
+
+    def exchange(self) -> None:
+        """Let all processes know the class probabilities that the others have updated."""
+
     def __call__(self, noise_scale: float, *, damping: float = 0.0) -> float:
         """Pass once; return the change of the class probabilities before damping, the part of the change undone."""
         previous = self.probs.clone() if damping > 0 else self.probs
@@ -300,8 +332,8 @@ class DynamicVB:
         near
             The scale near which to look first.
         """
-        logs = self._likelihood.logs(self.confusion(noise_scale))
-        score = self._choose_part(prior).scorer(self, logs)
+        part = self._choose_part(prior)
+        score = part.scorer(self, self._logs_of(part, noise_scale))
         without_noise = score(0.0)
         log_scale, reached = _best_of_range(score) if near is None else (math.log(near), math.inf)
         if reached > without_noise:
@@ -313,11 +345,9 @@ class DynamicVB:
         """Return the noise scale, refined on all answers, if their order carries information, and 0 otherwise."""
         if noise_scale == 0 or not self.order_is_informative(noise_scale, prior=prior):
             return 0.0
-        if len(self._choose_part(prior).steps.item) == len(self._steps.item):
+        if self._n_steps <= MAX_CHOICE_STEPS:
             return noise_scale
-        logs = self._likelihood.logs(self.confusion(noise_scale))
-        everything = _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
-        return math.exp(_climb(everything.scorer(self, logs), math.log(noise_scale))[0])
+        return math.exp(_climb(self._scorer_of_all(noise_scale, prior), math.log(noise_scale))[0])
 
     def order_is_informative(self, noise_scale: float, *, prior: Tensor) -> bool:
         """Return whether answers are predicted better in their order than in `N_SHUFFLES` random ones.
@@ -326,9 +356,8 @@ class DynamicVB:
         prior that fits nobody, it is good for in any order. If the first random orders leave no doubt, no more are
         drawn: if Student's test says that a further one would be as good with a probability below `CLEAR_LEVEL`.
         """
-        logs = self._likelihood.logs(self.confusion(noise_scale))
         part = self._choose_part(prior)
-        logs = logs.clone() if part.chosen is None else logs[part.chosen]
+        logs = self._logs_of(part, noise_scale)
         score = part.predictive(self, noise_scale, logs)
         shuffled: list[float] = []
         for seed in range(N_SHUFFLES):
@@ -340,10 +369,23 @@ class DynamicVB:
                 return True
         return True
 
+    @property
+    def _n_steps(self) -> int:
+        return len(self._steps.item)
+
+    def _logs_of(self, part: _Part, noise_scale: float) -> Tensor:
+        """Return what the answers of a part contribute to their items if they are inferred with a noise scale."""
+        logs = self._likelihood.logs(self.confusion(noise_scale))
+        return logs.clone() if part.chosen is None else logs[part.chosen]
+
+    def _scorer_of_all(self, noise_scale: float, prior: Tensor) -> Callable[[float], float]:
+        """Return how well noise scales predict all answers, given the items as inferred with one scale."""
+        everything = _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
+        return everything.scorer(self, self._logs_of(everything, noise_scale))
+
     def _choose_part(self, prior: Tensor) -> _Part:
         """Return what noise scales are compared on: all steps, or the first ones of a sample of volunteers."""
-        n_steps = len(self._steps.item)
-        if n_steps <= MAX_CHOICE_STEPS:
+        if self._n_steps <= MAX_CHOICE_STEPS:
             return _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
         volunteers, index, steps = first_steps_of_some(self._steps, n_steps=MAX_CHOICE_STEPS)
         own = prior if len(prior) == 1 else prior[volunteers]
@@ -367,16 +409,23 @@ class DynamicVB:
         It is the sum of the terms of "Variational Lower Bound"; :math:`E[\ln q(\Pi)] - E[\ln p(\Pi)]` is the sum of
         a divergence for each step and class. It is not a bound.
         """
-        noise = self._scan.noise(self.probs, noise_scale=noise_scale)
-        confusion = self.confusion(noise_scale)
-        expected = total(self.probs[self._steps.item.long()] * self._likelihood.logs(confusion))
+        return self._printed_terms(self._steps, self._scan, self._likelihood, noise_scale, floor) + self._class_terms()
+
+    def _printed_terms(
+        self, steps: Steps, scan: Scan, likelihood: Likelihood, noise_scale: float, floor: float
+    ) -> float:
+        """Return the part of the printed bound that is about some steps."""
+        noise = scan.noise(self.probs, noise_scale=noise_scale)
+        confusion = scan(self.probs, noise_scale=noise_scale, stage=self._stage)
+        self.n_visited += len(steps.item)
+        expected = total(self.probs[steps.item.long()] * likelihood.logs(confusion))
         # Priors are as sharp as the floor is low, and not every device has the precision that they need.
-        prior = self._scan.prior
+        prior = scan.prior
         if isinstance(prior, LastStates):
             prior = dirichlet_of_states(States(prior.mean, prior.covariance))
         confusion, prior, noise = (part.cpu().double() for part in (confusion, prior, noise))
-        priors = step_priors(self._steps.starts.cpu(), prior, confusion, noise=noise.clamp(min=floor))
-        return float(expected) + self._class_terms() - float(dirichlet_divergence(confusion, priors).sum())
+        priors = step_priors(steps.starts.cpu(), prior, confusion, noise=noise.clamp(min=floor))
+        return float(expected) - float(dirichlet_divergence(confusion, priors).sum())
 
     def _class_terms(self) -> float:
         """Return the part of a bound that is about classes: E[ln p(t | kappa)] + H[q(t)] - KL(q(kappa) || p(kappa))."""
@@ -413,9 +462,8 @@ class _Part(NamedTuple):
         return vb._predictive_scores(self.scan, self.likelihood, noise_scale, logs)[0]
 
     def scorer(self, vb: DynamicVB, logs: Tensor) -> Callable[[float], float]:
-        """Return how well noise scales predict the answers, given what all answers contribute to their items."""
-        own_logs = logs if self.chosen is None else logs[self.chosen]
-        return lambda noise_scale: self.predictive(vb, noise_scale, own_logs)
+        """Return how well noise scales predict the answers, given what each of them contributes to its item, (n, J)."""
+        return lambda noise_scale: self.predictive(vb, noise_scale, logs)
 
     def reordered(self, order: Tensor) -> _Part:
         """Return the same steps in another order."""
@@ -429,16 +477,24 @@ def first_steps_of_some(steps: Steps, *, n_steps: int, seed: int = 0) -> tuple[T
     What a filter predicts depends on no later step, so that it can leave these out. Return the volunteers, (n,), the
     indices of the steps, (m,), and the steps.
     """
-    counts = steps.starts.diff().clamp(max=max(n_steps // 20, 1)).cpu()
-    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(counts)))
-    n_volunteers = int((counts[order].cumsum(0) < n_steps).sum()) + 1
-    volunteers = order[:n_volunteers].sort().values
-    lengths = counts[volunteers]
+    volunteers, lengths = draw_volunteers(steps.starts.diff().cpu(), n_steps=n_steps, seed=seed)
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
     within = torch.arange(int(starts[-1])) - starts[:-1].repeat_interleave(lengths)
     index = (steps.starts.cpu()[volunteers].repeat_interleave(lengths) + within).to(steps.item.device)
     columns = (column[index] for column in steps[1:])
     return volunteers.to(index.device), index, Steps(starts.to(index.device), *columns)
+
+
+def draw_volunteers(counts: Tensor, *, n_steps: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Return the volunteers that `first_steps_of_some` draws, and how many of their first steps, both of shape (n,).
+
+    `counts` are the numbers of steps of all volunteers, of shape (K,).
+    """
+    counts = counts.clamp(max=max(n_steps // 20, 1))
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(counts)))
+    n_volunteers = int((counts[order].cumsum(0) < n_steps).sum()) + 1
+    volunteers = order[:n_volunteers].sort().values
+    return volunteers, counts[volunteers]
 
 
 def _best_of_range(score: Callable[[float], float]) -> tuple[float, float]:
@@ -493,15 +549,14 @@ def shuffle_steps(starts: Tensor, *, seed: int) -> Tensor:
 
 
 @cache
-def _compile_likelihood(
-    item_type: np.dtype[Any], label_type: np.dtype[Any], step_type: np.dtype[Any], precision: np.dtype[Any]
-) -> None:
+def _compile_likelihood(item_type: np.dtype[Any], label_type: np.dtype[Any], precision: np.dtype[Any]) -> None:
     """Compile the likelihood, or load it from disk, by evaluating one step."""
     one, probs, fixed = np.ones(1, precision), np.full((1, 2), 0.5, precision), np.zeros(1, dtype=bool)
     item, label, table = np.zeros(1, dtype=item_type), np.zeros(1, dtype=label_type), np.ones((1, 2, 2), precision)
     with compile_notice("the likelihood of answers over time"):
         _expected_logs(0, 1, table, label, one, probs.copy())
-        _update_items(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), probs, probs[0], fixed, probs.copy())
+        _update_items(0, 1, np.array([0, 1]), np.zeros(1, dtype=np.int32), probs, probs[0], fixed, probs.copy())
+        _add_to_items(0, 1, item, probs, probs.astype(np.float64))
         _predictive(0, 1, item, label, one, table, probs, probs, fixed)
 
 
@@ -556,6 +611,17 @@ def _update_items(
             change = max(change, abs(prob - probs[item, j]))
             probs[item, j] = prob
     return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_to_items(first: int, last: int, item: Any, logs: Any, log_weights: Any) -> None:
+    """Add the logarithms of answers to the log weights of those of their items that are from `first` to `last`."""
+    n_classes = logs.shape[1]
+    for step in range(len(item)):
+        target = item[step]
+        if first <= target < last:
+            for j in range(n_classes):
+                log_weights[target, j] += logs[step, j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

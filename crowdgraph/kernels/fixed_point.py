@@ -103,6 +103,10 @@ class Recorder(Protocol):
         """Return where an earlier process left the iteration; None if it has to begin."""
         ...
 
+    def is_due(self, n_steps: int) -> bool:
+        """Return whether enough steps were taken since the last note; a note before that may be ignored."""
+        ...
+
     def record(self, progress: Progress) -> None:
         """Take note of where the iteration stands."""
         ...
@@ -237,6 +241,7 @@ def squarem_by_change(
     tol: float,
     accelerate: bool,
     all_reduce: Callable[[Tensor], Tensor] = lambda sums: sums,
+    recorder: Recorder | None = None,
 ) -> Passes:
     """Apply a map of class probabilities until none changes by more than `tol`; the map need not raise an objective.
 
@@ -259,8 +264,25 @@ def squarem_by_change(
         Whether to extrapolate.
     all_reduce
         Adds up sums over rows, a small tensor, where each of several processes has some of the rows.
+    recorder
+        Keeps where the iteration stands, and says where to go on. The state is that of `probs` with those to return to,
+        of shape (2, N, J); in place of objectives are the bounds of the next length and of the next change.
     """
     n_steps, change = 0, math.inf
+    max_length, allowed, safe = MAX_LENGTH, math.inf, probs
+
+    def keep(*, ended: bool = False) -> None:
+        if recorder is not None and (ended or recorder.is_due(n_steps)):
+            state = torch.stack([probs, safe])
+            recorder.record(Progress(state, [max_length, allowed], change, n_steps, change <= tol, ended))
+
+    resumed = None if recorder is None else recorder.last()
+    if resumed is not None:
+        change, n_steps, (max_length, allowed) = resumed.change, resumed.n_steps, resumed.objectives
+        probs.copy_(resumed.state[0])
+        safe = resumed.state[1].to(probs).clone()
+        if resumed.ended:
+            return Passes(n_steps, change)
 
     def go_on() -> bool:
         nonlocal n_steps, change
@@ -271,9 +293,9 @@ def squarem_by_change(
         return change > tol
 
     while (n_steps < PLAIN_PASSES or not accelerate) and go_on():
-        pass
-    max_length, allowed, safe = MAX_LENGTH, math.inf, probs
+        keep()
     while True:
+        keep()
         first = _log_probs(probs)
         if not go_on():
             break
@@ -296,6 +318,7 @@ def squarem_by_change(
         following.sub_(difference)
         extrapolated = first.add_(difference, alpha=2 * length).add_(following, alpha=length**2)
         probs.copy_(torch.where(moved, torch.softmax(extrapolated, 1), probs))
+    keep(ended=True)
     return Passes(n_steps, change)
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from crowdgraph.kernels.ibcc import VariationalBayes
     from crowdgraph.kernels.local_sweeps import CountedSweep
     from crowdgraph.kernels.sweep import Expectations
+    from crowdgraph.models._crowd_prior import Sums
     from crowdgraph.models._tensors import AnswerTensors
 
 __all__ = ["IBCC"]
@@ -454,11 +455,13 @@ class IBCC(Model):
             )
 
 
-def prior_of_newcomers(graph: CrowdGraph, prior: CrowdPrior, fit: ModelFit, *, votes: Votes | None) -> CrowdPrior:
+def prior_of_newcomers(
+    graph: CrowdGraph, prior: CrowdPrior, fit: ModelFit, *, votes: Votes | None, sums: Sums | None = None
+) -> CrowdPrior:
     """Learn from a fit what the crowd is like: the prior of somebody about whom nothing is known."""
     from crowdgraph.models._crowd_prior import learn_prior
 
-    learned = learn_prior(graph, fit.item_probs, votes=votes, class_concentration=prior.class_concentration)
+    learned = learn_prior(graph, fit.item_probs, votes=votes, class_concentration=prior.class_concentration, sums=sums)
     return learned.newcomers
 
 

@@ -38,7 +38,7 @@ def variational_bayes(steps, prior, probs, *, compiled=True, stage="smoothed", p
         scan = CompiledScan(steps, prior, published=published)
     else:
         scan = TensorScan(steps, prior, published=published)
-        likelihood = TensorLikelihood(steps, item_steps(steps, len(probs)))
+        likelihood = TensorLikelihood(steps)
     return DynamicVB(
         steps,
         scan,

@@ -44,6 +44,15 @@ class ThreadRanks:
     def largest(self, value):
         return max(self.gather(value))
 
+    def sum_rows(self, table, shares):
+        own = shares[self.rank]
+        table[own.start : own.stop] = self.total(table)[own.start : own.stop]
+
+    def spread_rows(self, table, shares):
+        tables = self.gather(table.clone())
+        for rows, other in zip(shares, tables, strict=True):
+            table[rows.start : rows.stop] = other[rows.start : rows.stop]
+
 
 def run_together(act, n_ranks):
     """Return what a function of the ranks returns on each of them."""
