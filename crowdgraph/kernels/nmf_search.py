@@ -101,6 +101,8 @@ def search(
         The change of a step at which an iteration has converged.
     max_iter
         How many steps to take; the last checks of columns may take some more.
+    weighted
+        Whether changes count in proportion to the factors for the length of extrapolations; see `squarem`.
     on_step
         Called with every step, for progress bars.
     """

@@ -1,4 +1,4 @@
-"""Hard communities by local moving: no single move is better, and starts of a search explain the links they begin with."""
+"""Local moving: no single move is better, and starts of a search explain the links they begin with."""
 
 import numpy as np
 import pytest
