@@ -24,7 +24,7 @@ from crowdgraph.communities._nmf_weights import prepare_weights
 from crowdgraph.kernels.nmf import Prior
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-from oracles.overlapping import dual_network  # noqa: E402 - its folder is no package
+from oracles.overlapping import dual_network
 
 STRENGTHS = (75.0, 150.0)
 MIXING = (0.1, 0.25, 0.35, 0.45)
