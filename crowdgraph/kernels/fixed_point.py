@@ -119,6 +119,7 @@ def squarem(
     max_iter: int,
     tol: float,
     accelerate: bool,
+    weighted: bool = False,
     give_up: Callable[[list[float]], bool] = lambda _: False,
     on_step: Callable[[Step], object] = lambda _: None,
     recorder: Recorder | None = None,
@@ -141,6 +142,10 @@ def squarem(
         The change between two plain steps at which the iteration has converged.
     accelerate
         Whether to extrapolate.
+    weighted
+        Whether entries of the state count for the length of an extrapolation in proportion to their size, which helps
+        where many vanish: their logs fall at a steady rate, which alone would make extrapolations far too long. The
+        length is then limited, too, and the more so after an extrapolation that was rejected.
     give_up
         Called with the objectives so far; returns whether to stop early.
     on_step
@@ -148,7 +153,7 @@ def squarem(
     recorder
         Keeps where the iteration stands, and says where to go on.
     """
-    n_steps = 0
+    n_steps, max_length = 0, MAX_LENGTH if weighted else math.inf
 
     def apply(state: Tensor) -> Step:
         nonlocal n_steps
@@ -182,7 +187,8 @@ def squarem(
             keep(current.state, converged=True, ended=True)
             return Trace(following.state, objectives, change, n_steps, converged=True)
         ready = accelerate and n_steps > PLAIN_STEPS
-        extrapolated = _extrapolate(previous, current.state, following.state) if ready else None
+        states = previous, current.state, following.state
+        extrapolated = _extrapolate(*states, weighted=weighted, max_length=max_length) if ready else None
         if extrapolated is None or n_steps + 2 > max_iter:
             previous, current = current.state, following
             continue
@@ -190,21 +196,24 @@ def squarem(
         reached = float(following.objective)
         if trial.objective >= reached - rounding_error * abs(reached):
             previous, current = extrapolated, trial
+            max_length *= 2
         else:
             previous, current = following.state, apply(following.state)
+            max_length = max(max_length / 4, 1.0)
         objectives.append(_check_finite(current.objective))
     keep(previous, ended=True)
     return Trace(current.state, objectives, change, n_steps, converged=False)
 
 
-def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
+def _extrapolate(first: Tensor, second: Tensor, third: Tensor, *, weighted: bool, max_length: float) -> Tensor | None:
     """Extrapolate three successive states on the log scale; None if that goes no further than the third."""
     # In place, since states may be large.
     start = first.log()
     difference = second.log().sub_(start)
     second_difference = third.log().sub_(start).sub_(difference, alpha=2)
-    curvature = float(second_difference.norm())
-    length = float(difference.norm()) / curvature if curvature > 0 else 0.0
+    roots = third.sqrt() if weighted else None
+    curvature = _size(second_difference, roots)
+    length = min(_size(difference, roots) / curvature if curvature > 0 else 0.0, max_length)
     if not length > 1:
         return None
     lowest = min_state(start.dtype)
@@ -214,6 +223,10 @@ def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
         .exp_()
         .clamp_(lowest, 1 / lowest)
     )
+
+
+def _size(values: Tensor, weights: Tensor | None) -> float:
+    return float((values if weights is None else values * weights).norm())
 
 
 def _check_finite(value: Tensor | float) -> float:
