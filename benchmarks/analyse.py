@@ -133,7 +133,7 @@ def run(kind: str, size: int) -> dict[str, Any]:
 def one(kind: str, size: str) -> dict[str, Any]:
     """Analyse one crowd in this process; what is compiled on a machine once is compiled before."""
     warnings.simplefilter("ignore")
-    analyse(crowd(kind, 5_000), seed=0)
+    analyse(crowd(kind, 20_000), seed=0)
     graph = crowd(kind, int(size))
     start, cpu = time.perf_counter(), time.process_time()
     analysis = analyse(graph, seed=0)

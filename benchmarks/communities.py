@@ -1,9 +1,14 @@
-"""Compare one start of Bayesian NMF with igraph's Leiden: seconds, communities, memory, and the cost of a step."""
+"""Compare one start of Bayesian NMF with igraph's Leiden: seconds, communities, memory, and the cost of a step.
+
+``python benchmarks/communities.py before FOLDER`` runs only the comparison with Leiden, by turns with the Bayesian NMF
+of another version of the package, whose sources are in the folder.
+"""
 
 from __future__ import annotations
 
 import gc
 import json
+import os
 import random
 import resource
 import statistics
@@ -66,33 +71,45 @@ def main() -> None:
     linearity()
 
 
-def beside_leiden() -> None:
-    print("Seconds of one start to convergence, and of Leiden until nothing changes, or two iterations (its default).")
-    print("Found: communities, modularity, and the adjusted Rand index with those planted.\n")
+def beside_leiden(before: str | None = None) -> None:
+    print("One start to convergence beside Leiden, until nothing changes or for two iterations (its default).")
+    print("Ratios of seconds, and in brackets of the processors' seconds: ours has as many threads as there are")
     print(
-        "| volunteers, links | network | NMF | Leiden | two iterations | NMF / Leiden | NMF / two | NMF found ", end=""
+        "processors, Leiden has one. Found: communities, modularity, and the adjusted Rand index with those planted.\n"
     )
-    print("| Leiden found | two found |\n|---|---|--:|--:|--:|--:|--:|---|---|---|")
+    names = {"nmf": "NMF", "before": "NMF before", "until": "Leiden", "two": "two iterations"}
+    contenders = {"nmf": ["nmf"], "before": ["nmf"], "until": ["leiden", "-1"], "two": ["leiden", "2"]}
+    if before is None:
+        del names["before"], contenders["before"]
+    ours = [name for name in ("before", "nmf") if name in names]
+    head = [f"{names[name]} / {names[peer]}" for peer in ("until", "two") for name in ours]
+    head += ["volunteers, links", "network", *(f"{name}: s" for name in names.values())]
+    head += [f"{name} found" for name in names.values()]
+    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
     memory = []
     for n_volunteers, n_links, kinds, repeats in SIZES.values():
         for name in kinds:
             with TemporaryDirectory() as folder:
                 path = Path(folder) / "links.npz"
                 np.savez(path, **planted(KINDS[name], n_volunteers, n_links)._asdict())
-                contenders = {"nmf": ["nmf"], "until": ["leiden", "-1"], "two": ["leiden", "2"]}
-                facts = run_in_turn({key: [*what, str(path)] for key, what in contenders.items()}, repeats=repeats)
-            seconds = {key: fact["seconds"] for key, fact in facts.items()}
+                commands = {key: [*what, str(path)] for key, what in contenders.items()}
+                facts = run_in_turn(commands, repeats=repeats, sources={"before": before} if before else {})
+            cells = [ratio(facts[key], facts[peer]) for peer in ("until", "two") for key in ours]
             size = f"{n_volunteers:,}, {n_links:,}"
-            times = " | ".join(f"{value:.2f}" for value in seconds.values())
-            ratios = f"{seconds['nmf'] / seconds['until']:.2f} | {seconds['nmf'] / seconds['two']:.2f}"
-            found = " | ".join(fact["found"] for fact in facts.values())
-            print(f"| {size} | {name} | {times} | {ratios} | {found} |", flush=True)
+            cells += [size, name, *(f"{fact['seconds']:.2f}" for fact in facts.values())]
+            cells += [fact["found"] for fact in facts.values()]
+            print("| " + " | ".join(cells) + " |", flush=True)
             memory.append((size, name, facts["nmf"]))
     print("\nMemory of the process of NMF, in GiB.\n")
     print("| volunteers, links | network | the network alone | before the start | peak |\n|---|---|--:|--:|--:|")
     for size, name, fact in memory:
         sizes = " | ".join(f"{fact[key] / 2**30:.2f}" for key in ("network", "before", "peak"))
         print(f"| {size} | {name} | {sizes} |", flush=True)
+
+
+def ratio(ours: Facts, peer: Facts) -> str:
+    """Return how many times as long ours took, and in brackets how many times as much of the processors."""
+    return f"{ours['seconds'] / peer['seconds']:.2f} ({ours['cpu'] / peer['cpu']:.2f})"
 
 
 def dense() -> None:
@@ -156,16 +173,24 @@ def our_step(links: Links, *, n_columns: int) -> Callable[[], Any]:
     return lambda: step(state)
 
 
-def run_in_turn(contenders: dict[str, list[str]], *, repeats: int) -> dict[str, Facts]:
-    """Run contenders by turns in processes of their own; return the median seconds, and the rest of the first seed."""
+def run_in_turn(
+    contenders: dict[str, list[str]], *, repeats: int, sources: dict[str, str] | None = None
+) -> dict[str, Facts]:
+    """Run contenders by turns in processes of their own; return the median seconds, and the rest of the first seed.
+
+    Contenders that `sources` names import the package from there.
+    """
     reports: dict[str, list[Facts]] = {name: [] for name in contenders}
     for seed in range(repeats):
         for name, arguments in contenders.items():
             command = [sys.executable, __file__, *arguments, str(seed)]
-            process = subprocess.run(command, capture_output=True, text=True, check=True)
+            elsewhere = {"PYTHONPATH": sources[name]} if sources and name in sources else {}
+            process = subprocess.run(
+                command, capture_output=True, text=True, check=True, env={**os.environ, **elsewhere}
+            )
             reports[name].append(json.loads(process.stdout.splitlines()[-1]))
     return {
-        name: {**facts[0], "seconds": statistics.median(fact["seconds"] for fact in facts)}
+        name: {**facts[0], **{key: statistics.median(fact[key] for fact in facts) for key in ("seconds", "cpu")}}
         for name, facts in reports.items()
     }
 
@@ -241,18 +266,18 @@ def warm_up() -> None:
 
 
 def watch(run: Callable[[], Any]) -> tuple[Any, Facts]:
-    """Return the result, the seconds it took, and the memory of this process before and at its peak."""
+    """Return the result, seconds, seconds of the processors, and the memory of this process before and at its peak."""
     gc.collect()
     # Reset the peak, so that building the network does not count.
     Path("/proc/self/clear_refs").write_text("5")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         result = run()
-        seconds = time.perf_counter() - start
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return result, {"seconds": seconds, "before": before, "peak": peak, "warnings": len(caught)}
+    return result, {"seconds": seconds, "cpu": cpu, "before": before, "peak": peak, "warnings": len(caught)}
 
 
 def summary(network: cg.VolunteerNetwork, assignment: np.ndarray, truth: np.ndarray) -> str:
@@ -264,7 +289,9 @@ def summary(network: cg.VolunteerNetwork, assignment: np.ndarray, truth: np.ndar
 CONTENDERS = {"nmf": nmf, "leiden": leiden, "dense": dense_network}
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] == ["before"]:
+        beside_leiden(sys.argv[2])
+    elif len(sys.argv) > 1:
         print(json.dumps(CONTENDERS[sys.argv[1]](*sys.argv[2:])))
     else:
         main()

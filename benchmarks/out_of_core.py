@@ -1,4 +1,4 @@
-"""Convert responses that are never in memory to a store of columns, and load it: speed, memory and size on disk.
+"""Convert responses that are never in memory to a store of columns, load it and fit it: speed, memory and size on disk.
 
 ``python benchmarks/out_of_core.py 300`` takes 300 million responses instead of 10 million, and so does the environment
 variable ``CROWDGRAPH_MILLIONS``. The table has a tenth as many items, and a volunteer for every 300 responses.
@@ -19,6 +19,8 @@ from side_by_side import measure
 
 N_CLASSES = 3
 ROWS_PER_GROUP = 2**20
+# Beyond so many responses, fits are measured with a limit of memory only.
+MAX_IN_MEMORY = 20 * 10**6
 MEMORY = "4GB"
 SETUP = "import crowdgraph as cg; cg.build_store, cg.load, cg.IBCC"
 # What is measured of a store, one row each: a name, and code in which {source} is the table and {store} the store.
@@ -26,6 +28,22 @@ STEPS = {
     "build_store": f"cg.build_store({{source!r}}, {{store!r}}, memory={MEMORY!r}, force=True)",
     "load": "graph = cg.load({store!r})",
 }
+
+
+# The models that are fitted, and how much a fit may take for every million responses: GB, but 1 at least.
+MODELS = {"IBCC": 0.0133, "DynIBCC": 0.03}
+# What is measured of a fit: its processor time, the memory of the whole process, and how often it visits a response.
+FIT = """
+used = time.process_time()
+fit = cg.{model}().fit(graph, memory={memory!r})
+facts |= dict(processor=time.process_time() - used, process=resident("VmHWM"), visited=fit.diagnostics["visited"])
+"""
+FIT_SETUP = """
+import crowdgraph as cg
+small = cg.simulate.crowd(n_items=20, n_responses=100, classes=(0, 1, 2), seed=0).graph
+cg.{model}().warm_up(small)
+graph = cg.load({store!r})
+"""
 
 
 class Case(NamedTuple):
@@ -46,6 +64,7 @@ def main(millions: float | None = None) -> None:
     n_responses = int(millions * 10**6)
     n_items, n_volunteers = n_responses // 10, n_responses // 300
     print(f"{n_responses:,} responses, {n_items:,} items, {n_volunteers:,} volunteers; {MEMORY} allowed.\n")
+    measure_fits(n_responses)
     print("| table | step | seconds | responses a second | peak memory | bytes a response: Parquet | store |")
     print("|---|---|--:|--:|--:|--:|--:|")
     for name, case in CASES.items():
@@ -61,6 +80,29 @@ def main(millions: float | None = None) -> None:
                     f"| {measured.peak_bytes / 1e9:.2f} GB | {sizes[0]:.1f} | {sizes[1]:.1f} |",
                     flush=True,
                 )
+
+
+def measure_fits(n_responses: int) -> None:
+    """Print what fits of a store take, with the responses in memory and with a limit."""
+    print("| model | limit | seconds | processor seconds | visits | nanoseconds a visit | memory of the process |")
+    print("|---|---|--:|--:|--:|--:|--:|")
+    with tempfile.TemporaryDirectory() as folder:
+        source, store = Path(folder) / "responses.parquet", Path(folder) / "responses.store"
+        write(source, n_responses, CASES["integer ids, sorted by time"])
+        measure({"": (SETUP, STEPS["build_store"].format(source=str(source), store=str(store)))}, repeats=1)
+        for model, per_million in MODELS.items():
+            limit = f"{max(1.0, per_million * n_responses / 10**6):.1f}GB"
+            for memory in (None, limit) if n_responses <= MAX_IN_MEMORY else (limit,):
+                code = FIT.format(model=model, memory=memory)
+                measured = measure({"": (FIT_SETUP.format(model=model, store=str(store)), code)}, repeats=1)[""]
+                facts = measured.facts
+                print(
+                    f"| {model} | {memory or 'in memory'} | {measured.seconds:.1f} | {facts['processor']:.1f} "
+                    f"| {facts['visited'] / n_responses:.0f} | {facts['processor'] / facts['visited'] * 1e9:.0f} "
+                    f"| {facts['process'] / 1e9:.2f} GB |",
+                    flush=True,
+                )
+    print()
 
 
 def write(path: Path, n_responses: int, case: Case) -> None:

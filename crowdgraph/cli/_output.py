@@ -38,16 +38,21 @@ def say_json(value: Any) -> None:
 def note(sentences: Iterable[str]) -> None:
     """Print decisions and warnings on the error stream, so that what is piped on stays clean."""
     for sentence in sentences:
-        _print_error(f"note: {wording(sentence, 'cli')}", style="dim")
+        _print_line(f"note: {wording(sentence, 'cli')}", style="dim")
 
 
 def fail(sentence: str, *, code: int = 1) -> NoReturn:
     """Print what is wrong and end with an exit code."""
-    _print_error(f"Error: {' '.join(wording(sentence, 'cli').split())}", style="red")
+    print_error(sentence)
     raise typer.Exit(code)
 
 
-def _print_error(text: str, *, style: str) -> None:
+def print_error(sentence: str) -> None:
+    """Print what is wrong on the error stream."""
+    _print_line(f"Error: {' '.join(wording(sentence, 'cli').split())}", style="red")
+
+
+def _print_line(text: str, *, style: str) -> None:
     from rich.console import Console
 
     Console(stderr=True, highlight=False).print(text, style=style, soft_wrap=True, markup=False, emoji=False)

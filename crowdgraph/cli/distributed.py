@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any
 
 import typer
 
 from crowdgraph.cli._options import Prior, Votes, parse_prior, parse_votes
-from crowdgraph.cli._output import fail, is_interactive, note, say
+from crowdgraph.cli._output import fail, is_interactive, note, print_error, say
 from crowdgraph.cli.app import Commands
 
 __all__ = ["app"]
@@ -66,13 +68,15 @@ def fit(
     [bold]torchrun --nproc-per-node=4 -m crowdgraph.distributed fit galaxies.store --out results[/bold]
     [bold]torchrun --nproc-per-node=2 -m crowdgraph.distributed fit galaxies.store --out results --resume[/bold]
     """
+    checkpoint = store.with_name(f"{store.name}.checkpoint") if checkpoint is None else checkpoint
+    early = _EarlyEnd(checkpoint)
     from crowdgraph.distributed._ranks import joined
     from crowdgraph.distributed.fitting import fit as fit_together
-    from crowdgraph.errors import CrowdGraphError, collect_warnings
+    from crowdgraph.errors import CrowdGraphError, LostRankError, collect_warnings
 
-    checkpoint = store.with_name(f"{store.name}.checkpoint") if checkpoint is None else checkpoint
     messages: list[str] = []
     with joined(timeout=timeout) as ranks:
+        early.no_more()
         # While it fits, a process that is asked to end raises an error. Afterwards it says so, and ends by itself.
         if ranks.size > 1:
             signal.signal(signal.SIGTERM, lambda *_: None)
@@ -93,12 +97,62 @@ def fit(
             if ranks.reports():
                 fail(error.message)
             raise typer.Exit(1) from error
+        complete = "" if out is None else f"Open the results with cg.load({str(out)!r})."
         if ranks.rank == 0:
             note(messages)
             state = "converged" if fitted.converged else "did not converge"
             say(f"{fitted.model}: {state} after {fitted.n_iter:,} sweeps by {ranks.size} processes.")
-            if out is not None:
-                say(f"Open the results with cg.load({str(out)!r}).")
+            if complete:
+                say(complete)
+        try:
+            ranks.gather(None)
+        except LostRankError as error:
+            if ranks.reports():
+                fail(f"The fit was complete when one of the processes was lost. {complete}")
+            raise typer.Exit(1) from error
+
+
+class _EarlyEnd:
+    """Says what to do if a process is asked to end before it has met the others, and ends it.
+
+    A thread waits for the signal, because the process may wait for the others in code that is not Python.
+
+    Parameters
+    ----------
+    checkpoint
+        Where a fit stands that was begun earlier.
+    """
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._checkpoint, self._wakeup = checkpoint, -1
+        if "RANK" not in os.environ:
+            return
+        signals, self._wakeup = os.pipe()
+        os.set_blocking(self._wakeup, False)
+        self._handler = signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.set_wakeup_fd(self._wakeup)
+        Thread(target=self._wait, args=(signals,), daemon=True).start()
+
+    def no_more(self) -> None:
+        """Leave signals to others from now on."""
+        if self._wakeup >= 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGTERM, self._handler)
+            os.close(self._wakeup)
+
+    def _wait(self, signals: int) -> None:
+        while number := os.read(signals, 1):
+            if number[0] != signal.SIGTERM:
+                continue
+            # Nobody knows who else is there; the process that was lost is not both of these.
+            if os.environ["RANK"] in ("0", "1"):
+                print_error(
+                    f"Rank {os.environ['RANK']} was asked to end before it met the others, as all are when one has "
+                    "ended or the job is stopped. Repeat the same command with --resume, with any number of processes: "
+                    f"it goes on from the checkpoint {str(self._checkpoint)!r} if that is there, and begins anew "
+                    "otherwise."
+                )
+            os._exit(1)
 
 
 def _model(name: str, prior: str | None, vote: list[str] | None, store: Path) -> Any:

@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crowdgraph.communities._team import current_team
 from crowdgraph.core._arrays import Array
 from crowdgraph.kernels import nmf
 from crowdgraph.kernels._runtime import single_threaded_torch
 from crowdgraph.kernels.backend_names import BackendName, Precision
 from crowdgraph.kernels.backends import choose_nmf_backend, nmf_step
 from crowdgraph.kernels.fixed_point import Step, squarem
+from crowdgraph.kernels.local_moving import community_start
 from crowdgraph.kernels.nmf_search import SearchResult, search, seeded_start
 
 
@@ -50,13 +52,21 @@ class Factoriser:
         )
 
     def search(self, k: int, generator: torch.Generator, *, tol: float, max_iter: int) -> SearchResult:
-        """Search for the best factors, starting from `k` seeds."""
-        start = seeded_start(self._row, self._product, torch.from_numpy(self._strength), k, generator)
-        start *= (self._strength.sum() / (start.sum(0) ** 2).sum()).sqrt()
+        """Search for the best factors, starting from `k` seeds, or in sparse networks from at most `k` communities."""
+        if isinstance(self._weights, np.ndarray):
+            start = seeded_start(self._row, self._product, torch.from_numpy(self._strength), k, generator)
+        else:
+            start = community_start(self._weights, k, generator)
+        return self._search(start, tol=tol, max_iter=max_iter)
+
+    def _search(self, start: Tensor, *, tol: float, max_iter: int) -> SearchResult:
+        """Search from a start, of shape (V, K), scaled so that it explains as much weight as there is."""
+        start = start * (self._strength.sum() / (start.sum(0) ** 2).sum()).sqrt()
         if not self._symmetric:
             start = torch.cat([start, start])
+        is_sparse = not isinstance(self._weights, np.ndarray)
         with single_threaded_torch():
-            return search(self._step(), self._state(start), tol=tol, max_iter=max_iter)
+            return search(self._step(), self._state(start), tol=tol, max_iter=max_iter, weighted=is_sparse)
 
     def published(self, k: int, generator: torch.Generator, *, tol: float, max_iter: int) -> SearchResult:
         """Take the printed steps from a random start, and drop columns that explain nothing at the end."""
@@ -84,6 +94,9 @@ class Factoriser:
         return np.asarray(nmf.relevance((factors**2).sum(0), count, self._prior).cpu().double().numpy())
 
     def _step(self, *, published: bool = False) -> Callable[[Tensor], Step]:
+        team = current_team()
+        if team is not None and self.backend.compiled:
+            return team.nmf_step(self._weights, self._prior, precision=self.backend.array_type)
         return nmf_step(
             self._weights, self._prior, symmetric=self._symmetric, published=published, backend=self.backend
         )

@@ -7,8 +7,7 @@ import torch
 
 from crowdgraph.communities._factoriser import Factoriser
 from crowdgraph.core._arrays import Array
-from crowdgraph.kernels._runtime import single_threaded_torch
-from crowdgraph.kernels.nmf_search import BACKGROUND_SHARE, SearchResult, search
+from crowdgraph.kernels.nmf_search import BACKGROUND_SHARE, SearchResult
 
 
 class WarmFactoriser(Factoriser):
@@ -16,11 +15,7 @@ class WarmFactoriser(Factoriser):
 
     def search_from(self, shares: Array, *, tol: float, max_iter: int) -> SearchResult:
         """Search for the best factors, starting from shares in communities, of shape (V, K), all positive."""
-        # They explain as much weight as there is.
-        start = torch.from_numpy(shares * np.sqrt(self._strength.sum() / (shares.sum(axis=0) ** 2).sum()))
-        with single_threaded_torch():
-            state = self._state(start if self._symmetric else torch.cat([start, start]))
-            return search(self._step(), state, tol=tol, max_iter=max_iter)
+        return self._search(torch.from_numpy(shares), tol=tol, max_iter=max_iter)
 
 
 def extend(links: Array, participation: Array) -> Array:

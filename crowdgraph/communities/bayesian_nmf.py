@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from crowdgraph.communities._nmf_weights import PreparedWeights, is_similarity, prepare_weights
+from crowdgraph.communities._team import shared_map
 from crowdgraph.communities.base import Detection, Detector
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import boolean, choice, converted, integer, positive, precision
@@ -427,15 +428,12 @@ class _Comparison(NamedTuple):
     def with_nulls(self, n_nulls: int, prepare: Prepare, rng: np.random.Generator) -> _Comparison:
         """Draw null networks until there are so many."""
         evidence = self.evidence_so_far
-        modularities, mean_weights = [], []
-        for _ in range(n_nulls - len(evidence.null_modularity)):
-            null = self.network.null(seed=child_seed(rng))
-            modularities.append(prepare(null).highest_modularity(child_seed(rng)))
-            mean_weights.append(null.mean_weight)
+        seeds = [(child_seed(rng), child_seed(rng)) for _ in range(n_nulls - len(evidence.null_modularity))]
+        nulls = np.reshape(shared_map(partial(_measure_null, self.network, prepare), seeds), (-1, 2))
         evidence = replace(
             evidence,
-            null_modularity=np.append(evidence.null_modularity, modularities),
-            null_mean_weight=np.append(evidence.null_mean_weight, mean_weights),  # type: ignore[arg-type]
+            null_modularity=np.append(evidence.null_modularity, nulls[:, 0]),
+            null_mean_weight=np.append(evidence.null_mean_weight, nulls[:, 1]),  # type: ignore[arg-type]
         )
         return self._replace(evidence_so_far=evidence)
 
@@ -464,6 +462,12 @@ class _Comparison(NamedTuple):
             if crowd is not None
         ]
         return float(np.mean(np.array(p_values) < MAX_P_VALUE)) if p_values else float("nan")
+
+
+def _measure_null(network: VolunteerNetwork, prepare: Prepare, seeds: tuple[int, int]) -> tuple[float, float]:
+    """Return the highest modularity and the mean weight of a null network."""
+    null = network.null(seed=seeds[0])
+    return prepare(null).highest_modularity(seeds[1]), null.mean_weight
 
 
 def _is_structured(communities: Communities | None) -> bool:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, value_tuple
+from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, row_blocks, value_tuple
+from crowdgraph.core._maps import release
 from crowdgraph.core.clock import Clock, Moment, is_finite
 from crowdgraph.core.result import (
     CodedColumn,
@@ -600,11 +601,16 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
             raise ResultError(f"starts must rise from 0 to the number of steps ({len(self.times):,}).")
         if self.inference == "static" and len(self.times):
             raise ResultError("A static track has no steps; put each volunteer's posterior into `initial`.")
-        if not is_finite(self.times):
-            raise ResultError("The times of a volunteer's steps must be finite.")
-        falls = np.flatnonzero(self.times[1:] < self.times[:-1]) + 1
-        if np.setdiff1d(falls, self.starts).size:
-            raise ResultError("The times of a volunteer's steps must not fall.")
+        for block in row_blocks(len(self.times)):
+            # With the last of the block before, so that no step between two blocks is missed.
+            first = max(block.start - 1, 0)
+            times = self.times[first : block.stop]
+            if not is_finite(times):
+                raise ResultError("The times of a volunteer's steps must be finite.")
+            falls = np.flatnonzero(times[1:] < times[:-1]) + first + 1
+            if len(falls) and np.setdiff1d(falls, self.starts).size:
+                raise ResultError("The times of a volunteer's steps must not fall.")
+            release(self.times, block.start, block.stop)
 
     def __repr__(self) -> str:
         return (

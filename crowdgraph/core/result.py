@@ -21,6 +21,7 @@ from crowdgraph.core._arrays import (
     row_blocks,
     same_values,
 )
+from crowdgraph.core._maps import release
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import AlignmentError, CrowdGraphError, IdError, ResultError
@@ -119,16 +120,20 @@ def real_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -
     if not same_ndim or any(size not in (None, got) for got, size in zip(array.shape, shape, strict=True)):
         expected = tuple("any" if size is None else size for size in shape)
         raise ResultError(f"{name} has shape {array.shape}; expected {expected}.")
-    if not all(np.isfinite(array[block]).all() for block in row_blocks(len(array))):
-        raise ResultError(f"{name} holds {np.count_nonzero(~np.isfinite(array)):,} values that are not finite.")
+    for block in row_blocks(len(array)):
+        if not np.isfinite(array[block]).all():
+            raise ResultError(f"{name} holds {np.count_nonzero(~np.isfinite(array)):,} values that are not finite.")
+        release(array, block.start, block.stop)
     return array
 
 
 def positive_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
     """Return an array as `real_array` does, with every value above zero."""
     array = real_array(name, values, shape=shape)
-    if not (array > 0).all():
-        raise ResultError(f"{name} must be positive; its smallest value is {array.min():g}.")
+    for block in row_blocks(len(array)):
+        if not (array[block] > 0).all():
+            raise ResultError(f"{name} must be positive; its smallest value is {array.min():g}.")
+        release(array, block.start, block.stop)
     return array
 
 
@@ -142,6 +147,7 @@ def probability_array(name: str, values: ArrayLike, *, shape: tuple[int | None, 
         if not np.allclose(sums, 1.0, rtol=0, atol=1e-6):
             worst = np.ravel(sums)[np.abs(np.ravel(sums) - 1).argmax()]
             raise ResultError(f"{name} must sum to one over its last axis; one sum is {worst:g}.")
+        release(array, block.start, block.stop)
     return array
 
 

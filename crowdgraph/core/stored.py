@@ -113,23 +113,25 @@ class StoredRows:
         The store.
     start, stop
         The first row, in order of time, and one beyond the last.
-    items
-        The codes of the consecutive items whose responses these are; None for all. The codes in the table begin with
-        zero at the first of them, and the table is in the order of the items.
+    items, volunteers
+        The codes of the consecutive items, or volunteers, whose responses these are; None for all. The codes in the
+        table begin with zero at the first of them, and the table is in their order.
     """
 
     store: ColumnStore
     start: int
     stop: int
     items: range | None = None
+    volunteers: range | None = None
 
     @property
     def are_all(self) -> bool:
         """Whether these are all responses of the store."""
-        return self.items is None and self._are_all_times
+        return self.items is None and self.volunteers is None and self.has_all_times
 
     @property
-    def _are_all_times(self) -> bool:
+    def has_all_times(self) -> bool:
+        """Whether no response was left out because of its time."""
         return (self.start, self.stop) == (0, self.store.n_responses)
 
     def table(self) -> ResponseTable:
@@ -143,7 +145,7 @@ class StoredRows:
         """
         columns = self.store.by_item
         items = range(len(columns.starts) - 1) if self.items is None else self.items
-        all_answered = self._are_all_times and self.store.n_answers == self.store.n_responses
+        all_answered = self.has_all_times and self.store.n_answers == self.store.n_responses
         first = items.start
         while first < items.stop:
             begin = int(columns.starts[first])
@@ -165,7 +167,7 @@ class StoredRows:
 
     def slice(self, start: int, stop: int) -> StoredRows | None:
         """Return some of these rows, by their positions among them, as Python slices count; None if unordered."""
-        if self.items is not None:
+        if self.items is not None or self.volunteers is not None:
             return None
         first, last, _ = slice(start, stop).indices(self.stop - self.start)
         return replace(self, start=self.start + first, stop=self.start + max(first, last))

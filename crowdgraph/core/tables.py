@@ -101,6 +101,11 @@ class NodeTable(ReadOnlyArrays):
         ids = node_ids.tolist() if isinstance(node_ids, np.ndarray) else list(node_ids)
         return np.array([self.code(node_id) for node_id in ids], dtype=np.int64)
 
+    def known_codes(self, node_ids: Array) -> Array:
+        """Return the codes of ids of which some may be unknown; these get -1."""
+        code_of = self._code_of.get
+        return np.array([code_of(node_id, -1) for node_id in node_ids.tolist()], dtype=np.int64)
+
     def shared_ids(self, other: NodeTable) -> frozenset[Hashable]:
         """Return the ids that both tables have."""
         return frozenset(self._code_of.keys() & other._code_of.keys())

@@ -1,7 +1,8 @@
 """Checkpoints: where a fit stands, in one file that any number of ranks can go on from.
 
-A checkpoint holds, for each stage of the fit, the state to which the model was applied last: numbers about volunteers
-and classes. What is known about items follows from it by one more step, so that nothing of their size is written.
+A checkpoint holds, for each stage of the fit, the state to which the model was applied last. That of IBCC and
+Dawid-Skene is numbers about volunteers and classes: what is known about items follows by one more step. That of
+DynIBCC's passes over time is the class probabilities of all items.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +21,7 @@ import torch
 from crowdgraph import __version__
 from crowdgraph.core._arrays import Array
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.distributed._ranks import TorchRanks
+from crowdgraph.distributed._ranks import TorchRanks, on_first
 from crowdgraph.errors import StoreError
 from crowdgraph.io._files import atomic_file
 from crowdgraph.io.columns import ResponseStore
@@ -73,6 +75,8 @@ class CheckpointFile:
         self._path, self._facts, self._every = path, facts, every
         self._ranks, self._store = ranks, store
         self._stages = dict(stages)
+        # Whether the file says where the fit stands, from now or from before.
+        self.is_written = bool(stages)
 
     def recorder(self, stage: str) -> StageRecorder:
         """See `crowdgraph.models._resources.Checkpoints`."""
@@ -81,10 +85,10 @@ class CheckpointFile:
     def write(self, stage: str, progress: Progress) -> None:
         """Write where a stage stands, and where those before it ended."""
         self._store.check_unchanged()
-        # A copy, since the iteration goes on.
-        self._stages[stage] = progress._replace(state=progress.state.clone(), objectives=list(progress.objectives))
-        if self._ranks.rank == 0:
-            _write(self._path, self._facts, self._stages)
+        on_first(self._ranks, lambda: _write(self._path, self._facts, {**self._stages, stage: progress}))
+        self.is_written = True
+        if progress.ended:
+            self._stages[stage] = progress._replace(state=progress.state.clone(), objectives=list(progress.objectives))
 
 
 class StageRecorder:
@@ -98,9 +102,13 @@ class StageRecorder:
         """Return where an earlier process left the stage."""
         return self._last
 
+    def is_due(self, n_steps: int) -> bool:
+        """Return whether enough sweeps have passed since the last time."""
+        return n_steps >= self._n_written + self._every
+
     def record(self, progress: Progress) -> None:
         """Write where the stage stands if it has ended, or enough sweeps after the last time."""
-        if progress.ended or progress.n_steps >= self._n_written + self._every:
+        if progress.ended or self.is_due(progress.n_steps):
             self._file.write(self._stage, progress)
             self._n_written = progress.n_steps
 
@@ -136,10 +144,24 @@ def open_checkpoint(
     Rank 0 reads the file, so that the others need not see it.
     """
     file, facts = Path(path), facts_of(model, store)
+    on_first(ranks, lambda: _check_writable(file))
     content = ranks.from_first(_read(file, facts, resume=resume) if ranks.rank == 0 else _Content({}))
     if content.fault is not None:
         raise content.fault
     return CheckpointFile(file, facts, every=every, ranks=ranks, store=store, stages=content.stages)
+
+
+def _check_writable(path: Path) -> None:
+    """Raise before anything is computed if a file cannot be written."""
+    if path.is_dir():
+        raise StoreError(f"The checkpoint {fspath(path)!r} is a directory; give the path of a file.")
+    with suppress(_Tried), atomic_file(path):
+        # The file itself is left alone.
+        raise _Tried
+
+
+class _Tried(Exception):  # noqa: N818 - it says that nothing is wrong
+    """A file can be written."""
 
 
 def _write(path: Path, facts: Mapping[str, Any], stages: Mapping[str, Progress]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.errors import LostRankError
+from crowdgraph.errors import CrowdGraphError, LostRankError
 
 Value = TypeVar("Value")
 # The environment variables by which torchrun names a process.
@@ -64,6 +65,18 @@ class TorchRanks:
         self._together(lambda: dist.all_reduce(largest, op=dist.ReduceOp.MAX))
         return float(largest)
 
+    def sum_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """See `Ranks`."""
+        if self.size > 1:
+            for rank, rows in enumerate(shares):
+                self._together(partial(dist.reduce, table[rows.start : rows.stop], dst=rank))
+
+    def spread_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """See `Ranks`."""
+        if self.size > 1:
+            for rank, rows in enumerate(shares):
+                self._together(partial(dist.broadcast, table[rows.start : rows.stop], src=rank))
+
     def gather(self, value: Value) -> list[Value]:
         """Return the values of all processes, by rank."""
         values: list[Any] = [value] * self.size
@@ -77,6 +90,38 @@ class TorchRanks:
         if self.size > 1:
             self._together(lambda: dist.broadcast_object_list(values, src=0))
         return values[0]
+
+    def from_first_tensor(self, values: Tensor) -> Tensor:
+        """Overwrite a tensor by that of rank 0, and return it."""
+        if self.size > 1:
+            self._together(lambda: dist.broadcast(values, src=0))
+        return values
+
+    def hand_out(self, part_of: Callable[[int], Value] | None) -> Value:
+        """Return this process's part of something that rank 0 has; the parts are made one after the other."""
+        if self.rank == 0:
+            assert part_of is not None  # noqa: S101 - rank 0 has it all
+            for rank in range(1, self.size):
+                self._together(partial(dist.send_object_list, [part_of(rank)], dst=rank))
+            return part_of(0)
+        parts: list[Any] = [None]
+        self._together(lambda: dist.recv_object_list(parts, src=0))
+        (part,) = parts
+        return part  # type: ignore[no-any-return]
+
+    def stack_on_first(self, rows: Tensor, bounds: Sequence[int]) -> Tensor:
+        """Return the rows of all processes on rank 0, where those of a rank begin at its bound; elsewhere the own."""
+        if self.rank:
+            if len(rows):
+                self._together(lambda: dist.send(rows, dst=0))
+            return rows
+        stacked = torch.empty((bounds[-1], rows.shape[1]), dtype=rows.dtype)
+        stacked[: bounds[1]] = rows
+        for rank in range(1, self.size):
+            part = stacked[bounds[rank] : bounds[rank + 1]]
+            if len(part):
+                self._together(partial(dist.recv, part, src=rank))
+        return stacked
 
     def reports(self) -> bool:
         """Return whether this process is the one that reports a failure: the first that asks."""
@@ -95,6 +140,19 @@ class TorchRanks:
             raise LostRankError(
                 f"Rank {self.rank} of {self.size} lost the others: one of them ended or cannot be reached any more."
             ) from error
+
+
+def on_first(ranks: TorchRanks, act: Callable[[], None]) -> None:
+    """Let rank 0 do something; raise everywhere if that fails."""
+    error = None
+    if ranks.rank == 0:
+        try:
+            act()
+        except CrowdGraphError as failure:
+            error = failure
+    error = ranks.from_first(error)
+    if error is not None:
+        raise error
 
 
 @contextmanager

@@ -94,30 +94,40 @@ def item_share(store: ResponseStore, items: range, *, on_disk: bool) -> CrowdGra
     return graph
 
 
-def volunteer_share(store: ResponseStore, volunteers: range) -> CrowdGraph:
+def volunteer_share(store: ResponseStore, volunteers: range, *, on_disk: bool) -> CrowdGraph:
     """Return the responses of consecutive volunteers as a graph of these volunteers and all items.
 
-    Responses stand volunteer by volunteer, those of each in order of time.
+    Responses stand volunteer by volunteer, those of each in order of time. Items have their codes for ids, and no gold,
+    since what all ranks hold would not fall with their number.
+
+    Parameters
+    ----------
+    store
+        The store.
+    volunteers
+        The codes of the volunteers.
+    on_disk
+        As for `item_share`.
     """
     columns = store.by_volunteer
     begin, end = int(columns.starts[volunteers.start]), int(columns.starts[volunteers.stop])
     for name, lowest, size in (("item", 0, store.n_items), ("label", -1, len(store.labels))):
         _check_codes(store, getattr(columns, name)[begin:end], name, lowest, size)
     starts = np.asarray(columns.starts[volunteers.start : volunteers.stop + 1]) - begin
-    items = item_table(store, range(store.n_items))
+    items = NodeTable("item", lock(np.arange(store.n_items)))
     responses = ResponseTable.trusted(
-        volunteer=_owner_codes(starts, on_disk=False),
+        volunteer=_owner_codes(starts, on_disk=on_disk),
         item=columns.item[begin:end],
         label=columns.label[begin:end],
         time=columns.time[begin:end],
         clock=store.clock,
         attributes={},
-        stored=None,
+        stored=StoredRows(store, 0, store.n_responses, volunteers=volunteers),
     )
     everybody = store.nodes("volunteer")
     own = everybody.take(np.arange(volunteers.start, volunteers.stop))
     graph = object.__new__(CrowdGraph)
-    graph._fill(own, items, responses, store.classes, store.labels, store.gold(items), {})
+    graph._fill(own, items, responses, store.classes, store.labels, Gold.unknown(items, store.classes), {})
     return graph
 
 

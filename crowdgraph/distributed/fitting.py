@@ -5,22 +5,25 @@ from __future__ import annotations
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
+import torch
 
+from crowdgraph.core._arrays import lock
+from crowdgraph.core._maps import scratch_array
 from crowdgraph.core._memory import memory_in_bytes
 from crowdgraph.core._parameters import check_integer, check_number
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.distributed._checkpoints import facts_of, open_checkpoint
-from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined
+from crowdgraph.distributed._checkpoints import CheckpointFile, facts_of, open_checkpoint
+from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined, on_first
 from crowdgraph.distributed._shares import item_share, shares, volunteer_share
 from crowdgraph.errors import CrowdGraphError, LostRankError, ParameterError, StoreError
 from crowdgraph.io.columns import ResponseStore, open_store
@@ -28,15 +31,14 @@ from crowdgraph.io.partitions import finish_results, prepare_results, write_part
 from crowdgraph.kernels.backends import choose_backend
 from crowdgraph.messages import Hint, with_article
 from crowdgraph.models import IBCC, DawidSkene, DynIBCC
-from crowdgraph.models._crowd_prior import learn_prior
 from crowdgraph.models._priors import CROWD, crowd_prior
-from crowdgraph.models._resources import using
+from crowdgraph.models._resources import SharedItems, current_resources, using
 from crowdgraph.models._tensors import AnswerSums, AnswerTensors
 from crowdgraph.models.base import Model, check_crowd
+from crowdgraph.models.ibcc import prior_of_newcomers
 
 __all__ = ["fit"]
 
-Value = TypeVar("Value")
 # After how many sweeps a checkpoint is written.
 EVERY = 10
 
@@ -63,13 +65,14 @@ def fit(
     ----------
     model
         An `IBCC`, `DawidSkene` or `DynIBCC`. The ranks of a `DynIBCC` share the volunteers and all know the classes of
-        all items; its noise scale must be a number, and checkpoints hold its static start only.
+        all items.
     store
         A directory of columns, or what `crowdgraph.open_store` returned; all ranks must be able to read it.
     out
         A directory for the results, which `crowdgraph.load` opens: every rank writes its own items as Parquet.
     checkpoint
-        A file for checkpoints, which rank 0 writes. Nothing of the size of the items is in it.
+        A file for checkpoints, which rank 0 writes. Nothing of the size of the items is in it, except for the class
+        probabilities of a `DynIBCC`.
     every
         After how many sweeps to write a checkpoint.
     resume
@@ -106,25 +109,26 @@ def fit(
     >>> cg.load(path.with_name("results")).fit().model
     'ibcc'
     """
-    _check_arguments(model, every=every, timeout=timeout, memory=memory)
+    _check_arguments(model, every=every, timeout=timeout)
     limit = None if memory is None else memory_in_bytes(memory)
     with (
-        _naming_checkpoint(checkpoint),
+        _Resumption(checkpoint) as resumption,
         joined(timeout=timeout) as ranks,
-        _ended_by_signal(ranks),
-        _said_once(ranks),
+        ended_by_signal(ranks),
+        said_once(ranks),
     ):
         opened = _open_everywhere(model, store, ranks)
         check_crowd(opened.classes, opened.n_answers)
         if out is not None:
             # Whoever ended after the results were finished goes on to write them once more.
             crowd = opened.fingerprint if resume else None
-            _on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
+            on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
         checkpoints = (
             None
             if checkpoint is None
             else open_checkpoint(checkpoint, model, opened, every=every, resume=resume, ranks=ranks)
         )
+        resumption.checkpoints = checkpoints
         with using(memory=limit, ranks=ranks if ranks.size > 1 else None, checkpoints=checkpoints):
             visible = progress and ranks.rank == 0
             share = _fit_share(model, opened, ranks, on_disk=limit is not None, visible=visible)
@@ -142,10 +146,10 @@ class _Share(NamedTuple):
 
 
 def _fit_share(model: Model, store: ResponseStore, ranks: TorchRanks, *, on_disk: bool, visible: bool) -> _Share:
-    items = shares(store.by_item.starts, ranks.size, kind="item")[ranks.rank]
-    graph = item_share(store, items, on_disk=on_disk)
+    parts = shares(store.by_item.starts, ranks.size, kind="item")
+    graph = item_share(store, parts[ranks.rank], on_disk=on_disk)
     if isinstance(model, DynIBCC):
-        share = _fit_volunteers(model, store, graph, items, ranks, visible=visible)
+        share = _fit_volunteers(model, store, graph, parts, ranks, visible=visible)
     else:
         model._warn_about_repeats(store.n_repeats, store.n_responses)
         fitted = model._fit(graph, seed=None, start=None, progress=visible)
@@ -157,29 +161,42 @@ def _fit_share(model: Model, store: ResponseStore, ranks: TorchRanks, *, on_disk
 
 
 def _fit_volunteers(
-    model: DynIBCC, store: ResponseStore, graph: CrowdGraph, items: range, ranks: TorchRanks, *, visible: bool
+    model: DynIBCC, store: ResponseStore, graph: CrowdGraph, parts: list[range], ranks: TorchRanks, *, visible: bool
 ) -> _Share:
-    """Fit volunteers who change: first all as if they did not, by items, then each rank its own volunteers."""
-    own = volunteer_share(store, shares(store.by_volunteer.starts, ranks.size, kind="volunteer")[ranks.rank])
+    """Fit volunteers who change: first all as if they did not, by items, then each rank its own volunteers.
+
+    `graph` has the rank's items, and `parts` are the items of each rank.
+    """
     prior = crowd_prior(graph, model.confusion_prior, model.class_prior, model.votes)
     static = model._static_model(CROWD if model.confusion_prior == CROWD else prior)
     first = static._fit(graph, seed=None, start=None, progress=visible)
     if model.confusion_prior == CROWD:
         backend = choose_backend(model.backend, device=model.device, dtype=model.dtype)
-        sums = AnswerSums(AnswerTensors(graph, backend))
-        concentration = prior.class_concentration
-        prior = learn_prior(
-            graph, first.item_probs, votes=model.votes, class_concentration=concentration, sums=sums
-        ).newcomers
-    probs = np.concatenate(ranks.gather(np.asarray(first.item_probs)))
+        tensors = AnswerTensors(graph, backend)
+        sums = AnswerSums(tensors, tensors.kernels()[0])
+        prior = prior_of_newcomers(graph, prior, first, votes=model.votes, sums=sums)
+    items = parts[ranks.rank]
+    on_disk = current_resources().memory is not None
+    shape = (store.n_items, len(store.classes))
+    probs = scratch_array(shape, np.float64) if on_disk else np.empty(shape)
+    probs[items.start : items.stop] = first.item_probs
+    ranks.spread_rows(torch.from_numpy(probs), parts)
+    volunteers = shares(store.by_volunteer.starts, ranks.size, kind="volunteer")[ranks.rank]
+    own = volunteer_share(store, volunteers, on_disk=on_disk)
     start = ModelFit(
-        model=first.model, items=own.items.ids, classes=own.classes, item_probs=probs, class_probs=first.class_probs
+        model=first.model,
+        items=own.items.ids,
+        classes=own.classes,
+        item_probs=lock(probs),
+        class_probs=first.class_probs,
     )
-    fitted = replace(model, confusion_prior=prior)._fit(own, seed=None, start=start, progress=visible)
-    model._warn_about(fitted, own)
-    part = slice(items.start, items.stop)
-    fitted = _without_source(fitted, items=fitted.items[part], item_probs=fitted.item_probs[part])
-    return _Share(replace(fitted, params=model.settings()), graph, range(own.n_volunteers))
+    known = np.concatenate(ranks.gather(graph.gold.known))
+    with using(items=SharedItems(parts, known)):
+        fitted = replace(model, confusion_prior=prior)._fit(own, seed=None, start=start, progress=visible)
+    item_probs = lock(np.array(fitted.item_probs[items.start : items.stop]))
+    fitted = replace(_without_source(fitted, items=graph.items.ids, item_probs=item_probs), params=model.settings())
+    model._warn_about(fitted, graph)
+    return _Share(fitted, graph, range(own.n_volunteers))
 
 
 def _without_source(fitted: ModelFit, **changes: Any) -> ModelFit:
@@ -205,15 +222,13 @@ def _without_source(fitted: ModelFit, **changes: Any) -> ModelFit:
 def _write_results(out: Path, share: _Share, store: ResponseStore, ranks: TorchRanks) -> None:
     own = write_partition(out, share.fit, number=ranks.rank, n_parts=ranks.size, volunteers=share.volunteers)
     files = ranks.gather(own)
-    _on_first(ranks, lambda: finish_results(out, share.fit, share.graph, store, files))
+    on_first(ranks, lambda: finish_results(out, share.fit, share.graph, store, files))
 
 
-def _check_arguments(model: object, *, every: int, timeout: float, memory: object) -> None:
+def _check_arguments(model: object, *, every: int, timeout: float) -> None:
     if not isinstance(model, IBCC | DawidSkene | DynIBCC):
         kind = type(model).__name__ if isinstance(model, Model) else with_article(type(model))
         raise ParameterError(f"Ranks fit an IBCC, DawidSkene or DynIBCC together; got {kind}.")
-    if isinstance(model, DynIBCC):
-        _check_dynamic(model, memory)
     if isinstance(model, IBCC) and model.restarts:
         raise ParameterError(
             f"restarts={model.restarts} draws class probabilities of all items, which no rank holds.",
@@ -221,21 +236,6 @@ def _check_arguments(model: object, *, every: int, timeout: float, memory: objec
         )
     check_integer("every", every, minimum=1)
     check_number("timeout", timeout, valid=lambda value: value > 0, expected="be a number of seconds above zero")
-
-
-def _check_dynamic(model: DynIBCC, memory: object) -> None:
-    if model.noise_scale == "auto":
-        raise ParameterError(
-            "noise_scale='auto' looks at volunteers of all ranks at once, and each rank has only its own.",
-            hint="Choose the scale on a part of the crowd, and give it as a number.",
-        )
-    if model.published_bound is not None:
-        raise ParameterError("published_bound= is computed by one process only; leave it out.")
-    if memory is not None:
-        raise ParameterError(
-            "DynIBCC needs the responses of a rank's volunteers in memory, so it takes no limit of memory.",
-            hint=Hint("Leave memory= out, and start more ranks.", cli="Leave --memory out, and start more processes."),
-        )
 
 
 class _Opened(NamedTuple):
@@ -255,12 +255,14 @@ def _open_everywhere(model: Model, store: ResponseStore | str | PathLike[str], r
     answers = ranks.gather(_Opened(facts_of(model, opened), None))
     for rank, answer in enumerate(answers):
         if answer.error is not None:
-            raise StoreError(f"Rank {rank}: " + answer.error.message)
-    _check_alike([answer.facts for answer in answers])
+            raise StoreError(
+                f"Rank {rank}: " + answer.error.message, hint="All ranks must be able to read the same store."
+            )
+    check_alike([answer.facts for answer in answers])
     return opened
 
 
-def _check_alike(facts: list[dict[str, Any]]) -> None:
+def check_alike(facts: list[dict[str, Any]]) -> None:
     """Raise if ranks differ in what they are to fit, and name them."""
     for key, what in (
         ("crowdgraph", "run different versions of crowdgraph"),
@@ -268,7 +270,7 @@ def _check_alike(facts: list[dict[str, Any]]) -> None:
         ("model", "are to fit different models"),
         ("settings", "are to fit the model with different settings"),
     ):
-        others = [rank for rank, own in enumerate(facts) if own[key] != facts[0][key]]
+        others = [rank for rank, own in enumerate(facts) if own.get(key) != facts[0].get(key)]
         if others:
             values = "" if key == "settings" else f" ({facts[0][key]} and {facts[others[0]][key]})"
             names = ", ".join(map(str, others))
@@ -278,41 +280,54 @@ def _check_alike(facts: list[dict[str, Any]]) -> None:
             )
 
 
-def _on_first(ranks: TorchRanks, act: Callable[[], None]) -> None:
-    """Let rank 0 do something; raise everywhere if that fails."""
-    error = None
-    if ranks.rank == 0:
-        try:
-            act()
-        except CrowdGraphError as failure:
-            error = failure
-    error = ranks.from_first(error)
-    if error is not None:
-        raise error
+class _Resumption:
+    """Says how to go on if a rank is lost.
 
+    Attributes
+    ----------
+    checkpoints
+        The checkpoints of the fit, once the ranks have opened them.
+    """
 
-@contextmanager
-def _naming_checkpoint(path: str | PathLike[str] | None) -> Iterator[None]:
-    """Say where to go on if a rank is lost."""
-    try:
-        yield
-    except LostRankError as error:
-        if path is None:
-            hint = Hint(
+    def __init__(self, path: str | PathLike[str] | None) -> None:
+        self._path = path
+        self.checkpoints: CheckpointFile | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, LostRankError):
+            raise LostRankError(error.message, hint=self._advice()) from error
+
+    def _advice(self) -> Hint:
+        if self._path is None:
+            return Hint(
                 "Nothing was kept; name a file with checkpoint= to be able to resume.",
                 cli="Nothing was kept; name a file with --checkpoint to be able to resume.",
             )
-        else:
-            hint = Hint(
-                f"Go on from the checkpoint {fspath(path)!r} with resume=True, with any number of ranks.",
-                cli=f"Go on from the checkpoint {fspath(path)!r} with the same command and --resume, with any number "
-                "of processes.",
+        name = f"the checkpoint {fspath(self._path)!r}"
+        if self.checkpoints is not None and self.checkpoints.is_written:
+            return Hint(
+                f"Go on from {name} with resume=True, with any number of ranks.",
+                cli=f"Go on from {name} with the same command and --resume, with any number of processes.",
             )
-        raise LostRankError(error.message, hint=hint) from error
+        if self.checkpoints is not None:
+            return Hint(
+                f"Nothing was written to {name} yet; fit again, with any number of ranks.",
+                cli=f"Nothing was written to {name} yet; repeat the same command, with any number of processes.",
+            )
+        # Ranks that have not opened it do not know what earlier processes left.
+        return Hint(
+            f"Fit again with resume=True, with any number of ranks: it goes on from {name} if that is there, and "
+            "begins anew otherwise.",
+            cli=f"Repeat the same command with --resume, with any number of processes: it goes on from {name} if that "
+            "is there, and begins anew otherwise.",
+        )
 
 
 @contextmanager
-def _said_once(ranks: TorchRanks) -> Iterator[None]:
+def said_once(ranks: TorchRanks) -> Iterator[None]:
     """Let only rank 0 warn, since all ranks notice the same."""
     with warnings.catch_warnings():
         if ranks.rank:
@@ -321,7 +336,7 @@ def _said_once(ranks: TorchRanks) -> Iterator[None]:
 
 
 @contextmanager
-def _ended_by_signal(ranks: TorchRanks) -> Iterator[None]:
+def ended_by_signal(ranks: TorchRanks) -> Iterator[None]:
     """Turn the signal by which torchrun and schedulers end a process into an error, which names the checkpoint."""
     if ranks.size == 1 or threading.current_thread() is not threading.main_thread():
         yield

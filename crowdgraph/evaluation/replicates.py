@@ -16,9 +16,12 @@ from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.kernels._runtime import in_parallel
 from crowdgraph.kernels.dirichlet import max_likelihood_concentration
 from crowdgraph.kernels.replication import (
     GroupedAnswers,
+    PairSums,
+    common_items,
     compile_replication,
     draw_answers,
     draw_rows,
@@ -386,16 +389,19 @@ class _Pairs:
             volunteers = volunteers[: len(volunteers) // 2]
         if len(volunteers) < 2:
             return None
-        shape = (len(n_answers), len(graph.classes), len(graph.labels))
-        no_classes = np.zeros(len(graph.items), dtype=np.int64)
-        common = pair_sums(answers, answers.label, no_classes, np.ones(shape), position, len(volunteers)).common
+        common = common_items(answers.starts, answers.volunteer, position, len(volunteers))
         return cls(volunteers, position, common) if (np.triu(common, 1) >= MIN_COMMON).any() else None
 
     def compare(self, answers: GroupedAnswers, label: Array, classes: Array, rows: Array) -> None:
         """Add a draw: the errors of the observed answers, and of replicated ones."""
         largest, median = [], []
-        for labels in (answers.label, label):
-            sums = pair_sums(answers, labels, classes, rows, self._position, len(self._volunteers))
+        observed_and_replicated = (answers.label, label)
+
+        def sums_of(which: int) -> PairSums:
+            labels = observed_and_replicated[which]
+            return pair_sums(answers, labels, classes, rows, self._position, len(self._volunteers))
+
+        for labels, sums in zip(observed_and_replicated, in_parallel(sums_of, 2), strict=True):
             scale = np.sqrt(sums.squares * sums.squares.T)
             correlation = np.where(self._enough & (scale > 0), sums.products / np.where(scale > 0, scale, 1.0), 0.0)
             middle = float(np.median(correlation[self._enough]))

@@ -13,7 +13,7 @@ from crowdgraph.core._arrays import Array, is_null, object_array, plain
 from crowdgraph.core.result import CodedColumn
 from crowdgraph.errors import IdError, InputError, LabelError
 from crowdgraph.io._columns import Column
-from crowdgraph.messages import quote
+from crowdgraph.messages import Hint, quote
 
 
 def encode(column: Column, *, what: str) -> CodedColumn:
@@ -146,7 +146,11 @@ def encode_labels(
             hint = f" They are of type {other_types.pop()}, those given are {type(names[0]).__name__}."
         raise error(
             f"{len(unknown)} {what}s are not among {quote(names)}: {quote(values[index] for index in unknown)} "
-            f"(first in rows {quote(rows)}).{hint} Add them to {what}s=[...], or correct the table."
+            f"(first in rows {quote(rows)}).{hint}",
+            hint=Hint(
+                f"Add them to {what}s=[...], or correct the table.",
+                cli=f"Add them by --{what}s, one option for each, or correct the table.",
+            ),
         )
     # The last entry of the table serves code -1, so that nulls stay -1.
     table = np.full(len(coded.values) + 1, -1, dtype=np.int16 if len(names) < 2**15 else np.int32)

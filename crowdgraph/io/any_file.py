@@ -34,6 +34,7 @@ from crowdgraph.io.gexf import read_gexf
 from crowdgraph.io.graphml import read_graphml
 from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
 from crowdgraph.io.parquet import parquet_columns, parquet_schema
+from crowdgraph.io.partitions import is_results
 from crowdgraph.io.store import load
 from crowdgraph.messages import Message, argument, quote, wording
 
@@ -448,7 +449,9 @@ def _check_readable(path: str | PathLike[str]) -> None:
     try:
         if not file.exists():
             raise InputError(f"There is no file {fspath(path)!r}; is the name spelt right?")
-        if file.is_dir() and not (list(file.glob("*.parquet")) or (file / SAVED_GRAPH).is_file() or is_store(file)):
+        if file.is_dir() and not (
+            list(file.glob("*.parquet")) or (file / SAVED_GRAPH).is_file() or is_store(file) or is_results(file)
+        ):
             raise InputError(f"{fspath(path)!r} is a directory without Parquet files; give the path of a file.")
         if file.suffix.lower() in (".html", ".htm"):
             saved = file.with_name(SAVED_GRAPH)
@@ -467,7 +470,7 @@ def _check_readable(path: str | PathLike[str]) -> None:
 def _file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
     """Return the kind of a file by its name or, for CSV, by its columns."""
     suffix = Path(path).suffix.lower()
-    if is_store(path):
+    if is_store(path) or is_results(path):
         return "store"
     if Path(path).is_dir() or suffix in (".parquet", ".pq"):
         return "parquet"

@@ -43,7 +43,7 @@ from crowdgraph.core.stored import CodedValues, ItemMajor, StoredAttributes, Sto
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
-from crowdgraph.io._files import file_digest
+from crowdgraph.io._files import NO_SPACE_ERRORS, file_digest, write_failure
 from crowdgraph.messages import Hint, quote
 
 __all__ = ["ResponseStore", "StoreWriter", "is_store", "open_store", "save_store"]
@@ -105,12 +105,16 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
+        if not path.exists():
+            raise StoreError(f"There is no store {name}: no such directory can be seen from here.") from None
         raise StoreError(
             f"{name} is not a store: it has no {MANIFEST}. Give the directory that graph.save(path, format='columns') "
             "or crowdgraph convert --store wrote."
         ) from None
     except (OSError, ValueError) as error:
-        raise StoreError(f"The {MANIFEST} of {name} cannot be read: {error}.") from error
+        raise StoreError(
+            f"The {MANIFEST} of {name} cannot be read: {error}. If it is cut short, convert the responses again."
+        ) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise StoreError(f"{name} is not a store of crowdgraph: its {MANIFEST} is of another format.")
     if manifest.get("version") != VERSION:
@@ -389,8 +393,14 @@ class StoreWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._pool.shutdown(cancel_futures=True)
-        if kind is not None and not self._resume:
-            self.discard()
+        if kind is None or self._resume:
+            return
+        self.discard()
+        if isinstance(error, OSError) and error.errno in NO_SPACE_ERRORS:
+            why, advice = write_failure(error)
+            raise StoreError(
+                f"{fspath(self.path)!r} could not be written: {why}. What was there is unchanged{advice}."
+            ) from error
 
     def discard(self) -> None:
         """Remove what was written so far."""

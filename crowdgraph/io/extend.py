@@ -143,10 +143,8 @@ def _merged_nodes(old: NodeTable, new: NodeTable) -> tuple[NodeTable, Array]:
             f"responses by {names[1]}, such as {quote(new.ids[:1].tolist())}, so that all would be new.",
             hint="Convert one of them.",
         )
-    ids = new.ids.tolist()
-    is_new = np.array([node_id not in old for node_id in ids], dtype=bool)
-    codes = np.empty(len(ids), dtype=np.int32)
-    codes[~is_new] = old.codes(new.ids[~is_new])
+    codes = old.known_codes(new.ids).astype(np.int32)
+    is_new = codes < 0
     codes[is_new] = np.arange(len(old), len(old) + np.count_nonzero(is_new))
     if not is_new.any() and not new.attributes:
         return old, codes

@@ -112,17 +112,18 @@ def sweep_kernels(
 
 
 def step_kernels(
-    backend: Backend, steps: Steps, item_steps: ItemSteps, prior: Tensor | LastStates, *, published: bool
+    backend: Backend, steps: Steps, item_steps: ItemSteps | None, prior: Tensor | LastStates, *, published: bool
 ) -> tuple[Scan, Likelihood]:
     """Return the scan over steps from a prior, (1 or K, J, L), and the likelihood of the answers, for DynIBCC.
 
-    The prior may also be the states in which a filter over earlier steps ended.
+    The prior may also be the states in which a filter over earlier steps ended. Without `item_steps` the likelihood
+    adds up log weights of items and does not update them.
     """
     if backend.compiled:
         n_classes = prior.mean.shape[2] if isinstance(prior, LastStates) else prior.shape[1]
         likelihood = CompiledLikelihood(steps, item_steps, n_classes=n_classes)
         return CompiledScan(steps, prior, published=published), likelihood
-    return TensorScan(steps, prior, published=published), TensorLikelihood(steps, item_steps)
+    return TensorScan(steps, prior, published=published), TensorLikelihood(steps)
 
 
 def choose_nmf_backend(

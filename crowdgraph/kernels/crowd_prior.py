@@ -42,8 +42,10 @@ MIN_OTHER_ANSWERS = 0.5
 MIN_LABEL_PROBABILITY = 1e-3
 # More volunteers hardly change what is learned.
 MAX_SAMPLED_VOLUNTEERS = 5_000
-# The distance from a minimum in which the root of the slope is looked for.
+# The distance from an approximate minimum in which the root of the slope is looked for.
 ROOT_MARGIN = 1e-3
+# The logarithm of a weight that was learned before changes by less than this, if few answers are new.
+NEAR = 0.05
 # The least concentration of a row; less would put everything on single labels.
 MIN_TOTAL = 0.5
 # At most this share of what answers say about a volunteer is lost because classes are uncertain.
@@ -75,7 +77,9 @@ class CrowdWeights:
         return 1 / (accuracy_share + (1 - accuracy_share) / (self.row_weight + 1)) - 1
 
 
-def learn_crowd_weights(counts: Numbers, is_correct: Numbers, class_noise: Numbers) -> CrowdWeights:
+def learn_crowd_weights(
+    counts: Numbers, is_correct: Numbers, class_noise: Numbers, *, near: float | None = None
+) -> CrowdWeights:
     r"""Learn accuracy and weights from expected counts by empirical Bayes.
 
     The accuracy's weight follows from moments. Right answers :math:`R_k` are expected ones, so the variance of the
@@ -94,6 +98,8 @@ def learn_crowd_weights(counts: Numbers, is_correct: Numbers, class_noise: Numbe
         Whether a label is correct for a class, of shape (J, L).
     class_noise
         The variance of each volunteer's number of right answers that is due to unknown classes, of shape (K,).
+    near
+        The weight of rows that was learned from fewer answers, near which the new one is looked for first.
     """
     answers = counts.sum(axis=(1, 2))
     active = np.flatnonzero(answers > 0)
@@ -124,13 +130,27 @@ def learn_crowd_weights(counts: Numbers, is_correct: Numbers, class_noise: Numbe
 
     if not len(sample):
         return initial
-    bounds = (np.log(MIN_ROW_WEIGHT), np.log(MAX_ROW_WEIGHT))
-    best = minimize_scalar(missing_evidence, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x
-    # Rounding decides about the last digits of a minimum, but not of a root.
-    around = (best - ROOT_MARGIN, best + ROOT_MARGIN)
-    if slope(around[0]) * slope(around[1]) < 0:
-        best = brentq(slope, *around, xtol=1e-13)
-    return CrowdWeights(mean, accuracy_weight, float(np.exp(np.clip(best, *bounds))))
+    bounds = (float(np.log(MIN_ROW_WEIGHT)), float(np.log(MAX_ROW_WEIGHT)))
+
+    def minimum_around(log_weight: float, margin: float) -> float | None:
+        """Return the minimum within a margin, if it is there, by the slope.
+
+        Rounding decides about the last digits of a minimum, but not of a root.
+        """
+        below, above = max(log_weight - margin, bounds[0]), min(log_weight + margin, bounds[1])
+        falls, rises = slope(below) < 0, slope(above) > 0
+        if falls and rises:
+            return float(brentq(slope, below, above, xtol=1e-13))
+        if falls and above == bounds[1]:
+            return above
+        return below if rises and below == bounds[0] else None
+
+    best = None if near is None else minimum_around(float(np.log(near)), NEAR)
+    if best is None:
+        lowest = float(minimize_scalar(missing_evidence, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x)
+        best = minimum_around(lowest, ROOT_MARGIN)
+        best = lowest if best is None else best
+    return CrowdWeights(mean, accuracy_weight, float(np.exp(best)))
 
 
 def one_coin_rows(

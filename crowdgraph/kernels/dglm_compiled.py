@@ -82,7 +82,8 @@ class CompiledScan:
     def last_states(self, probs: Tensor, *, noise_scale: float) -> LastStates:
         """See `Scan`."""
         n_volunteers = len(self._starts) - 1
-        last = [np.array(np.broadcast_to(part, (n_volunteers, *part.shape[1:]))) for part in self._initial]
+        # In the order of the empty arrays that other calls pass: another order would be compiled once more.
+        last = [np.array(np.broadcast_to(part, (n_volunteers, *part.shape[1:])), order="C") for part in self._initial]
         self._run(probs, noise_scale, "filtered", last=last)
         first, second, noise = map(torch.from_numpy, last)
         if self._published:

@@ -37,10 +37,12 @@ from crowdgraph.tensors.ibcc import item_posteriors
 __all__ = [
     "CompiledLikelihood",
     "DynamicVB",
+    "ItemFeedback",
     "ItemSteps",
     "Likelihood",
     "NoiseChoice",
     "TensorLikelihood",
+    "draw_volunteers",
     "shuffle_steps",
 ]
 
@@ -52,9 +54,10 @@ LOG_NOISE_RANGE = (math.log(0.01), math.log(30.0))
 # most, lead to the best one, each by at most so many distances.
 N_NOISE_SCALES = 6
 NEAR, MAX_CLIMBS, MAX_SHIFT = 0.2, 6, 4.0
-# What an item does to itself is anticipated to this extent, since it is estimated; only for items that have changed by
-# this share of the largest change, and until they have settled or a class probability has moved so far.
-FEEDBACK_SHARE, MIN_SHARE_OF_CHANGE = 0.9, 0.01
+# What an item does to itself is anticipated to this extent, since it is estimated; only for items whose most probable
+# class is this far from certain, which have changed by this share of the largest change, and until they have settled or
+# a class probability has moved so far.
+FEEDBACK_SHARE, MIN_DOUBT, MIN_SHARE_OF_CHANGE = 0.9, 1e-3, 0.01
 MIN_MOVE, MAX_MOVE = 1e-12, 0.1
 # Scales are compared on at most so many steps.
 MAX_CHOICE_STEPS = 100_000
@@ -86,12 +89,17 @@ class Likelihood(Protocol):
         """Overwrite the class probabilities of the items, (N, J), unless fixed, and return the largest change."""
         ...
 
-    def feedback(self, concentration: Tensor, chosen: Tensor) -> Tensor:
-        """Return by how much the log probabilities of some items rise by themselves, of shape (N, J).
+    def add_feedback(self, concentration: Tensor, position: Tensor, effects: Tensor) -> None:
+        """Add by how much the log probabilities of some items rise by themselves to `effects`, of shape (n, J).
 
         It is the sum over an item's answers of the derivative of `logs` by the item's own probability of the class,
-        which counts towards the confusion at that very answer. For items that are not chosen, (N,), it is zero.
+        which counts towards the confusion at that very answer. `position` says which row is the item's, (N,), and is
+        -1 for items that are left out.
         """
+        ...
+
+    def add_to_items(self, logs: Tensor, log_weights: Tensor) -> None:
+        """Add the logarithms of each item's answers to its log weights, of shape (N, J)."""
         ...
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
@@ -109,9 +117,8 @@ class Likelihood(Protocol):
 class TensorLikelihood:
     """The likelihood as tensor operations, on any device."""
 
-    def __init__(self, steps: Steps, item_steps: ItemSteps) -> None:
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._n_items = len(item_steps.starts) - 1
 
     def logs(self, concentration: Tensor) -> Tensor:
         """See `Likelihood`."""
@@ -120,17 +127,21 @@ class TensorLikelihood:
     def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Tensor:
         """See `Likelihood`."""
         # eq:DynVB_lnqstar_ti, with several steps for repeated answers ("Duplicate Classifications").
-        log_weights = class_logs.expand(self._n_items, -1).index_add(0, self._steps.item.long(), logs)
+        log_weights = class_logs.expand(len(probs), -1).index_add(0, self._steps.item.long(), logs)
         updated = item_posteriors(log_weights, _gold(probs, fixed))
         change = (updated - probs).abs().max()
         probs.copy_(updated)
         return change
 
-    def feedback(self, concentration: Tensor, chosen: Tensor) -> Tensor:
+    def add_feedback(self, concentration: Tensor, position: Tensor, effects: Tensor) -> None:
         """See `Likelihood`."""
-        item = self._steps.item.long()
-        effects = torch.where(chosen[item][:, None], step_feedback(self._steps, concentration), 0.0)
-        return effects.new_zeros(self._n_items, effects.shape[1]).index_add(0, item, effects)
+        rows = position[self._steps.item.long()].long()
+        chosen = rows >= 0
+        effects.index_add_(0, rows[chosen], step_feedback(self._steps, concentration)[chosen])
+
+    def add_to_items(self, logs: Tensor, log_weights: Tensor) -> None:
+        """See `Likelihood`."""
+        log_weights.index_add_(0, self._steps.item.long(), logs.to(log_weights.dtype))
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """See `Likelihood`."""
@@ -151,16 +162,19 @@ def _gold(probs: Tensor, fixed: Tensor) -> Tensor:
 class CompiledLikelihood:
     """The likelihood on CPUs, compiled, in several threads.
 
-    The logarithms are written to the same memory each time.
+    The logarithms are written to the same memory each time. Without `item_steps`, items cannot be updated: their log
+    weights are added up.
     """
 
-    def __init__(self, steps: Steps, item_steps: ItemSteps, *, n_classes: int) -> None:
+    def __init__(self, steps: Steps, item_steps: ItemSteps | None, *, n_classes: int) -> None:
         self._set(steps)
-        self._starts, self._steps = (part.numpy() for part in item_steps)
-        self._item_bounds = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=len(self._bounds) - 1))
-        self._item_bounds[-1] = len(self._starts) - 1
+        if item_steps is not None:
+            self._starts, self._steps = (part.numpy() for part in item_steps)
+            at_most = len(self._bounds) - 1
+            self._item_bounds = np.searchsorted(self._starts, chunk_bounds(len(self._steps), at_most=at_most))
+            self._item_bounds[-1] = len(self._starts) - 1
         self._logs = np.empty((len(self._item), n_classes), self._weight.dtype)
-        _compile_likelihood(self._item.dtype, self._label.dtype, self._steps.dtype, self._weight.dtype)
+        _compile_likelihood(self._item.dtype, self._label.dtype, self._weight.dtype)
 
     def logs(self, concentration: Tensor) -> Tensor:
         """See `Likelihood`."""
@@ -183,15 +197,20 @@ class CompiledLikelihood:
             )
         )
 
-    def feedback(self, concentration: Tensor, chosen: Tensor) -> Tensor:
+    def add_feedback(self, concentration: Tensor, position: Tensor, effects: Tensor) -> None:
         """See `Likelihood`."""
-        bounds, columns = self._item_bounds, (concentration.numpy(), self._label, self._weight, chosen.numpy())
-        effects = np.zeros((len(self._starts) - 1, concentration.shape[1]), self._weight.dtype)
+        columns = (concentration.numpy(), self._item, self._label, self._weight, position.numpy(), effects.numpy())
+        bounds = chunk_bounds(len(effects), at_most=len(self._bounds) - 1)
+        in_parallel(lambda chunk: _add_feedback(bounds[chunk], bounds[chunk + 1], *columns), len(bounds) - 1)
+
+    def add_to_items(self, logs: Tensor, log_weights: Tensor) -> None:
+        """See `Likelihood`."""
+        table, sums = logs.numpy(), log_weights.numpy()
+        # Every thread looks at all steps and adds to items of its own, so that sums do not depend on the threads.
+        bounds = chunk_bounds(len(sums), at_most=len(self._bounds) - 1)
         in_parallel(
-            lambda chunk: _feedback(bounds[chunk], bounds[chunk + 1], self._starts, self._steps, *columns, effects),
-            len(bounds) - 1,
+            lambda chunk: _add_to_items(bounds[chunk], bounds[chunk + 1], self._item, table, sums), len(bounds) - 1
         )
-        return torch.from_numpy(effects)
 
     def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
         """See `Likelihood`."""
@@ -274,6 +293,18 @@ class DynamicVB:
         self.n_visited += len(self._steps.item)
         return self._scan(self.probs, noise_scale=noise_scale, stage=self._stage)
 
+    @property
+    def own_probs(self) -> Tensor:
+        """The class probabilities that a pass updates here, a view of `probs`: all of them, unless others have some."""
+        return self.probs
+
+    def all_reduce(self, sums: Tensor) -> Tensor:
+        """Return sums over own items, added up over all processes."""
+        return sums
+
+    def exchange(self) -> None:
+        """Let all processes know the class probabilities that the others have updated."""
+
     def __call__(self, noise_scale: float, *, damping: float = 0.0, n_ahead: int = 0) -> float:
         """Pass once; return the change of the class probabilities before damping, the part of the change undone.
 
@@ -282,18 +313,16 @@ class DynamicVB:
         """
         previous = self.probs.clone() if damping > 0 or n_ahead else self.probs
         confusion = self.confusion(noise_scale)
+        feedback = ItemFeedback.of(self.probs, self._fixed) if n_ahead else None
+        if feedback is not None:
+            self._likelihood.add_feedback(confusion, feedback.position, feedback.effects)
         logs = self._likelihood.logs(confusion)
         class_logs = expected_log(self.classes, axis=0)
         change = float(self._likelihood.update_items(logs, class_logs, self.probs, self._fixed))
         if damping > 0:
             self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
-        elif n_ahead:
-            moved = (self.probs - previous).abs().amax(1)
-            chosen = (moved > MIN_SHARE_OF_CHANGE * change) & ~self._fixed
-            feedback = self._likelihood.feedback(confusion, chosen)[chosen]
-            self.probs[chosen] = follow_feedback(
-                self.probs[chosen], previous[chosen], FEEDBACK_SHARE * feedback, n_ahead
-            )
+        elif feedback is not None:
+            feedback.lead(self.probs, previous, n_ahead=n_ahead, change=change)
         return change
 
     def last_states(self, noise_scale: float) -> LastStates:
@@ -341,8 +370,8 @@ class DynamicVB:
         near
             The scale near which to look first.
         """
-        logs = self._likelihood.logs(self.confusion(noise_scale))
-        score = self._choose_part(prior).scorer(self, logs)
+        part = self._choose_part(prior)
+        score = part.scorer(self, self._logs_of(part, noise_scale))
         without_noise = score(0.0)
         log_scale, reached = _best_of_range(score) if near is None else (math.log(near), math.inf)
         if reached > without_noise:
@@ -354,11 +383,9 @@ class DynamicVB:
         """Return the noise scale, refined on all answers, if their order carries information, and 0 otherwise."""
         if noise_scale == 0 or not self.order_is_informative(noise_scale, prior=prior):
             return 0.0
-        if len(self._choose_part(prior).steps.item) == len(self._steps.item):
+        if self._n_steps <= MAX_CHOICE_STEPS:
             return noise_scale
-        logs = self._likelihood.logs(self.confusion(noise_scale))
-        everything = _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
-        return math.exp(_climb(everything.scorer(self, logs), math.log(noise_scale))[0])
+        return math.exp(_climb(self._scorer_of_all(noise_scale, prior), math.log(noise_scale))[0])
 
     def order_is_informative(self, noise_scale: float, *, prior: Tensor) -> bool:
         """Return whether answers are predicted better in their order than in `N_SHUFFLES` random ones.
@@ -367,9 +394,8 @@ class DynamicVB:
         prior that fits nobody, it is good for in any order. If the first random orders leave no doubt, no more are
         drawn: if Student's test says that a further one would be as good with a probability below `CLEAR_LEVEL`.
         """
-        logs = self._likelihood.logs(self.confusion(noise_scale))
         part = self._choose_part(prior)
-        logs = logs.clone() if part.chosen is None else logs[part.chosen]
+        logs = self._logs_of(part, noise_scale)
         score = part.predictive(self, noise_scale, logs)
         shuffled: list[float] = []
         for seed in range(N_SHUFFLES):
@@ -381,10 +407,23 @@ class DynamicVB:
                 return True
         return True
 
+    @property
+    def _n_steps(self) -> int:
+        return len(self._steps.item)
+
+    def _logs_of(self, part: _Part, noise_scale: float) -> Tensor:
+        """Return what the answers of a part contribute to their items if they are inferred with a noise scale."""
+        logs = self._likelihood.logs(self.confusion(noise_scale))
+        return logs.clone() if part.chosen is None else logs[part.chosen]
+
+    def _scorer_of_all(self, noise_scale: float, prior: Tensor) -> Callable[[float], float]:
+        """Return how well noise scales predict all answers, given the items as inferred with one scale."""
+        everything = _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
+        return everything.scorer(self, self._logs_of(everything, noise_scale))
+
     def _choose_part(self, prior: Tensor) -> _Part:
         """Return what noise scales are compared on: all steps, or the first ones of a sample of volunteers."""
-        n_steps = len(self._steps.item)
-        if n_steps <= MAX_CHOICE_STEPS:
+        if self._n_steps <= MAX_CHOICE_STEPS:
             return _Part(None, self._steps, self._scan.with_steps(self._steps, prior), self._likelihood)
         volunteers, index, steps = first_steps_of_some(self._steps, n_steps=MAX_CHOICE_STEPS)
         own = prior if len(prior) == 1 else prior[volunteers]
@@ -408,16 +447,23 @@ class DynamicVB:
         It is the sum of the terms of "Variational Lower Bound"; :math:`E[\ln q(\Pi)] - E[\ln p(\Pi)]` is the sum of
         a divergence for each step and class. It is not a bound.
         """
-        noise = self._scan.noise(self.probs, noise_scale=noise_scale)
-        confusion = self.confusion(noise_scale)
-        expected = total(self.probs[self._steps.item.long()] * self._likelihood.logs(confusion))
+        return self._printed_terms(self._steps, self._scan, self._likelihood, noise_scale, floor) + self._class_terms()
+
+    def _printed_terms(
+        self, steps: Steps, scan: Scan, likelihood: Likelihood, noise_scale: float, floor: float
+    ) -> float:
+        """Return the part of the printed bound that is about some steps."""
+        noise = scan.noise(self.probs, noise_scale=noise_scale)
+        confusion = scan(self.probs, noise_scale=noise_scale, stage=self._stage)
+        self.n_visited += len(steps.item)
+        expected = total(self.probs[steps.item.long()] * likelihood.logs(confusion))
         # Priors are as sharp as the floor is low, and not every device has the precision that they need.
-        prior = self._scan.prior
+        prior = scan.prior
         if isinstance(prior, LastStates):
             prior = dirichlet_of_states(States(prior.mean, prior.covariance))
         confusion, prior, noise = (part.cpu().double() for part in (confusion, prior, noise))
-        priors = step_priors(self._steps.starts.cpu(), prior, confusion, noise=noise.clamp(min=floor))
-        return float(expected) + self._class_terms() - float(dirichlet_divergence(confusion, priors).sum())
+        priors = step_priors(steps.starts.cpu(), prior, confusion, noise=noise.clamp(min=floor))
+        return float(expected) - float(dirichlet_divergence(confusion, priors).sum())
 
     def _class_terms(self) -> float:
         """Return the part of a bound that is about classes: E[ln p(t | kappa)] + H[q(t)] - KL(q(kappa) || p(kappa))."""
@@ -432,6 +478,43 @@ class DynamicVB:
         predicted = scan(self.probs, noise_scale=noise_scale, stage="predicted")
         self.n_visited += len(predicted)
         return likelihood.predictive(predicted, logs, self.probs, self._fixed)
+
+
+class ItemFeedback(NamedTuple):
+    """By how much the log probabilities of undecided items rise by themselves.
+
+    Attributes
+    ----------
+    items
+        The codes of these items, of shape (n,).
+    position
+        The position of each item among them, of shape (N,); -1 for others.
+    effects
+        By how much the log probability of each class rises with the probability of the class, of shape (n, J).
+    """
+
+    items: Tensor
+    position: Tensor
+    effects: Tensor
+
+    @classmethod
+    def of(cls, probs: Tensor, fixed: Tensor) -> ItemFeedback:
+        """Return the undecided items among all, without effects."""
+        items = ((1 - probs.amax(1) > MIN_DOUBT) & ~fixed).nonzero()[:, 0]
+        position = torch.full((len(probs),), -1, dtype=torch.int32, device=probs.device)
+        position[items] = torch.arange(len(items), dtype=torch.int32, device=probs.device)
+        return cls(items, position, probs.new_zeros(len(items), probs.shape[1]))
+
+    def lead(self, probs: Tensor, previous: Tensor, *, n_ahead: int, change: float, first: int = 0) -> None:
+        """Let items go on after a pass that has led from `previous` to `probs`, both from item `first` on, (n, J).
+
+        These are the items that have changed by a noticeable share of the largest change.
+        """
+        own = (self.items >= first) & (self.items < first + len(probs))
+        items = self.items[own] - first
+        moved = (probs[items] - previous[items]).abs().amax(1) > MIN_SHARE_OF_CHANGE * change
+        items, effects = items[moved], FEEDBACK_SHARE * self.effects[own][moved]
+        probs[items] = follow_feedback(probs[items], previous[items], effects, n_ahead)
 
 
 def follow_feedback(probs: Tensor, previous: Tensor, feedback: Tensor, n_passes: int) -> Tensor:
@@ -474,9 +557,8 @@ class _Part(NamedTuple):
         return vb._predictive_scores(self.scan, self.likelihood, noise_scale, logs)[0]
 
     def scorer(self, vb: DynamicVB, logs: Tensor) -> Callable[[float], float]:
-        """Return how well noise scales predict the answers, given what all answers contribute to their items."""
-        own_logs = logs if self.chosen is None else logs[self.chosen]
-        return lambda noise_scale: self.predictive(vb, noise_scale, own_logs)
+        """Return how well noise scales predict the answers, given what each of them contributes to its item, (n, J)."""
+        return lambda noise_scale: self.predictive(vb, noise_scale, logs)
 
     def reordered(self, order: Tensor) -> _Part:
         """Return the same steps in another order."""
@@ -490,16 +572,24 @@ def first_steps_of_some(steps: Steps, *, n_steps: int, seed: int = 0) -> tuple[T
     What a filter predicts depends on no later step, so that it can leave these out. Return the volunteers, (n,), the
     indices of the steps, (m,), and the steps.
     """
-    counts = steps.starts.diff().clamp(max=max(n_steps // 20, 1)).cpu()
-    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(counts)))
-    n_volunteers = int((counts[order].cumsum(0) < n_steps).sum()) + 1
-    volunteers = order[:n_volunteers].sort().values
-    lengths = counts[volunteers]
+    volunteers, lengths = draw_volunteers(steps.starts.diff().cpu(), n_steps=n_steps, seed=seed)
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
     within = torch.arange(int(starts[-1])) - starts[:-1].repeat_interleave(lengths)
     index = (steps.starts.cpu()[volunteers].repeat_interleave(lengths) + within).to(steps.item.device)
     columns = (column[index] for column in steps[1:])
     return volunteers.to(index.device), index, Steps(starts.to(index.device), *columns)
+
+
+def draw_volunteers(counts: Tensor, *, n_steps: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Return the volunteers that `first_steps_of_some` draws, and how many of their first steps, both of shape (n,).
+
+    `counts` are the numbers of steps of all volunteers, of shape (K,).
+    """
+    counts = counts.clamp(max=max(n_steps // 20, 1))
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(counts)))
+    n_volunteers = int((counts[order].cumsum(0) < n_steps).sum()) + 1
+    volunteers = order[:n_volunteers].sort().values
+    return volunteers, counts[volunteers]
 
 
 def _best_of_range(score: Callable[[float], float]) -> tuple[float, float]:
@@ -554,16 +644,15 @@ def shuffle_steps(starts: Tensor, *, seed: int) -> Tensor:
 
 
 @cache
-def _compile_likelihood(
-    item_type: np.dtype[Any], label_type: np.dtype[Any], step_type: np.dtype[Any], precision: np.dtype[Any]
-) -> None:
+def _compile_likelihood(item_type: np.dtype[Any], label_type: np.dtype[Any], precision: np.dtype[Any]) -> None:
     """Compile the likelihood, or load it from disk, by evaluating one step."""
     one, probs, fixed = np.ones(1, precision), np.full((1, 2), 0.5, precision), np.zeros(1, dtype=bool)
     item, label, table = np.zeros(1, dtype=item_type), np.zeros(1, dtype=label_type), np.ones((1, 2, 2), precision)
     with compile_notice("the likelihood of answers over time"):
         _expected_logs(0, 1, table, label, one, probs.copy())
-        _update_items(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), probs, probs[0], fixed, probs.copy())
-        _feedback(0, 1, np.array([0, 1]), np.zeros(1, dtype=step_type), table, label, one, ~fixed, probs.copy())
+        _update_items(0, 1, np.array([0, 1]), np.zeros(1, dtype=np.int32), probs, probs[0], fixed, probs.copy())
+        _add_feedback(0, 1, table, item, label, one, np.zeros(1, np.int32), probs.copy())
+        _add_to_items(0, 1, item, probs, probs.astype(np.float64))
         _predictive(0, 1, item, label, one, table, probs, probs, fixed)
 
 
@@ -621,25 +710,32 @@ def _update_items(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _feedback(
-    first: int, last: int, starts: Any, steps: Any, table: Any, label: Any, weight: Any, chosen: Any, effects: Any
+def _add_feedback(
+    first: int, last: int, table: Any, item: Any, label: Any, weight: Any, position: Any, effects: Any
 ) -> None:
-    """Add up `crowdgraph.tensors.dynibcc.step_feedback` for those of some items that are chosen."""
+    """Add up `crowdgraph.tensors.dynibcc.step_feedback` for the items whose rows are from `first` to `last`."""
     _, n_classes, n_labels = table.shape
-    for item in range(first, last):
-        if not chosen[item]:
+    for step in range(len(item)):
+        row, answer = position[item[step]], label[step]
+        if not first <= row < last or answer < 0:
             continue
-        for index in range(starts[item], starts[item + 1]):
-            step = steps[index]
-            answer = label[step]
-            if answer < 0:
-                continue
+        for j in range(n_classes):
+            total = 0.0
+            for m in range(n_labels):
+                total += table[step, j, m]
+            slope = trigamma(table[step, j, answer]) - trigamma(total)
+            effects[row, j] += weight[step] * weight[step] * slope
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_to_items(first: int, last: int, item: Any, logs: Any, log_weights: Any) -> None:
+    """Add the logarithms of answers to the log weights of those of their items that are from `first` to `last`."""
+    n_classes = logs.shape[1]
+    for step in range(len(item)):
+        target = item[step]
+        if first <= target < last:
             for j in range(n_classes):
-                total = 0.0
-                for m in range(n_labels):
-                    total += table[step, j, m]
-                slope = trigamma(table[step, j, answer]) - trigamma(total)
-                effects[item, j] += weight[step] * weight[step] * slope
+                log_weights[target, j] += logs[step, j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -103,6 +103,10 @@ class Recorder(Protocol):
         """Return where an earlier process left the iteration; None if it has to begin."""
         ...
 
+    def is_due(self, n_steps: int) -> bool:
+        """Return whether enough steps were taken since the last note; a note before that may be ignored."""
+        ...
+
     def record(self, progress: Progress) -> None:
         """Take note of where the iteration stands."""
         ...
@@ -115,6 +119,7 @@ def squarem(
     max_iter: int,
     tol: float,
     accelerate: bool,
+    weighted: bool = False,
     give_up: Callable[[list[float]], bool] = lambda _: False,
     on_step: Callable[[Step], object] = lambda _: None,
     recorder: Recorder | None = None,
@@ -137,6 +142,10 @@ def squarem(
         The change between two plain steps at which the iteration has converged.
     accelerate
         Whether to extrapolate.
+    weighted
+        Whether entries of the state count for the length of an extrapolation in proportion to their size, which helps
+        where many vanish: their logs fall at a steady rate, which alone would make extrapolations far too long. The
+        length is then limited, too, and the more so after an extrapolation that was rejected.
     give_up
         Called with the objectives so far; returns whether to stop early.
     on_step
@@ -144,7 +153,7 @@ def squarem(
     recorder
         Keeps where the iteration stands, and says where to go on.
     """
-    n_steps = 0
+    n_steps, max_length = 0, MAX_LENGTH if weighted else math.inf
 
     def apply(state: Tensor) -> Step:
         nonlocal n_steps
@@ -178,7 +187,8 @@ def squarem(
             keep(current.state, converged=True, ended=True)
             return Trace(following.state, objectives, change, n_steps, converged=True)
         ready = accelerate and n_steps > PLAIN_STEPS
-        extrapolated = _extrapolate(previous, current.state, following.state) if ready else None
+        states = previous, current.state, following.state
+        extrapolated = _extrapolate(*states, weighted=weighted, max_length=max_length) if ready else None
         if extrapolated is None or n_steps + 2 > max_iter:
             previous, current = current.state, following
             continue
@@ -186,21 +196,24 @@ def squarem(
         reached = float(following.objective)
         if trial.objective >= reached - rounding_error * abs(reached):
             previous, current = extrapolated, trial
+            max_length *= 2
         else:
             previous, current = following.state, apply(following.state)
+            max_length = max(max_length / 4, 1.0)
         objectives.append(_check_finite(current.objective))
     keep(previous, ended=True)
     return Trace(current.state, objectives, change, n_steps, converged=False)
 
 
-def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
+def _extrapolate(first: Tensor, second: Tensor, third: Tensor, *, weighted: bool, max_length: float) -> Tensor | None:
     """Extrapolate three successive states on the log scale; None if that goes no further than the third."""
     # In place, since states may be large.
     start = first.log()
     difference = second.log().sub_(start)
     second_difference = third.log().sub_(start).sub_(difference, alpha=2)
-    curvature = float(second_difference.norm())
-    length = float(difference.norm()) / curvature if curvature > 0 else 0.0
+    roots = third.sqrt() if weighted else None
+    curvature = _size(second_difference, roots)
+    length = min(_size(difference, roots) / curvature if curvature > 0 else 0.0, max_length)
     if not length > 1:
         return None
     lowest = min_state(start.dtype)
@@ -210,6 +223,10 @@ def _extrapolate(first: Tensor, second: Tensor, third: Tensor) -> Tensor | None:
         .exp_()
         .clamp_(lowest, 1 / lowest)
     )
+
+
+def _size(values: Tensor, weights: Tensor | None) -> float:
+    return float((values if weights is None else values * weights).norm())
 
 
 def _check_finite(value: Tensor | float) -> float:
@@ -237,6 +254,7 @@ def squarem_by_change(
     tol: float,
     accelerate: bool,
     all_reduce: Callable[[Tensor], Tensor] = lambda sums: sums,
+    recorder: Recorder | None = None,
 ) -> Passes:
     """Apply a map of class probabilities until none changes by more than `tol`; the map need not raise an objective.
 
@@ -259,8 +277,25 @@ def squarem_by_change(
         Whether to extrapolate.
     all_reduce
         Adds up sums over rows, a small tensor, where each of several processes has some of the rows.
+    recorder
+        Keeps where the iteration stands, and says where to go on. The state is that of `probs` with those to return to,
+        of shape (2, N, J); in place of objectives are the bounds of the next length and of the next change.
     """
     n_steps, change = 0, math.inf
+    max_length, allowed, safe = MAX_LENGTH, math.inf, probs
+
+    def keep(*, ended: bool = False) -> None:
+        if recorder is not None and (ended or recorder.is_due(n_steps)):
+            state = torch.stack([probs, safe])
+            recorder.record(Progress(state, [max_length, allowed], change, n_steps, change <= tol, ended))
+
+    resumed = None if recorder is None else recorder.last()
+    if resumed is not None:
+        change, n_steps, (max_length, allowed) = resumed.change, resumed.n_steps, resumed.objectives
+        probs.copy_(resumed.state[0])
+        safe = resumed.state[1].to(probs).clone()
+        if resumed.ended:
+            return Passes(n_steps, change)
 
     def go_on() -> bool:
         nonlocal n_steps, change
@@ -271,9 +306,9 @@ def squarem_by_change(
         return change > tol
 
     while (n_steps < PLAIN_PASSES or not accelerate) and go_on():
-        pass
-    max_length, allowed, safe = MAX_LENGTH, math.inf, probs
+        keep()
     while True:
+        keep()
         first = _log_probs(probs)
         if not go_on():
             break
@@ -296,6 +331,7 @@ def squarem_by_change(
         following.sub_(difference)
         extrapolated = first.add_(difference, alpha=2 * length).add_(following, alpha=length**2)
         probs.copy_(torch.where(moved, torch.softmax(extrapolated, 1), probs))
+    keep(ended=True)
     return Passes(n_steps, change)
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import softmax
 
 __all__ = ["DIFFICULTIES", "ItemKinds", "blurred_rows", "learn_item_kinds"]
@@ -86,26 +87,30 @@ def learn_item_kinds(
     """
     n_items, n_classes = start.shape[:2]
     n_difficulties = len(DIFFICULTIES)
+    shape = (-1, n_classes, n_difficulties)
     weights = np.ones(n_items) if weights is None else weights
-    cells = volunteer.astype(np.int64) * prior.shape[2] + label
+    # Answers with the same label by the same volunteer differ in their items alone.
+    cells, cell = np.unique(volunteer.astype(np.int64) * prior.shape[2] + label, return_inverse=True)
+    who, said = np.divmod(cells, prior.shape[2])
+    n_answers = csr_array((np.ones(len(item)), (item, cell)), shape=(n_items, len(cells)))
     is_known = ~np.isnan(known).any(axis=1)
     probs = np.broadcast_to(start, (n_items, n_classes, n_difficulties)) / (n_difficulties / start.shape[2])
     own: Any = np.ones((1, 1, n_difficulties))
     concentration = prior
     for _ in range(n_iterations):
-        weighted = (probs[item] * own).sum(axis=2) * weights[item][:, None]
-        counts = [np.bincount(cells, column, minlength=prior[:, 0].size) for column in weighted.T]
-        concentration = prior + np.stack([column.reshape(prior[:, 0].shape) for column in counts], axis=1)
+        weighted = probs * weights[:, None, None]
+        counts = ((n_answers.T @ weighted.reshape(n_items, -1)).reshape(shape) * own).sum(axis=2)
+        concentration = prior.copy()
+        concentration[who, :, said] += counts
         mean = concentration / concentration.sum(axis=2, keepdims=True)
-        rows, anyhow = mean[volunteer, :, label][:, :, None], mean.mean(axis=1)[volunteer, label][:, None, None]
+        rows, anyhow = mean[who, :, said][:, :, None], mean.mean(axis=1)[who, said][:, None, None]
         chances = (1 - DIFFICULTIES) * rows + DIFFICULTIES * anyhow
         own = (1 - DIFFICULTIES) * rows / np.maximum(chances, TINY)
-        logs = np.log(np.maximum(chances, TINY)).reshape(len(item), -1)
-        evidence = np.stack([np.bincount(item, column, minlength=n_items) for column in logs.T], axis=1)
-        totals = np.tensordot(weights, probs, axes=1)
+        evidence = n_answers @ np.log(np.maximum(chances, TINY)).reshape(len(cells), -1)
+        totals = weighted.sum(axis=0)
         class_share, difficulty_share = totals.sum(axis=1) + 1, totals.sum(axis=0) + 1
         shares = np.log(class_share / class_share.sum())[:, None] + np.log(difficulty_share / difficulty_share.sum())
-        evidence = evidence.reshape(n_items, n_classes, n_difficulties) + shares
+        evidence = evidence.reshape(shape) + shares
         probs = softmax(evidence.reshape(n_items, -1), axis=1).reshape(evidence.shape)
         probs[is_known] = known[is_known][:, :, None] * softmax(evidence[is_known], axis=2)
     return ItemKinds(probs, concentration)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -47,6 +47,7 @@ from crowdgraph.tensors.nmf import (
 __all__ = [
     "CompiledWeights",
     "Prior",
+    "RowStep",
     "fits_single_precision",
     "paired_step",
     "published_step",
@@ -187,6 +188,31 @@ def _participation_change(previous: Tensor, following: Tensor) -> Tensor:
     return change.abs().sum(1).mean() / 2
 
 
+class RowStep(NamedTuple):
+    """Some rows of a step.
+
+    Attributes
+    ----------
+    following
+        The rows of the next factors.
+    logs, changes
+        What each row adds to the objective, and how much its participations changed.
+    expected, penalty
+        What all rows together and the prior take from the objective.
+    """
+
+    following: NDArray[np.float64]
+    logs: NDArray[np.float64]
+    changes: NDArray[np.float64]
+    expected: float
+    penalty: float
+
+    def step(self) -> Step:
+        """Return the step, if these are all rows."""
+        objective = float(self.logs.sum()) - self.expected - self.penalty
+        return Step(torch.from_numpy(self.following), objective, float(self.changes.mean()))
+
+
 class CompiledWeights:
     """A symmetric matrix with zeros on the diagonal, on CPUs, dense or sparse, row by row.
 
@@ -200,6 +226,9 @@ class CompiledWeights:
         The weights.
     precision
         The precision of rows; single precision is for weights that `fits_single_precision` allows.
+    rows, largest
+        Where another process has the other rows, which are empty here: those of this one, and the largest weight of
+        all.
     """
 
     def __init__(
@@ -209,15 +238,18 @@ class CompiledWeights:
         values: NDArray[np.float64],
         *,
         precision: DTypeLike,
+        rows: range | None = None,
+        largest: float | None = None,
     ) -> None:
-        self.n, self.max_factor = len(starts) - 1, max_factor_for(float(values.max()))
+        self.n, self.max_factor = len(starts) - 1, max_factor_for(float(values.max()) if largest is None else largest)
+        self.rows = range(self.n) if rows is None else rows
         self._starts, self._values = starts, values.astype(precision, copy=False)
         self._columns = np.zeros(0, np.int32) if columns is None else columns
         self._longest = int(np.diff(starts).max())
         _compile_nmf(self._values.dtype)
         bounds = chunk_bounds(len(values), at_most=max(1, len(values) // MIN_WEIGHTS_PER_THREAD))
         self._row_bounds = np.searchsorted(starts, bounds)
-        self._row_bounds[-1] = self.n
+        self._row_bounds[0], self._row_bounds[-1] = self.rows.start, self.rows.stop
 
     @classmethod
     def of(cls, weights: Any, *, precision: DTypeLike) -> CompiledWeights:
@@ -229,6 +261,10 @@ class CompiledWeights:
 
     def symmetric_step(self, state: Tensor, prior: Prior) -> Step:
         """Take one step; see `symmetric_step`."""
+        return self.row_step(state, prior).step()
+
+    def row_step(self, state: Tensor, prior: Prior) -> RowStep:
+        """Return the own rows of a step."""
         previous = state.numpy()
         factors = np.clip(previous, MIN_FACTOR, self.max_factor)
         sums, squares = factors.sum(0), (factors**2).sum(0)
@@ -245,9 +281,9 @@ class CompiledWeights:
             _update_rows(*bounds, previous, factors, following, sums, precision, TINY, self.max_factor, changes)
 
         in_parallel(step_chunk, len(self._row_bounds) - 1)
-        penalty = numerator * float(np.log(denominator).sum())
-        objective = float(logs.sum()) - float((sums**2 - squares).sum()) / 2 - penalty
-        return Step(torch.from_numpy(following), objective, float(changes.mean()))
+        own = slice(self.rows.start, self.rows.stop)
+        expected, penalty = float((sums**2 - squares).sum()) / 2, numerator * float(np.log(denominator).sum())
+        return RowStep(following[own], logs[own], changes[own], expected, float(penalty))
 
 
 @njit(nogil=True, fastmath=True, error_model="numpy", cache=True)

@@ -86,6 +86,7 @@ def search(
     *,
     tol: float,
     max_iter: int,
+    weighted: bool = False,
     on_step: Callable[[Step], object] = lambda _: None,
 ) -> SearchResult:
     """Improve factors from a start, of shape (M, K), until they converge and merging no two columns is better.
@@ -100,6 +101,8 @@ def search(
         The change of a step at which an iteration has converged.
     max_iter
         How many steps to take; the last checks of columns may take some more.
+    weighted
+        Whether changes count in proportion to the factors for the length of extrapolations; see `squarem`.
     on_step
         Called with every step, for progress bars.
     """
@@ -112,12 +115,19 @@ def search(
             return _is_out_of_reach(goal, objectives)
 
         trace = squarem(
-            step, factors, max_iter=STEPS_PER_PHASE, tol=tol, accelerate=True, give_up=give_up, on_step=on_step
+            step,
+            factors,
+            max_iter=STEPS_PER_PHASE,
+            tol=tol,
+            accelerate=True,
+            weighted=weighted,
+            give_up=give_up,
+            on_step=on_step,
         )
         n_steps += trace.n_steps
         return trace
 
-    best = squarem(step, start, max_iter=STEPS_PER_PHASE, tol=0.0, accelerate=True, on_step=on_step)
+    best = squarem(step, start, max_iter=STEPS_PER_PHASE, tol=0.0, accelerate=True, weighted=weighted, on_step=on_step)
     n_steps += best.n_steps
     merge_many = True
     while n_steps < max_iter:

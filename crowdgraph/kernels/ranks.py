@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from crowdgraph.kernels.dynibcc import Likelihood
 from crowdgraph.kernels.sweep import Sweep, Sweeper
-from crowdgraph.tensors.dynibcc import Steps
-from crowdgraph.tensors.ibcc import item_posteriors
 
-__all__ = ["Alone", "Ranks", "SharedLikelihood", "SharedSweep"]
+__all__ = ["Alone", "Ranks", "SharedSweep"]
+
+Value = TypeVar("Value")
 
 
 class Ranks(Protocol):
@@ -41,6 +41,25 @@ class Ranks(Protocol):
         """Return the largest of all processes' values."""
         ...
 
+    def gather(self, value: Value) -> list[Value]:
+        """Return the values of all processes, by rank."""
+        ...
+
+    def from_first(self, value: Value) -> Value:
+        """Return the value of rank 0."""
+        ...
+
+    def sum_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """Replace each process's share of the rows by the sum of all processes' (reduce-scatter).
+
+        Other rows hold anything afterwards.
+        """
+        ...
+
+    def spread_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """Replace the rows of the others' shares by what these have there (all-gather)."""
+        ...
+
 
 class Alone:
     """One process by itself."""
@@ -59,6 +78,20 @@ class Alone:
     def largest(self, value: float) -> float:
         """See `Ranks`."""
         return value
+
+    def gather(self, value: Value) -> list[Value]:
+        """See `Ranks`."""
+        return [value]
+
+    def from_first(self, value: Value) -> Value:
+        """See `Ranks`."""
+        return value
+
+    def sum_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """See `Ranks`."""
+
+    def spread_rows(self, table: Tensor, shares: Sequence[range]) -> None:
+        """See `Ranks`."""
 
 
 class SharedSweep:
@@ -84,41 +117,3 @@ class SharedSweep:
     def class_variance(self, probs: Tensor, effect: Tensor) -> Tensor:
         """See `Sweeper`."""
         return self._ranks.total(self._sweeper.class_variance(probs, effect))
-
-
-class SharedLikelihood:
-    """The likelihood of several processes, each with the steps of its own volunteers; all of them know all items.
-
-    What the answers say about each item is added up once each pass.
-    """
-
-    def __init__(self, likelihood: Likelihood, steps: Steps, ranks: Ranks) -> None:
-        self._likelihood, self._steps, self._ranks = likelihood, steps, ranks
-
-    def logs(self, concentration: Tensor) -> Tensor:
-        """See `Likelihood`."""
-        return self._likelihood.logs(concentration)
-
-    def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Tensor:
-        """See `Likelihood`."""
-        # eq:DynVB_lnqstar_ti, a sum over answers and so over the processes that have them.
-        own = torch.zeros_like(probs).index_add_(0, self._steps.item.long(), logs)
-        log_weights = class_logs + self._ranks.total(own)
-        updated = item_posteriors(log_weights, torch.where(fixed[:, None], probs, torch.nan))
-        change = (updated - probs).abs().max()
-        probs.copy_(updated)
-        return change
-
-    def feedback(self, concentration: Tensor, chosen: Tensor) -> Tensor:
-        """See `Likelihood`."""
-        return self._ranks.total(self._likelihood.feedback(concentration, chosen))
-
-    def predictive(self, concentration: Tensor, logs: Tensor, probs: Tensor, fixed: Tensor) -> tuple[float, float]:
-        """See `Likelihood`."""
-        own = torch.tensor(self._likelihood.predictive(concentration, logs, probs, fixed), dtype=torch.float64)
-        left_out, expected = self._ranks.total(own).tolist()
-        return left_out, expected
-
-    def with_steps(self, steps: Steps) -> SharedLikelihood:
-        """See `Likelihood`."""
-        return SharedLikelihood(self._likelihood.with_steps(steps), steps, self._ranks)

@@ -20,6 +20,7 @@ from crowdgraph.kernels._runtime import compile_notice
 __all__ = [
     "GroupedAnswers",
     "PairSums",
+    "common_items",
     "compile_replication",
     "draw_answers",
     "draw_rows",
@@ -61,13 +62,10 @@ class PairSums(NamedTuple):
         Of the products of both volunteers' residuals.
     squares
         Of the squared residuals of the first.
-    common
-        Of ones: how many items they have in common.
     """
 
     products: Numbers
     squares: Numbers
-    common: Numbers
 
 
 def sample_posterior(
@@ -265,9 +263,10 @@ def pair_sums(
     n_selected
         How many volunteers are selected.
     """
-    sums = PairSums(*(np.zeros((n_selected, n_selected)) for _ in range(3)))
-    _sum_pairs(answers.starts, answers.volunteer, answers.factor, label, classes, rows, position, *sums)
-    return sums
+    sums = np.zeros((n_selected, n_selected, 3))
+    _sum_pairs(answers.starts, answers.volunteer, answers.factor, label, classes, rows, position, sums)
+    products, first, second = (sums[:, :, part] for part in range(3))
+    return PairSums(products + products.T, first + second.T)
 
 
 @njit(cache=True, nogil=True)
@@ -279,14 +278,15 @@ def _sum_pairs(
     classes: Any,
     rows: Any,
     position: Any,
-    products: Any,
-    squares: Any,
-    common: Any,
+    sums: Any,
 ) -> None:
+    """Add to the sums of each pair, at the lower position and then the higher: product, square of each.
+
+    They lie side by side, so that a pair costs one memory access.
+    """
     n_labels = rows.shape[2]
-    size = len(products)
-    residual, power = np.empty((size, n_labels)), np.empty(size)
-    who = np.empty(size, dtype=np.int64)
+    residual, power = np.empty((len(sums), n_labels)), np.empty(len(sums))
+    who = np.empty(len(sums), dtype=np.int64)
     changing = len(factor) > 0
     for item in range(len(classes)):
         j, n = classes[item], 0
@@ -305,17 +305,31 @@ def _sum_pairs(
                 power[n] += residual[n, c] ** 2
             n += 1
         for a in range(n):
-            for b in range(n):
-                if a == b:
-                    continue
-                squares[who[a], who[b]] += power[a]
-                common[who[a], who[b]] += 1
-                if a < b:
-                    product = 0.0
-                    for c in range(n_labels):
-                        product += residual[a, c] * residual[b, c]
-                    products[who[a], who[b]] += product
-                    products[who[b], who[a]] += product
+            for b in range(a):
+                low, high = (a, b) if who[a] < who[b] else (b, a)
+                product = 0.0
+                for c in range(n_labels):
+                    product += residual[a, c] * residual[b, c]
+                pair = sums[who[low], who[high]]
+                pair[0] += product
+                pair[1] += power[low]
+                pair[2] += power[high]
+
+
+@njit(cache=True, nogil=True)
+def common_items(starts: Any, volunteer: Any, position: Any, n_selected: int) -> Any:
+    """Return how many items pairs of selected volunteers have in common, of shape (P, P), zero on the diagonal.
+
+    Arguments are those of `GroupedAnswers` and `pair_sums`.
+    """
+    common = np.zeros((n_selected, n_selected))
+    for item in range(len(starts) - 1):
+        for a in range(starts[item], starts[item + 1]):
+            for b in range(starts[item], starts[item + 1]):
+                first, second = position[volunteer[a]], position[volunteer[b]]
+                if a != b and first >= 0 and second >= 0:
+                    common[first, second] += 1
+    return common
 
 
 def error_correlation(answers: GroupedAnswers, label: Numbers, classes: Numbers, rows: Numbers) -> float:

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 from numba import njit
+from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
@@ -42,12 +43,14 @@ __all__ = [
     "CompiledSweep",
     "Expectations",
     "ItemResponses",
+    "LocalExpectations",
     "Streaming",
     "Sweep",
     "Sweeper",
     "TensorSweep",
     "compile_sweep",
     "expected_counts",
+    "pair_variance",
     "tensor_expectations",
 ]
 
@@ -59,6 +62,8 @@ MAX_TABLE_BYTES = 2**29
 ANSWERS_TOGETHER = 2**20
 # Fewer responses than this are not worth a second thread.
 MIN_RESPONSES_PER_THREAD = 20_000
+# Concentrations that differ by no more than this share are the same but for rounding.
+RELATIVE_ROUNDING = 1e-14
 
 # From concentrations and their prior, both of shape (K or 1, L, J), to expected logarithms and the divergence.
 Expectations = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | float]]
@@ -222,6 +227,7 @@ class CompiledSweep:
         for first, last in self._blocks(0, len(self._starts) - 1):
             _count_codes(self._codes[self._starts[first] : self._starts[last]], self._totals)
             self._leave(first, last)
+        self._tiny_counts = tiny_counts
         self._sweep = sweep_for(n_classes, tiny_counts=tiny_counts)
         width = 2 * (n_classes - 1) + tiny_counts
         max_chunks = min(
@@ -235,6 +241,33 @@ class CompiledSweep:
 
     def __call__(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Sweep:
         """Sweep once; see `Sweeper`."""
+        no_sums = np.zeros((len(self._tables), 0, 0))
+        return self._run(self._sweep, logs, class_logs, probs, fixed, no_sums)
+
+    def with_pair_sums(
+        self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor
+    ) -> tuple[Sweep, NDArray[np.float64]]:
+        """Sweep once, and return the pair sums of the new class probabilities as well, (K * L, J (J - 1) / 2).
+
+        They are the sums over responses of the products of two class probabilities, from which `pair_variance` computes
+        what `class_variance` does, for any effects.
+        """
+        n_rows, n_classes = self._shape[0] * self._shape[1], self._shape[2]
+        sums = np.zeros((len(self._tables), n_rows, n_classes * (n_classes - 1) // 2))
+        variant = {"tiny_counts": self._tiny_counts, "sums_pairs": True}
+        _sweep_one_response(n_classes, self._codes.dtype, self._tables.dtype, **variant)
+        sweep = sweep_for(n_classes, **variant)
+        return self._run(sweep, logs, class_logs, probs, fixed, sums), sums.sum(0)
+
+    def _run(
+        self,
+        sweep: Callable[..., tuple[float, float]],
+        logs: Tensor,
+        class_logs: Tensor,
+        probs: Tensor,
+        fixed: Tensor,
+        pair_sums: NDArray[np.float64],
+    ) -> Sweep:
         n_classes = self._shape[-1]
         table_logs, first_logs = logs.reshape(-1, n_classes).numpy(), class_logs.numpy()
         class_counts = np.zeros((len(self._tables), n_classes))
@@ -243,7 +276,7 @@ class CompiledSweep:
             table, evidence, change = self._tables[chunk], 0.0, 0.0
             _start_table(table, table_logs)
             for first, last in self._blocks(self._item_bounds[chunk], self._item_bounds[chunk + 1]):
-                block_evidence, block_change = self._sweep(
+                block_evidence, block_change = sweep(
                     first,
                     last,
                     self._starts,
@@ -253,6 +286,7 @@ class CompiledSweep:
                     probs.numpy(),
                     table,
                     class_counts[chunk],
+                    pair_sums[chunk],
                 )
                 evidence, change = evidence + block_evidence, max(change, block_change)
                 self._leave(first, last)
@@ -305,6 +339,22 @@ class CompiledSweep:
             self._streaming.release(first, last)
 
 
+def pair_variance(pair_sums: NDArray[np.float64], effect: Tensor, n_volunteers: int) -> Tensor:
+    """Return what `Sweeper.class_variance` does, from the pair sums of `CompiledSweep.with_pair_sums`.
+
+    The variance of a value that depends on a class is the sum over pairs of classes of the products of their
+    probabilities and their squared difference.
+    """
+    _, n_labels, n_classes = effect.shape
+    sums = torch.from_numpy(pair_sums).reshape(n_volunteers, n_labels, -1)
+    variance = torch.zeros(n_volunteers, dtype=torch.float64)
+    for j in range(1, n_classes):
+        for m in range(j):
+            difference = effect[:, :, j] - effect[:, :, m]
+            variance += (sums[:, :, j * (j - 1) // 2 + m] * difference**2).sum(1)
+    return variance
+
+
 class CompiledExpectations:
     """The same as `tensor_expectations`, compiled, on CPUs."""
 
@@ -327,30 +377,79 @@ class CompiledExpectations:
         return logs, self._prior_norm - math.fsum(parts)
 
 
+class LocalExpectations:
+    """The same as `CompiledExpectations`, for iterations that change few volunteers at a time: it updates theirs."""
+
+    def __init__(self) -> None:
+        self._prior: Tensor | None = None
+        self._prior_norm = 0.0
+        self._alpha = self._logs = np.zeros((0, 0, 0))
+        self._parts = np.zeros(0)
+
+    def __call__(self, alpha: Tensor, prior: Tensor) -> tuple[Tensor, float]:
+        """Return expected logarithms and divergence."""
+        if prior is not self._prior:
+            self._prior, norms = prior, log_normaliser(prior.double(), axis=1)
+            self._prior_norm = float(norms.sum()) * (len(alpha) / len(prior))
+            self._alpha, self._logs = np.zeros(alpha.shape), np.empty(alpha.shape)
+            self._parts = np.zeros(len(alpha))
+        alpha_array, prior_array = alpha.numpy(), prior.numpy()
+        bounds = chunk_bounds(len(alpha_array), at_most=alpha.numel() // MIN_RESPONSES_PER_THREAD)
+        in_parallel(
+            lambda chunk: _update_expectations(
+                bounds[chunk], bounds[chunk + 1], alpha_array, self._alpha, prior_array, self._logs, self._parts
+            ),
+            len(bounds) - 1,
+        )
+        return torch.from_numpy(self._logs.copy()), self._prior_norm - float(self._parts.sum())
+
+
 @cache
 def compile_sweep(
     n_classes: int, code_type: np.dtype[Any], precision: np.dtype[Any], *, tiny_counts: bool = False
 ) -> None:
     """Compile the kernels for a number of classes, or load them from disk, by sweeping over one response."""
     cube = np.ones((1, 1, 1), precision)
-    starts, codes = np.array([0, 1]), np.zeros(1, dtype=code_type)
-    tables = np.zeros((1, 1, 2 * (n_classes - 1) + tiny_counts), precision)
-    logs, probs = np.zeros((1, n_classes), precision), np.full((1, n_classes), 1 / n_classes, precision)
+    codes = np.zeros(1, dtype=code_type)
+    logs, probs, tables = _sweep_one_response(n_classes, code_type, precision, tiny_counts=tiny_counts)
     with compile_notice(f"the sweep over responses for {n_classes} classes"):
-        sweep_for(n_classes, tiny_counts=tiny_counts)(
-            0, 1, starts, codes, logs[0], np.zeros(1, dtype=bool), probs, tables[0], np.zeros(n_classes)
-        )
         _start_table(tables[0], logs)
         _count_codes(codes, np.zeros(1))
-        _class_variance(0, 1, starts, codes, probs, np.ones((1, 1, n_classes)), np.zeros(1))
+        _class_variance(0, 1, np.array([0, 1]), codes, probs, np.ones((1, 1, n_classes)), np.zeros(1))
         _add_tables(0, 1, tables, np.ones(1), probs)
         _expectations(0, 1, cube, cube, cube.copy())
 
 
 @cache
-def sweep_for(n_classes: int, *, tiny_counts: bool = False) -> Callable[..., tuple[float, float]]:
-    """Return the compiled sweep for a number of classes; known at compile time, it lets short loops be unrolled."""
-    rest = n_classes - 1
+def _sweep_one_response(
+    n_classes: int,
+    code_type: np.dtype[Any],
+    precision: np.dtype[Any],
+    *,
+    tiny_counts: bool = False,
+    sums_pairs: bool = False,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Compile a sweep, or load it from disk, by sweeping over one response; return its logarithms, q and tables."""
+    starts, codes = np.array([0, 1]), np.zeros(1, dtype=code_type)
+    tables = np.zeros((1, 1, 2 * (n_classes - 1) + tiny_counts), precision)
+    logs, probs = np.zeros((1, n_classes), precision), np.full((1, n_classes), 1 / n_classes, precision)
+    fixed, class_counts = np.zeros(1, dtype=bool), np.zeros(n_classes)
+    pair_sums = np.zeros((1, n_classes * (n_classes - 1) // 2))
+    with compile_notice(f"the sweep over responses for {n_classes} classes"):
+        sweep = sweep_for(n_classes, tiny_counts=tiny_counts, sums_pairs=sums_pairs)
+        sweep(0, 1, starts, codes, logs[0], fixed, probs, tables[0], class_counts, pair_sums)
+    return logs, probs, tables
+
+
+@cache
+def sweep_for(
+    n_classes: int, *, tiny_counts: bool = False, sums_pairs: bool = False
+) -> Callable[..., tuple[float, float]]:
+    """Return the compiled sweep for a number of classes; known at compile time, it lets short loops be unrolled.
+
+    With `sums_pairs` it also adds up the products of two class probabilities; see `CompiledSweep.with_pair_sums`.
+    """
+    rest, n_pairs = n_classes - 1, n_classes * (n_classes - 1) // 2
     first_counted = 0 if tiny_counts else 1
 
     @njit(cache=True, nogil=True, error_model="numpy")
@@ -364,8 +463,10 @@ def sweep_for(n_classes: int, *, tiny_counts: bool = False) -> Callable[..., tup
         probs: Any,
         table: Any,
         class_counts: Any,
+        pair_sums: Any,
     ) -> tuple[float, float]:
         weights = np.empty((ITEMS_PER_BLOCK, n_classes))
+        pairs = np.empty(n_pairs)
         # Sums in a local array: threads that write to neighbouring memory slow each other down.
         own_counts = np.zeros(n_classes)
         evidence, change = 0.0, 0.0
@@ -410,10 +511,17 @@ def sweep_for(n_classes: int, *, tiny_counts: bool = False) -> Callable[..., tup
             # eq:decisionCount.
             for offset in range(n_items):
                 item = first + offset
+                if sums_pairs:
+                    for j in range(1, n_classes):
+                        for m in range(j):
+                            pairs[j * (j - 1) // 2 + m] = weights[offset, j] * weights[offset, m]
                 for response in range(starts[item], starts[item + 1]):
                     row = codes[response]
                     for j in range(first_counted, n_classes):
                         table[row, rest + j - first_counted] += weights[offset, j]
+                    if sums_pairs:
+                        for pair in range(n_pairs):
+                            pair_sums[row, pair] += pairs[pair]
         class_counts += own_counts
         return evidence, change
 
@@ -472,6 +580,23 @@ def _add_tables(first: int, last: int, tables: Any, totals: Any, counts: Any) ->
             remaining -= count
         if n_counted < n_classes:
             counts[row, 0] = max(remaining, 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _update_expectations(first: int, last: int, alpha: Any, previous: Any, prior: Any, logs: Any, parts: Any) -> None:
+    """Update the expected logarithms, and the parts of the bound, of volunteers who changed by more than rounding."""
+    _, n_labels, n_classes = alpha.shape
+    shared = len(prior) == 1
+    for k in range(first, last):
+        changed = False
+        for label in range(n_labels):
+            for j in range(n_classes):
+                value = alpha[k, label, j]
+                changed |= abs(value - previous[k, label, j]) > RELATIVE_ROUNDING * value
+        if changed:
+            prior_row = k if not shared else 0
+            previous[k] = alpha[k]
+            parts[k] = _expectations(0, 1, alpha[k : k + 1], prior[prior_row : prior_row + 1], logs[k : k + 1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

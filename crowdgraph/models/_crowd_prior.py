@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array
+from crowdgraph.core._arrays import Array, row_blocks
+from crowdgraph.core._maps import release
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.confusion import ConfusionTrack, correct_labels
 from crowdgraph.core.fit import ModelFit
@@ -81,18 +82,21 @@ def learn_prior(
     weights: CrowdWeights | None = None,
     counts: Array | None = None,
     sums: Sums | None = None,
+    earlier: CrowdWeights | None = None,
 ) -> LearnedPrior:
     """Learn a prior from the answers of a crowd and class probabilities of the items, of shape (N, J).
 
     With `weights` only the volunteers' own accuracies are learned. The expected `counts` of the probabilities,
-    (K, J, L), are computed if left out. `sums` adds up the answers; in memory if left out.
+    (K, J, L), are computed if left out. `sums` adds up the answers; in memory if left out. `earlier` weights, learned
+    from fewer answers, make it faster.
     """
     sums = sums or GraphSums(graph)
     is_correct = vote_mask(graph, votes)
     counts = sums.expected_counts(item_probs) if counts is None else counts
     if weights is None:
         noise = sums.class_variance(item_probs, is_correct[None].astype(float))
-        weights = learn_crowd_weights(counts, is_correct, noise)
+        near = None if earlier is None else earlier.row_weight
+        weights = learn_crowd_weights(counts, is_correct, noise, near=near)
     use = counts.sum(axis=(0, 1))
     own = weights.row_weight * one_coin_rows(counts, is_correct, weights, label_use=use)
     typical = one_coin_rows(np.zeros((1, *is_correct.shape)), is_correct, weights, label_use=use)[0]
@@ -169,8 +173,16 @@ def honest_concentration(
     return np.asarray(posterior)
 
 
-def widen_steps(graph: CrowdGraph, concentration: Array, starts: Array, fit: ModelFit, prior: CrowdPrior) -> Array:
-    """Widen confusion over time, given the classes of a calibrated fit, so that its intervals hold.
+def widen_steps(
+    graph: CrowdGraph,
+    concentration: Array,
+    starts: Array,
+    fit: ModelFit,
+    prior: CrowdPrior,
+    *,
+    sums: Sums | None = None,
+) -> None:
+    """Widen confusion over time, in place, given the classes of a calibrated fit, so that its intervals hold.
 
     As for confusion that does not change, unknown classes cost information; and where the correlation of answers is
     assumed, volunteers may as well be as independent answers would have them.
@@ -185,22 +197,27 @@ def widen_steps(graph: CrowdGraph, concentration: Array, starts: Array, fit: Mod
         The fit that the classes come from.
     prior
         The prior of the volunteers.
+    sums
+        Adds up the answers; in memory if left out.
     """
+    sums = sums or GraphSums(graph)
     is_correct, class_probs = _mask_of(graph, fit, prior), fit.class_probs
     start = prior.of_all(graph.volunteers.ids.tolist())
-    rows, totals = _rows_and_totals(start + expected_counts(graph, fit.item_probs))
+    rows, totals = _rows_and_totals(start + sums.expected_counts(fit.item_probs))
     right, known = known_variance(rows, totals, is_correct, class_probs)
     effect = answer_effects(right, totals, is_correct, class_probs)
-    missing = np.minimum(_class_variance(graph, fit.item_probs, effect) / known, MAX_MISSING)
+    missing = np.minimum(sums.class_variance(fit.item_probs, effect) / known, MAX_MISSING)
     doubt = np.zeros(len(known))
     if fit.dependence is not None and fit.dependence.source == "assumed":
-        others, _ = _rows_and_totals(start + expected_counts(graph, fit.probs_before_discount(graph)))
+        others, _ = _rows_and_totals(start + sums.expected_counts(fit.probs_before_discount(graph)))
         doubt = (right @ class_probs - _accuracy(others, is_correct, class_probs)) ** 2 / 4
-    owner = np.repeat(np.arange(len(known)), np.diff(starts))
-    step_rows, step_totals = _rows_and_totals(concentration)
-    _, step_known = known_variance(step_rows, step_totals, is_correct, class_probs)
-    honest = widened_totals(step_totals, 1 / (1 - missing[owner]) + doubt[owner] / step_known)
-    return np.asarray(step_rows * honest[:, :, None])
+    for block in row_blocks(len(concentration)):
+        owner = np.searchsorted(starts, np.arange(block.start, block.stop), side="right") - 1
+        step_rows, step_totals = _rows_and_totals(concentration[block])
+        _, step_known = known_variance(step_rows, step_totals, is_correct, class_probs)
+        honest = widened_totals(step_totals, 1 / (1 - missing[owner]) + doubt[owner] / step_known)
+        concentration[block] = step_rows * honest[:, :, None]
+        release(concentration, block.start, block.stop)
 
 
 def _rows_and_totals(concentration: Array) -> tuple[Array, Array]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._memory import in_words
@@ -28,6 +28,21 @@ class Checkpoints(Protocol):
         ...
 
 
+class SharedItems(NamedTuple):
+    """The items of processes that share the volunteers.
+
+    Attributes
+    ----------
+    shares
+        The items that each process updates.
+    known
+        Which of all items have gold, of shape (N,); their class probabilities are those that a fit starts from.
+    """
+
+    shares: Sequence[range]
+    known: Array
+
+
 @dataclass(frozen=True)
 class Resources:
     """What a fit may use.
@@ -37,13 +52,16 @@ class Resources:
     memory
         The bytes that the process may take; None if responses are read into memory.
     ranks
-        The processes that share the items; None for one process by itself.
+        The processes that share the items, or the volunteers; None for one process by itself.
+    items
+        The items that each process updates, where the processes share the volunteers; None otherwise.
     checkpoints
         What keeps where the fit stands; None if nothing does.
     """
 
     memory: int | None = None
     ranks: Ranks | None = None
+    items: SharedItems | None = None
     checkpoints: Checkpoints | None = None
 
     def recorder(self, stage: str) -> Recorder | None:

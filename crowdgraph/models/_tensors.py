@@ -5,7 +5,7 @@ This module imports torch and numba; models import it only when they are fitted.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +25,8 @@ from crowdgraph.kernels.backends import Backend, step_kernels, sweep_kernels
 from crowdgraph.kernels.dglm_compiled import compile_scan
 from crowdgraph.kernels.dirichlet import empirical_bayes_concentration
 from crowdgraph.kernels.dynibcc import DynamicVB, ItemSteps
-from crowdgraph.kernels.ranks import Alone, SharedLikelihood, SharedSweep
+from crowdgraph.kernels.fixed_point import Recorder
+from crowdgraph.kernels.ranks import Alone, SharedSweep
 from crowdgraph.kernels.sweep import (
     MAX_TABLE_BYTES,
     Expectations,
@@ -217,8 +218,8 @@ class AnswerTensors:
 class AnswerSums:
     """Sums over all answers, by volunteer, as `crowdgraph.models._crowd_prior.GraphSums`, by the sweep over them."""
 
-    def __init__(self, tensors: AnswerTensors) -> None:
-        self._tensors, self._sweeper = tensors, tensors.kernels()[0]
+    def __init__(self, tensors: AnswerTensors, sweeper: Sweeper) -> None:
+        self._tensors, self._sweeper = tensors, sweeper
 
     def expected_counts(self, item_probs: Array) -> Array:
         """Count how often volunteers are expected to have given each label to items of each class, (K, J, L)."""
@@ -229,6 +230,14 @@ class AnswerSums:
         """Return by how much sums of effects, (1 or K, J, L), vary because classes are unknown, of shape (K,)."""
         variance = self._sweeper.class_variance(self._tensors.shared(item_probs), self._tensors.table(effect))
         return self._tensors.by_volunteer(variance)
+
+
+def answer_sums(graph: CrowdGraph, backend: Backend) -> AnswerSums | None:
+    """Return what adds up the answers of a graph on disk, if the fit has a limit of memory; None otherwise."""
+    if current_resources().memory is None:
+        return None
+    tensors = AnswerTensors(graph, backend)
+    return AnswerSums(tensors, tensors.kernels()[0])
 
 
 def check_labels(label: Array, n_labels: int) -> None:
@@ -275,12 +284,13 @@ class StepTensors:
         self.starts = lock(starts.astype(np.int64))
         self.times = lock(graph.responses.time[order])
         item = graph.responses.item[order]
+        elapsed = elapsed_ticks(self.times, self.starts, self._before_first(forward, self.times.dtype))
         self._steps = Steps(
             self._backend.column(self.starts),
             self._backend.column(item),
             self._backend.column(graph.responses.label[order]),
-            self._backend.values(_answer_weights(item, graph.responses.label[order], self.starts, repeat_span)),
-            self._backend.values(np.minimum(self._elapsed() * drift, MAX_DRIFT)),
+            self._backend.values(answer_weights(item, graph.responses.label[order], self.starts, repeat_span)),
+            self._backend.values(np.minimum(elapsed * drift, MAX_DRIFT)),
         )
         step_of_row = np.empty_like(order)
         step_of_row[order] = np.arange(len(order))
@@ -296,19 +306,14 @@ class StepTensors:
         later[self.starts[:-1][np.diff(self.starts) > 0]] = False
         return float(np.median(self._steps.drift.cpu().numpy()[later])) if later.any() else 0.0
 
-    def _elapsed(self) -> Array:
-        """Return the ticks since the volunteer's previous step; zero at the first of all."""
-        tick_counts = ticks(self.times).astype(np.float64)
-        elapsed = np.diff(tick_counts, prepend=tick_counts[:1])
-        first = self.starts[:-1][np.diff(self.starts) > 0]
-        elapsed[first] = 0
-        if self._forward is not None and self._forward.times.dtype.kind == self.times.dtype.kind:
-            codes, rows = self._forward_rows(self._forward)
-            has_steps = np.diff(self.starts)[codes] > 0
-            first, before = self.starts[codes[has_steps]], self._forward.times[rows[has_steps]]
-            elapsed[first] = tick_counts[first] - ticks(before.astype(self.times.dtype)).astype(np.float64)
-        # Responses from before the state was reached are taken as simultaneous with it.
-        return np.maximum(elapsed, 0)
+    def _before_first(self, forward: ForwardState | None, time_type: np.dtype[Any]) -> Array | None:
+        """Return when volunteers reached their forward states, in ticks, NaN for those who have none; of shape (K,)."""
+        if forward is None or forward.times.dtype.kind != time_type.kind:
+            return None
+        codes, rows = self._forward_rows(forward)
+        before = np.full(len(self.starts) - 1, np.nan)
+        before[codes] = ticks(forward.times[rows].astype(time_type))
+        return before
 
     def _forward_rows(self, forward: ForwardState) -> tuple[Array, Array]:
         """Return the codes of the volunteers who have a forward state, and its rows."""
@@ -361,9 +366,7 @@ class StepTensors:
         """Return variational Bayes over the steps, from initial class probabilities of the items, of shape (N, J)."""
         initial = self._initial_states(prior, self._forward, published=published)
         scan, likelihood = step_kernels(self._backend, self._steps, self._item_steps, initial, published=published)
-        gold, ranks = self._graph.gold, current_resources().ranks
-        if ranks is not None:
-            likelihood = SharedLikelihood(likelihood, self._steps, ranks)
+        gold = self._graph.gold
         return DynamicVB(
             self._steps,
             scan,
@@ -373,6 +376,18 @@ class StepTensors:
             fixed=self._backend.column(gold.known),
             stage=stage,
         )
+
+    def step_rows(self, confusion: Tensor) -> Array:
+        """Return the Dirichlets at the steps, (S, J, L), in double precision, in memory of their own."""
+        return np.array(confusion.cpu().double().numpy())
+
+    def item_probs(self, probs: Tensor) -> Array:
+        """Return the class probabilities of the items, (N, J), in double precision."""
+        return probs.cpu().double().numpy()
+
+    def recorder(self) -> Recorder | None:
+        """Return what keeps where the passes stand; nothing does where one process has all steps in memory."""
+        return None
 
     def reach_new_steps(
         self,
@@ -416,27 +431,39 @@ class StepTensors:
 
         Volunteers with a prior of their own keep it; all others get the one that fits them best.
         """
-        graph, steps = self._graph, self._steps
+        graph = self._graph
         shape = (len(graph.volunteers), len(graph.labels))
         typical = self._backend.values(
             np.broadcast_to(volunteer_priors(prior, graph), (shape[0], len(graph.classes), shape[1]))
         )
-        answered = steps.label >= 0
-        codes = torch.repeat_interleave(torch.arange(shape[0], device=steps.starts.device), steps.starts.diff())
-        cells = (codes * shape[1] + steps.label)[answered]
-        truth = (steps.weight[:, None] * probs[steps.item.long()])[answered]
-        counts = truth.new_zeros(shape[0] * shape[1], truth.shape[1]).index_add(0, cells, truth)
-        counts = counts.reshape(*shape, -1).transpose(1, 2)
+        counts = self._label_counts(probs)
         own_prior = set(prior.ids.tolist())
         is_shared = np.array([volunteer not in own_prior for volunteer in graph.volunteers.ids.tolist()])
         eligible = is_shared & (counts.sum((1, 2)) > 0).cpu().numpy()
-        sample = np.flatnonzero(eligible)[:: 1 + np.count_nonzero(eligible) // MAX_TYPICAL_VOLUNTEERS]
-        if len(sample):
-            learned = empirical_bayes_concentration(
-                counts[self._backend.column(sample)], self._backend.values(prior.shared)
-            )
+        # Where several processes share the volunteers, the sample is that of all of them.
+        ranks = current_resources().ranks or Alone()
+        numbers = ranks.gather(int(np.count_nonzero(eligible)))
+        stride = 1 + sum(numbers) // MAX_TYPICAL_VOLUNTEERS
+        sample = np.flatnonzero(eligible)[-sum(numbers[: ranks.rank]) % stride :: stride]
+        sampled = torch.cat(ranks.gather(counts[self._backend.column(sample)]))
+        if len(sampled):
+            learned = ranks.from_first(empirical_bayes_concentration(sampled, self._backend.values(prior.shared)))
             typical = torch.where(self._backend.column(is_shared)[:, None, None], learned, typical)
         return typical
+
+    def _label_counts(self, probs: Tensor) -> Tensor:
+        """Return how often volunteers are expected to have given each label to items of each class, (K, J, L)."""
+        shape = (len(self._graph.volunteers), len(self._graph.labels), probs.shape[1])
+        counts = probs.new_zeros((shape[0] * shape[1], shape[2]))
+        self._add_label_counts(self._steps, probs, counts)
+        return counts.reshape(shape).transpose(1, 2)
+
+    def _add_label_counts(self, steps: Steps, probs: Tensor, counts: Tensor) -> None:
+        """Add the class probabilities of what was answered to the counts by volunteer and label, (K * L, J)."""
+        answered = steps.label >= 0
+        codes = torch.repeat_interleave(torch.arange(len(steps.starts) - 1, device=counts.device), steps.starts.diff())
+        cells = (codes * len(self._graph.labels) + steps.label)[answered]
+        counts.index_add_(0, cells, (steps.weight[:, None] * probs[steps.item.long()])[answered])
 
 
 class _NewSteps(NamedTuple):
@@ -464,7 +491,26 @@ def _code_type(graph: CrowdGraph) -> str:
     return "int32" if len(graph.volunteers) * len(graph.labels) < 2**31 else "int64"
 
 
-def _answer_weights(item: Array, label: Array, starts: Array, span: float | None) -> Array:
+def elapsed_ticks(times: Array, starts: Array, before: Array | None) -> Array:
+    """Return the ticks since the volunteer's previous step; at the first of all zero, or since another moment.
+
+    Parameters
+    ----------
+    times, starts
+        The times of the steps, of shape (S,), and where each volunteer's begin, of shape (K + 1,).
+    before
+        The ticks of that moment for each volunteer, NaN where there is none, of shape (K,).
+    """
+    tick_counts = ticks(times).astype(np.float64)
+    elapsed = np.diff(tick_counts, prepend=tick_counts[:1])
+    has_steps = np.diff(starts) > 0
+    first = starts[:-1][has_steps]
+    elapsed[first] = 0 if before is None else np.nan_to_num(tick_counts[first] - before[has_steps])
+    # Responses from before the moment are taken as simultaneous with it.
+    return np.maximum(elapsed, 0)
+
+
+def answer_weights(item: Array, label: Array, starts: Array, span: float | None) -> Array:
     """Return how much each answer counts: less if the volunteer answered the item not long before."""
     weights = np.ones(len(item))
     if span is None:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crowdgraph.core._arrays import Array, grouped
+from crowdgraph.core._arrays import Array
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.fit import FitStage, FitState
 from crowdgraph.core.graph import CrowdGraph
@@ -29,6 +29,9 @@ OnStep: TypeAlias = Callable[[Step], object]
 MAX_CYCLES = 20
 # The share of the tolerance to which local sweeps go on, so that the full one that follows finds less.
 LOCAL_TOLERANCE = 0.5
+# How many times the tolerance the first of two stages may change at its end. Only the centres of the prior follow from
+# it, which weigh as much as a few answers of each volunteer.
+FIRST_STAGE_TOLERANCE = 10.0
 
 
 class SweepMap(Protocol):
@@ -67,19 +70,22 @@ class StageStart(NamedTuple):
     n_visited: int
 
 
-def stage_start(graph: CrowdGraph, state: FitState, stage: FitStage) -> StageStart:
+def stage_start(graph: CrowdGraph, state: FitState, stage: FitStage, label_use: Array) -> StageStart:
     """Return where the update of a stage starts; counts are corrected by the new answers alone where that is exact.
 
-    The old answers about an item are taken to be its first ones. Where late answers came in between, the numbers of
-    labels of some volunteer do not add up, and all answers are counted.
+    `label_use` says how often each volunteer gave each label, (K, L). The old answers about an item are taken to be its
+    first ones. Where late answers came in between, the numbers of labels of some volunteer do not add up, and all
+    answers are counted.
     """
     answers, gold, n_old = graph.answers, graph.gold, len(stage.item_probs)
     previous = np.full((len(graph.items), len(graph.classes)), 1 / len(graph.classes))
     previous[:n_old] = stage.item_probs
-    probs = np.where(gold.known[:, None], np.nan_to_num(gold.probs), previous)
+    probs, known = previous.copy(), np.flatnonzero(gold.known)
+    probs[known] = gold.probs[known]
     n_before = np.zeros(len(graph.items), dtype=np.int64)
     n_before[:n_old] = state.n_answers
-    is_new = (answers.n_by_item != n_before) | (probs != previous).any(axis=1)
+    is_new = answers.n_by_item != n_before
+    is_new[known] |= (probs[known] != previous[known]).any(axis=1)
     counts = np.zeros((len(graph.volunteers), len(graph.classes), len(graph.labels)))
     counts[: len(stage.counts)] = stage.counts
     items = np.flatnonzero(is_new)
@@ -89,12 +95,11 @@ def stage_start(graph: CrowdGraph, state: FitState, stage: FitStage) -> StageSta
     is_old = rank < np.repeat(n_before[items], lengths)
     item = answers.item[rows]
     added = probs[item] - np.where(is_old[:, None], previous[item], 0.0)
-    cells = answers.volunteer.astype(np.int64) * len(graph.labels) + answers.label
+    cells = answers.volunteer[rows].astype(np.int64) * len(graph.labels) + answers.label[rows]
     n_cells = len(graph.volunteers) * len(graph.labels)
     for code in range(len(graph.classes)):
-        counts[:, code] += np.bincount(cells[rows], added[:, code], minlength=n_cells).reshape(-1, len(graph.labels))
-    totals = np.bincount(cells, minlength=n_cells)
-    if np.abs(counts.sum(axis=1).ravel() - totals).max(initial=0.0) > 1e-6:
+        counts[:, code] += np.bincount(cells, added[:, code], minlength=n_cells).reshape(-1, len(graph.labels))
+    if np.abs(counts.sum(axis=1) - label_use).max(initial=0.0) > 1e-6:
         return StageStart(probs, expected_counts(graph, probs), is_new, len(rows) + len(answers))
     return StageStart(probs, np.maximum(counts, 0.0), is_new, len(rows))
 
@@ -130,21 +135,21 @@ class StageUpdater:
         accelerate: bool,
     ) -> None:
         self._graph, self._state, self._tensors, self._sweeper = graph, state, tensors, sweeper
-        self._tol = tol
-        self._options: dict[str, Any] = {"tol": tol, "accelerate": accelerate}
+        self._tol, self._accelerate = tol, accelerate
         self._visited_locally = 0
-        responses = tensors.responses
-        order, starts = grouped(responses.codes.numpy(), responses.n_volunteers * responses.n_labels)
-        items = np.arange(len(responses.starts) - 1, dtype=np.int32)
-        item_of_response = np.repeat(items, np.diff(responses.starts.numpy()))
-        self._by_code = ResponsesByCode(starts, item_of_response[order])
+        self._by_code = ResponsesByCode.of(tensors.responses)
+        # How often each volunteer gave each label, (K, L).
+        used = torch.from_numpy(np.diff(self._by_code.starts)).reshape(*tensors.shape[:2], 1)
+        self._label_use = tensors.confusion(used, others=np.zeros((1, 1, tensors.shape[1])))[:, 0]
 
     @property
     def n_visited(self) -> int:
         """The number of responses visited so far."""
         return self._visited_locally + self._sweeper.n_visited
 
-    def update(self, step_map: SweepMap, stage: FitStage, *, max_iter: int, on_step: OnStep) -> Trace:
+    def update(
+        self, step_map: SweepMap, stage: FitStage, *, max_iter: int, on_step: OnStep, is_last: bool = True
+    ) -> Trace:
         """Return the trace of a map from where a stage ended; the map's `probs` are those at its end.
 
         Parameters
@@ -155,9 +160,13 @@ class StageUpdater:
             Where the stage of the earlier fit ended.
         max_iter, on_step
             As for `squarem`.
+        is_last
+            Whether the stage is the last one, which must end where a fit would.
         """
-        state, local = self._start(step_map, stage)
-        local_options = {**self._options, "tol": LOCAL_TOLERANCE * self._tol}
+        tol = self._tol if is_last else FIRST_STAGE_TOLERANCE * self._tol
+        state, local = self._start(step_map, stage, LOCAL_TOLERANCE * tol)
+        options: dict[str, Any] = {"tol": tol, "accelerate": self._accelerate}
+        local_options = {**options, "tol": LOCAL_TOLERANCE * tol}
         objectives: list[float] = []
         n_steps, change = 0, math.inf
         for _ in range(MAX_CYCLES):
@@ -169,19 +178,19 @@ class StageUpdater:
             objectives += [*trace.objectives, float(step.objective)]
             n_steps += trace.n_steps + 1
             state, change = step.state, float(step.change)
-            if change <= self._tol or n_steps >= max_iter:
+            if change <= tol or n_steps >= max_iter:
                 break
         else:
             local.visit_all = True
-            trace = squarem(step_map, state, max_iter=max(max_iter - n_steps, 2), on_step=on_step, **self._options)
+            trace = squarem(step_map, state, max_iter=max(max_iter - n_steps, 2), on_step=on_step, **options)
             objectives += trace.objectives
             n_steps, state, change = n_steps + trace.n_steps, trace.state, trace.change
         self._visited_locally += local.n_visited
-        return Trace(state, objectives, change, n_steps, converged=change <= self._tol)
+        return Trace(state, objectives, change, n_steps, converged=change <= tol)
 
-    def _start(self, step_map: SweepMap, stage: FitStage) -> tuple[Tensor, LocalSweep]:
+    def _start(self, step_map: SweepMap, stage: FitStage, tol: float) -> tuple[Tensor, LocalSweep]:
         """Return the first state and the local sweep of a map, which gets the sweep and the first probabilities."""
-        tensors, start = self._tensors, stage_start(self._graph, self._state, stage)
+        tensors, start = self._tensors, stage_start(self._graph, self._state, stage, self._label_use)
         counts, class_counts = tensors.table(start.counts), tensors.tensor(start.probs.sum(axis=0))
         local = LocalSweep(
             tensors.responses,
@@ -190,7 +199,7 @@ class StageUpdater:
             counts=counts.numpy(),
             class_counts=class_counts.numpy(),
             is_new=start.is_new,
-            tol=LOCAL_TOLERANCE * self._tol,
+            tol=tol,
         )
         self._visited_locally += start.n_visited
         step_map.sweeper = local

@@ -72,7 +72,8 @@ class Model(Configured, ABC):
             Whether to show a progress bar.
         memory
             For a crowd on disk (see `crowdgraph.open_store`): the memory that the process may take, such as ``"4GB"``.
-            The responses then pass through memory block by block, and class probabilities lie in temporary files.
+            The responses then pass through memory block by block, and class probabilities and confusion over time lie
+            in temporary files. `IBCC`, `DynIBCC`, `DawidSkene` and `MajorityVote` take it.
         """
         limit = None if memory is None else memory_in_bytes(memory)
         with using(memory=limit) if limit is not None else nullcontext():
@@ -90,7 +91,7 @@ class Model(Configured, ABC):
         if not self.streams:
             raise ParameterError(
                 f"{type(self).__name__} needs all responses in memory, so it takes no limit of memory.",
-                hint="Leave memory= out, or fit IBCC, DawidSkene or MajorityVote.",
+                hint="Leave memory= out, or fit IBCC, DynIBCC, DawidSkene or MajorityVote.",
             )
         require_stored(graph)
 

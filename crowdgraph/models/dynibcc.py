@@ -45,7 +45,9 @@ from crowdgraph.models.label_votes import Votes, check_mapping
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from crowdgraph.kernels.backends import Backend
     from crowdgraph.kernels.dynibcc import DynamicVB
+    from crowdgraph.kernels.fixed_point import Recorder
     from crowdgraph.models._tensors import StepTensors
 
 __all__ = ["DynIBCC", "TimeUnit"]
@@ -170,6 +172,7 @@ class DynIBCC(Model):
 
     name: ClassVar[str] = "dynibcc"
     sequential: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
 
     confusion_prior: ConfusionPrior = converted(CROWD, normalise_confusion_prior)
     class_prior: ClassPrior = converted(None, normalise_class_prior)
@@ -191,10 +194,9 @@ class DynIBCC(Model):
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, the sweep of the static start and the scan over the steps."""
-        from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import compile_scan_for, compile_sweep_for
 
-        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
+        backend = self._backend()
         compile_sweep_for(graph, backend)
         compile_scan_for(graph, backend, published=self.published)
 
@@ -234,7 +236,14 @@ class DynIBCC(Model):
             dtype=self.dtype,
         )
 
+    def _backend(self) -> Backend:
+        from crowdgraph.kernels.backends import choose_backend
+
+        return choose_backend(self.backend, device=self.device, dtype=self.dtype)
+
     def _fit(self, graph: CrowdGraph, *, seed: int | None, start: ModelFit | None, progress: bool) -> ModelFit:
+        from crowdgraph.models._tensors import answer_sums
+
         self._check_labels_and_times(graph)
         prior = self._prior_before_learning(graph)
         n_visited, state = 0, None
@@ -246,7 +255,8 @@ class DynIBCC(Model):
             state = start.state if self.confusion_prior == CROWD and self.update_classes else None
         if self.confusion_prior == CROWD:
             # Everybody starts from what the crowd is like; a matrix of their own would hide how they began.
-            prior = prior_of_newcomers(graph, prior, start, votes=self.votes)
+            sums = answer_sums(graph, self._backend())
+            prior = prior_of_newcomers(graph, prior, start, votes=self.votes, sums=sums)
         return self._fit_from(graph, prior, start, n_visited=n_visited, state=state, seed=seed, progress=progress)
 
     def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
@@ -294,14 +304,21 @@ class DynIBCC(Model):
         `earlier` is a fit of some of the responses, with these class probabilities; `state`, that of the static fit
         from which the prior was learned, which the result keeps for updates.
         """
-        from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.kernels.fixed_point import reachable_tolerance
         from crowdgraph.models._crowd_prior import widen_steps
-        from crowdgraph.models._tensors import StepTensors
+        from crowdgraph.models._step_blocks import step_tensors
+        from crowdgraph.models._tensors import answer_sums
 
-        backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
+        backend = self._backend()
         drift = self._drift_per_tick(graph)
-        tensors = StepTensors(graph, backend, drift=drift, repeat_span=self.repeat_span, forward=prior.forward)
+        tensors = step_tensors(
+            graph,
+            backend,
+            drift=drift,
+            repeat_span=self.repeat_span,
+            forward=prior.forward,
+            accelerate=self.accelerate or not self.update_classes,
+        )
         if tensors.median_drift > 1:
             warn(
                 f"With drift_per_time={self.drift_per_time!r} the log odds gain a variance of "
@@ -324,19 +341,20 @@ class DynIBCC(Model):
                 )
             noise_scale, n_iter, change = self._iterate(vb, tensors, prior, noise_scale, bar)
             confusion = vb.confusion(noise_scale)
-            concentration = np.array(confusion.cpu().double().numpy())
+            concentration = tensors.step_rows(confusion)
             log_predictive, score = vb.scores(noise_scale, confusion)
             forward = tensors.forward_state(vb.last_states(noise_scale))
             n_visited += vb.n_visited
             printed = self._printed_bound(vb, noise_scale)
         if not self.update_classes and start.dependence is not None:
-            concentration = widen_steps(graph, concentration, tensors.starts, start, prior)
+            sums = answer_sums(graph, backend)
+            widen_steps(graph, concentration, tensors.starts, start, prior, sums=sums)
         classes = vb.classes.cpu().double().numpy()
         dependence = {} if self.update_classes or start.dependence is None else start.dependence.to_facts()
         return self._result(
             graph,
             seed=seed,
-            item_probs=vb.probs.cpu().double().numpy(),
+            item_probs=tensors.item_probs(vb.probs),
             class_probs=classes / classes.sum(),
             class_concentration=classes,
             confusion=ConfusionTrack(
@@ -397,7 +415,14 @@ class DynIBCC(Model):
             return noise_scale, 1, 0.0
         tol = reachable_tolerance(self.tol, vb.probs.dtype)
         n_iter, change = _fit_until(
-            vb, noise_scale, tol=tol, n_iter=n_iter, max_iter=self.max_iter, bar=bar, **self._acceleration()
+            vb,
+            noise_scale,
+            tol=tol,
+            n_iter=n_iter,
+            max_iter=self.max_iter,
+            bar=bar,
+            recorder=tensors.recorder(),
+            **self._acceleration(),
         )
         return noise_scale, n_iter, change
 
@@ -481,23 +506,36 @@ def _fit_until(
     accelerate: bool,
     look_ahead: bool,
     bar: Any,
+    recorder: Recorder | None = None,
 ) -> tuple[int, float]:
     """Pass until no class probability changes by more than `tol`; return the passes so far and the last change."""
     from crowdgraph.kernels.fixed_point import squarem_by_change
 
     first = n_iter
+    resumed = None if recorder is None else recorder.last()
+    if resumed is not None:
+        n_iter += resumed.n_steps
 
     def step() -> float:
         nonlocal n_iter
-        change = vb(
-            noise_scale, damping=0.0 if n_iter < DAMP_AFTER else DAMPING, n_ahead=_n_ahead(n_iter) if look_ahead else 0
-        )
+        damping = 0.0 if n_iter < DAMP_AFTER else DAMPING
+        n_ahead = _n_ahead(n_iter) if look_ahead and not damping else 0
+        change = vb(noise_scale, damping=damping, n_ahead=n_ahead)
         n_iter += 1
         bar.set_postfix(change=f"{change:.1e}", noise_scale=f"{noise_scale:.2f}", refresh=False)
         bar.update()
         return change
 
-    passes = squarem_by_change(step, vb.probs, max_iter=max_iter - first, tol=tol, accelerate=accelerate)
+    passes = squarem_by_change(
+        step,
+        vb.own_probs,
+        max_iter=max_iter - first,
+        tol=tol,
+        accelerate=accelerate,
+        all_reduce=vb.all_reduce,
+        recorder=recorder,
+    )
+    vb.exchange()
     return n_iter, passes.change
 
 

@@ -37,19 +37,18 @@ from crowdgraph.models.label_votes import Votes, check_mapping, gold_counts
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from crowdgraph.kernels.crowd_prior import CrowdWeights
     from crowdgraph.kernels.fixed_point import Step, Trace
     from crowdgraph.kernels.ibcc import VariationalBayes
     from crowdgraph.kernels.local_sweeps import CountedSweep
     from crowdgraph.kernels.sweep import Expectations
+    from crowdgraph.models._crowd_prior import Sums
     from crowdgraph.models._tensors import AnswerTensors
 
 __all__ = ["IBCC"]
 
 # The least number of sweeps in which a fit can end.
 MIN_ITER = 2
-# How often learning a prior from the crowd visits all answers: for the variance that unknown classes add, in the prior
-# and in the intervals.
-CROWD_PRIOR_VISITS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +206,8 @@ class IBCC(Model):
 
     def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
         from crowdgraph.kernels.backends import choose_backend
+        from crowdgraph.kernels.sweep import LocalExpectations
+        from crowdgraph.models._crowd_prior import weights_of
         from crowdgraph.models._tensors import AnswerTensors
         from crowdgraph.models._updates import StageUpdater, runs_locally
 
@@ -217,12 +218,13 @@ class IBCC(Model):
             return super()._update(fit, graph, progress=progress)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
         tensors = AnswerTensors(graph, backend)
-        kernels = _counted_kernels(tensors)
+        kernels = _counted_kernels(tensors)._replace(expectations=LocalExpectations())
         updater = StageUpdater(graph, state, tensors, kernels.sweeper, tol=self.tol, accelerate=self.accelerate)
 
         def update_stage(vb: VariationalBayes, stage: FitStage, *, max_iter: int) -> _Run:
+            is_last = stage is state.stages[-1]
             with self._bar("an earlier fit", visible=progress) as on_step, backend.threads():
-                trace = updater.update(vb, stage, max_iter=max_iter, on_step=on_step)
+                trace = updater.update(vb, stage, max_iter=max_iter, on_step=on_step, is_last=is_last)
             return _Run("update", trace, tensors.item_probs(vb.probs), updater.n_visited)
 
         vb = self._variational_bayes(tensors, kernels, tensors.items(), volunteer_priors(prior, graph), prior)
@@ -238,7 +240,7 @@ class IBCC(Model):
                 return update_stage(vb, state.stages[1], max_iter=max_iter)
 
             return self._fit_with_crowd_prior(
-                graph, tensors, kernels, vb, prior, first, continue_from, facts, seed=seed
+                graph, tensors, kernels, vb, prior, first, continue_from, facts, seed=seed, earlier=weights_of(fit)
             )
         return self._fit_with_own_prior(graph, tensors, vb, prior, first, facts, seed=seed)
 
@@ -273,20 +275,25 @@ class IBCC(Model):
         facts: dict[str, Any],
         *,
         seed: int | None,
+        earlier: CrowdWeights | None = None,
     ) -> ModelFit:
-        """Learn the prior from a first run, and continue with it for at most so many sweeps."""
+        """Learn the prior from a first run, and continue with it for at most so many sweeps.
+
+        `earlier` is what a fit of fewer answers has learned.
+        """
         from crowdgraph.models._crowd_prior import honest_concentration, learn_prior, weights_to_facts
         from crowdgraph.models._tensors import AnswerSums
         from crowdgraph.models.label_votes import vote_mask
 
-        first_counts, sums = _counts(tensors, first_vb, first), AnswerSums(tensors)
+        first_counts = _counts(tensors, first_vb, first)
         learned = learn_prior(
             graph,
             first.item_probs,
             votes=self.votes,
             class_concentration=prior.class_concentration,
             counts=first_counts,
-            sums=sums,
+            sums=AnswerSums(tensors, first_vb.sweeper),
+            earlier=earlier,
         )
         if tensors.in_memory:
             # The second run overwrites the class probabilities of the first, which an update starts from.
@@ -298,7 +305,7 @@ class IBCC(Model):
         trace = run.trace._replace(
             n_steps=first.trace.n_steps + run.trace.n_steps, converged=first.trace.converged and run.trace.converged
         )
-        run = run._replace(trace=trace, n_visited=run.n_visited + CROWD_PRIOR_VISITS * len(graph.answers))
+        n_swept = kernels.sweeper.n_visited
         posterior = vb.posterior(trace.state)
         classes = posterior.classes.cpu().double().numpy()
         concentration = honest_concentration(
@@ -309,8 +316,9 @@ class IBCC(Model):
             class_probs=classes / classes.sum(),
             learned=learned,
             counts=counts,
-            sums=sums,
+            sums=AnswerSums(tensors, vb.sweeper),
         )
+        run = run._replace(trace=trace, n_visited=run.n_visited + kernels.sweeper.n_visited - n_swept)
         n_sweeps = {**facts["sweeps"], first.start: trace.n_steps}
         facts = {**facts, "sweeps": n_sweeps, "crowd_prior": weights_to_facts(learned.weights)}
         newcomers = learned.newcomers
@@ -447,11 +455,13 @@ class IBCC(Model):
             )
 
 
-def prior_of_newcomers(graph: CrowdGraph, prior: CrowdPrior, fit: ModelFit, *, votes: Votes | None) -> CrowdPrior:
+def prior_of_newcomers(
+    graph: CrowdGraph, prior: CrowdPrior, fit: ModelFit, *, votes: Votes | None, sums: Sums | None = None
+) -> CrowdPrior:
     """Learn from a fit what the crowd is like: the prior of somebody about whom nothing is known."""
     from crowdgraph.models._crowd_prior import learn_prior
 
-    learned = learn_prior(graph, fit.item_probs, votes=votes, class_concentration=prior.class_concentration)
+    learned = learn_prior(graph, fit.item_probs, votes=votes, class_concentration=prior.class_concentration, sums=sums)
     return learned.newcomers
 
 

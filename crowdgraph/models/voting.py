@@ -13,12 +13,13 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core._maps import release, scratch_array
+from crowdgraph.core._memory import resident_bytes
 from crowdgraph.core._parameters import choice, number, setting
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import GoldError, ParameterError
 from crowdgraph.messages import Hint, quote, suggestion
-from crowdgraph.models._resources import current_resources, require_stored
+from crowdgraph.models._resources import check_memory, current_resources, require_stored
 from crowdgraph.models.base import Model
 from crowdgraph.models.label_votes import Scores, Votes, check_mapping, label_scores, vote_codes
 
@@ -26,6 +27,8 @@ __all__ = ["MajorityVote", "MeanScore", "WeightedMajority", "WeightedSum", "vote
 
 # How many answers on disk are counted together.
 VOTES_TOGETHER = 2**20
+# What an answer takes meanwhile, and a class of its item: a label, a class, an item and a cell; a tally and a share.
+BYTES_PER_VOTE, BYTES_PER_CELL = 48, 24
 
 
 def _factor() -> float:
@@ -218,7 +221,9 @@ def vote_shares(graph: CrowdGraph, votes: Array, *, log_weights: Array | None, o
 
 def _streamed_vote_shares(graph: CrowdGraph, votes: Array, *, output: str) -> Array:
     """Return the same for answers on disk, where the shares lie, too."""
-    stored, n_classes = require_stored(graph), len(graph.classes)
+    stored, n_classes, memory = require_stored(graph), len(graph.classes), current_resources().memory
+    if memory is not None:
+        check_memory(resident_bytes() + VOTES_TOGETHER * (BYTES_PER_VOTE + BYTES_PER_CELL * n_classes), memory)
     shares = scratch_array((len(graph.items), n_classes), np.float64)
     for block in stored.answers_by_item(VOTES_TOGETHER):
         n_items = block.last - block.first

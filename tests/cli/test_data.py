@@ -66,7 +66,7 @@ def test_what_does_not_go_with_a_store(crowd, tmp_path):
     for words, message in (
         (("--gold-out", tmp_path / "g.csv"), "--gold-out does not go with --store"),
         (("--memory", "1MB"), "Raise it to --memory "),
-        (("--labels", "nothing"), "are not among 'nothing'"),
+        (("--labels", "nothing"), "Add them by --labels, one option for each"),
         (("--attribute", "score"), "no further column 'score'"),
         (("--format", "panoptes"), "Only tables of one kind"),
     ):

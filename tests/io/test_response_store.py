@@ -132,7 +132,7 @@ def test_damaged_stores(store, saved, tmp_path):
     change(store, format="something")
     fails("of another format")
     (store / "manifest.json").write_text("{")
-    fails("cannot be read")
+    fails("cannot be read: .* If it is cut short, convert the responses again")
     (store / "manifest.json").unlink()
     fails("has no manifest.json")
     (store / "manifest.json").write_text('{"format": "crowdgraph columns", "version": 1}')
@@ -154,6 +154,21 @@ def test_damaged_stores(store, saved, tmp_path):
     damage(store, "by_item/starts", np.zeros(41, np.int64))
     with pytest.raises(StoreError, match="do not follow each other"):
         _ = cg.open_store(store).by_item
+
+
+def test_a_store_that_is_not_there(tmp_path):
+    with pytest.raises(StoreError, match=r"There is no store '.*nowhere': no such directory can be seen from here"):
+        cg.open_store(tmp_path / "nowhere")
+
+
+def test_a_disk_that_fills_while_a_graph_is_saved(graph, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("crowdgraph.io.columns.reserve", full)
+    with pytest.raises(StoreError, match=r"could not be written: No space left on device.*free some space"):
+        graph.save(tmp_path / "crowd.store", format="columns")
+    assert not list(tmp_path.iterdir())
 
 
 def test_changes_while_a_store_is_open(store):

@@ -13,6 +13,10 @@ from crowdgraph.kernels.change import Sequences, alternatives, permutation_test
 seeds = st.integers(0, 2**32 - 1)
 
 
+def many(n):
+    return pytest.param(n, marks=pytest.mark.science)
+
+
 def slow_log_bayes_factors(probs, right, patterns):
     """The log Bayes factors of patterns over the answers, (K, n), by weighted regression on each: (K, 1 + J)."""
     logs = []
@@ -104,20 +108,22 @@ def test_p_values_are_those_of_all_permutations(seed):
         assert {run.p_values[0] for run in runs} == {1.0}
 
 
-def test_p_values_are_uniform_without_a_change():
-    p_values = permutation_test(hard(3_000, 60, 0.75, seed=0), rate=0.05, seed=0).p_values
+@pytest.mark.parametrize("n", [1_000, many(3_000)])
+def test_p_values_are_uniform_without_a_change(n):
+    p_values = permutation_test(hard(n, 60, 0.75, seed=0), rate=0.05, seed=0).p_values
     # Larger ones are 1 where the answers are no evidence for a change.
     for level in (0.002, 0.01, 0.05, 0.1):
-        assert np.mean(p_values <= level) == pytest.approx(level, abs=3 * np.sqrt(level / 3_000))
+        assert np.mean(p_values <= level) == pytest.approx(level, abs=3 * np.sqrt(level / n))
 
 
-def test_p_values_are_uniform_where_the_mix_of_classes_changes():
+@pytest.mark.parametrize("n", [1_000, many(2_000)])
+def test_p_values_are_uniform_where_the_mix_of_classes_changes(n):
     """Volunteers are better at one class, and see that one first."""
     rng = np.random.default_rng(0)
-    truth = (np.arange(100) + rng.integers(-30, 30, (2_000, 100)) > 50).astype(int).ravel()
+    truth = (np.arange(100) + rng.integers(-30, 30, (n, 100)) > 50).astype(int).ravel()
     right = rng.random(len(truth)) < np.array([0.9, 0.6])[truth]
     sequences = Sequences(
-        np.eye(2)[truth], np.where(right, truth, 1 - truth), np.eye(2, dtype=bool), 100 * np.arange(2_001)
+        np.eye(2)[truth], np.where(right, truth, 1 - truth), np.eye(2, dtype=bool), 100 * np.arange(n + 1)
     )
     p_values = permutation_test(sequences, rate=0.05, seed=0).p_values
     assert np.mean(p_values <= 0.05) < 0.07
@@ -131,11 +137,12 @@ def test_a_change_of_certainty_is_no_change_of_the_volunteer():
     assert test.p_values[0] == 1
 
 
+@pytest.mark.parametrize("n_volunteers", [500, many(1_500)])
 @pytest.mark.parametrize("n_sure", [0, 30])
-def test_p_values_are_uniform_where_classes_are_uncertain(n_sure):
+def test_p_values_are_uniform_where_classes_are_uncertain(n_sure, n_volunteers):
     """Also if the last items are certain and the first are not."""
     rng = np.random.default_rng(1)
-    n_volunteers, n = 1_500, 60
+    n = 60
     truth = rng.integers(2, size=n_volunteers * n)
     said, other = (np.where(rng.random(len(truth)) < 0.75, truth, 1 - truth) for _ in range(2))
     # The posterior of this answer and of another of the same skill, or the truth itself.

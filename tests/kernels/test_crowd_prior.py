@@ -375,3 +375,17 @@ def test_the_variance_of_the_accuracy_is_near_the_exact_one(certainty):
         naive.append((shares**2 * right * (1 - right) / (totals + 1)).sum())
     assert np.mean(implied) == pytest.approx(np.mean(exact), rel=0.2)
     assert abs(np.mean(implied) - np.mean(exact)) <= abs(np.mean(naive) - np.mean(exact)) + 1e-12
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.2, 3.0, 200.0]))
+def test_the_weight_of_rows_is_found_again_near_an_earlier_one(seed, scatter):
+    """Also at the bounds, and where the earlier weight is far away."""
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(scatter * np.array([0.8, 0.2]), (30, 2))
+    rows[:, 1] = rows[:, 1, ::-1]
+    counts = rng.multinomial(40, rows).astype(float)
+    noise = np.zeros(30)
+    weights = learn_crowd_weights(counts, DIAGONAL, noise)
+    for near in (weights.row_weight, min(weights.row_weight * 1.02, 16.0), 1.0, 16.0):
+        again = learn_crowd_weights(counts, DIAGONAL, noise, near=near)
+        assert again.row_weight == pytest.approx(weights.row_weight, rel=1e-9)

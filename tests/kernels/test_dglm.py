@@ -468,7 +468,7 @@ def test_likelihoods_are_the_one_written_out(seed, n_items, n_steps, n_classes, 
         patch.setattr(_runtime.config, "NUMBA_NUM_THREADS", n_threads)
         for likelihood in (
             CompiledLikelihood(steps, item_steps, n_classes=n_classes),
-            TensorLikelihood(steps, item_steps),
+            TensorLikelihood(steps),
         ):
             actual = likelihood.logs(concentration)
             assert np.allclose(actual, logs, rtol=1e-10, atol=1e-10)
@@ -480,13 +480,17 @@ def test_likelihoods_are_the_one_written_out(seed, n_items, n_steps, n_classes, 
             assert np.allclose(changed, new_probs, rtol=1e-10, atol=1e-10)
             assert change == pytest.approx(float((changed - probs).abs().max()), abs=1e-15)
             assert torch.equal(changed[fixed], probs[fixed])
+            sums = torch.zeros_like(probs)
+            likelihood.add_to_items(actual, sums)
+            for item in range(n_items):
+                assert np.allclose(sums[item], logs[(steps.item == item).numpy()].sum(0), rtol=1e-10, atol=1e-10)
 
 
 def test_an_unanswered_step_carries_no_information():
     steps, item_steps, concentration, class_logs, probs, fixed = likelihood_case(0, 5, 30, 2, 3)
     steps.label.fill_(-1)
     fixed.fill_(False)
-    for likelihood in (CompiledLikelihood(steps, item_steps, n_classes=2), TensorLikelihood(steps, item_steps)):
+    for likelihood in (CompiledLikelihood(steps, item_steps, n_classes=2), TensorLikelihood(steps)):
         logs = likelihood.logs(concentration)
         assert not logs.any()
         assert likelihood.predictive(concentration, logs, probs, fixed) == (0, 0)

@@ -41,7 +41,7 @@ def variational_bayes(steps, prior, probs, *, compiled=True, stage="smoothed", p
         scan = CompiledScan(steps, prior, published=published)
     else:
         scan = TensorScan(steps, prior, published=published)
-        likelihood = TensorLikelihood(steps, item_steps(steps, len(probs)))
+        likelihood = TensorLikelihood(steps)
     return DynamicVB(
         steps,
         scan,
@@ -169,21 +169,22 @@ def test_feedback_is_the_derivative_by_an_items_own_probability(compiled, n_clas
     probs = torch.from_numpy(rng.dirichlet(np.ones(n_classes), 8))
     steps = steps._replace(item=within.to(steps.item.dtype))
     vb = variational_bayes(steps, prior, probs, compiled=compiled)
-    chosen = torch.tensor([True, True, True, False, True, True, True, True])
-    feedback = vb._likelihood.feedback(vb.confusion(0.0), chosen)
-    assert not feedback[3].any()
+    # The rows of the items, of which one is left out.
+    position = torch.tensor([2, 1, 0, -1, 3, 4, 6, 5], dtype=torch.int32)
+    effects = torch.zeros(7, n_classes, dtype=torch.float64)
+    vb._likelihood.add_feedback(vb.confusion(0.0), position, effects)
 
     def logs_of(item):
         return vb._likelihood.logs(vb.confusion(0.0))[steps.item == item].sum(0)
 
-    for item in np.flatnonzero(chosen):
-        for j in range(n_classes):
+    for item, row in enumerate(position.tolist()):
+        for j in range(n_classes if row >= 0 else 0):
             ends = []
             for step in (-1e-5, 1e-5):
                 vb.probs.copy_(probs)
                 vb.probs[item, j] += step
                 ends.append(logs_of(item)[j])
-            assert_allclose((ends[1] - ends[0]) / 2e-5, feedback[item, j], rtol=1e-5, atol=1e-7)
+            assert_allclose((ends[1] - ends[0]) / 2e-5, effects[row, j], rtol=1e-5, atol=1e-7)
         vb.probs.copy_(probs)
 
 

@@ -217,3 +217,21 @@ def test_an_interrupted_iteration_ends_with_the_same_bits(mixture, accelerate, m
         resumed = squarem(mixture, start, recorder=Diary(entry), **options)
         assert torch.equal(resumed.state, expected.state)
         assert resumed[1:] == expected[1:]
+
+
+def test_entries_that_vanish_do_not_set_the_length_of_weighted_extrapolations():
+    """Two entries vanish at a steady rate, while the first nears 1 slowly; each counts for as much as it is worth."""
+
+    def step(state):
+        following = torch.stack([1 + 0.9 * (state[0] - 1), 0.4 * state[1], 0.3 * state[2]])
+        return Step(following, -float((state[0] - 1) ** 2), float((following - state).abs().max()))
+
+    start = torch.tensor([0.2, 1.0, 1.0], dtype=torch.float64)
+    weighted, plain = (
+        squarem(step, start, max_iter=500, tol=1e-9, accelerate=True, weighted=weighted) for weighted in (True, False)
+    )
+    for trace in (weighted, plain):
+        assert trace.converged
+        assert abs(float(trace.state[0]) - 1) < 1e-7
+        assert trace.objectives == sorted(trace.objectives)
+    assert weighted.n_steps < 0.7 * plain.n_steps

@@ -10,6 +10,7 @@ import crowdgraph as cg
 from crowdgraph.evaluation.replicates import grouped_answers
 from crowdgraph.kernels.replication import (
     GroupedAnswers,
+    common_items,
     draw_answers,
     draw_rows,
     error_correlation,
@@ -104,7 +105,8 @@ def test_errors_correlate_as_all_pairs_of_residuals_do(case):
     position = np.array([0, 1, -1, 2, 3, -1])
     selected = [0, 1, 3, 4]
     sums = pair_sums(answers, answers.label, classes, rows, position, 4)
-    np.testing.assert_allclose(np.stack(sums), by_pair[:, selected][:, :, selected], atol=1e-12)
+    common = common_items(answers.starts, answers.volunteer, position, 4)
+    np.testing.assert_allclose(np.stack([*sums, common]), by_pair[:, selected][:, :, selected], atol=1e-12)
 
 
 def test_one_answer_an_item_has_no_correlation():

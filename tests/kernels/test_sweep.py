@@ -18,8 +18,10 @@ from crowdgraph.kernels.sweep import (
     CompiledExpectations,
     CompiledSweep,
     ItemResponses,
+    LocalExpectations,
     Streaming,
     TensorSweep,
+    pair_variance,
     tensor_expectations,
 )
 
@@ -240,6 +242,48 @@ def test_compiled_expectations_are_those_of_tensors(seed, shared):
         assert np.isclose(compiled[1], tensor[1], rtol=1e-11)
         # Another prior may follow.
         prior = prior + 1
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_local_expectations_are_those_of_tensors(seed, shared):
+    """After any volunteers changed, and with another prior."""
+    rng = np.random.default_rng(seed)
+    alpha = torch.from_numpy(rng.gamma(1, 5, (6, 3, 2)) + 1e-3)
+    prior = torch.from_numpy(rng.gamma(1, 1, (1 if shared else 6, 3, 2)) + 1e-3)
+    expectations = LocalExpectations()
+    for step in range(4):
+        local, tensor = expectations(alpha, prior), tensor_expectations(alpha, prior)
+        assert torch.allclose(local[0], tensor[0], rtol=1e-12, atol=1e-12)
+        assert np.isclose(local[1], tensor[1], rtol=1e-11)
+        # What was returned stays as it is.
+        previous = local[0].clone()
+        changed = torch.from_numpy(rng.random((6, 1, 1)) < 0.5)
+        alpha = torch.where(changed, alpha * 1.5, alpha)
+        expectations(alpha, prior)
+        assert torch.equal(local[0], previous)
+        prior = prior + 1 if step == 1 else prior
+
+
+@given(st.integers(0, 10**6))
+def test_pair_sums_give_the_variance_of_any_effect(seed):
+    n_classes = 3
+    rng = np.random.default_rng(seed)
+    starts = torch.from_numpy(np.concatenate([[0], np.cumsum(rng.integers(0, 6, 40))]))
+    codes = torch.from_numpy(rng.integers(0, 5 * 3, int(starts[-1])).astype(np.int32))
+    sweeper = CompiledSweep(ItemResponses(starts, codes, 5, 3), n_classes=n_classes)
+    logs, class_logs = torch.from_numpy(rng.normal(0, 1, (5, 3, n_classes))), torch.zeros(n_classes).double()
+    probs = [torch.from_numpy(rng.dirichlet(np.ones(n_classes), 40)) for _ in range(2)]
+    probs[1].copy_(probs[0])
+    fixed = torch.from_numpy(rng.random(40) < 0.3)
+    plain = sweeper(logs, class_logs, probs[0], fixed)
+    swept, pair_sums = sweeper.with_pair_sums(logs, class_logs, probs[1], fixed)
+    assert torch.equal(probs[0], probs[1])
+    assert torch.equal(plain.counts, swept.counts)
+    assert plain.evidence == swept.evidence
+    for shape in ((5, 3, n_classes), (1, 3, n_classes)):
+        effect = torch.from_numpy(rng.normal(0, 1, shape))
+        expected = sweeper.class_variance(probs[0], effect)
+        assert np.allclose(pair_variance(pair_sums, effect, 5), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_torch_gets_its_threads_back():

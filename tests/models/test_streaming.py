@@ -12,7 +12,7 @@ from crowdgraph.core import _arrays
 from crowdgraph.core._maps import release, scratch_array, scratch_copy
 from crowdgraph.core._memory import memory_in_bytes
 from crowdgraph.errors import ParameterError, StoreError
-from crowdgraph.models import _tensors
+from crowdgraph.models import _step_blocks, _tensors
 from crowdgraph.models._resources import current_resources
 
 MODELS = [
@@ -42,6 +42,7 @@ def stored(in_memory, tmp_path_factory):
 def small_blocks(monkeypatch):
     """Blocks of some responses, so that even a small crowd has many."""
     monkeypatch.setattr(_tensors, "MAX_BLOCK", 37)
+    monkeypatch.setattr(_step_blocks, "MAX_STEPS", 90)
     monkeypatch.setattr(_arrays, "ROWS_PER_BLOCK", 11)
 
 
@@ -59,6 +60,108 @@ def test_streamed_fits_are_those_in_memory(model, n_responses, in_memory, stored
         assert np.allclose(ours, theirs, rtol=1e-3 if atol > 1e-6 else 1e-9)
     assert isinstance(fit.item_probs.base, np.memmap) or isinstance(fit.item_probs, np.memmap)
     assert not fit.item_probs.flags.writeable
+
+
+DYNAMIC_MODELS = [
+    cg.DynIBCC(tol=1e-11),
+    cg.DynIBCC(inference="filtered", repeat_span=20.0, accelerate=False),
+    cg.DynIBCC(published=True, published_bound=0.01),
+    cg.DynIBCC(drift_per_time=0.05, time_unit="hour", confusion_prior="gold"),
+    cg.DynIBCC(dtype="float32", confusion_prior=(4, 1)),
+    cg.DynIBCC(confusion_prior={None: (4, 1), "volunteer-03": (9, 2)}),
+]
+
+
+def untidy():
+    """A crowd with repeated answers, items that were only shown, gold, and volunteers who said nothing or very much."""
+    rng = np.random.default_rng(3)
+    size = 900
+    volunteer = np.minimum((rng.pareto(0.7, size) * 3).astype(int), 30)
+    item = rng.integers(0, 70, size)
+    label = np.where(rng.random(size) < 0.6, item % 3, rng.integers(0, 3, size))
+    answer = [None if rng.random() < 0.1 or who == 2 else int(said) for who, said in zip(volunteer, label, strict=True)]
+    times = np.datetime64("2020-01-01", "s") + np.sort(rng.integers(0, 10**6, size)).astype("m8[s]")
+    return cg.CrowdGraph.from_responses(
+        {"volunteer": [f"volunteer-{who:02}" for who in volunteer], "item": item, "label": answer, "time": times},
+        time="time",
+        gold={int(code): code % 3 for code in range(0, 70, 4)},
+        classes=range(3),
+        labels=range(3),
+        missing="keep",
+    )
+
+
+@pytest.fixture(scope="module")
+def untidy_crowd(tmp_path_factory):
+    graph = untidy()
+    path = tmp_path_factory.mktemp("stores") / "untidy.store"
+    graph.save(path, format="columns")
+    return graph, cg.load(path)
+
+
+def agree(fit, expected, *, atol=1e-9, rtol=1e-7):
+    """Whether two fits of volunteers who change are the same, at every step."""
+    assert np.allclose(fit.item_probs, expected.item_probs, rtol=0, atol=atol)
+    assert fit.n_iter == expected.n_iter
+    assert fit.converged
+    ours, theirs = fit.confusion, expected.confusion
+    for name in ("ids", "starts", "times"):
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name))
+    assert np.allclose(ours.initial, theirs.initial, rtol=rtol)
+    assert np.allclose(ours.concentration, theirs.concentration, rtol=rtol)
+    for name in ("mean", "covariance", "noise"):
+        assert np.allclose(getattr(fit.forward, name), getattr(expected.forward, name), rtol=rtol, atol=rtol)
+    assert np.array_equal(fit.forward.times, expected.forward.times)
+    for name, value in expected.diagnostics.items():
+        if isinstance(value, float) and name != "change":
+            assert fit.diagnostics[name] == pytest.approx(value, rel=rtol)
+
+
+@pytest.mark.parametrize("model", DYNAMIC_MODELS, ids=repr)
+@pytest.mark.usefixtures("small_blocks")
+def test_volunteers_who_change_stream_as_well(model, untidy_crowd):
+    graph, stored = untidy_crowd
+    precise = model.dtype == "float64"
+    for view in ("all", "first"):
+        part, stored_part = (one if view == "all" else one.first(500) for one in (graph, stored))
+        fit = model.fit(stored_part, memory="8GB")
+        agree(fit, model.fit(part), **({} if precise else {"atol": 1e-3, "rtol": 2e-2}))
+        for values in (fit.item_probs, fit.confusion.concentration):
+            assert isinstance(values.base, np.memmap) or isinstance(values, np.memmap)
+            assert not values.flags.writeable
+
+
+@pytest.mark.parametrize("limit", [10**5, 2_500])
+def test_the_noise_is_chosen_block_by_block(limit, monkeypatch, tmp_path):
+    """From all answers, and from a sample that is refined on all of them."""
+    monkeypatch.setattr(_step_blocks, "MAX_STEPS", 900)
+    for module in ("kernels.dynibcc", "kernels.step_blocks", "models._step_blocks"):
+        monkeypatch.setattr(f"crowdgraph.{module}.MAX_CHOICE_STEPS", limit)
+    graph = crowd(n_volunteers=20, n_items=300, n_responses=[200] * 20, drift="step").graph
+    graph.save(tmp_path / "crowd.store", format="columns")
+    model = cg.DynIBCC(noise_scale="auto")
+    expected, fit = model.fit(graph), model.fit(cg.load(tmp_path / "crowd.store"), memory="8GB")
+    assert expected.diagnostics["noise_scale"] > 0
+    agree(fit, expected)
+
+
+@pytest.mark.filterwarnings("ignore::crowdgraph.errors.RepeatedAnswersWarning")
+@pytest.mark.parametrize("noise_scale", [1.0, "auto"])
+@pytest.mark.usefixtures("small_blocks")
+def test_volunteers_are_followed_block_by_block_given_calibrated_classes(noise_scale, untidy_crowd):
+    graph, stored = untidy_crowd
+    start = cg.IBCC().fit(graph.first(900)).calibrated(rho=0.3)
+    model = cg.DynIBCC(update_classes=False, noise_scale=noise_scale)
+    agree(model.fit(stored, start=start, memory="8GB"), model.fit(graph, start=start))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_later_responses_are_filtered_on_from_an_earlier_fit(untidy_crowd):
+    graph, stored = untidy_crowd
+    earlier = cg.DynIBCC().fit(graph.first(600))
+    model = cg.DynIBCC(confusion_prior=earlier, drift_per_time=0.05, time_unit="day")
+    fit = model.fit(stored._rows(600, 900), memory="8GB")
+    agree(fit, model.fit(graph._rows(600, 900)))
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -97,17 +200,22 @@ def test_memory_is_an_amount():
             memory_in_bytes(wrong)
 
 
-def test_limits_that_cannot_be_met_are_refused(in_memory, stored):
+@pytest.mark.parametrize("model", [cg.IBCC(), cg.DawidSkene(), cg.MajorityVote()], ids=repr)
+def test_limits_below_one_block_are_refused(model, stored):
     with pytest.raises(ParameterError, match=r"A memory limit of 5\.0 MB is too low .* need .* Raise it to memory="):
-        cg.IBCC().fit(stored, memory="5MB")
+        model.fit(stored, memory="5MB")
+
+
+def test_limits_that_cannot_be_met_are_refused(in_memory, stored):
     with pytest.raises(ParameterError, match="this graph is in memory already"):
         cg.IBCC().fit(in_memory, memory="4GB")
     with pytest.raises(ParameterError, match="this graph is in memory already"):
         cg.MajorityVote().fit(stored.subgraph(items=stored.items.ids[:5]), memory="4GB")
     with pytest.raises(ParameterError, match="GibbsIBCC needs all responses in memory"):
         cg.GibbsIBCC().fit(stored, memory="4GB")
-    with pytest.raises(ParameterError, match="compiled code on CPUs"):
-        cg.IBCC(backend="torch").fit(stored, memory="4GB")
+    for model in (cg.IBCC(backend="torch"), cg.DynIBCC(backend="torch")):
+        with pytest.raises(ParameterError, match="compiled code on CPUs"):
+            model.fit(stored, memory="4GB")
     assert current_resources().memory is None
 
 
@@ -129,6 +237,12 @@ def test_labels_out_of_range_do_not_reach_compiled_code(in_memory, tmp_path):
     labels.flush()
     with pytest.raises(StoreError, match="labels run from 0 to 1000; expected 0 to 1"):
         cg.IBCC().fit(cg.load(path), memory="4GB")
+    in_memory.save(tmp_path / "other.store", format="columns")
+    items = np.load(tmp_path / "other.store" / "by_volunteer" / "item.npy", mmap_mode="r+")
+    items[5] = -1
+    items.flush()
+    with pytest.raises(StoreError, match="items run from -1 to 119; expected 0 to 119"):
+        cg.DynIBCC().fit(cg.load(tmp_path / "other.store"), memory="4GB")
 
 
 def test_scratch_arrays():

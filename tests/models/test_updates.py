@@ -1,5 +1,7 @@
 """Updates: they end where a fit from scratch ends, never lower the bound, and visit fewer responses."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +11,7 @@ import crowdgraph as cg
 from crowdgraph import errors
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.fit import FitStage, FitState
+from crowdgraph.kernels.sweep import CompiledSweep
 from crowdgraph.models._updates import stage_start
 
 MODELS = {
@@ -116,10 +119,66 @@ def test_counts_are_corrected_by_the_new_answers(seed, n_new, late):
     probs = rng.dirichlet(np.ones(2), len(graph.items))
     stage = FitStage(item_probs=probs, counts=expected_counts(graph, probs))
     state = FitState(n_answers=graph.answers.n_by_item, stages=(stage,))
-    start = stage_start(longer, state, stage)
+    label_use = expected_counts(longer, np.full((len(longer.items), 2), 0.5)).sum(axis=1)
+    start = stage_start(longer, state, stage, label_use)
     np.testing.assert_allclose(start.counts, expected_counts(longer, start.probs), atol=1e-9)
     known = longer.gold.known
     np.testing.assert_array_equal(start.probs[known], longer.gold.probs[known])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@given(
+    st.sampled_from(["ibcc", "dawid_skene"]),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(1, 150), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_updates_in_any_order_end_where_one_fit_ends(table, name, seed, sizes, new_gold):
+    """Parts of any size, with late responses, new volunteers and items, and gold that comes with the last one."""
+    columns, gold = table
+    order = np.random.default_rng(seed).permutation(2_000)
+    shuffled = {key: [column[row] for row in order] for key, column in columns.items()}
+    # The rarest volunteer and item are new in the last part.
+    for key in ("volunteer", "item"):
+        rarest = min(set(shuffled[key]), key=shuffled[key].count)
+        late = sorted(range(2_000), key=lambda row, key=key, rarest=rarest: shuffled[key][row] == rarest)
+        shuffled = {other: [column[row] for row in late] for other, column in shuffled.items()}
+    ends = 2_000 - np.cumsum([0, *sizes])[::-1]
+    graph = cg.CrowdGraph.from_responses(part(shuffled, 0, ends[0]), labels=(0, 1))
+    model = MODELS[name]
+    fit = model.fit(graph)
+    for start, stop in pairwise(ends):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("crowdgraph.io.extend.warn", lambda *_, **__: None)
+            graph = graph.extend(part(shuffled, start, stop), gold=gold if new_gold and stop == 2_000 else None)
+        fit = model.update(fit, graph)
+    cold = model.fit(graph)
+    assert fit.bound[-1] == pytest.approx(cold.bound[-1], rel=1e-9)
+    np.testing.assert_allclose(fit.item_probs, cold.item_probs, atol=1e-6)
+    np.testing.assert_allclose(fit.confusion.latest().concentration, cold.confusion.latest().concentration, rtol=1e-4)
+
+
+def test_every_response_that_is_visited_counts(table, monkeypatch):
+    """Two stages end with a full sweep each; all that local sweeps, pushes and starts visit comes on top."""
+    columns, gold = table
+    graph = cg.CrowdGraph.from_responses(part(columns, 0, 1_980), gold=gold, labels=(0, 1))
+    longer = graph.extend(part(columns, 1_980, None), gold=gold)
+    n_full = 0
+    sweep = CompiledSweep._run
+
+    def counted(self, *arguments):
+        nonlocal n_full
+        n_full += 1
+        return sweep(self, *arguments)
+
+    model = cg.IBCC()
+    fit = model.fit(graph)
+    monkeypatch.setattr(CompiledSweep, "_run", counted)
+    monkeypatch.setattr(CompiledSweep, "class_variance", None)
+    updated = model.update(fit, longer)
+    is_new = np.isin(longer.answers.item, longer.answers.item[1_980:])
+    assert n_full >= 2
+    assert updated.diagnostics["visited"] >= 2_000 * n_full + 4 * np.count_nonzero(is_new)
 
 
 def test_a_loaded_fit_is_updated(table, tmp_path):

@@ -20,6 +20,7 @@ FITS = {
     "other labels": [cg.IBCC(votes={"likely": "yes", "perhaps": None, "no": "no"})],
     "soft gold": [cg.IBCC()],
 }
+DETECTOR = cg.BayesianNMF(restarts=2, strength=100)
 LOST_AFTER = 8
 
 
@@ -33,7 +34,7 @@ def error_of(act):
 
 def main(folder):
     answers = {}
-    with _ranks.joined(timeout=60) as ranks:
+    with _ranks.joined(timeout=240) as ranks:
         own = np.random.default_rng(ranks.rank).random(1000)
         answers["sums"] = ranks.gather(ranks.total_array(own).tobytes()), ranks.largest(float(ranks.rank))
         answers["total"] = ranks.total(torch.tensor([ranks.rank + 1])).item()
@@ -51,6 +52,9 @@ def main(folder):
         answers["versions"] = error_of(lambda: cg.distributed.fit(cg.IBCC(), folder / "two classes.store"))
         _checkpoints.__version__ = version
         answers["items"] = error_of(lambda: cg.distributed.fit(cg.IBCC(), folder / "one item.store"))
+        network = pickle.loads((folder / "network").read_bytes()) if ranks.rank == 0 else None  # noqa: S301 - our own process wrote it
+        answers["communities"] = cg.distributed.detect(DETECTOR, network, seed=1).participation
+        answers["no network"] = error_of(lambda: cg.distributed.detect(DETECTOR, None))
         (folder / f"answers {ranks.rank}").write_bytes(pickle.dumps(answers))
         n_sweeps, sweep = 0, SharedSweep.__call__
 

@@ -2,19 +2,26 @@
 
 import time
 
-from crowdgraph.cli.distributed import app
-from crowdgraph.kernels.ranks import SharedSweep
+from crowdgraph.cli import distributed as command
 
 SECONDS = 0.1
-sweep = SharedSweep.__call__
+make_model = command._model
 
 
-def slow_sweep(*args):
-    time.sleep(SECONDS)
-    return sweep(*args)
+def make_model_of_slow_sweeps(*args):
+    from crowdgraph.kernels.ranks import SharedSweep
+
+    sweep = SharedSweep.__call__
+
+    def slow_sweep(*args):
+        time.sleep(SECONDS)
+        return sweep(*args)
+
+    SharedSweep.__call__ = slow_sweep
+    return make_model(*args)
 
 
-SharedSweep.__call__ = slow_sweep
+command._model = make_model_of_slow_sweeps
 
 if __name__ == "__main__":
-    app()
+    command.app()

@@ -12,12 +12,14 @@ from ranks.thread_ranks import run_together
 from typer.testing import CliRunner
 
 import crowdgraph as cg
+from crowdgraph.cli.app import app as commands
 from crowdgraph.cli.distributed import app
 from crowdgraph.distributed import _checkpoints, fitting
-from crowdgraph.distributed._checkpoints import open_checkpoint
+from crowdgraph.distributed._checkpoints import CheckpointFile, open_checkpoint
 from crowdgraph.distributed._shares import item_share, shares
-from crowdgraph.errors import CollapsedFitWarning, ParameterError, RepeatedAnswersWarning, StoreError
+from crowdgraph.errors import CollapsedFitWarning, LostRankError, ParameterError, RepeatedAnswersWarning, StoreError
 from crowdgraph.io.columns import MANIFEST
+from crowdgraph.models import _step_blocks
 from crowdgraph.models._resources import using
 
 MODELS = [cg.IBCC(), cg.IBCC(confusion_prior=(4, 1)), cg.DawidSkene(), cg.DawidSkene(smoothing=0.0)]
@@ -35,13 +37,13 @@ def store(graph, tmp_path_factory):
     return path
 
 
-def fit_together(model, store, n_ranks):
+def fit_together(model, store, n_ranks, *, memory=None):
     """The fits of each of several threads."""
     opened = cg.open_store(store)
 
     def fit(ranks):
-        with using(ranks=ranks):
-            return fitting._fit_share(model, opened, ranks, on_disk=False, visible=False).fit
+        with using(ranks=ranks, memory=memory):
+            return fitting._fit_share(model, opened, ranks, on_disk=memory is not None, visible=False).fit
 
     return run_together(fit, n_ranks)
 
@@ -127,10 +129,19 @@ def test_ranks_give_the_answer_of_one_process_for_any_crowd(
 
 
 @pytest.mark.parametrize(
-    "model", [cg.DynIBCC(), cg.DynIBCC(confusion_prior="gold", inference="filtered", repeat_span=20.0)], ids=repr
+    ("model", "memory"),
+    [
+        (cg.DynIBCC(), None),
+        (cg.DynIBCC(), 8 * 10**9),
+        (cg.DynIBCC(confusion_prior="gold", inference="filtered", repeat_span=20.0, published_bound=0.1), None),
+        (cg.DynIBCC(backend="torch", max_iter=2, noise_scale=0.5), None),
+    ],
+    ids=repr,
 )
-def test_ranks_share_volunteers_who_change(model, graph, store):
-    expected, fits = model.fit(graph), fit_together(model, store, 3)
+@pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")
+def test_ranks_share_volunteers_who_change(model, memory, graph, store, monkeypatch):
+    monkeypatch.setattr(_step_blocks, "MAX_STEPS", 100)
+    expected, fits = model.fit(graph), fit_together(model, store, 3, memory=memory)
     assert np.allclose(np.concatenate([fit.item_probs for fit in fits]), expected.item_probs, rtol=0, atol=1e-9)
     tracks = [fit.confusion for fit in fits]
     assert [name for track in tracks for name in track.ids] == graph.volunteers.ids.tolist()
@@ -139,7 +150,51 @@ def test_ranks_share_volunteers_who_change(model, graph, store):
     assert np.allclose(steps, expected.confusion.concentration, rtol=1e-7)
     for fit in fits:
         assert fit.n_iter == expected.n_iter
-        assert fit.diagnostics["score"] == pytest.approx(expected.diagnostics["score"], rel=1e-9)
+        for name in {"score", "log_predictive", "published_bound"} & expected.diagnostics.keys():
+            assert fit.diagnostics[name] == pytest.approx(expected.diagnostics[name], rel=1e-9)
+
+
+@pytest.mark.parametrize("limit", [10**5, 2_500])
+def test_ranks_choose_the_noise_of_one_process(limit, monkeypatch, tmp_path):
+    """From all answers, and from a sample of the volunteers of all ranks that is refined on all of them."""
+    for module in ("kernels.dynibcc", "kernels.step_blocks"):
+        monkeypatch.setattr(f"crowdgraph.{module}.MAX_CHOICE_STEPS", limit)
+    monkeypatch.setattr("crowdgraph.models._tensors.MAX_TYPICAL_VOLUNTEERS", 7)
+    graph = crowd(n_volunteers=20, n_items=300, n_responses=[200] * 20, drift="step").graph
+    graph.save(tmp_path / "crowd.store", format="columns")
+    model = cg.DynIBCC(noise_scale="auto")
+    expected, fits = model.fit(graph), fit_together(model, tmp_path / "crowd.store", 3)
+    assert expected.diagnostics["noise_scale"] > 0
+    assert np.allclose(np.concatenate([fit.item_probs for fit in fits]), expected.item_probs, rtol=0, atol=1e-9)
+    for fit in fits:
+        assert fit.diagnostics["noise_scale"] == pytest.approx(expected.diagnostics["noise_scale"], rel=1e-9)
+        assert fit.n_iter == expected.n_iter
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_passes_over_time_are_resumed(accelerate, store, tmp_path, copies):
+    """By one rank with the same bits, and by three with the same answer."""
+    model, opened, path = cg.DynIBCC(accelerate=accelerate), cg.open_store(store), tmp_path / "fit.checkpoint"
+    expected = cg.distributed.fit(model, store, checkpoint=path, every=1)
+    with np.load(path) as arrays:
+        assert list(json.loads(bytes(arrays["header"]))["stages"])[-1] == "DynIBCC"
+
+    def fit(ranks):
+        checkpoints = open_checkpoint(path, model, opened, every=1000, resume=True, ranks=ranks)
+        with using(ranks=ranks, checkpoints=checkpoints):
+            return fitting._fit_share(model, opened, ranks, on_disk=False, visible=False).fit
+
+    for content in (copies[-1], copies[-4], copies[-7]):
+        path.write_bytes(content)
+        resumed = cg.distributed.fit(model, store, checkpoint=path, resume=True)
+        assert np.array_equal(resumed.item_probs, expected.item_probs)
+        assert np.array_equal(resumed.confusion.concentration, expected.confusion.concentration)
+        assert (resumed.n_iter, resumed.diagnostics["change"]) == (expected.n_iter, expected.diagnostics["change"])
+        path.write_bytes(content)
+        fits = run_together(fit, 3)
+        probs = np.concatenate([fit.item_probs for fit in fits])
+        assert np.allclose(probs, expected.item_probs, rtol=0, atol=1e-9)
+        assert {fit.n_iter for fit in fits} == {expected.n_iter}
 
 
 def test_results_of_volunteers_who_change(graph, store, tmp_path):
@@ -250,6 +305,57 @@ def test_a_damaged_or_forgotten_checkpoint_is_refused(store, tmp_path):
         cg.distributed.fit(cg.IBCC(), store, checkpoint=path, resume=True)
 
 
+def test_where_a_checkpoint_cannot_be_written(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "_fit_share", None)  # nothing is fitted in vain
+    with pytest.raises(StoreError, match=r"Cannot write to '.*nowhere': .*Create the directory first"):
+        cg.distributed.fit(cg.IBCC(), store, checkpoint=tmp_path / "nowhere" / "fit.checkpoint")
+    # It must not advise to remove the store.
+    with pytest.raises(StoreError, match="is a directory; give the path of a file") as raised:
+        cg.distributed.fit(cg.IBCC(), store, checkpoint=store)
+    assert "remove" not in str(raised.value)
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_all_ranks_are_told_that_the_disk_is_full(store, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    opened, path = cg.open_store(store), tmp_path / "fit.checkpoint"
+
+    def fit(ranks):
+        checkpoints = open_checkpoint(path, cg.IBCC(), opened, every=1, resume=True, ranks=ranks)
+        with (
+            using(ranks=ranks, checkpoints=checkpoints),
+            pytest.raises(
+                StoreError, match=r"could not be written: No space left.*free some space, or write elsewhere"
+            ),
+        ):
+            fitting._fit_share(cg.IBCC(), opened, ranks, on_disk=False, visible=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        run_together(fit, 2)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("path", "n_written", "message"),
+    [
+        (None, 0, "Nothing was kept; name a file with checkpoint="),
+        ("fit.checkpoint", 0, "Nothing was written to the checkpoint 'fit.checkpoint' yet; fit again"),
+        ("fit.checkpoint", 1, "Go on from the checkpoint 'fit.checkpoint' with resume=True"),
+        ("fit.checkpoint", None, "goes on from the checkpoint 'fit.checkpoint' if that is there, and begins anew"),
+    ],
+)
+def test_a_lost_rank_says_how_to_go_on(path, n_written, message):
+    resumption = fitting._Resumption(path)
+    if path is not None and n_written is not None:
+        stages = dict.fromkeys(range(n_written))
+        resumption.checkpoints = CheckpointFile(path, {}, every=1, ranks=None, store=None, stages=stages)
+    with pytest.raises(LostRankError, match=message), resumption:
+        raise LostRankError("A rank was lost.")
+
+
 # Results
 
 
@@ -279,6 +385,15 @@ def test_a_missing_or_short_partition_is_named(results):
     part.unlink()
     with pytest.raises(StoreError, match=r"lacks its partition 'items-00000-of-00001.parquet'"):
         cg.load(results)
+
+
+def test_results_are_read_on_the_command_line(results, tmp_path):
+    run = CliRunner().invoke(commands, ["convert", str(results), str(tmp_path / "crowd.graphml")])
+    assert run.exit_code == 0, run.output
+    next(results.glob("items-*")).unlink()
+    run = CliRunner().invoke(commands, ["convert", str(results), str(tmp_path / "again.graphml")])
+    assert run.exit_code == 1
+    assert "lacks its partition 'items-00000-of-00001.parquet': copy it" in " ".join(run.output.split())
 
 
 def test_results_of_another_crowd_or_version_are_refused(results):
@@ -314,12 +429,8 @@ def test_what_ranks_cannot_fit(graph, store):
         cg.distributed.fit(cg.MajorityVote(), store)
     with pytest.raises(ParameterError, match="restarts=2 draws class probabilities of all items"):
         cg.distributed.fit(cg.IBCC(restarts=2), store)
-    with pytest.raises(ParameterError, match="noise_scale='auto' looks at volunteers of all ranks"):
-        cg.distributed.fit(cg.DynIBCC(noise_scale="auto"), store)
-    with pytest.raises(ParameterError, match="published_bound= is computed by one process only"):
-        cg.distributed.fit(cg.DynIBCC(published_bound=0.1), store)
-    with pytest.raises(ParameterError, match="DynIBCC needs the responses of a rank's volunteers in memory"):
-        cg.distributed.fit(cg.DynIBCC(), store, memory="4GB")
+    with pytest.raises(ParameterError, match=r"A memory limit of 1.0 MB is too low"):
+        cg.distributed.fit(cg.DynIBCC(), store, memory="1MB")
     with pytest.raises(ParameterError, match="every=0"):
         cg.distributed.fit(cg.IBCC(), store, every=0)
     with pytest.raises(ParameterError, match=r"A memory limit of 1.0 MB is too low"):

@@ -48,11 +48,18 @@ def graphs():
 
 
 @pytest.fixture(scope="module")
-def folder(graphs, tmp_path_factory):
+def network():
+    groups = cg.simulate.crowd(n_volunteers=30, n_responses=1_000, n_communities=3, mixing=0.05, seed=0)
+    return cg.networks.task_cooccurrence(groups.graph)
+
+
+@pytest.fixture(scope="module")
+def folder(graphs, network, tmp_path_factory):
     """Where two processes have left what they computed, and how they ended."""
     folder = tmp_path_factory.mktemp("group")
     for name, graph in graphs.items():
         graph.save(folder / f"{name}.store", format="columns")
+    (folder / "network").write_bytes(pickle.dumps(network))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -67,7 +74,7 @@ def folder(graphs, tmp_path_factory):
         )
         for rank in range(2)
     ]
-    errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+    errors = [rank.communicate(timeout=300)[1] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [1, -signal.SIGKILL], "\n".join(errors)
     return folder
 
@@ -106,13 +113,22 @@ def test_ranks_stream_within_a_limit_of_memory(graphs, answers):
     assert np.allclose(streamed, cg.IBCC().fit(graphs["two classes"]).item_probs, rtol=0, atol=1e-9)
 
 
+def test_two_ranks_find_the_communities_of_one(network, answers):
+    expected = group_of_two.DETECTOR.detect(network, seed=1)
+    assert expected.participation.shape[1] > 1
+    for own in answers:
+        assert np.array_equal(own["communities"], expected.participation)
+
+
 @pytest.mark.parametrize(
     ("case", "message"),
     [
         ("other stores", "opened stores of different crowds: rank 0 differs from rank 1"),
         ("versions", "run different versions of crowdgraph: rank 0 differs from rank 1 (1.0 and 1.1)"),
         ("items", "2 ranks cannot share 1 items: each needs at least one. Use --nproc-per-node 1 or less."),
-        ("no store", "nowhere.store' is not a store"),
+        ("no network", "The network is None; rank 0 needs one"),
+        ("no store", "There is no store '"),
+        ("no store", "nowhere.store': no such directory can be seen from here."),
     ],
 )
 def test_all_ranks_see_what_is_wrong(case, message, answers):

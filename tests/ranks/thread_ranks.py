@@ -24,6 +24,17 @@ class ThreadRanks:
     def from_first(self, value):
         return self.gather(value)[0]
 
+    def from_first_tensor(self, values):
+        return values.copy_(self.gather(values.clone())[0])
+
+    def hand_out(self, part_of):
+        return self.gather(part_of and [part_of(rank) for rank in range(self.size)])[0][self.rank]
+
+    def stack_on_first(self, rows, bounds):
+        stacked = torch.cat(self.gather(rows))
+        assert not bounds or len(stacked) == bounds[-1]
+        return rows if self.rank else stacked
+
     def total(self, values):
         return torch.stack(self.gather(values.clone())).sum(0)
 
@@ -32,6 +43,15 @@ class ThreadRanks:
 
     def largest(self, value):
         return max(self.gather(value))
+
+    def sum_rows(self, table, shares):
+        own = shares[self.rank]
+        table[own.start : own.stop] = self.total(table)[own.start : own.stop]
+
+    def spread_rows(self, table, shares):
+        tables = self.gather(table.clone())
+        for rows, other in zip(shares, tables, strict=True):
+            table[rows.start : rows.stop] = other[rows.start : rows.stop]
 
 
 def run_together(act, n_ranks):
