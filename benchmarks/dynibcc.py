@@ -21,6 +21,10 @@ MILLION = {
 }
 
 
+# How many small crowds of each kind.
+N_SMALL = 10
+
+
 class Run(NamedTuple):
     fit: cg.ModelFit
     seconds: float
@@ -29,6 +33,7 @@ class Run(NamedTuple):
 def main() -> None:
     warnings.simplefilter("ignore")
     passes()
+    same_classes()
     automatic_noise()
     updates()
 
@@ -67,6 +72,34 @@ def passes() -> None:
         )
 
 
+def same_classes() -> None:
+    """Print the passes on small crowds, and whether they end where plain passes to a change of 1e-9 do."""
+    print(
+        "\nSmall crowds: mean passes to a change of 1e-5; items of another class than plain passes end with, and items"
+    )
+    print("that are more than 1e-6 away from there, both to a change of 1e-9.\n")
+    print("| crowds | plain | extrapolated | other class | apart |")
+    print("|---|--:|--:|--:|--:|")
+    for n_items, n_volunteers, n_responses, skill in (
+        (1_000, 200, 10_000, "good"),
+        (1_000, 200, 10_000, "poor"),
+        (2_000, 150, 8_000, "good"),
+    ):
+        for n in (2, 3, 4):
+            passes, n_other, n_apart = np.zeros(2), 0, 0
+            for seed in range(N_SMALL):
+                graph = crowd(Size(n_items, n_volunteers, n_responses, n, n), skill=skill, seed=seed)
+                start, ends = cg.IBCC().fit(graph), []
+                for accelerate in (False, True):
+                    model = cg.DynIBCC(accelerate=accelerate, max_iter=5_000)
+                    passes[int(accelerate)] += model.fit(graph, start=start).n_iter / N_SMALL
+                    ends.append(replace(model, tol=1e-9).fit(graph, start=start).item_probs)
+                n_other += np.count_nonzero(ends[0].argmax(axis=1) != ends[1].argmax(axis=1))
+                n_apart += np.count_nonzero(np.abs(ends[0] - ends[1]).max(axis=1) > 1e-6)
+            name = f"{N_SMALL} of {n_responses:,} about {n_items:,}, {skill}, J = L = {n}"
+            print(f"| {name} | {passes[0]:.1f} | {passes[1]:.1f} | {n_other} | {n_apart} |", flush=True)
+
+
 def automatic_noise() -> None:
     """Print what choosing the noise scale costs beside a complete fit with the scale 1."""
     print('\nnoise_scale="auto" against noise_scale=1, complete fits, CPU seconds.\n')
@@ -96,7 +129,8 @@ def updates() -> None:
     print("\nAn update after 1 % new responses against a cold fit.\n")
     print("| crowd | prior | visited, update / cold | passes | passes, cold | items apart by 0.01 |")
     print("|---|---|--:|--:|--:|--:|")
-    graphs = {"24,000, step": simulated(drift="step"), "1 million, J = L = 2": crowd(MILLION["J = L = 2"])}
+    graphs = {"24,000, step": simulated(drift="step")}
+    graphs |= {f"1 million, {name}": crowd(size) for name, size in MILLION.items()}
     for name, graph in graphs.items():
         for prior in ((4, 1), "crowd"):
             model = cg.DynIBCC(confusion_prior=prior)

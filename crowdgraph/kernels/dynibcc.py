@@ -18,7 +18,7 @@ from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_paralle
 from crowdgraph.kernels.dglm import Scan
 from crowdgraph.kernels.dynamic_bound import step_priors
 from crowdgraph.kernels.fixed_point import min_state
-from crowdgraph.kernels.special import digamma_and_log_gamma
+from crowdgraph.kernels.special import digamma_and_log_gamma, trigamma
 from crowdgraph.tensors.devices import most_precise, total
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
 from crowdgraph.tensors.dynibcc import (
@@ -29,6 +29,7 @@ from crowdgraph.tensors.dynibcc import (
     dirichlet_of_states,
     expected_score,
     predictive_score,
+    step_feedback,
     step_logs,
 )
 from crowdgraph.tensors.ibcc import item_posteriors
@@ -36,6 +37,7 @@ from crowdgraph.tensors.ibcc import item_posteriors
 __all__ = [
     "CompiledLikelihood",
     "DynamicVB",
+    "ItemFeedback",
     "ItemSteps",
     "Likelihood",
     "NoiseChoice",
@@ -52,6 +54,11 @@ LOG_NOISE_RANGE = (math.log(0.01), math.log(30.0))
 # most, lead to the best one, each by at most so many distances.
 N_NOISE_SCALES = 6
 NEAR, MAX_CLIMBS, MAX_SHIFT = 0.2, 6, 4.0
+# What an item does to itself is anticipated to this extent, since it is estimated; only for items whose most probable
+# class is this far from certain, which have changed by this share of the largest change, and until they have settled or
+# a class probability has moved so far.
+FEEDBACK_SHARE, MIN_DOUBT, MIN_SHARE_OF_CHANGE = 0.9, 1e-3, 0.01
+MIN_MOVE, MAX_MOVE = 1e-12, 0.1
 # Scales are compared on at most so many steps.
 MAX_CHOICE_STEPS = 100_000
 # Noise has to gain this many nats, and to predict answers better in their own order than in this many random ones.
@@ -80,6 +87,15 @@ class Likelihood(Protocol):
 
     def update_items(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Tensor | float:
         """Overwrite the class probabilities of the items, (N, J), unless fixed, and return the largest change."""
+        ...
+
+    def add_feedback(self, concentration: Tensor, position: Tensor, effects: Tensor) -> None:
+        """Add by how much the log probabilities of some items rise by themselves to `effects`, of shape (n, J).
+
+        It is the sum over an item's answers of the derivative of `logs` by the item's own probability of the class,
+        which counts towards the confusion at that very answer. `position` says which row is the item's, (N,), and is
+        -1 for items that are left out.
+        """
         ...
 
     def add_to_items(self, logs: Tensor, log_weights: Tensor) -> None:
@@ -116,6 +132,12 @@ class TensorLikelihood:
         change = (updated - probs).abs().max()
         probs.copy_(updated)
         return change
+
+    def add_feedback(self, concentration: Tensor, position: Tensor, effects: Tensor) -> None:
+        """See `Likelihood`."""
+        rows = position[self._steps.item.long()].long()
+        chosen = rows >= 0
+        effects.index_add_(0, rows[chosen], step_feedback(self._steps, concentration)[chosen])
 
     def add_to_items(self, logs: Tensor, log_weights: Tensor) -> None:
         """See `Likelihood`."""
@@ -174,6 +196,12 @@ class CompiledLikelihood:
                 len(bounds) - 1,
             )
         )
+
+    def add_feedback(self, concentration: Tensor, position: Tensor, effects: Tensor) -> None:
+        """See `Likelihood`."""
+        columns = (concentration.numpy(), self._item, self._label, self._weight, position.numpy(), effects.numpy())
+        bounds = chunk_bounds(len(effects), at_most=len(self._bounds) - 1)
+        in_parallel(lambda chunk: _add_feedback(bounds[chunk], bounds[chunk + 1], *columns), len(bounds) - 1)
 
     def add_to_items(self, logs: Tensor, log_weights: Tensor) -> None:
         """See `Likelihood`."""
@@ -277,14 +305,24 @@ class DynamicVB:
     def exchange(self) -> None:
         """Let all processes know the class probabilities that the others have updated."""
 
-    def __call__(self, noise_scale: float, *, damping: float = 0.0) -> float:
-        """Pass once; return the change of the class probabilities before damping, the part of the change undone."""
-        previous = self.probs.clone() if damping > 0 else self.probs
-        logs = self._likelihood.logs(self.confusion(noise_scale))
+    def __call__(self, noise_scale: float, *, damping: float = 0.0, n_ahead: int = 0) -> float:
+        """Pass once; return the change of the class probabilities before damping, the part of the change undone.
+
+        Items go on to where their own answers would lead them in `n_ahead` further passes if nothing else changed. The
+        fixed points are the same, and the change is that of the pass alone.
+        """
+        previous = self.probs.clone() if damping > 0 or n_ahead else self.probs
+        confusion = self.confusion(noise_scale)
+        feedback = ItemFeedback.of(self.probs, self._fixed) if n_ahead else None
+        if feedback is not None:
+            self._likelihood.add_feedback(confusion, feedback.position, feedback.effects)
+        logs = self._likelihood.logs(confusion)
         class_logs = expected_log(self.classes, axis=0)
         change = float(self._likelihood.update_items(logs, class_logs, self.probs, self._fixed))
         if damping > 0:
             self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
+        elif feedback is not None:
+            feedback.lead(self.probs, previous, n_ahead=n_ahead, change=change)
         return change
 
     def last_states(self, noise_scale: float) -> LastStates:
@@ -442,6 +480,63 @@ class DynamicVB:
         return likelihood.predictive(predicted, logs, self.probs, self._fixed)
 
 
+class ItemFeedback(NamedTuple):
+    """By how much the log probabilities of undecided items rise by themselves.
+
+    Attributes
+    ----------
+    items
+        The codes of these items, of shape (n,).
+    position
+        The position of each item among them, of shape (N,); -1 for others.
+    effects
+        By how much the log probability of each class rises with the probability of the class, of shape (n, J).
+    """
+
+    items: Tensor
+    position: Tensor
+    effects: Tensor
+
+    @classmethod
+    def of(cls, probs: Tensor, fixed: Tensor) -> ItemFeedback:
+        """Return the undecided items among all, without effects."""
+        items = ((1 - probs.amax(1) > MIN_DOUBT) & ~fixed).nonzero()[:, 0]
+        position = torch.full((len(probs),), -1, dtype=torch.int32, device=probs.device)
+        position[items] = torch.arange(len(items), dtype=torch.int32, device=probs.device)
+        return cls(items, position, probs.new_zeros(len(items), probs.shape[1]))
+
+    def lead(self, probs: Tensor, previous: Tensor, *, n_ahead: int, change: float, first: int = 0) -> None:
+        """Let items go on after a pass that has led from `previous` to `probs`, both from item `first` on, (n, J).
+
+        These are the items that have changed by a noticeable share of the largest change.
+        """
+        own = (self.items >= first) & (self.items < first + len(probs))
+        items = self.items[own] - first
+        moved = (probs[items] - previous[items]).abs().amax(1) > MIN_SHARE_OF_CHANGE * change
+        items, effects = items[moved], FEEDBACK_SHARE * self.effects[own][moved]
+        probs[items] = follow_feedback(probs[items], previous[items], effects, n_ahead)
+
+
+def follow_feedback(probs: Tensor, previous: Tensor, feedback: Tensor, n_passes: int) -> Tensor:
+    """Return where items end whose class probabilities act upon themselves, all of shape (n, J).
+
+    A pass has led from `previous` to `probs`. From then on each item is passed by itself: its log probabilities grow by
+    `feedback` times the growth of its probabilities, as linear terms say, so that it goes where further passes would
+    lead it if nothing else changed. It stops where it settles, and where a linear term would no longer do.
+    """
+    result, logs = probs.clone(), probs.clamp_min(min_state(probs.dtype)).log()
+    rows = torch.arange(len(probs), device=probs.device)
+    for _ in range(n_passes):
+        if not len(rows):
+            break
+        current, start = result[rows], previous[rows]
+        following = torch.softmax(logs[rows] + feedback[rows] * (current - start), 1)
+        result[rows] = following
+        settled = (following - current).abs().amax(1) <= MIN_MOVE
+        rows = rows[~settled & ((following - start).abs().amax(1) < MAX_MOVE)]
+    return result
+
+
 class NoiseChoice(NamedTuple):
     """The noise scale that predicts answers best: zero where no scale gains enough; and the best one above zero."""
 
@@ -556,6 +651,7 @@ def _compile_likelihood(item_type: np.dtype[Any], label_type: np.dtype[Any], pre
     with compile_notice("the likelihood of answers over time"):
         _expected_logs(0, 1, table, label, one, probs.copy())
         _update_items(0, 1, np.array([0, 1]), np.zeros(1, dtype=np.int32), probs, probs[0], fixed, probs.copy())
+        _add_feedback(0, 1, table, item, label, one, np.zeros(1, np.int32), probs.copy())
         _add_to_items(0, 1, item, probs, probs.astype(np.float64))
         _predictive(0, 1, item, label, one, table, probs, probs, fixed)
 
@@ -611,6 +707,24 @@ def _update_items(
             change = max(change, abs(prob - probs[item, j]))
             probs[item, j] = prob
     return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_feedback(
+    first: int, last: int, table: Any, item: Any, label: Any, weight: Any, position: Any, effects: Any
+) -> None:
+    """Add up `crowdgraph.tensors.dynibcc.step_feedback` for the items whose rows are from `first` to `last`."""
+    _, n_classes, n_labels = table.shape
+    for step in range(len(item)):
+        row, answer = position[item[step]], label[step]
+        if not first <= row < last or answer < 0:
+            continue
+        for j in range(n_classes):
+            total = 0.0
+            for m in range(n_labels):
+                total += table[step, j, m]
+            slope = trigamma(table[step, j, answer]) - trigamma(total)
+            effects[row, j] += weight[step] * weight[step] * slope
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

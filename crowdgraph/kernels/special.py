@@ -6,7 +6,7 @@ import math
 
 from numba import njit
 
-__all__ = ["digamma_and_log_gamma"]
+__all__ = ["digamma_and_log_gamma", "trigamma"]
 
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 # From this argument on, eight terms of the asymptotic series are exact to the last bits.
@@ -57,3 +57,18 @@ def digamma_and_log_gamma(x: float) -> tuple[float, float]:
         )
     )
     return digamma - derivative / product, log_gamma - math.log(product)
+
+
+@njit(cache=True, error_model="numpy")
+def trigamma(x: float) -> float:
+    """Return the derivative of the digamma function of `x` > 0, by recurrence and the asymptotic series."""
+    value = 0.0
+    while x < MIN_ASYMPTOTIC:
+        value += 1.0 / (x * x)
+        x += 1.0
+    inverse = 1.0 / x
+    square = inverse * inverse
+    series = 1 / 6 - square * (
+        1 / 30 - square * (1 / 42 - square * (1 / 30 - square * (5 / 66 - square * (691 / 2730 - square * 7 / 6))))
+    )
+    return value + inverse + 0.5 * square + inverse * square * series

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from crowdgraph.kernels.dglm import Scan
-from crowdgraph.kernels.dynibcc import MAX_CHOICE_STEPS, DynamicVB, Likelihood, _Part, draw_volunteers
+from crowdgraph.kernels.dynibcc import MAX_CHOICE_STEPS, DynamicVB, ItemFeedback, Likelihood, _Part, draw_volunteers
 from crowdgraph.kernels.ranks import Ranks
 from crowdgraph.tensors.devices import limits_of, most_precise, total
 from crowdgraph.tensors.dirichlet import dirichlet_divergence, expected_log
@@ -126,17 +126,25 @@ class BlockwiseVB(DynamicVB):
         """See `DynamicVB`."""
         self._ranks.spread_rows(self.probs, self._shares)
 
-    def __call__(self, noise_scale: float, *, damping: float = 0.0) -> float:
+    def __call__(self, noise_scale: float, *, damping: float = 0.0, n_ahead: int = 0) -> float:
         """Pass once; see `DynamicVB`."""
         # Of the other processes' items it is not known yet how they were extrapolated.
         self.exchange()
         class_logs = expected_log(self.classes, axis=0)
+        feedback = ItemFeedback.of(self.probs, self._fixed) if n_ahead else None
         self._log_weights.zero_()
         for block in self._blocks:
-            logs = block.likelihood.logs(self._scan_block(block, noise_scale, self._stage))
-            block.likelihood.add_to_items(logs, self._log_weights)
+            confusion = self._scan_block(block, noise_scale, self._stage)
+            if feedback is not None:
+                block.likelihood.add_feedback(confusion, feedback.position, feedback.effects)
+            block.likelihood.add_to_items(block.likelihood.logs(confusion), self._log_weights)
         self._ranks.sum_rows(self._log_weights, self._shares)
-        return self._ranks.largest(self._update_own(class_logs, damping))
+        previous = self.own_probs.clone() if n_ahead else self.own_probs
+        change = self._ranks.largest(self._update_own(class_logs, damping))
+        if feedback is not None:
+            feedback = feedback._replace(effects=self._ranks.total(feedback.effects))
+            feedback.lead(self.own_probs, previous, n_ahead=n_ahead, change=change, first=self._own.start)
+        return change
 
     def _update_own(self, class_logs: Tensor, damping: float) -> float:
         """Update the class probabilities of own items from their log weights, and return the largest change."""

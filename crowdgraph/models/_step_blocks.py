@@ -32,9 +32,9 @@ from crowdgraph.tensors.dynibcc import MAX_DRIFT, LastStates, Stage, Steps
 
 # Steps in memory at a time: at least, and at most, since more is not faster; a busy volunteer may have more.
 MIN_STEPS, MAX_STEPS = 10_000, 2**20
-# How many tables of the size of the items a pass holds, and how many of the size of a process's own items the
-# extrapolation between passes adds.
-ITEM_TABLES, OWN_ITEM_TABLES = 2, 9
+# How many tables of the size of the items a pass holds, and how many more, of the size of a process's own items, it
+# takes to extrapolate between passes and to look ahead.
+ITEM_TABLES, OWN_ITEM_TABLES = 3, 10
 # The bytes of a step's columns, in the store and as they are copied, and of what its weight and drift come from.
 COLUMN_BYTES, TIME_BYTES = 40, 48
 # The name of the stage whose checkpoints hold class probabilities.
@@ -162,7 +162,8 @@ class BlockTensors(StepTensors):
         tables = (ITEM_TABLES * n_items + (OWN_ITEM_TABLES * own if accelerate else own)) * n_classes * 8
         # Initial states, last states and the prior of every volunteer; and where their steps begin.
         volunteers = (len(self.starts) - 1) * (6 * cells * 8 + 32)
-        needed = resident_bytes() + tables + n_items + volunteers
+        # Beside the tables a byte an item says whether it is gold, and eight where its feedback is.
+        needed = resident_bytes() + tables + 9 * n_items + volunteers
         # Rows and logarithms of a block, and the workspace of its busiest volunteers: at most that of all its steps.
         bytes_per_step = COLUMN_BYTES + width * (cells + n_classes) + 8 * (2 * cells + n_labels)
         bytes_per_step += TIME_BYTES if self._drift or self._repeat_span else 0

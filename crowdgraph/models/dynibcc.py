@@ -14,7 +14,7 @@ from crowdgraph.core._progress import progress_bar
 from crowdgraph.core.clock import UNITS
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.dependence import Dependence
-from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.fit import FitState, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import (
@@ -65,6 +65,9 @@ PASSES_BETWEEN_CHOICES = 4
 MAX_NOISE_AGE = 1.25
 # The tolerance of the static fit from which the passes start and the crowd's prior is learned, at most.
 MAX_STATIC_TOL = 1e-5
+# After this many passes, a pass also anticipates further ones of single items: one, then twice as many each time, up to
+# a limit. Sooner the other items are not where they will be, and an item could be led to another class.
+AHEAD_AFTER, MAX_AHEAD = 3, 1_000
 # After this many passes, passes are damped: answers that influence each other may oscillate.
 DAMP_AFTER, DAMPING = 100, 0.5
 # Log odds that gain this much variance are forgotten at once; more would only overflow.
@@ -243,17 +246,18 @@ class DynIBCC(Model):
 
         self._check_labels_and_times(graph)
         prior = self._prior_before_learning(graph)
-        n_visited = 0
+        n_visited, state = 0, None
         if start is None:
             # Start from the class probabilities for volunteers who never change.
             static = self._static_model(CROWD if self.confusion_prior == CROWD else prior)
             start = static._fit(graph, seed=seed, start=None, progress=progress)
             n_visited = _visited_by(start, graph)
+            state = start.state if self.confusion_prior == CROWD and self.update_classes else None
         if self.confusion_prior == CROWD:
             # Everybody starts from what the crowd is like; a matrix of their own would hide how they began.
             sums = answer_sums(graph, self._backend())
             prior = prior_of_newcomers(graph, prior, start, votes=self.votes, sums=sums)
-        return self._fit_from(graph, prior, start, n_visited=n_visited, seed=seed, progress=progress)
+        return self._fit_from(graph, prior, start, n_visited=n_visited, state=state, seed=seed, progress=progress)
 
     def _update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool) -> ModelFit:
         """Fit a graph with more responses than an earlier fit saw, in its mode; arguments have been checked.
@@ -267,12 +271,15 @@ class DynIBCC(Model):
         if not self.update_classes or fit.forward is None or fit.confusion is None:
             return self._refit(graph, start=start, seed=seed)
         self._check_labels_and_times(graph)
-        prior, n_visited = self._prior_before_learning(graph), 0
+        prior, n_visited, state = self._prior_before_learning(graph), 0, None
         if self.confusion_prior == CROWD:
-            static = self._static_model(CROWD)._refit(graph, start=start, seed=seed)
+            # The fit has the state of its static start.
+            static = self._static_model(CROWD)._update(fit, graph, progress=progress)
             prior = prior_of_newcomers(graph, prior, static, votes=self.votes)
-            n_visited = _visited_by(static, graph)
-        return self._fit_from(graph, prior, start, n_visited=n_visited, earlier=fit, seed=seed, progress=progress)
+            n_visited, state = _visited_by(static, graph), static.state
+        return self._fit_from(
+            graph, prior, start, n_visited=n_visited, earlier=fit, state=state, seed=seed, progress=progress
+        )
 
     def _prior_before_learning(self, graph: CrowdGraph) -> CrowdPrior:
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
@@ -290,10 +297,12 @@ class DynIBCC(Model):
         seed: int | None,
         progress: bool,
         earlier: ModelFit | None = None,
+        state: FitState | None = None,
     ) -> ModelFit:
         """Fit a graph from a prior and from the class probabilities of a start, after so many responses were visited.
 
-        `earlier` is a fit of some of the responses, with these class probabilities.
+        `earlier` is a fit of some of the responses, with these class probabilities; `state`, that of the static fit
+        from which the prior was learned, which the result keeps for updates.
         """
         from crowdgraph.kernels.fixed_point import reachable_tolerance
         from crowdgraph.models._crowd_prior import widen_steps
@@ -361,6 +370,7 @@ class DynIBCC(Model):
             ),
             prior=prior,
             forward=forward,
+            state=state,
             converged=change <= reachable_tolerance(self.tol, backend.dtype),
             n_iter=n_iter,
             diagnostics={
@@ -396,7 +406,7 @@ class DynIBCC(Model):
             typical = tensors.typical_prior(prior, vb.probs)
             if self.update_classes:
                 noise_scale, n_iter = _tune_noise(
-                    vb, prior=typical, max_iter=self.max_iter, accelerate=self.accelerate, bar=bar
+                    vb, prior=typical, max_iter=self.max_iter, bar=bar, **self._acceleration()
                 )
             else:
                 noise_scale = vb.confirm_noise(vb.choose_noise(1.0, prior=typical).scale, prior=typical)
@@ -410,11 +420,15 @@ class DynIBCC(Model):
             tol=tol,
             n_iter=n_iter,
             max_iter=self.max_iter,
-            accelerate=self.accelerate,
             bar=bar,
             recorder=tensors.recorder(),
+            **self._acceleration(),
         )
         return noise_scale, n_iter, change
+
+    def _acceleration(self) -> dict[str, bool]:
+        """Return whether passes extrapolate, and whether they look ahead: as published an answer counts otherwise."""
+        return {"accelerate": self.accelerate, "look_ahead": self.accelerate and not self.published}
 
     def _printed_bound(self, vb: DynamicVB, noise_scale: float) -> dict[str, float]:
         """Return the bound as it is printed, and the floor of the noise, if asked for."""
@@ -490,6 +504,7 @@ def _fit_until(
     n_iter: int,
     max_iter: int,
     accelerate: bool,
+    look_ahead: bool,
     bar: Any,
     recorder: Recorder | None = None,
 ) -> tuple[int, float]:
@@ -503,7 +518,9 @@ def _fit_until(
 
     def step() -> float:
         nonlocal n_iter
-        change = vb(noise_scale, damping=0.0 if n_iter < DAMP_AFTER else DAMPING)
+        damping = 0.0 if n_iter < DAMP_AFTER else DAMPING
+        n_ahead = _n_ahead(n_iter) if look_ahead and not damping else 0
+        change = vb(noise_scale, damping=damping, n_ahead=n_ahead)
         n_iter += 1
         bar.set_postfix(change=f"{change:.1e}", noise_scale=f"{noise_scale:.2f}", refresh=False)
         bar.update()
@@ -522,7 +539,14 @@ def _fit_until(
     return n_iter, passes.change
 
 
-def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, accelerate: bool, bar: Any) -> tuple[float, int]:
+def _n_ahead(n_iter: int) -> int:
+    """Return how many passes of single items the next pass anticipates, after so many passes."""
+    return 0 if n_iter < AHEAD_AFTER else min(2 ** min(n_iter - AHEAD_AFTER, 30), MAX_AHEAD)
+
+
+def _tune_noise(
+    vb: DynamicVB, *, prior: Tensor, max_iter: int, accelerate: bool, look_ahead: bool, bar: Any
+) -> tuple[float, int]:
     """Choose the noise scale that predicts the answers best, in turn with the class probabilities.
 
     Return it with the passes that were needed. A few passes are enough between two choices: what the scale depends on
@@ -532,7 +556,14 @@ def _tune_noise(vb: DynamicVB, *, prior: Tensor, max_iter: int, accelerate: bool
     for _ in range(MAX_NOISE_ROUNDS):
         last_pass = min(n_iter + PASSES_BETWEEN_CHOICES, max_iter - 1)
         n_iter, _ = _fit_until(
-            vb, noise_scale, tol=ROUGH_TOL, n_iter=n_iter, max_iter=last_pass, accelerate=accelerate, bar=bar
+            vb,
+            noise_scale,
+            tol=ROUGH_TOL,
+            n_iter=n_iter,
+            max_iter=last_pass,
+            accelerate=accelerate,
+            look_ahead=look_ahead,
+            bar=bar,
         )
         bar.set_postfix(choosing="noise_scale")
         choice = vb.choose_noise(noise_scale, prior=prior, near=near)

@@ -44,6 +44,7 @@ __all__ = [
     "prior_counts",
     "smooth_states",
     "state_counts",
+    "step_feedback",
     "step_logs",
 ]
 
@@ -369,6 +370,16 @@ def step_logs(steps: Steps, concentration: Tensor) -> Tensor:
     # E[ln pi_tau], below eq:DynVB_alpha.
     logs = torch.digamma(_of_labels(steps, concentration)) - torch.digamma(concentration.sum(-1))
     return _answer_weights(steps)[:, None] * logs
+
+
+def step_feedback(steps: Steps, concentration: Tensor) -> Tensor:
+    """Return the derivative of `step_logs` by the class probability with which each answer counts, of shape (S, J).
+
+    An answer adds its share of the class to the Dirichlet at its own step. This is exact without noise, and hardly less
+    so with noise, which shrinks what came before and after.
+    """
+    slopes = torch.polygamma(1, _of_labels(steps, concentration)) - torch.polygamma(1, concentration.sum(-1))
+    return _answer_weights(steps)[:, None] ** 2 * slopes
 
 
 def predictive_score(

@@ -8,12 +8,14 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from kernels.random_steps import random_crowd
+from numpy.testing import assert_allclose
 
 from crowdgraph.kernels.dglm import TensorScan
 from crowdgraph.kernels.dglm_compiled import CompiledScan
 from crowdgraph.kernels.dynibcc import (
     CLEAR_LEVEL,
     LOG_NOISE_RANGE,
+    MAX_MOVE,
     MIN_SHUFFLES,
     CompiledLikelihood,
     DynamicVB,
@@ -21,6 +23,7 @@ from crowdgraph.kernels.dynibcc import (
     TensorLikelihood,
     _surpassed_by_chance,
     first_steps_of_some,
+    follow_feedback,
     shuffle_steps,
 )
 
@@ -153,3 +156,68 @@ def test_random_orders_are_left_out_only_if_the_verdict_is_clear():
         else:
             accepted += 1
     assert 0.04 < accepted / 5_000 < 0.06
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(("n_classes", "n_labels"), [(2, 2), (3, 3), (2, 3)])
+def test_feedback_is_the_derivative_by_an_items_own_probability(compiled, n_classes, n_labels):
+    """Without noise, and with items that nobody answers twice, it is that of the logarithms of a whole pass."""
+    rng = np.random.default_rng(n_classes + n_labels)
+    steps, prior, probs = random_crowd(rng, [6, 0, 5, 3], n_classes, n_labels, drift=0.0)
+    # The items of a volunteer are all different.
+    within = torch.arange(len(steps.item)) - steps.starts[:-1].repeat_interleave(steps.starts.diff())
+    probs = torch.from_numpy(rng.dirichlet(np.ones(n_classes), 8))
+    steps = steps._replace(item=within.to(steps.item.dtype))
+    vb = variational_bayes(steps, prior, probs, compiled=compiled)
+    # The rows of the items, of which one is left out.
+    position = torch.tensor([2, 1, 0, -1, 3, 4, 6, 5], dtype=torch.int32)
+    effects = torch.zeros(7, n_classes, dtype=torch.float64)
+    vb._likelihood.add_feedback(vb.confusion(0.0), position, effects)
+
+    def logs_of(item):
+        return vb._likelihood.logs(vb.confusion(0.0))[steps.item == item].sum(0)
+
+    for item, row in enumerate(position.tolist()):
+        for j in range(n_classes if row >= 0 else 0):
+            ends = []
+            for step in (-1e-5, 1e-5):
+                vb.probs.copy_(probs)
+                vb.probs[item, j] += step
+                ends.append(logs_of(item)[j])
+            assert_allclose((ends[1] - ends[0]) / 2e-5, effects[row, j], rtol=1e-5, atol=1e-7)
+        vb.probs.copy_(probs)
+
+
+@given(st.integers(0, 1_000), st.integers(1, 40))
+def test_items_go_where_passes_of_their_own_lead(seed, n_passes):
+    """Each item alone, passed so often with linear feedback, unless it has settled or moved too far."""
+    rng = np.random.default_rng(seed)
+    previous, logs = (torch.from_numpy(rng.dirichlet(np.ones(3), 5)) for _ in range(2))
+    probs = torch.softmax(previous.log() + 0.1 * logs, 1)
+    feedback = torch.from_numpy(rng.uniform(0, 6, (5, 3)))
+    result = follow_feedback(probs, previous, feedback, n_passes)
+    for item in range(5):
+        current = probs[item]
+        for _ in range(n_passes):
+            current = torch.softmax(probs[item].log() + feedback[item] * (current - previous[item]), 0)
+            if (current - previous[item]).abs().max() >= MAX_MOVE:
+                break
+        assert_allclose(result[item], current, atol=1e-9)
+
+
+def test_looking_ahead_leaves_fixed_points_and_gold_as_they_are():
+    rng = np.random.default_rng(3)
+    steps, prior, probs = random_crowd(rng, [30, 20, 25, 9], 3, 3)
+    vb = variational_bayes(steps, prior, probs)
+    gold = vb.probs[vb._fixed].clone()
+    for _ in range(3_000):
+        if vb(1.0) < 1e-13:
+            break
+    end = vb.probs.clone()
+    vb(1.0, n_ahead=1_000)
+    assert_allclose(vb.probs, end, atol=1e-10)
+    vb.probs[~vb._fixed] = torch.lerp(end, torch.full_like(end, 1 / 3), 0.05)[~vb._fixed]
+    for _ in range(100):
+        vb(1.0, n_ahead=50)
+    assert_allclose(vb.probs, end, atol=1e-9)
+    assert torch.equal(vb.probs[vb._fixed], gold)

@@ -501,5 +501,7 @@ def test_updates_visit_fewer_responses_and_keep_the_noise_scale():
     assert updated.diagnostics["noise_scale"] == fit.diagnostics["noise_scale"]
     assert updated.diagnostics["noise_chosen_from"] == 5_900
     assert updated.diagnostics["visited"] < cold.diagnostics["visited"]
+    # The static fit is updated from its own state, which an update passes on.
+    assert_allclose(updated.state.stages[1].item_probs, cold.state.stages[1].item_probs, atol=1e-3)
     young = model.fit(graph.first(3_000))
     assert model._update(young, graph, progress=False).diagnostics["noise_chosen_from"] == 6_000
