@@ -32,9 +32,10 @@ from crowdgraph.tensors.dynibcc import MAX_DRIFT, LastStates, Stage, Steps
 
 # Steps in memory at a time: at least, and at most, since more is not faster; a busy volunteer may have more.
 MIN_STEPS, MAX_STEPS = 10_000, 2**20
-# How many tables of the size of the items a pass holds, and how many more, of the size of a process's own items, it
-# takes to extrapolate between passes and to look ahead.
-ITEM_TABLES, OWN_ITEM_TABLES = 3, 10
+# How many tables a pass holds, of all items and of a process's own items, and how many more of both it takes to
+# extrapolate between passes and to look ahead.
+ITEM_TABLES, OWN_ITEM_TABLES = 2, 1
+ITEM_TABLES_AHEAD, OWN_ITEM_TABLES_AHEAD = 1, 9
 # The bytes of a step's columns, in the store and as they are copied, and of what its weight and drift come from.
 COLUMN_BYTES, TIME_BYTES = 40, 48
 # The name of the stage whose checkpoints hold class probabilities.
@@ -159,7 +160,10 @@ class BlockTensors(StepTensors):
         n_items, n_classes, n_labels = len(self._graph.items), len(self._graph.classes), len(self._graph.labels)
         width, cells = self._backend.dtype.itemsize, n_classes * n_labels
         own = len(self._items.shares[self._ranks.rank])
-        tables = (ITEM_TABLES * n_items + (OWN_ITEM_TABLES * own if accelerate else own)) * n_classes * 8
+        n_rows = ITEM_TABLES * n_items + OWN_ITEM_TABLES * own
+        if accelerate:
+            n_rows += ITEM_TABLES_AHEAD * n_items + OWN_ITEM_TABLES_AHEAD * own
+        tables = n_rows * n_classes * 8
         # Initial states, last states and the prior of every volunteer; and where their steps begin.
         volunteers = (len(self.starts) - 1) * (6 * cells * 8 + 32)
         # Beside the tables a byte an item says whether it is gold, and eight where its feedback is.
