@@ -2,6 +2,7 @@
 
 ``python benchmarks/out_of_core.py 300`` takes 300 million responses instead of 10 million, and so does the environment
 variable ``CROWDGRAPH_MILLIONS``. The table has a tenth as many items, and a volunteer for every 300 responses.
+``python benchmarks/out_of_core.py 300 IBCC`` fits that model only, and converts one kind of table.
 """
 
 from __future__ import annotations
@@ -58,13 +59,16 @@ CASES = {
 }
 
 
-def main(millions: float | None = None) -> None:
+def main(millions: float | None = None, model: str | None = None) -> None:
     if millions is None:
         millions = float(os.environ.get("CROWDGRAPH_MILLIONS", "10"))
     n_responses = int(millions * 10**6)
     n_items, n_volunteers = n_responses // 10, n_responses // 300
     print(f"{n_responses:,} responses, {n_items:,} items, {n_volunteers:,} volunteers; {MEMORY} allowed.\n")
-    measure_fits(n_responses)
+    if model is not None:
+        measure_fits(n_responses, {model: MODELS[model]})
+        return
+    measure_fits(n_responses, MODELS)
     print("| table | step | seconds | responses a second | peak memory | bytes a response: Parquet | store |")
     print("|---|---|--:|--:|--:|--:|--:|")
     for name, case in CASES.items():
@@ -82,15 +86,18 @@ def main(millions: float | None = None) -> None:
                 )
 
 
-def measure_fits(n_responses: int) -> None:
-    """Print what fits of a store take, with the responses in memory and with a limit."""
+def measure_fits(n_responses: int, models: dict[str, float]) -> None:
+    """Print what it takes to convert a table, and to fit the store with the responses in memory and with a limit."""
     print("| model | limit | seconds | processor seconds | visits | nanoseconds a visit | memory of the process |")
     print("|---|---|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder:
         source, store = Path(folder) / "responses.parquet", Path(folder) / "responses.store"
         write(source, n_responses, CASES["integer ids, sorted by time"])
-        measure({"": (SETUP, STEPS["build_store"].format(source=str(source), store=str(store)))}, repeats=1)
-        for model, per_million in MODELS.items():
+        built = measure({"": (SETUP, STEPS["build_store"].format(source=str(source), store=str(store)))}, repeats=1)[""]
+        print(
+            f"| build_store | {MEMORY} | {built.seconds:.1f} | | | | {built.peak_bytes / 1e9:.2f} GB more |", flush=True
+        )
+        for model, per_million in models.items():
             limit = f"{max(1.0, per_million * n_responses / 10**6):.1f}GB"
             for memory in (None, limit) if n_responses <= MAX_IN_MEMORY else (limit,):
                 code = FIT.format(model=model, memory=memory)
@@ -136,4 +143,4 @@ def size(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else None)
+    main(*map(float, sys.argv[1:2]), *sys.argv[2:3])
