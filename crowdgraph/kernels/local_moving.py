@@ -70,7 +70,7 @@ def _renumbered(label: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @njit(nogil=True, cache=True)
 def _move(starts: Any, columns: Any, values: Any, strength: Any, order: Any, resolution: float, label: Any) -> None:
-    """Move volunteers, or communities as if they were some, until none gains by it."""
+    """Move volunteers, or communities as if they were some, until none gains by joining a neighbour."""
     n = len(label)
     size = np.zeros(n)
     for i in range(n):
@@ -78,8 +78,14 @@ def _move(starts: Any, columns: Any, values: Any, strength: Any, order: Any, res
     scale = resolution / max(strength.sum(), 1e-300)
     to, near = np.zeros(n), np.empty(n, np.int64)
     queue, queued = order.copy(), np.ones(n, np.bool_)
-    head, waiting, visits = 0, n, 0
-    while waiting > 0 and visits < MAX_VISITS * n:
+    head, waiting, visits, n_moves = 0, n, 0, 0
+    while visits < MAX_VISITS * n:
+        if waiting == 0:
+            # Communities have other sizes now, also for those whose neighbours have not moved: all are asked again.
+            if n_moves == 0:
+                break
+            queue[:], queued[:] = order, True
+            head, waiting, n_moves = 0, n, 0
         i = queue[head]
         head = head + 1 if head + 1 < n else 0
         waiting -= 1
@@ -105,6 +111,7 @@ def _move(starts: Any, columns: Any, values: Any, strength: Any, order: Any, res
         size[best] += strength[i]
         if best != own:
             label[i] = best
+            n_moves += 1
             for index in range(starts[i], starts[i + 1]):
                 j = columns[index]
                 if not queued[j] and label[j] != best:

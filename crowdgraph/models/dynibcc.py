@@ -67,7 +67,7 @@ MAX_NOISE_AGE = 1.25
 MAX_STATIC_TOL = 1e-5
 # After this many passes, a pass also anticipates further ones of single items: one, then twice as many each time, up to
 # a limit. Sooner the other items are not where they will be, and an item could be led to another class.
-AHEAD_AFTER, MAX_AHEAD = 3, 1_000
+AHEAD_AFTER, MAX_AHEAD = 3, 32
 # After this many passes, passes are damped: answers that influence each other may oscillate.
 DAMP_AFTER, DAMPING = 100, 0.5
 # Log odds that gain this much variance are forgotten at once; more would only overflow.

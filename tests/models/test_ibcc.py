@@ -433,7 +433,7 @@ def test_many_classes_and_labels_can_be_fitted():
         labels=range(300),
         classes=range(300),
     )
-    fit = cg.IBCC(max_iter=50, tol=1e-3).fit(graph)
+    fit = cg.IBCC(confusion_prior=(4, 1), max_iter=50, tol=1e-3).fit(graph)
     assert np.allclose(fit.item_probs.sum(axis=1), 1)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,9 +89,15 @@ def test_a_share_is_the_graph_of_its_items(graph, store, monkeypatch):
 # Answers
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-@pytest.mark.parametrize("n_ranks", [2, 3, 4])
+@pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("model", "n_ranks"),
+    [*((model, 3) for model in MODELS), (MODELS[0], 2), (MODELS[0], 4)],
+    ids=["crowd's prior, 3", "own prior, 3", "Dawid-Skene, 3", "maximum likelihood, 3", "2 ranks", "4 ranks"],
+)
 def test_ranks_give_the_answer_of_one_process(model, n_ranks, graph, store):
+    """As far as thirty sweeps lead."""
+    model = replace(model, max_iter=30)
     expected, fits = model.fit(graph), fit_together(model, store, n_ranks)
     probs = np.concatenate([fit.item_probs for fit in fits])
     assert np.allclose(probs, expected.item_probs, rtol=0, atol=1e-9)
@@ -101,7 +108,7 @@ def test_ranks_give_the_answer_of_one_process(model, n_ranks, graph, store):
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(2, 3), st.integers(1, 4), st.integers(2, 4))
 def test_ranks_give_the_answer_of_one_process_for_any_crowd(
     tmp_path_factory, seed, n_items, n_classes, n_labels, n_ranks
@@ -184,7 +191,7 @@ def test_passes_over_time_are_resumed(accelerate, store, tmp_path, copies):
         with using(ranks=ranks, checkpoints=checkpoints):
             return fitting._fit_share(model, opened, ranks, on_disk=False, visible=False).fit
 
-    for content in (copies[-1], copies[-4], copies[-7]):
+    for content in (copies[-1], copies[-4]):
         path.write_bytes(content)
         resumed = cg.distributed.fit(model, store, checkpoint=path, resume=True)
         assert np.array_equal(resumed.item_probs, expected.item_probs)
