@@ -18,8 +18,7 @@ from crowdgraph.core._text import quantity
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import StoreError
-from crowdgraph.io.any_file import SAVED_GRAPH
-from crowdgraph.io.store import load
+from crowdgraph.io.store import SAVED_GRAPH, load
 from crowdgraph.messages import Hint
 
 __all__ = ["ChangedAnswer", "EarlierResults", "Renewal", "read_results", "renewal"]

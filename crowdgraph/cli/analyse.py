@@ -11,7 +11,7 @@ import typer
 
 from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, parse_votes, with_response_options
 from crowdgraph.cli._output import is_interactive, say, write_and_report
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from crowdgraph.analysis import Analysis
@@ -134,7 +134,14 @@ def update(
     earlier = read_results(results)
     check_directory(results, force=True)
     reading = source.read(extend=earlier.graph)
-    updates = [*earlier.source.get("updates", ()), source.record(reading)]
+    before, record = earlier.source.get("updates", ()), source.record(reading)
+    digest = _digest(record)
+    if digest is not None and digest in map(_digest, (earlier.source, *before)):
+        raise InputError(
+            f"{source.responses.name!r} is part of these results already: a file with the same content was read "
+            "before. Name the file with the responses that are new."
+        )
+    updates = [*before, record]
     result = _analysis(reading.graph, earlier.settings, earlier=earlier.fit)
     write_and_report(
         result,
@@ -147,6 +154,12 @@ def update(
         force=True,
         as_json=as_json,
     )
+
+
+def _digest(record: Mapping[str, Any]) -> str | None:
+    """Return the checksum of the responses that were read, as `ResponseOptions.record` notes it."""
+    digest = record.get("files", {}).get("responses", {}).get("sha256")
+    return None if digest is None else str(digest)
 
 
 def demo(

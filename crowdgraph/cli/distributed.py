@@ -70,6 +70,7 @@ def fit(
     """
     checkpoint = store.with_name(f"{store.name}.checkpoint") if checkpoint is None else checkpoint
     early = _EarlyEnd(checkpoint)
+    from crowdgraph.core._text import quantity
     from crowdgraph.distributed._ranks import joined
     from crowdgraph.distributed.fitting import fit as fit_together
     from crowdgraph.errors import CrowdGraphError, LostRankError, collect_warnings
@@ -97,13 +98,16 @@ def fit(
             if ranks.reports():
                 fail(error.message)
             raise typer.Exit(1) from error
-        complete = "" if out is None else f"Open the results with cg.load({str(out)!r})."
+        complete = (
+            "Nothing was kept but the checkpoint; name a directory with --out to keep the results."
+            if out is None
+            else f"Open the results with cg.load({str(out)!r})."
+        )
         if ranks.rank == 0:
             note(messages)
             state = "converged" if fitted.converged else "did not converge"
-            say(f"{fitted.model}: {state} after {fitted.n_iter:,} sweeps by {ranks.size} processes.")
-            if complete:
-                say(complete)
+            say(f"{fitted.model}: {state} after {fitted.n_iter:,} sweeps by {quantity(ranks.size, 'process')}.")
+            say(complete)
         try:
             ranks.gather(None)
         except LostRankError as error:

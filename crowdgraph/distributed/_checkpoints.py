@@ -90,6 +90,10 @@ class CheckpointFile:
         if progress.ended:
             self._stages[stage] = progress._replace(state=progress.state.clone(), objectives=list(progress.objectives))
 
+    def remove(self) -> None:
+        """Remove the file, once what it leads to has been written."""
+        on_first(self._ranks, lambda: self._path.unlink(missing_ok=True))
+
 
 class StageRecorder:
     """Keeps where one stage stands; see `crowdgraph.kernels.fixed_point.Recorder`."""

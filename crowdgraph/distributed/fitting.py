@@ -58,8 +58,9 @@ def fit(
     """Fit a model to a crowd on disk, together with the other processes that ``torchrun`` started.
 
     Every process (rank) calls this function with the same arguments. Each reads the responses about its own items only;
-    what volunteers are like is known to all, and is added up once each sweep. The answer is that of ``model.fit`` to
-    1e-9, whatever the number of ranks. Without ``torchrun`` the process fits by itself.
+    what volunteers are like is known to all, and is added up once each sweep. The answer is that of ``model.fit``,
+    whatever the number of ranks: to 1e-9 where the fit settles, and to `tol` where it is still moving when it ends.
+    Without ``torchrun`` the process fits by itself.
 
     Parameters
     ----------
@@ -71,8 +72,8 @@ def fit(
     out
         A directory for the results, which `crowdgraph.load` opens: every rank writes its own items as Parquet.
     checkpoint
-        A file for checkpoints, which rank 0 writes. Nothing of the size of the items is in it, except for the class
-        probabilities of a `DynIBCC`.
+        A file for checkpoints, which rank 0 writes and, once the results are in `out`, removes. Nothing of the size of
+        the items is in it, except for the class probabilities of a `DynIBCC`.
     every
         After how many sweeps to write a checkpoint.
     resume
@@ -119,21 +120,23 @@ def fit(
     ):
         opened = _open_everywhere(model, store, ranks)
         check_crowd(opened.classes, opened.n_answers)
-        if out is not None:
-            # Whoever ended after the results were finished goes on to write them once more.
-            crowd = opened.fingerprint if resume else None
-            on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
         checkpoints = (
             None
             if checkpoint is None
             else open_checkpoint(checkpoint, model, opened, every=every, resume=resume, ranks=ranks)
         )
         resumption.checkpoints = checkpoints
+        if out is not None:
+            # Whoever ended after the results were finished goes on to write them once more.
+            crowd = opened.fingerprint if resume else None
+            on_first(ranks, lambda: prepare_results(out, replaced_crowd=crowd))
         with using(memory=limit, ranks=ranks if ranks.size > 1 else None, checkpoints=checkpoints):
             visible = progress and ranks.rank == 0
             share = _fit_share(model, opened, ranks, on_disk=limit is not None, visible=visible)
             if out is not None:
                 _write_results(Path(out), share, opened, ranks)
+                if checkpoints is not None:
+                    checkpoints.remove()
         return share.fit
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdgraph.core._arrays import Array, is_null, object_array, plain
+from crowdgraph.core._text import quantity
 from crowdgraph.core.result import CodedColumn
 from crowdgraph.errors import IdError, InputError, LabelError
 from crowdgraph.io._columns import Column
@@ -145,8 +146,8 @@ def encode_labels(
         if other_types and names:
             hint = f" They are of type {other_types.pop()}, those given are {type(names[0]).__name__}."
         raise error(
-            f"{len(unknown)} {what}s are not among {quote(names)}: {quote(values[index] for index in unknown)} "
-            f"(first in rows {quote(rows)}).{hint}",
+            f"{quantity(len(unknown), what)} {'is' if len(unknown) == 1 else 'are'} not among {quote(names)}: "
+            f"{quote(values[index] for index in unknown)} (first in row{'s' * (len(rows) > 1)} {quote(rows)}).{hint}",
             hint=Hint(
                 f"Add them to {what}s=[...], or correct the table.",
                 cli=f"Add them by --{what}s, one option for each, or correct the table.",

@@ -35,7 +35,7 @@ from crowdgraph.io.graphml import read_graphml
 from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
 from crowdgraph.io.parquet import parquet_columns, parquet_schema
 from crowdgraph.io.partitions import is_results
-from crowdgraph.io.store import load
+from crowdgraph.io.store import SAVED_GRAPH, load
 from crowdgraph.messages import Message, argument, quote, wording
 
 __all__ = ["FILE_KINDS", "Reading", "convert", "read", "saved_graph_path"]
@@ -45,8 +45,6 @@ FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "store", "graphml", "gexf")
 GOLD_NAMES = ("label", "gold", "truth", "true_label", "gold_label", "class", "true_class", "ground_truth", "answer")
 # The columns of graphs that were not read from a table.
 OWN_COLUMNS = {"item": "item", "label": "label"}
-# The saved graph in a directory of results.
-SAVED_GRAPH = "graph.crowd"
 # How to leave times out.
 WITHOUT_TIMES = Message("columns={'time': ''}.", cli="--no-time.")
 # How messages name rows.
@@ -369,7 +367,7 @@ class _FileReader:
         message = error.message
         if isinstance(error, GoldError) or kind == "csv":
             message = self.with_lines(message, self.gold if isinstance(error, GoldError) else self.path)
-        if isinstance(error, TimeError):
+        if isinstance(error, TimeError) and "--no-time" not in message.wording("cli"):
             return message + " Or leave the times out: " + WITHOUT_TIMES
         return message
 

@@ -104,7 +104,16 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
     name = repr(fspath(path))
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_file():
+            raise StoreError(
+                f"{name} is a file, not a store.",
+                hint=Hint(
+                    "Make a store of it with cg.build_store(file, directory), or read it with cg.read_csv, "
+                    "cg.read_parquet or cg.load.",
+                    cli=f"Make a store of it: crowdgraph convert {path.name} --store {path.stem}.store.",
+                ),
+            ) from None
         if not path.exists():
             raise StoreError(f"There is no store {name}: no such directory can be seen from here.") from None
         raise StoreError(

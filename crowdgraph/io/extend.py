@@ -16,6 +16,7 @@ from crowdgraph.core.result import CodedColumn
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import (
     ColumnError,
+    CrowdGraphWarning,
     GoldError,
     IdError,
     LabelError,
@@ -33,6 +34,8 @@ from crowdgraph.messages import Hint, quote
 __all__ = ["extend_graph"]
 
 # What to do about labels that a graph does not have.
+# Of so many responses, old and new, some are expected to be by the same volunteers or about the same items.
+MIN_RESPONSES_IN_COMMON = 20
 LABELS_HINT = Hint(
     "Correct them, or allow new labels with new_labels=True.", cli="Correct them, or analyse all responses anew."
 )
@@ -62,6 +65,14 @@ def extend_graph(
     classes = labels if graph.classes == graph.labels else graph.classes
     volunteers, volunteer_codes = _merged_nodes(graph.volunteers.table, added.volunteers.table)
     items, item_codes = _merged_nodes(graph.items.table, added.items.table)
+    n_before, n_new = (len(one.volunteers) + len(one.items) for one in (graph, added))
+    is_unrelated = len(volunteers) + len(items) == n_before + n_new
+    if is_unrelated and min(len(graph.responses), len(added.responses)) >= MIN_RESPONSES_IN_COMMON:
+        warn(
+            "No volunteer and no item of the new responses is in the graph already.",
+            CrowdGraphWarning,
+            hint="Are they of another project?",
+        )
     old, new = graph.responses.table, added.responses.table
     times = _merged_times(old, new)
     n_late = int(np.count_nonzero(times[len(old) :] < times[len(old) - 1])) if len(old) else 0

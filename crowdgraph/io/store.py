@@ -44,6 +44,9 @@ from crowdgraph.messages import Hint, with_article
 
 __all__ = ["load", "save"]
 
+# The saved graph in a directory of results.
+SAVED_GRAPH = "graph.crowd"
+
 FORMAT = "crowdgraph"
 # The first bytes of zip files.
 ZIP_MAGIC = b"PK\x03\x04"
@@ -78,7 +81,8 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     """Read a graph that `CrowdGraph.save` wrote: a file with its annotations, or a directory of columns.
 
     The columns of a directory are mapped into memory and read where they are needed. A directory of results that
-    `crowdgraph.distributed.fit` wrote gives the graph that was fitted, annotated with the fit.
+    `crowdgraph.distributed.fit` wrote gives the graph that was fitted, annotated with the fit, and one of ``crowdgraph
+    analyse`` its annotated graph.
 
     Raises
     ------
@@ -95,6 +99,8 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     True
     """
     if is_directory(path):
+        if (Path(path) / SAVED_GRAPH).is_file():
+            return load(Path(path) / SAVED_GRAPH)
         return load_results(path) if is_results(path) else open_store(path).graph()
     if not is_file(path):
         raise StoreError(f"There is no file {path!r}; give the path that graph.save(path) wrote.")

@@ -285,8 +285,11 @@ def _sum_pairs(
     They lie side by side, so that a pair costs one memory access.
     """
     n_labels = rows.shape[2]
-    residual, power = np.empty((len(sums), n_labels)), np.empty(len(sums))
-    who = np.empty(len(sums), dtype=np.int64)
+    longest = 0
+    for item in range(len(classes)):
+        longest = max(longest, starts[item + 1] - starts[item])
+    residual, power = np.empty((longest, n_labels)), np.empty(longest)
+    who = np.empty(longest, dtype=np.int64)
     changing = len(factor) > 0
     for item in range(len(classes)):
         j, n = classes[item], 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from crowdgraph.core._arrays import Array
-from crowdgraph.core._memory import in_words
+from crowdgraph.core._memory import in_words, resident_bytes
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.stored import StoredRows
 from crowdgraph.errors import ParameterError
@@ -115,8 +115,9 @@ def check_memory(needed: float, memory: int) -> None:
     """Raise if a limit is below what is needed."""
     if needed > memory:
         raise ParameterError(
-            f"A memory limit of {in_words(memory)} is too low for this crowd: its tables, with one block of responses, "
-            f"need {in_words(needed)}.",
+            f"A memory limit of {in_words(memory)} is too low for this crowd: the process itself takes "
+            f"{in_words(resident_bytes())}, and with the crowd's tables and one block of responses it needs "
+            f"{in_words(needed)}.",
             hint=Hint(
                 f"Raise it to memory='{needed / 10**9 + 0.05:.1f}GB', or share the items between processes with "
                 "crowdgraph.distributed.",

@@ -242,7 +242,8 @@ class BlockTensors(StepTensors):
     def step_rows(self, confusion: Tensor) -> Array:
         """See `StepTensors`; a file holds them where there is a limit of memory."""
         # Not the tensor's memory, of which nobody could say that a file holds it.
-        assert confusion.data_ptr() == self.rows.ctypes.data  # noqa: S101 - blocks write to these rows only
+        is_own = not confusion.numel() or confusion.data_ptr() == self.rows.ctypes.data
+        assert is_own  # noqa: S101 - blocks write to these rows only
         return self.rows
 
     def item_probs(self, probs: Tensor) -> Array:

@@ -49,6 +49,11 @@ def test_results_are_renewed(night, results, crowd):
     assert [one["files"]["responses"]["name"] for one in renewed["source"]["updates"]] == ["new.csv"]
     assert "Whales" in (results / "report.html").read_text()
     assert renewed["files"] == sorted(renewed["files"])
+    # The same command once more, as of a job that is repeated, adds nothing.
+    again = run("update", results, night / "new.csv", "--gold", crowd / "gold.csv")
+    assert again.exit_code == 1
+    assert "Error: 'new.csv' is part of these results already" in again.stderr
+    assert record(results) == renewed
 
 
 def test_the_summary_for_machines(night, results):

@@ -106,7 +106,7 @@ OPTIONS = [
     (GOOD, {"item": "volunteer"}, ColumnError, "'volunteer' is named for two things"),
     (GOOD, {"time": "when"}, ColumnError, "no column 'when' for the time"),
     (GOOD, {"volunteer": ["volunteer"]}, ParameterError, "named by text"),
-    (GOOD, {"labels": ["n"]}, LabelError, r"1 labels are not among 'n': 'y' \(first in rows 1\)"),
+    (GOOD, {"labels": ["n"]}, LabelError, r"1 label is not among 'n': 'y' \(first in row 1\)"),
     (GOOD, {"labels": [0, 1]}, LabelError, "They are of type str, those given are int"),
     (GOOD, {"labels": "ny"}, ParameterError, "several values"),
     (GOOD, {"labels": 5}, ParameterError, "several values"),

@@ -238,7 +238,7 @@ BAD = {
         {},
         {"labels": ["yes"]},
         LabelError,
-        r"'no' \(first in rows 1\).*of '.*responses.parquet'",
+        r"'no' \(first in row 1\).*of '.*responses.parquet'",
     ),
     "a time": ({"time": ["2026-01-01"] * 4 + ["soon"]}, {}, TimeError, "'soon' in row 4"),
     "an infinite time": ({"time": [0.0, 1.0, 2.0, 3.0, np.inf]}, {}, TimeError, "infinite .rows 4."),
@@ -270,7 +270,7 @@ def test_a_row_far_into_the_second_file_is_named(tmp_path):
     labels[313] = "perhaps"
     columns = {"volunteer": ["x"] * n_rows, "item": range(n_rows), "label": labels, "time": range(n_rows)}
     paths = [write(tmp_path, SMALL, "a.parquet"), write(tmp_path, columns, "b.parquet")]
-    with pytest.raises(LabelError, match=r"'perhaps' \(first in rows 313\).*Rows are those of '.*b.parquet'"):
+    with pytest.raises(LabelError, match=r"'perhaps' \(first in row 313\).*Rows are those of '.*b.parquet'"):
         cg.build_store(paths, tmp_path / "store", labels=["no", "yes"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
 

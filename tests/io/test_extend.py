@@ -138,7 +138,7 @@ def test_other_clocks_are_refused(old, new, message):
 def test_labels_must_be_known():
     graph = from_responses(DAY)
     maybe = {**DAY, "label": ["maybe", "yes"]}
-    with pytest.raises(errors.LabelError, match=r"'maybe' \(first in rows 0\).*new_labels=True"):
+    with pytest.raises(errors.LabelError, match=r"'maybe' \(first in row 0\).*new_labels=True"):
         graph.extend(maybe)
     with pytest.raises(errors.LabelError, match="not among the graph's, 'no', 'yes': 'maybe'"):
         graph.extend(from_responses(maybe))

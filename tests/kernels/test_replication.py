@@ -113,3 +113,13 @@ def test_one_answer_an_item_has_no_correlation():
     alone = GroupedAnswers(np.arange(3), np.zeros(2, np.int32), np.zeros(2, np.int32), np.empty((0, 1, 2)))
     assert np.isnan(error_correlation(alone, alone.label, np.zeros(2, np.int64), np.full((1, 1, 2), 0.5)))
     assert np.isnan(item_agreement(alone.starts, alone.label, 2)).all()
+
+
+def test_repeated_answers_have_room():
+    """An item may have more answers than there are volunteers."""
+    n = 30
+    volunteer, label = np.tile(np.arange(2, dtype=np.int32), n), np.zeros(2 * n, np.int32)
+    answers = GroupedAnswers(np.array([0, 2 * n]), volunteer, label, np.empty((0, 1, 2)))
+    sums = pair_sums(answers, label, np.zeros(1, np.int64), np.full((2, 1, 2), 0.5), np.arange(2), 2)
+    assert sums.products[0, 1] == n * n * 0.5
+    assert sums.squares[0, 1] == n * n * 0.5

@@ -202,7 +202,7 @@ def test_memory_is_an_amount():
 
 @pytest.mark.parametrize("model", [cg.IBCC(), cg.DawidSkene(), cg.MajorityVote()], ids=repr)
 def test_limits_below_one_block_are_refused(model, stored):
-    with pytest.raises(ParameterError, match=r"A memory limit of 5\.0 MB is too low .* need .* Raise it to memory="):
+    with pytest.raises(ParameterError, match=r"A memory limit of 5\.0 MB is too low .* needs .* Raise it to memory="):
         model.fit(stored, memory="5MB")
 
 

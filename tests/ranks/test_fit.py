@@ -497,3 +497,17 @@ def test_wrong_options_of_the_command(options, message, store):
     run = CliRunner().invoke(app, ["fit", str(store), *options])
     assert run.exit_code == 1
     assert message in " ".join(run.output.split())
+
+
+def test_ranks_whose_volunteers_said_nothing_have_no_steps(tmp_path):
+    table = {"volunteer": ["anna"] * 4, "item": list("wxyz"), "label": ["yes", "no", "yes", "no"], "time": range(4)}
+    graph = cg.CrowdGraph.from_responses(table, volunteers={"volunteer": ["anna", "ben"]})
+    graph.save(tmp_path / "crowd.store", format="columns")
+    fits = fit_together(cg.DynIBCC(), tmp_path / "crowd.store", 2)
+    assert [len(fit.confusion.times) for fit in fits] == [4, 0]
+
+
+def test_a_complete_fit_leaves_no_checkpoint(store, tmp_path):
+    for night in ("monday", "tuesday"):
+        cg.distributed.fit(cg.IBCC(), store, out=tmp_path / night, checkpoint=tmp_path / "fit.checkpoint")
+        assert not (tmp_path / "fit.checkpoint").exists()
