@@ -131,7 +131,8 @@ class IBCC(Model):
     accelerate: bool = boolean(True)
 
     def warm_up(self, graph: CrowdGraph) -> None:
-        """Compile, or load from disk, the sweep over the responses."""
+        """Compile, or load from disk, the sweep over the responses, and import what learns the crowd's prior."""
+        import crowdgraph.models._crowd_prior  # noqa: F401
         from crowdgraph.kernels.backends import choose_backend
         from crowdgraph.models._tensors import compile_sweep_for
 
