@@ -57,6 +57,18 @@ def fit(
     memory: Annotated[str | None, typer.Option(help="The memory that each process may take, such as 4GB.")] = None,
     prior: Prior = None,
     vote: Votes = None,
+    noise_scale: Annotated[
+        str | None,
+        typer.Option(
+            help="For dynibcc: the scale of volunteers' changes. 1 is as published (the default), 0 for no change, and "
+            "auto chooses the scale that predicts answers best.",
+            metavar="NUMBER|auto",
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for the GPU of each process.")] = "cpu",
+    dtype: Annotated[str, typer.Option(help="The precision: float64, or float32, which takes less memory.")] = (
+        "float64"
+    ),
     timeout: Annotated[
         float, typer.Option(help="After how many seconds without a word from a process the others give up.", min=1)
     ] = 600.0,
@@ -68,6 +80,7 @@ def fit(
     [bold]torchrun --nproc-per-node=4 -m crowdgraph.distributed fit galaxies.store --out results[/bold]
     [bold]torchrun --nproc-per-node=2 -m crowdgraph.distributed fit galaxies.store --out results --resume[/bold]
     """
+    settings = {"prior": prior, "vote": vote, "noise_scale": noise_scale, "device": device, "dtype": dtype}
     checkpoint = store.with_name(f"{store.name}.checkpoint") if checkpoint is None else checkpoint
     early = _EarlyEnd(checkpoint)
     from crowdgraph.core._text import quantity
@@ -84,7 +97,7 @@ def fit(
         try:
             with collect_warnings(messages):
                 fitted = fit_together(
-                    _model(model, prior, vote, store),
+                    _model(model, store, **settings),
                     store,
                     out=out,
                     checkpoint=checkpoint,
@@ -159,14 +172,24 @@ class _EarlyEnd:
             os._exit(1)
 
 
-def _model(name: str, prior: str | None, vote: list[str] | None, store: Path) -> Any:
+def _model(
+    name: str,
+    store: Path,
+    *,
+    prior: str | None,
+    vote: list[str] | None,
+    noise_scale: str | None,
+    device: str,
+    dtype: str,
+) -> Any:
+    """Return the model that the options describe."""
     from crowdgraph import models
     from crowdgraph.errors import ParameterError, check_choice
     from crowdgraph.io.columns import open_store
 
     name = name.replace("_", "-")
     check_choice("model", name, tuple(MODELS))
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"device": device, "dtype": dtype}
     if vote:
         opened = open_store(store)
         settings["votes"] = parse_votes(vote, opened.labels, opened.classes)
@@ -174,4 +197,18 @@ def _model(name: str, prior: str | None, vote: list[str] | None, store: Path) ->
         if name == "dawid-skene":
             raise ParameterError("--prior is for models with a prior, and dawid-skene has none; leave it out.")
         settings["confusion_prior"] = parse_prior(prior)
+    if noise_scale is not None:
+        if name != "dynibcc":
+            raise ParameterError(
+                f"--noise-scale is for volunteers who change, and in {name} nobody does; leave it out, or use --model "
+                "dynibcc."
+            )
+        settings["noise_scale"] = _as_number(noise_scale)
     return getattr(models, MODELS[name])(**settings)
+
+
+def _as_number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
