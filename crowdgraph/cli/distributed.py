@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any
@@ -80,7 +81,9 @@ def fit(
     [bold]torchrun --nproc-per-node=4 -m crowdgraph.distributed fit galaxies.store --out results[/bold]
     [bold]torchrun --nproc-per-node=2 -m crowdgraph.distributed fit galaxies.store --out results --resume[/bold]
     """
-    settings = {"prior": prior, "vote": vote, "noise_scale": noise_scale, "device": device, "dtype": dtype}
+    make_model = partial(
+        _model, model, store, prior=prior, vote=vote, noise_scale=noise_scale, device=device, dtype=dtype
+    )
     checkpoint = store.with_name(f"{store.name}.checkpoint") if checkpoint is None else checkpoint
     early = _EarlyEnd(checkpoint)
     from crowdgraph.core._text import quantity
@@ -97,7 +100,7 @@ def fit(
         try:
             with collect_warnings(messages):
                 fitted = fit_together(
-                    _model(model, store, **settings),
+                    make_model(),
                     store,
                     out=out,
                     checkpoint=checkpoint,

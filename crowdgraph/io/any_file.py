@@ -302,6 +302,8 @@ class _FileReader:
         if self.gold is None and classes is None:
             return graph, {}
         gold = graph.gold if self.gold is None else self.gold_columns(OWN_COLUMNS)
+        if graph.annotations:
+            self.notes.append(f"The graph's results ({quote(graph.annotations)}) saw other gold, and are left out.")
         return graph.with_gold(gold, classes=classes), {}
 
     def _sniff(self, path: str | PathLike[str]) -> tuple[str, list[str]]:

@@ -100,7 +100,7 @@ def test_attributes_of_several_types_are_refused(graph, tmp_path):
 
 
 def test_annotations_that_are_left_out_are_named(graph, tmp_path):
-    annotated = graph.annotate(cg.MajorityVote().fit(graph)).annotate(cg.IBCC(max_iter=2).fit(graph), name="mine")
+    annotated = graph.annotate(cg.MajorityVote().fit(graph)).annotate(cg.MajorityVote().fit(graph), name="mine")
     with pytest.warns(CrowdGraphWarning, match=r"no annotations, so it is without 'majority_vote', 'mine'. Keep them"):
         annotated.save(tmp_path / "x", format="columns")
     assert not cg.load(tmp_path / "x").annotations
