@@ -153,7 +153,7 @@ def update(
     [bold]crowdgraph update results new.csv --gold gold.csv --json[/bold]
     """
     from crowdgraph.analysis.output import check_directory
-    from crowdgraph.analysis.update import read_results, renewal
+    from crowdgraph.analysis.update import read_results
 
     if source.classes:
         raise ParameterError("--class names the classes, and those of results stay; analyse all responses again.")
@@ -168,14 +168,13 @@ def update(
             "before. Name the file with the responses that are new."
         )
     updates = [*before, record]
-    result = _analysis(reading.graph, earlier.settings, earlier=earlier.fit)
     write_and_report(
-        result,
+        _analysis(reading.graph, earlier.settings, earlier=earlier.fit),
         results,
         title=earlier.settings["title"],
         source={**earlier.source, "updates": updates},
         settings=earlier.settings,
-        changed=renewal(earlier, result.graph),
+        earlier=earlier,
         reading_notes=reading.notes,
         force=True,
         as_json=as_json,

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -32,10 +33,12 @@ def record(out):
     return json.loads((out / "run.json").read_text())
 
 
-def test_results_are_renewed(night, results, crowd):
+def test_results_are_renewed(night, results, crowd, monkeypatch):
+    first = record(results)["commands"]
+    monkeypatch.setattr(sys, "argv", ["crowdgraph", "update", "results", str(night / "new.csv")])
     done = run("update", results, night / "new.csv", "--gold", crowd / "gold.csv")
     assert done.exit_code == 0, done.output
-    assert "Added: 20 responses" in done.stdout
+    assert "The update added 20 responses" in done.stdout
     assert "another answer" in done.stdout
     graph = cg.load(results / "graph.crowd")
     whole = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
@@ -47,7 +50,15 @@ def test_results_are_renewed(night, results, crowd):
     assert renewed["settings"]["title"] == "Whales"
     assert renewed["source"]["files"]["responses"]["name"] == "old.csv"
     assert [one["files"]["responses"]["name"] for one in renewed["source"]["updates"]] == ["new.csv"]
-    assert "Whales" in (results / "report.html").read_text()
+    page = (results / "report.html").read_text()
+    assert "Whales" in page
+    assert renewed["update"]["responses"] == 20
+    # To repeat it takes the first command, too.
+    assert len(first) == 1
+    assert renewed["commands"] == [*first, "crowdgraph update results new.csv"]
+    assert json.dumps(renewed["commands"][1]) in page
+    sentences = done.stdout[done.stdout.index("The update added") :].splitlines()[:2]
+    assert all(sentence in page for sentence in sentences)
     assert renewed["files"] == sorted(renewed["files"])
     # The same command once more, as of a job that is repeated, adds nothing.
     again = run("update", results, night / "new.csv", "--gold", crowd / "gold.csv")
