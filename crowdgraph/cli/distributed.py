@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from crowdgraph.cli._last_word import last_word
 from crowdgraph.cli._options import Prior, Votes, parse_prior, parse_votes
 from crowdgraph.cli._output import fail, is_interactive, note, print_error, say
 from crowdgraph.cli.app import Commands
@@ -86,13 +87,14 @@ def fit(
     )
     checkpoint = store.with_name(f"{store.name}.checkpoint") if checkpoint is None else checkpoint
     early = _EarlyEnd(checkpoint)
+    killed = f"Rank {os.environ.get('RANK', '0')} was killed, perhaps for lack of memory. {_advice(checkpoint)}"
     from crowdgraph.core._text import quantity
     from crowdgraph.distributed._ranks import joined
     from crowdgraph.distributed.fitting import fit as fit_together
     from crowdgraph.errors import CrowdGraphError, LostRankError, collect_warnings
 
     messages: list[str] = []
-    with joined(timeout=timeout) as ranks:
+    with last_word(killed) as word, joined(timeout=timeout) as ranks:
         early.no_more()
         # While it fits, a process that is asked to end raises an error. Afterwards it says so, and ends by itself.
         if ranks.size > 1:
@@ -111,6 +113,7 @@ def fit(
                     progress=is_interactive(),
                 )
         except CrowdGraphError as error:
+            word.say(error.message)
             if ranks.reports():
                 fail(error.message)
             raise typer.Exit(1) from error
@@ -124,11 +127,13 @@ def fit(
             state = "converged" if fitted.converged else "did not converge"
             say(f"{fitted.model}: {state} after {fitted.n_iter:,} sweeps by {quantity(ranks.size, 'process')}.")
             say(complete)
+        lost = f"The fit was complete when one of the processes was lost. {complete}"
+        word.say(lost)
         try:
             ranks.gather(None)
         except LostRankError as error:
             if ranks.reports():
-                fail(f"The fit was complete when one of the processes was lost. {complete}")
+                fail(lost)
             raise typer.Exit(1) from error
 
 
@@ -168,11 +173,17 @@ class _EarlyEnd:
             if os.environ["RANK"] in ("0", "1"):
                 print_error(
                     f"Rank {os.environ['RANK']} was asked to end before it met the others, as all are when one has "
-                    "ended or the job is stopped. Repeat the same command with --resume, with any number of processes: "
-                    f"it goes on from the checkpoint {str(self._checkpoint)!r} if that is there, and begins anew "
-                    "otherwise."
+                    f"ended or the job is stopped. {_advice(self._checkpoint)}"
                 )
             os._exit(1)
+
+
+def _advice(checkpoint: Path) -> str:
+    """Return how to go on where it is not known whether there is a checkpoint."""
+    return (
+        "Repeat the same command with --resume, with any number of processes: it goes on from the checkpoint "
+        f"{str(checkpoint)!r} if that is there, and begins anew otherwise."
+    )
 
 
 def _model(
