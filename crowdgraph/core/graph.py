@@ -340,8 +340,8 @@ class CrowdGraph:
             order. Datetimes of several zones, and text with offsets, are converted to UTC.
         gold
             The known classes: a mapping from item to class (or to a mapping from class to probability), a table with
-            the columns `item` and `label` (named as in `frame`), or a table with a column of probabilities for each
-            class.
+            the columns `item` and `label` (named as in `frame`), a table with a column of probabilities for each class,
+            or the path of a CSV or Parquet file with such a table.
         classes
             What items can be. If left out: the labels or, if gold names classes that are not labels, those of gold.
         labels
