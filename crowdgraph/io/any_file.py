@@ -332,9 +332,9 @@ class _FileReader:
             self.notes.append(f"The gold file {name!r} names no class of any item, so there is no gold.")
             return
         item, label = ((used or OWN_COLUMNS)[role] for role in ("item", "label"))
-        items_of_gold = gold_items(file, item=item, label=label, names=graph.classes)[:3]
+        named = gold_items(file, item=item, label=label, names=graph.classes)[:3]
         raise GoldError(
-            f"None of the {graph.gold.n_unmatched:,} items in {fspath(file.path)!r} ({quote(items_of_gold)}, ...) has a "
+            f"None of the {graph.gold.n_unmatched:,} items in {fspath(file.path)!r} ({quote(named)}, ...) has a "
             f"response in {fspath(self.path)!r} ({quote(graph.items.ids[:3].tolist())}, ...). Give the gold of these "
             "items, with their ids written alike, or none."
         )
