@@ -87,10 +87,10 @@ def _difference(
         if value is None:
             continue
         if name not in own.settings():
-            return f"it is of {fit.model}, which has no {name.replace('_', ' ')}. {LEAVE_OUT}"
+            return f"it is of {fit.model}, which has no {name}. {LEAVE_OUT}"
         asked = replace(own, **{name: value}).settings()[name]
         if repr(asked) != repr(own.settings()[name]):
-            return f"its {name.replace('_', ' ')} is {own.settings()[name]!r}, and {asked!r} was asked for. {LEAVE_OUT}"
+            return f"it was made with {name}={own.settings()[name]!r}, and {asked!r} was asked for. {LEAVE_OUT}"
     return None
 
 

@@ -13,8 +13,6 @@ from crowdgraph.io._columns import SYNONYMS, Column, find_column
 from crowdgraph.io._files import is_file
 from crowdgraph.messages import quote
 
-__all__ = ["GoldFile", "typed_alike"]
-
 # What the column of true classes is called in files of gold.
 GOLD_NAMES = ("label", "gold", "truth", "true_label", "gold_label", "class", "true_class", "ground_truth", "answer")
 
@@ -97,13 +95,13 @@ def typed_alike(values: Sequence[Hashable], known: Sequence[Hashable]) -> list[H
     """
     kinds = {type(name) for name in known}
     if kinds == {int}:
-        return [_as_whole_number(value) for value in values]
+        return [_as_integer(value) for value in values]
     if kinds == {str}:
-        return [str(_as_whole_number(value)) if isinstance(value, int | float) else value for value in values]
+        return [str(_as_integer(value)) if isinstance(value, int | float) else value for value in values]
     return list(values)
 
 
-def _as_whole_number(value: Any) -> Any:
+def _as_integer(value: Any) -> Any:
     """Return a number, or text that is how one is written, as a whole number; anything else as it is."""
     if isinstance(value, float) and value.is_integer():
         return int(value)

@@ -73,9 +73,14 @@ IBCC, VOTES = cg.IBCC(confusion_prior=(4, 1)), {"no": "no", "yes": "yes"}
         (cg.IBCC(votes=VOTES), {"votes": VOTES}, "calibrated", "No model is fitted"),
         (cg.DawidSkene(), {}, "dawid_skene", "No model is fitted: the fit of dawid_skene"),
         (IBCC, {"model": "dynibcc"}, None, "fitted anew: it is of ibcc, and dynibcc was asked for. Leave that out"),
-        (IBCC, {"confusion_prior": "gold"}, None, "its confusion prior is (4.0, 1.0), and 'gold' was asked for"),
-        (IBCC, {"votes": VOTES}, None, "its votes is None, and"),
-        (cg.DawidSkene(), {"confusion_prior": "gold"}, None, "dawid_skene, which has no confusion prior"),
+        (
+            IBCC,
+            {"confusion_prior": "gold"},
+            None,
+            "it was made with confusion_prior=(4.0, 1.0), and 'gold' was asked for",
+        ),
+        (IBCC, {"votes": VOTES}, None, "it was made with votes=None, and"),
+        (cg.DawidSkene(), {"confusion_prior": "gold"}, None, "dawid_skene, which has no confusion_prior"),
         (cg.MajorityVote(), {}, None, "it is of majority_vote, and only fits of ibcc, dynibcc, dawid_skene are"),
     ],
 )

@@ -158,6 +158,7 @@ def test_a_lost_rank_ends_the_others_and_the_fit_can_be_resumed(graphs, folder):
 # What torchrun says last
 
 
+@pytest.mark.slow
 def test_a_killed_process_has_left_word_of_how_to_go_on(graphs, folder):
     checkpoint = folder / "killed.checkpoint"
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
