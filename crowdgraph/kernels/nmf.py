@@ -249,7 +249,7 @@ class CompiledWeights:
         self.n, self.max_factor = len(starts) - 1, max_factor_for(float(values.max()) if largest is None else largest)
         self.rows = range(self.n) if rows is None else rows
         self._starts, self._values = starts, values.astype(precision, copy=False)
-        # Where rows hold all weights, they share one list of the other ends. Unsigned: negative ones count from the end.
+        # Where rows hold all weights, they share one list of the other ends, unsigned: negative ones count backwards.
         shared = np.arange(self.n, dtype=np.uint32), np.zeros(self.n, np.int64)
         self._columns, self._column_starts = shared if columns is None else (columns.view(np.uint32), starts[:-1])
         self._longest = int(np.diff(starts).max())
