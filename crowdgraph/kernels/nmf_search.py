@@ -127,12 +127,12 @@ def search(
         n_steps += trace.n_steps
         return trace
 
-    best = squarem(step, start, max_iter=STEPS_PER_PHASE, tol=0.0, accelerate=True, weighted=weighted, on_step=on_step)
-    n_steps += best.n_steps
+    best = run_phase(start)
     merge_many = True
     while n_steps < max_iter:
         factors = _prune(best.state)
-        best = run_phase(factors)
+        if not (best.converged and factors.shape == best.state.shape):
+            best = run_phase(factors)
         settled = best.converged and factors.shape == best.state.shape == _prune(best.state).shape
         proposals = _mutual_pairs(factors) if merge_many else []
         if settled:
