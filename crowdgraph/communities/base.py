@@ -174,6 +174,6 @@ def _in_usual_unit(network: VolunteerNetwork) -> VolunteerNetwork:
     largest = float((weights if isinstance(weights, np.ndarray) else weights.data).max())
     if WEIGHT_RANGE[0] <= largest <= WEIGHT_RANGE[1]:
         return network
-    # Detectors see only ratios, which powers of two leave as they are. In two steps: the power may be beyond the numbers.
+    # Only ratios count, which powers of two leave as they are. Twice half, since the power may be beyond the numbers.
     half = int(np.frexp(largest)[1]) // 2
     return replace(network, weights=weights * 2.0**-half * 2.0**-half)
