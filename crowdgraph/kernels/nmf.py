@@ -357,8 +357,8 @@ def _products(
 def _fill_means(row: Any, rows: Any, near: Any, means: Any) -> None:
     """Fill in the product of a row with each of some rows, four at a time, so that they share what a loop costs."""
     zero = rows.dtype.type(0)
-    whole_fours = len(near) - len(near) % 4
-    for index in range(0, whole_fours, 4):
+    n_in_fours = len(near) - len(near) % 4
+    for index in range(0, n_in_fours, 4):
         j0, j1, j2, j3 = near[index], near[index + 1], near[index + 2], near[index + 3]
         m0 = m1 = m2 = m3 = zero
         for c in range(len(row)):
@@ -367,7 +367,7 @@ def _fill_means(row: Any, rows: Any, near: Any, means: Any) -> None:
             m2 += row[c] * rows[j2, c]
             m3 += row[c] * rows[j3, c]
         means[index], means[index + 1], means[index + 2], means[index + 3] = m0, m1, m2, m3
-    for index in range(whole_fours, len(near)):
+    for index in range(n_in_fours, len(near)):
         mean = zero
         for c in range(len(row)):
             mean += row[c] * rows[near[index], c]
@@ -377,13 +377,13 @@ def _fill_means(row: Any, rows: Any, near: Any, means: Any) -> None:
 @njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
 def _add_rows(factors: Any, rows: Any, near: Any, sums: Any) -> None:
     """Add some rows to the sums, each times a factor, four at a time."""
-    whole_fours = len(near) - len(near) % 4
-    for index in range(0, whole_fours, 4):
+    n_in_fours = len(near) - len(near) % 4
+    for index in range(0, n_in_fours, 4):
         j0, j1, j2, j3 = near[index], near[index + 1], near[index + 2], near[index + 3]
         f0, f1, f2, f3 = factors[index], factors[index + 1], factors[index + 2], factors[index + 3]
         for c in range(len(sums)):
             sums[c] += f0 * rows[j0, c] + f1 * rows[j1, c] + f2 * rows[j2, c] + f3 * rows[j3, c]
-    for index in range(whole_fours, len(near)):
+    for index in range(n_in_fours, len(near)):
         factor = factors[index]
         for c in range(len(sums)):
             sums[c] += factor * rows[near[index], c]
