@@ -91,7 +91,8 @@ class Factoriser:
     def relevance(self, factors: Tensor) -> Array:
         """Return the variance that the prior leaves to each community, of shape (K,)."""
         count = len(self._strength) / (2 if self._symmetric else 1)
-        return np.asarray(nmf.relevance((factors**2).sum(0), count, self._prior).cpu().double().numpy())
+        with single_threaded_torch():
+            return np.asarray(nmf.relevance((factors**2).sum(0), count, self._prior).cpu().double().numpy())
 
     def _step(self, *, published: bool = False) -> Callable[[Tensor], Step]:
         team = current_team()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,6 +20,9 @@ from crowdgraph.errors import ParameterError
 from crowdgraph.messages import with_article
 
 __all__ = ["Detection", "Detector"]
+
+# Where the largest weight is in this range, products of sums of weights are within the numbers.
+WEIGHT_RANGE = (1e-100, 1e100)
 
 
 class Detection(NamedTuple):
@@ -113,6 +116,7 @@ class Detector(Configured, ABC):
         detection = Detection(np.zeros((0, 0)))
         if linked.any():
             part = network if linked.all() else network.subnetwork(network.ids[linked])
+            part = _in_usual_unit(part)
             detection = self._detect_after(part, previous, seed=None if seed is None else int(seed), progress=progress)
         communities = candidate = self._communities(network, linked, detection)
         if detection.candidate is not None and detection.candidate.shape != detection.participation.shape:
@@ -162,3 +166,14 @@ class Detector(Configured, ABC):
     def settings(self) -> dict[str, Any]:
         """Return the detector's settings by name."""
         return {setting.name: getattr(self, setting.name) for setting in fields(self)}
+
+
+def _in_usual_unit(network: VolunteerNetwork) -> VolunteerNetwork:
+    """Return the network; if weights are so large or small that products are beyond the numbers, in another unit."""
+    weights = network.weights
+    largest = float((weights if isinstance(weights, np.ndarray) else weights.data).max())
+    if WEIGHT_RANGE[0] <= largest <= WEIGHT_RANGE[1]:
+        return network
+    # Only ratios count, which powers of two leave as they are. Twice half, since the power may be beyond the numbers.
+    half = int(np.frexp(largest)[1]) // 2
+    return replace(network, weights=weights * 2.0**-half * 2.0**-half)

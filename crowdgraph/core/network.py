@@ -748,6 +748,8 @@ def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any
     left, right, values = network.pairs()
     # The weight of a link depends on its ends; what is shuffled is its weight relative to that.
     usual = network.strength / np.maximum(network.degree, 1)
+    # Products of two neither overflow nor vanish, whatever the unit; powers of two do not change how they are rounded.
+    usual = np.ldexp(usual, -np.frexp(usual.max(initial=0.0))[1])
     relative = rng.permutation(values / (usual[left] * usual[right]))
     left, right = rewire_pairs(left, right, len(network), rng)
     new_values = relative * usual[left] * usual[right]

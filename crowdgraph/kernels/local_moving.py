@@ -168,38 +168,65 @@ def community_start(weights: Any, k: int, generator: torch.Generator) -> torch.T
     weights
         The weights, not all zero.
     k
-        The maximum number of communities; the strongest are taken.
+        The maximum number of communities; if there are more, the weakest join others, see `_joined`.
     generator
         The source of the order in which volunteers move.
     """
     links = weights.indptr.astype(np.int64), weights.indices.astype(np.int32, copy=False), weights.data
     order = torch.randperm(weights.shape[0], generator=generator).numpy()
     label = local_moving(*links, order, resolution=RESOLUTION)
-    strength = np.bincount(label, weights=np.asarray(weights.sum(axis=1)).ravel())
-    rank = np.empty(len(strength), np.int64)
-    rank[np.argsort(-strength, kind="stable")] = np.arange(len(strength))
-    counts = np.zeros((len(label), min(k, int(np.count_nonzero(strength)))))
-    _share_links(*links, rank[label], counts)
+    strength = np.asarray(weights.sum(axis=1)).ravel()
+    label = _joined(*links, strength, label, k)
+    counts = np.zeros((len(label), int(label.max()) + 1))
+    _share_links(*links, label, counts)
     factors = counts / np.sqrt(counts.sum(axis=0))
     background = BACKGROUND_SHARE * factors.sum(axis=1).mean() / factors.shape[1]
     return torch.from_numpy(factors + background)
 
 
+def _joined(starts: Any, columns: Any, values: Any, strength: Any, label: Any, k: int) -> NDArray[np.int64]:
+    """Return labels of at most `k` communities: the strongest, which the others join one by one.
+
+    The next to join is one that has links to these, where modularity rises most or falls least; of those that have no
+    links the strongest joins the lightest. Those without weights join the strongest community.
+    """
+    n = int(label.max()) + 1
+    starts, columns, values, strength = _aggregate(starts, columns, values, strength, label, n)
+    order = np.argsort(-strength, kind="stable")[: np.count_nonzero(strength)]
+    group, sizes, share = np.zeros(n, np.int64), strength[order[:k]], strength / strength.sum()
+    group[order[:k]] = np.arange(len(sizes))
+    links, waiting = np.zeros((n, len(sizes))), np.zeros(n, np.bool_)
+    waiting[order[k:]] = True
+
+    def join(community: int, best: int) -> None:
+        group[community] = best
+        row = slice(starts[community], starts[community + 1])
+        links[columns[row], best] += values[row]
+
+    for rank, community in enumerate(order[:k]):
+        join(community, rank)
+    for _ in order[k:]:
+        linked = np.flatnonzero(waiting & links.any(axis=1))
+        if len(linked):
+            gains = links[linked] - np.outer(share[linked], sizes)
+            row, best = np.unravel_index(gains.argmax(), gains.shape)
+            community = linked[row]
+        else:
+            community, best = order[k:][waiting[order[k:]]][0], sizes.argmin()
+        waiting[community] = False
+        sizes[best] += strength[community]
+        join(community, int(best))
+    return np.asarray(group[label])
+
+
 @njit(nogil=True, cache=True)
 def _share_links(starts: Any, columns: Any, values: Any, label: Any, shares: Any) -> None:
-    """Fill in the links that each community explains: half of those between two, all if the other has no column."""
-    k = shares.shape[1]
+    """Fill in the links that each community explains: half of those between two."""
     for i in range(len(label)):
-        own = label[i]
         for index in range(starts[i], starts[i + 1]):
-            other, value = label[columns[index]], values[index]
-            if own < k and other < k:
-                shares[i, own] += value / 2
-                shares[i, other] += value / 2
-            elif own < k:
-                shares[i, own] += value
-            elif other < k:
-                shares[i, other] += value
+            half = values[index] / 2
+            shares[i, label[i]] += half
+            shares[i, label[columns[index]]] += half
 
 
 @cache

@@ -31,7 +31,10 @@ BACKGROUND_SHARE = 0.05
 
 
 class SearchResult(NamedTuple):
-    """The best factors, of shape (M, K), with their log posterior."""
+    """The best factors, of shape (M, K), with their log posterior.
+
+    A search has converged where steps have, and merging no two columns is better.
+    """
 
     factors: Tensor
     objective: float
@@ -127,13 +130,13 @@ def search(
         n_steps += trace.n_steps
         return trace
 
-    best = squarem(step, start, max_iter=STEPS_PER_PHASE, tol=0.0, accelerate=True, weighted=weighted, on_step=on_step)
-    n_steps += best.n_steps
-    merge_many = True
-    while n_steps < max_iter:
+    best = run_phase(start)
+    merge_many, ended = True, False
+    while n_steps < max_iter and not ended:
         factors = _prune(best.state)
-        best = run_phase(factors)
-        settled = best.converged and factors.shape == best.state.shape == _prune(best.state).shape
+        if not (best.converged and factors.shape == best.state.shape):
+            best = run_phase(factors)
+        settled = best.converged and _prune(best.state).shape == factors.shape
         proposals = _mutual_pairs(factors) if merge_many else []
         if settled:
             proposals += _closest_pairs(factors)
@@ -146,10 +149,10 @@ def search(
         if accepted is not None:
             best = accepted
         elif settled:
-            break
+            ended = True
         else:
             merge_many = merge_many and not proposals
-    return SearchResult(best.state, best.objectives[-1], best.change, n_steps, best.converged)
+    return SearchResult(best.state, best.objectives[-1], best.change, n_steps, ended)
 
 
 def _is_out_of_reach(goal: float, objectives: list[float]) -> bool:

@@ -185,3 +185,13 @@ def test_a_crowd_of_kinds_differs_no_more_than_the_crowd():
     assert not (sizes % 15).any()
     by_hand = cg.VolunteerNetwork(ids=network.ids, weights=network.weights, method="by hand")
     assert by_hand.of_kinds(seed=0) is None
+
+
+def test_as_few_communities_as_allowed_are_unions_of_cliques_of_equal_sizes():
+    """Six cliques that nothing links, in two communities: three in each have the highest posterior."""
+    clique = np.arange(36) // 6
+    network = network_of((clique[:, None] == clique) - np.eye(36), sparse=True)
+    groups = cg.BayesianNMF(max_communities=2).detect(network, seed=0)
+    assert groups.sizes.tolist() == [18, 18]
+    assert groups.evidence.structured
+    assert all(len(set(groups.assignment[clique == one])) == 1 for one in range(6))

@@ -76,3 +76,18 @@ class Lazy(cg.Leiden):
 def test_the_check_fails_for_a_detector_that_finds_nothing():
     with pytest.raises(AssertionError, match="planted communities were not detected"):
         check_detector(Lazy())
+
+
+@pytest.mark.parametrize("detector", [cg.BayesianNMF(), cg.Leiden()])
+@pytest.mark.parametrize("exponent", [-700, 700])
+def test_the_unit_of_weights_does_not_matter(detector, exponent):
+    """Powers of two, about 1e-211 and 1e211: squares of such weights are beyond the numbers."""
+    clique = np.arange(24) // 6
+    weights = (clique[:, None] == clique) - np.eye(24)
+    expected = detector.detect(network_of(weights, sparse=True), seed=0)
+    actual = detector.detect(network_of(np.ldexp(weights, exponent), sparse=True), seed=0)
+    assert len(expected) == 4
+    assert_array_equal(actual.participation, expected.participation)
+    assert actual.modularity == expected.modularity
+    assert (actual.evidence is None) == (expected.evidence is None)
+    assert actual.evidence is None or actual.evidence.p_value == expected.evidence.p_value

@@ -120,6 +120,15 @@ def test_a_network_made_by_hand_is_rewired(sparse):
     assert null.null(seed=0).method == "by hand without communities"
 
 
+@pytest.mark.parametrize("exponent", [-700, 700])
+def test_rewiring_does_not_depend_on_the_unit(exponent):
+    """Powers of two so far out that a product of two weights is beyond the numbers; about 1e-211 and 1e211."""
+    weights = random_weights(np.random.default_rng(0), 60, 0.1)
+    expected = network_of(weights).null(seed=3).weights
+    actual = network_of(np.ldexp(weights, exponent)).null(seed=3).weights
+    assert_array_equal(np.ldexp(actual, -exponent), expected)
+
+
 def test_rewiring_keeps_who_has_heavy_links():
     rng = np.random.default_rng(1)
     linked = np.triu(rng.random((80, 80)) < 0.2, 1)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
-from crowdgraph.kernels.local_moving import community_start, local_moving
+from crowdgraph.kernels.local_moving import _joined, community_start, local_moving
 from crowdgraph.kernels.nmf_search import BACKGROUND_SHARE
 
 
@@ -79,18 +79,60 @@ def test_starts_explain_links_half_by_either_community():
     assert_allclose(actual if actual[0, 0] > actual[0, 1] else actual[:, ::-1], expected)
 
 
-def test_starts_begin_with_the_strongest_communities():
-    """Cliques of six, five and four; volunteers of the last, whom nothing links to the others, are near to both."""
+def test_the_weakest_communities_join_others():
+    """Cliques of six, five and four: the last joins that of five, and a volunteer without weights is near to both."""
     clique = np.repeat([0, 1, 2], [4, 6, 5])
     weights = (clique[:, None] == clique).astype(float)
     np.fill_diagonal(weights, 0)
     weights = np.pad(weights, (0, 1))
     start = started(weights, 2)
-    assert_array_equal(start.argmax(1)[4:15], clique[4:15] - 1)
-    assert_allclose(start[:4], start[0, 0])
-    assert_allclose(start[15], start[0, 0])
+    assert_array_equal(start.argmax(1)[:15], clique[:15] != 1)
+    assert_allclose(start[15], BACKGROUND_SHARE * (start - start[15]).sum(1).mean() / 2)
     assert start.min() > 0
     assert started(weights, 9).shape == (16, 3)
+
+
+def joined(weights, label, k):
+    links = csr_array(weights)
+    return _joined(links.indptr.astype(np.int64), links.indices, links.data, weights.sum(1), label, k)
+
+
+@given(st.integers(0, 10**6), st.integers(4, 25), st.integers(1, 4))
+@settings(max_examples=30)
+def test_the_next_to_join_are_those_where_modularity_is_highest(seed, n, k):
+    rng = np.random.default_rng(seed)
+    weights = symmetric_weights(rng, n, 0.1)
+    label = np.unique(rng.integers(0, 8, n), return_inverse=True)[1]
+    strength = weights.sum(1)
+    sizes = np.bincount(label, weights=strength)
+    order = [community for community in np.argsort(-sizes, kind="stable") if sizes[community] > 0]
+    # Those that have not joined yet are communities of their own, with numbers from 100.
+    expected = np.where(sizes[label] > 0, 100 + label, 0)
+    for group, community in enumerate(order[:k]):
+        expected[label == community] = group
+    while waiting := [community for community in order if (expected == 100 + community).any()]:
+        groups = [np.where(label == community, group, expected) for community in waiting for group in range(k)]
+        linked = [one for one in groups if weights[one != expected][:, expected < 100].any()]
+        if linked:
+            expected = max(linked, key=lambda one: modularity(weights, one, 1.0))
+        else:
+            lightest = min(range(k), key=lambda group, now=expected: strength[now == group].sum())
+            expected[label == waiting[0]] = lightest
+    assert_array_equal(joined(weights, label, k), expected)
+
+
+def test_two_communities_of_six_cliques_are_half_of_them_each():
+    """Cliques in a ring join their neighbours; cliques that nothing links join the lightest."""
+    clique = np.arange(36) // 6
+    apart = (clique[:, None] == clique) - np.eye(36)
+    ring = apart.copy()
+    for first in range(6):
+        left, right = first * 6, (first + 1) % 6 * 6 + 1
+        ring[left, right] = ring[right, left] = 1
+    for weights in (apart, ring):
+        assert np.bincount(joined(weights, clique, 2)).tolist() == [18, 18]
+    group = joined(ring, clique, 2)[::6]
+    assert (group != np.roll(group, 1)).sum() == 2
 
 
 def test_the_order_of_volunteers_comes_from_the_generator():

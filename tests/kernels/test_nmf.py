@@ -292,6 +292,28 @@ def test_any_number_of_threads_gives_the_same_bits(precision, sparse, monkeypatc
         assert step[1:] == steps[0][1:]
 
 
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_logs_are_as_precise_as_those_of_python(precision):
+    """Numbers from the smallest normal one to the largest, and those where fractions begin: near roots of 1/2 and 2."""
+    limits, rng = np.finfo(precision), np.random.default_rng(0)
+    anywhere = np.exp(rng.uniform(math.log(limits.tiny), math.log(limits.max), 2_000))
+    roots = np.array([0.5, 2.0], precision) ** 0.5
+    edges = [limits.tiny, limits.max, 1.0, *roots, *np.nextafter(roots, 0), *np.nextafter(roots, 2)]
+    near_one = 1 + rng.normal(0, 1e-3, 200)
+    numbers = np.concatenate([anywhere, edges, near_one]).astype(precision)
+    one = np.ones(1, precision)
+    for number in numbers:
+        parts = nmf.FloatParts.empty(1, precision)
+        parts.values[:] = number
+        # Near one, what is lost is the rounding of a number near one.
+        assert_allclose(nmf._weighted_log_sum(one, parts), math.log(number), rtol=4e-16, atol=2e-16)
+    parts, weights = nmf.FloatParts.empty(len(numbers), precision), rng.random(len(numbers)).astype(precision)
+    parts.values[:] = numbers
+    terms = [float(weight) * math.log(number) for weight, number in zip(weights, numbers, strict=True)]
+    size = sum(abs(term) for term in terms)
+    assert_allclose(nmf._weighted_log_sum(weights, parts), math.fsum(terms), rtol=0, atol=1e-14 * size)
+
+
 @given(cases(), st.booleans())
 @settings(max_examples=30)
 def test_single_precision_gives_the_same_step_to_single_precision(case, sparse):
