@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -22,13 +20,14 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import to_frame
 from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.io._directories import Record, new_directory, own_files, recover
 from crowdgraph.io._files import write_failure
 from crowdgraph.messages import Hint, Interface, quote, with_article
 from crowdgraph.report._results import GraphResults
 from crowdgraph.report.provenance import versions
 from crowdgraph.report.tables import community_table, item_columns, volunteer_columns
 
-__all__ = ["RECORD", "atomic_directory", "check_directory", "write_record", "write_results"]
+__all__ = ["RECORD", "atomic_directory", "check_directory", "recover_directory", "write_record", "write_results"]
 
 # The record of how a directory of results was made, and which files belong to it.
 RECORD = "run.json"
@@ -106,7 +105,7 @@ def write_results(
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write the record of how a folder was made, with a list of its files."""
-    files = sorted([*_files(folder), RECORD])
+    files = sorted([*own_files(folder), RECORD])
     text = json.dumps({**record, "files": files}, indent=2, ensure_ascii=False, default=str, allow_nan=False)
     (folder / RECORD).write_text(text + "\n", encoding="utf-8")
 
@@ -129,12 +128,16 @@ def _record(analysis: Analysis, command: str | None, source: Mapping[str, Any] |
 
 
 def check_directory(directory: str | PathLike[str], *, force: bool = False) -> None:
-    """Raise unless results can be written to a directory: before the work is done, not after."""
+    """Raise unless results can be written to a directory: before the work is done, not after.
+
+    What killed processes left there is put right first.
+    """
     target = Path(os.path.realpath(directory))
     name = repr(fspath(directory))
     if target.exists() and not target.is_dir():
         raise StoreError(f"{name} is a file; name a directory for the results.")
-    if target.is_dir() and any(target.iterdir()):
+    recover_directory(target)
+    if target.is_dir() and own_files(target):
         if not force:
             raise StoreError(
                 f"{name} is there already and not empty;",
@@ -144,63 +147,52 @@ def check_directory(directory: str | PathLike[str], *, force: bool = False) -> N
                 ),
             )
         _check_replaceable(target, name)
-    above = next(parent for parent in target.parents if parent.exists())
+    # A folder that is there can be filled even if nothing may be written beside it.
+    above = next(path for path in (target, *target.parents) if path.exists())
     if not above.is_dir():
         raise StoreError(f"{name} cannot be made, since {above.name!r} is a file; name a directory elsewhere.")
     if not os.access(above, os.W_OK | os.X_OK):
         raise StoreError(f"You may not write to {fspath(above)!r}; name a directory elsewhere.")
 
 
+def recover_directory(directory: str | PathLike[str]) -> None:
+    """Put right what processes left that were killed while they wrote results to a directory."""
+    try:
+        recover(Path(os.path.realpath(directory)), RESULTS)
+    except OSError as error:
+        reason, _ = write_failure(error)
+        raise StoreError(
+            f"{fspath(directory)!r} was being written when a process was killed, and cannot be put right: {reason}."
+        ) from error
+
+
 @contextmanager
 def atomic_directory(directory: str | PathLike[str], *, force: bool = False) -> Iterator[Path]:
     """Yield a new folder that becomes the directory once all is written; on an error nothing is left of it."""
     check_directory(directory, force=force)
-    target = Path(os.path.realpath(directory))
-    part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
-    new_parent = next((parent for parent in reversed(target.parents) if not parent.exists()), None)
-    try:
-        part.mkdir(parents=True)
+    with new_directory(directory, record=RESULTS) as part:
         yield part
-        _replace(part, target)
-    except OSError as error:
-        reason, advice = write_failure(error)
-        raise StoreError(
-            f"The results could not be written to {fspath(directory)!r}: {reason}. None were kept{advice}."
-        ) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-        if new_parent is not None and not target.exists():
-            shutil.rmtree(new_parent, ignore_errors=True)
-
-
-def _replace(part: Path, target: Path) -> None:
-    """Move a folder to its target; what was there is removed only once the new one stands."""
-    if not target.exists():
-        part.rename(target)
-        return
-    old = part.with_suffix(".old")
-    target.rename(old)
-    try:
-        part.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _check_replaceable(target: Path, name: str) -> None:
     """Raise unless a directory holds results and nothing else."""
-    try:
-        recorded = set(json.loads((target / RECORD).read_text(encoding="utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{name} does not hold results of crowdgraph, so it is not replaced; name another.") from error
-    others = sorted(set(_files(target)) - recorded)
+    recorded = _recorded_files(target)
+    if not recorded:
+        raise StoreError(f"{name} does not hold results of crowdgraph, so it is not replaced; name another.")
+    others = sorted(file for file in set(own_files(target)) - recorded if not (target / file).is_symlink())
     if others:
         raise StoreError(f"{name} also holds {quote(others, most=3)}, which would be lost; move them, or name another.")
 
 
-def _files(folder: Path) -> list[str]:
-    return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()]
+def _recorded_files(folder: Path) -> set[str]:
+    """Return the files that the record of a folder lists; none if it has no record."""
+    try:
+        return set(json.loads((folder / RECORD).read_text(encoding="utf-8"))["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+RESULTS = Record(RECORD, _recorded_files)
 
 
 # Files

@@ -126,11 +126,12 @@ def update(
     [bold]crowdgraph update results new.csv[/bold]
     [bold]crowdgraph update results new.csv --gold gold.csv --json[/bold]
     """
-    from crowdgraph.analysis.output import check_directory
+    from crowdgraph.analysis.output import check_directory, recover_directory
     from crowdgraph.analysis.update import read_results, renewal
 
     if source.classes:
         raise ParameterError("--class names the classes, and those of results stay; analyse all responses again.")
+    recover_directory(results)
     earlier = read_results(results)
     check_directory(results, force=True)
     reading = source.read(extend=earlier.graph)

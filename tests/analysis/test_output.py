@@ -198,22 +198,6 @@ def test_a_failure_leaves_the_old_results(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_old_results_come_back_if_new_ones_cannot_take_their_place(tmp_path, monkeypatch):
-    write_old(tmp_path / "out")
-    rename = Path.rename
-
-    def failing(self, target):
-        if self.name.endswith(".part"):
-            raise OSError(errno.EIO, "Input/output error")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises(StoreError, match="Input/output error"), atomic_directory(tmp_path / "out", force=True) as part:
-        (part / "a.txt").write_text("new")
-    assert (tmp_path / "out" / "a.txt").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
 def test_old_results_are_replaced_when_asked(tmp_path):
     write_old(tmp_path / "out")
     with atomic_directory(tmp_path / "out", force=True) as part:
