@@ -34,7 +34,8 @@ Each error says what is wrong, what was passed, what was expected and what to do
     ├── RepeatedAnswersWarning              a model without time counts repeated answers as independent
     ├── CollapsedFitWarning                 a fit that no longer distinguishes items
     ├── UntrainedClassifierWarning          a classifier that learned nothing from the answers
-    └── ConvergenceWarning                  a fit that stopped before it converged
+    ├── ConvergenceWarning                  a fit that stopped before it converged
+    └── LeftOutFigureWarning                a figure of an analysis that could not be drawn
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ __all__ = [
     "InputError",
     "LabelError",
     "LateResponsesWarning",
+    "LeftOutFigureWarning",
     "LostRankError",
     "MissingPackageError",
     "MissingValueError",
@@ -236,6 +238,10 @@ class UntrainedClassifierWarning(CrowdGraphWarning):
 
 class ConvergenceWarning(CrowdGraphWarning):
     """A fit that stopped before it converged."""
+
+
+class LeftOutFigureWarning(CrowdGraphWarning):
+    """A figure of an analysis could not be drawn; everything else was written."""
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str], *, option: str | None = None) -> None:

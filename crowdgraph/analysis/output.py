@@ -6,7 +6,9 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,14 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import to_frame
-from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.errors import (
+    CrowdGraphError,
+    LeftOutFigureWarning,
+    ParameterError,
+    StoreError,
+    collect_warnings,
+    warn,
+)
 from crowdgraph.io._directories import Record, new_directory, own_files, recover
 from crowdgraph.io._files import write_failure
 from crowdgraph.messages import Hint, Interface, quote, with_article
@@ -62,7 +71,8 @@ def write_results(
     - ``graph.crowd``: the annotated graph, for `crowdgraph.load`;
     - ``run.json``: versions, settings, seed, timings, findings, and what was skipped.
 
-    Files about results that are missing are left out.
+    Files about results that are missing are left out. A figure that cannot be drawn is left out with a warning, which
+    the report and the record repeat.
 
     Parameters
     ----------
@@ -90,16 +100,21 @@ def write_results(
     """
     if not isinstance(analysis, Analysis):
         raise ParameterError(f"Results are written of an Analysis; got {with_article(type(analysis))}.")
+    left_out: list[str] = []
     with atomic_directory(directory, force=force) as folder:
+        with collect_warnings(left_out):
+            draw_figures(GraphResults(analysis.graph), folder / "figures")
+        analysis = replace(analysis, notes=(*analysis.notes, *left_out))
         record = {**_record(analysis, command, source), "settings": dict(settings or {})}
         _write_tables(GraphResults(analysis.graph), folder)
         _write_if_any(analysis.plan, folder / "next_questions.csv")
         _write_if_any(analysis.changes, folder / "changes.csv")
         _write_network(analysis.graph, folder)
-        draw_figures(GraphResults(analysis.graph), folder / "figures")
         analysis.graph.save(folder / "graph.crowd")
         _write_report(analysis, folder / "report.html", title, record, interface)
         write_record(folder, record)
+    for message in left_out:
+        warn(message, LeftOutFigureWarning)
     return Path(directory)
 
 
@@ -279,16 +294,33 @@ def _write_report(
 
 
 def draw_figures(results: GraphResults, folder: Path) -> None:
-    """Draw every figure that the results allow, as SVG and PNG."""
+    """Draw every figure that the results allow, as SVG and PNG; warn of those that cannot be drawn."""
     import matplotlib as mpl
 
     folder.mkdir()
     # Without a fixed salt and date the same figure would be another file each time.
     with mpl.rc_context({"svg.hashsalt": "crowdgraph"}):
         for name, draw in _figures(results):
-            figure = draw().figure
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-            figure.savefig(folder / f"{name}.png", dpi=150)
+            for ending, picture in _drawn(name, draw).items():
+                (folder / f"{name}.{ending}").write_bytes(picture)
+
+
+def _drawn(name: str, draw: Callable[[], Any]) -> dict[str, bytes]:
+    """Return a figure as SVG and PNG, or neither if it cannot be drawn, since the other results are worth more."""
+    svg, png = BytesIO(), BytesIO()
+    try:
+        figure = draw().figure
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+        figure.savefig(png, format="png", dpi=150)
+    except OSError:
+        raise
+    except Exception as error:  # Matplotlib and what it draws with raise anything.
+        reason = str(error).strip().splitlines() or [""]
+        if not isinstance(error, CrowdGraphError):
+            reason = [f"{type(error).__name__}: {reason[0]}".rstrip(": ") + "."]
+        warn(f"The figure {name!r} was left out, since it could not be drawn. {reason[0]}", LeftOutFigureWarning)
+        return {}
+    return {"svg": svg.getvalue(), "png": png.getvalue()}
 
 
 def _figures(results: GraphResults) -> Iterator[tuple[str, Callable[[], Any]]]:

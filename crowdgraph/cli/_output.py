@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.errors import ParameterError, StoreError, collect_warnings
 from crowdgraph.messages import wording
 
 if TYPE_CHECKING:
@@ -127,16 +127,19 @@ def write_and_report(
     from crowdgraph.analysis.analyse import steps_by_reason
 
     with_all_notes = replace(analysis, notes=(*reading_notes, *analysis.notes))
-    write_results(
-        with_all_notes,
-        out,
-        title=title,
-        command=command_line(),
-        source=source,
-        settings=settings,
-        interface="cli",
-        force=force,
-    )
+    left_out: list[str] = []
+    with collect_warnings(left_out):
+        write_results(
+            with_all_notes,
+            out,
+            title=title,
+            command=command_line(),
+            source=source,
+            settings=settings,
+            interface="cli",
+            force=force,
+        )
+    analysis, with_all_notes = (replace(part, notes=(*part.notes, *left_out)) for part in (analysis, with_all_notes))
     if as_json:
         say_json({**_summary(with_all_notes, out), **({} if changed is None else {"update": changed.to_dict()})})
         return

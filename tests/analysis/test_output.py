@@ -4,7 +4,6 @@ import csv
 import errno
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -16,7 +15,7 @@ from report.pages import page_data
 import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
 from crowdgraph.analysis.output import atomic_directory
-from crowdgraph.errors import StoreError
+from crowdgraph.errors import LeftOutFigureWarning, StoreError
 from crowdgraph.messages import wording
 
 FILES = {"report.html", "items.csv", "volunteers.csv", "communities.csv", "confusion.parquet", "network.graphml"}
@@ -178,6 +177,33 @@ def test_a_failure_leaves_nothing(analysis, tmp_path, monkeypatch, writer):
     with pytest.raises(StoreError, match=r"could not be written to .*No space left on device\. None were kept"):
         write_results(analysis, tmp_path / "new" / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_figure_that_cannot_be_drawn_is_left_out_and_said_so(tmp_path, monkeypatch):
+    """Without it everything is written; the warning, the report and the record say why."""
+
+    def fail(graph):
+        raise ValueError("Unknown symbol: \\x, found '\\'\n  on a second line")
+
+    monkeypatch.setattr("crowdgraph.plot.activity", fail)
+    graph = crowd(n_volunteers=4, n_items=10, n_responses=20).graph
+    with pytest.warns(LeftOutFigureWarning, match=r"^The figure 'activity' was left out.* ValueError: .*found '.'\.$"):
+        write_results(analyse(graph, model="majority_vote", min_responses=50), tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"report.html", "items.csv", "graph.crowd"}
+    record = json.loads((tmp_path / "out/run.json").read_text())
+    assert not [name for name in record["files"] if "activity" in name]
+    assert "figures/responses_over_time.svg" in record["files"]
+    assert [note for note in record["notes"] if note.startswith("The figure 'activity' was left out")]
+    assert "The figure 'activity' was left out" in str(page_data(tmp_path / "out/report.html")["provenance"])
+
+
+def test_times_without_an_axis_leave_out_the_figures_over_time(tmp_path):
+    times = [1e308, 1.2e308, 1.5e308, 1.7e308]
+    columns = {"volunteer": list("abab"), "item": list("xxyy"), "label": list("uvuu"), "time": times}
+    analysis = analyse(cg.CrowdGraph.from_responses(columns), model="majority_vote")
+    with pytest.warns(LeftOutFigureWarning, match="an axis has numbers up to 1e\\+300"):
+        write_results(analysis, tmp_path / "out")
+    assert (tmp_path / "out/figures/activity.png").exists()
 
 
 # Directories
