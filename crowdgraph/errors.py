@@ -46,7 +46,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from crowdgraph.messages import Message, argument, quote, suggestion
+from crowdgraph.messages import MAX_MESSAGE, Message, argument, quote, short, suggestion, wording
 
 __all__ = [
     "AlignmentError",
@@ -98,8 +98,10 @@ class _WithMessage(Exception):  # noqa: N818 - warnings are derived from it, too
     message: Message
 
     def __init__(self, text: str = "", *, hint: str | None = None) -> None:
+        # Data that a message quotes may be of any length.
+        text = Message(short(text, most=MAX_MESSAGE), cli=short(wording(text, "cli"), most=MAX_MESSAGE))
         super().__init__(text)
-        self.message = Message(text) if hint is None else Message(text) + " " + hint
+        self.message = text if hint is None else text + " " + hint
 
     def __str__(self) -> str:
         # KeyError would show the repr of its message.

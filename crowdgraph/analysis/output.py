@@ -29,6 +29,7 @@ from crowdgraph.errors import (
     collect_warnings,
     warn,
 )
+from crowdgraph.io._cells import write_csv
 from crowdgraph.io._directories import Record, new_directory, own_files, recover
 from crowdgraph.io._files import write_failure
 from crowdgraph.messages import Hint, Interface, quote, with_article
@@ -59,6 +60,7 @@ def write_results(
     settings: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     force: bool = False,
+    raw_cells: bool = False,
 ) -> Path:
     """Write an analysis into a new directory: all files, or none if something goes wrong.
 
@@ -92,6 +94,9 @@ def write_results(
         For whom the report words its advice: ``"python"``, or ``"cli"`` for users of the command line.
     force
         Whether to replace a directory of earlier results; one that holds anything else is never replaced.
+    raw_cells
+        Whether the CSV files hold ids and other text as it is, also where a spreadsheet would run it as a formula.
+        Otherwise such a cell begins with an apostrophe, which our readers take away again.
 
     Returns
     -------
@@ -106,9 +111,9 @@ def write_results(
             draw_figures(GraphResults(analysis.graph), folder / "figures")
         analysis = replace(analysis, notes=(*analysis.notes, *left_out))
         record = {**_record(analysis, command, source), "settings": dict(settings or {})}
-        _write_tables(GraphResults(analysis.graph), folder)
-        _write_if_any(analysis.plan, folder / "next_questions.csv")
-        _write_if_any(analysis.changes, folder / "changes.csv")
+        _write_tables(GraphResults(analysis.graph), folder, raw_cells=raw_cells)
+        _write_if_any(analysis.plan, folder / "next_questions.csv", raw_cells=raw_cells)
+        _write_if_any(analysis.changes, folder / "changes.csv", raw_cells=raw_cells)
         _write_network(analysis.graph, folder)
         analysis.graph.save(folder / "graph.crowd")
         _write_report(analysis, folder / "report.html", title, record, interface)
@@ -213,8 +218,7 @@ RESULTS = Record(RECORD, _recorded_files)
 # Files
 
 
-def _write_tables(results: GraphResults, folder: Path) -> None:
-    import pyarrow.csv as pa_csv
+def _write_tables(results: GraphResults, folder: Path, *, raw_cells: bool) -> None:
     import pyarrow.parquet as pq
 
     volunteers = volunteer_columns(results)
@@ -229,17 +233,15 @@ def _write_tables(results: GraphResults, folder: Path) -> None:
     }
     for name, table in tables.items():
         if table is not None:
-            pa_csv.write_csv(table, fspath(folder / f"{name}.csv"))
+            write_csv(table, fspath(folder / f"{name}.csv"), raw_cells=raw_cells)
     if results.confusion is not None:
         pq.write_table(confusion_table(results.confusion), fspath(folder / "confusion.parquet"))
 
 
-def _write_if_any(rows: NextSteps | Changes | None, path: Path) -> None:
+def _write_if_any(rows: NextSteps | Changes | None, path: Path, *, raw_cells: bool) -> None:
     """Write the questions to ask next, or the volunteers who changed, if there are any."""
-    import pyarrow.csv as pa_csv
-
     if rows is not None and len(rows):
-        pa_csv.write_csv(rows.to_frame(kind="arrow"), fspath(path))
+        write_csv(rows.to_frame(kind="arrow"), fspath(path), raw_cells=raw_cells)
 
 
 def all_communities(results: GraphResults) -> Any:

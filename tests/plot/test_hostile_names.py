@@ -55,7 +55,9 @@ def test_names_that_are_no_tex_are_written_as_they_are():
     texts = render(cg.plot.responses_over_time(crowd([1, 2], labels=NO_TEX)))
     assert set(NO_TEX) <= texts
     for first, second in pairwise(NO_TEX):
-        texts = render(cg.plot.confusion_history(history(crowd([1, 2], labels=(first, second)))))
+        texts = render(
+            cg.plot.confusion_history(history(crowd([1, 2], labels=(first, second))), labels=(first, second))
+        )
         assert all(any(f"says {label} " in text for text in texts) for label in (first, second))
 
 
