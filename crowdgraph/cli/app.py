@@ -54,9 +54,7 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             fail("Interrupted.", code=BY_SIGNAL + signal.SIGINT)
         except Ended as end:
-            fail(
-                f"Ended by {signal.Signals(end.number).name}; nothing unfinished is left.", code=BY_SIGNAL + end.number
-            )
+            fail(f"Ended by {signal.Signals(end.number).name}.", code=BY_SIGNAL + end.number)
         except Exception as error:
             if _lacks_memory(error):
                 fail("There is not enough memory for this crowd; give fewer responses, or use --model ibcc.")

@@ -196,8 +196,8 @@ class _TextCells:
         if self._has_written and self._has_bare:
             raise InputError(
                 f"The column {self._name!r} of {fspath(path)!r} has cells that begin like a formula, some of them "
-                "behind an apostrophe, so that it is not known whether the apostrophes belong to them. Write the table as "
-                "Parquet."
+                "behind an apostrophe, so that it is not known whether the apostrophes belong to them. Write the "
+                "table as Parquet."
             )
         return original_cells(column)
 

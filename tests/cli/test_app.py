@@ -118,7 +118,7 @@ def test_terminals_without_some_characters_show_escapes(tmp_path):
     process = run_as_process("inspect", odd, env=plain)
     assert (process.returncode, process.stderr) == (0, "")
     assert "classes     no, \\u2191" in process.stdout
-    command = ["allocate", str(odd), "--budget", "1", "--capacity", "2", "--model", "majority_vote", "--json"]
+    command = ["allocate", str(odd), "--budget", "1", "--capacity", "2", "--model", "ibcc", "--json"]
     machine = CliRunner(charset="ascii").invoke(app, command)
     assert machine.exit_code == 0, machine.output
     assert {row["item"] for row in json.loads(machine.stdout_bytes.decode("ascii"))["questions"]} == {"x"}
@@ -154,8 +154,8 @@ def test_terminals_obey_no_names(tmp_path):
     )
     for command in (
         ["inspect", path],
-        ["allocate", path, "--budget", 2, "--model", "majority_vote"],
-        ["allocate", path, "--budget", 2, "--model", "majority_vote", "--json"],
+        ["allocate", path, "--budget", 2, "--model", "ibcc"],
+        ["allocate", path, "--budget", 2, "--model", "ibcc", "--json"],
         ["inspect", path, "--volunteer", HOSTILE],
     ):
         result = run(*command)
@@ -183,7 +183,7 @@ def test_a_disk_that_fills_up_leaves_nothing(tmp_path):
     path.write_text("volunteer,item,label\n" + "".join(f"v{n % 7},i{n * 31 % 50},{n % 2}\n" for n in range(90)))
     # This model needs no compiled code, which would be cut off as well.
     process = run_as_process(
-        *("analyse", path, "--model", "majority_vote", "--min-responses", "50", "--out", tmp_path / "out"),
+        *("analyse", path, "--model", "ibcc", "--min-responses", "50", "--out", tmp_path / "out"),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)),
         # Compiled modules would be cut off, too, and break whatever imports them next.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},

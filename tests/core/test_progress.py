@@ -1,5 +1,7 @@
 """Progress in log files: a line now and then, by a clock of the tests."""
 
+import re
+
 import pytest
 
 import crowdgraph as cg
@@ -54,10 +56,8 @@ def test_where_somebody_watches_there_is_a_bar(monkeypatch):
         assert type(bar).__module__.startswith("tqdm")
 
 
-@pytest.mark.parametrize(
-    "model", [cg.IBCC(), cg.DynIBCC(), cg.GibbsIBCC(burn_in=2, draws=4, max_draws=4)], ids=lambda model: model.name
-)
-def test_fits_say_how_far_they_are(model, clock, capsys, monkeypatch):
+@pytest.mark.parametrize("model", [cg.IBCC(), cg.DynIBCC()], ids=lambda model: model.name)
+def test_fits_say_how_far_they_are(model, capsys, monkeypatch):
     monkeypatch.setattr(_progress, "LOG_SECONDS", 0.0)
-    model.fit(cg.simulate.crowd(n_volunteers=5, n_items=10, n_responses=30, seed=0).graph, seed=0, progress=True)
-    assert " after 0 s" in capsys.readouterr().err
+    model.fit(cg.simulate.crowd(n_volunteers=5, n_items=10, n_responses=30, seed=0).graph, progress=True)
+    assert re.search(r": \d+ (sweeps|passes) after \d+ s", capsys.readouterr().err)
