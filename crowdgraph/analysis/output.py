@@ -32,7 +32,7 @@ from crowdgraph.errors import (
 from crowdgraph.io._cells import write_csv
 from crowdgraph.io._directories import Record, new_directory, own_files, recover
 from crowdgraph.io._files import write_failure
-from crowdgraph.messages import Hint, Interface, quote, with_article
+from crowdgraph.messages import Hint, Interface, Message, quote, with_article
 from crowdgraph.report._results import GraphResults
 from crowdgraph.report.provenance import versions
 from crowdgraph.report.tables import community_table, item_columns, volunteer_columns
@@ -317,12 +317,16 @@ def _drawn(name: str, draw: Callable[[], Any]) -> dict[str, bytes]:
     except OSError:
         raise
     except Exception as error:  # Matplotlib and what it draws with raise anything.
-        reason = str(error).strip().splitlines() or [""]
-        if not isinstance(error, CrowdGraphError):
-            reason = [f"{type(error).__name__}: {reason[0]}".rstrip(": ") + "."]
-        warn(f"The figure {name!r} was left out, since it could not be drawn. {reason[0]}", LeftOutFigureWarning)
+        reason = error.message if isinstance(error, CrowdGraphError) else Message(_first_line(error))
+        warn(f"The figure {name!r} was left out, since it could not be drawn. " + reason, LeftOutFigureWarning)
         return {}
     return {"svg": svg.getvalue(), "png": png.getvalue()}
+
+
+def _first_line(error: Exception) -> str:
+    """Return the kind of an error and the first line of what it says, which may have drawings below it."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}".rstrip(": .") + "."
 
 
 def _figures(results: GraphResults) -> Iterator[tuple[str, Callable[[], Any]]]:
