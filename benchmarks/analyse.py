@@ -1,12 +1,16 @@
 """Measure `crowdgraph analyse` step by step against its budget, and what it takes to fit snapshots from two starts.
 
 ``python benchmarks/analyse.py`` measures 0.1 and one million responses, ``python benchmarks/analyse.py 10000000`` ten.
+``python benchmarks/analyse.py before FOLDER`` measures the steps only, by turns with those of another version of the
+package, whose sources are in the folder; numbers of responses may follow.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -24,16 +28,19 @@ from crowdgraph.models.base import Model
 class Budget(NamedTuple):
     """The seconds that an analysis may take, and the peak of its memory in GB; None where there is no limit."""
 
-    seconds: float
+    seconds: float | None
     memory: float | None = None
 
 
 BUDGETS = {100_000: Budget(30), 1_000_000: Budget(60, 1.5), 10_000_000: Budget(480)}
 VOTES = {-1: "not supernova", 1: "supernova", 3: "supernova"}
 KINDS = ("five groups", "no groups")
+SIZES = (100_000, 1_000_000)
+# How often an analysis of fewer responses than the number is repeated beside another version; of more it is not.
+REPEATS, MOST_REPEATED = 3, 200_000
 
 
-def main(sizes: tuple[int, ...] = (100_000, 1_000_000)) -> None:
+def main(sizes: tuple[int, ...] = SIZES) -> None:
     two_starts()
     steps(sizes)
 
@@ -112,21 +119,47 @@ def steps(sizes: tuple[int, ...]) -> None:
         rows = {
             "all steps": [f"{fact['seconds']:.1f}" for fact in facts.values()],
             "all steps, CPU": [f"{fact['cpu']:.1f}" for fact in facts.values()],
-            f"of {BUDGETS[size].seconds:.0f} s": [
-                f"{fact['seconds'] / BUDGETS[size].seconds:.2f}" for fact in facts.values()
-            ],
             "peak memory, GB": [f"{fact['peak']:.2f}" for fact in facts.values()],
         }
-        limit = BUDGETS[size].memory
+        seconds, limit = BUDGETS.get(size, Budget(None))
+        if seconds is not None:
+            rows[f"of {seconds:.0f} s"] = [f"{fact['seconds'] / seconds:.2f}" for fact in facts.values()]
         if limit is not None:
             rows[f"of {limit} GB"] = [f"{fact['peak'] / limit:.2f}" for fact in facts.values()]
         for name, cells in rows.items():
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def run(kind: str, size: int) -> dict[str, Any]:
+def beside(folder: str, sizes: tuple[int, ...]) -> None:
+    """Print what the steps take in another version and in this one, by turns; medians where they are repeated."""
+    for size in sizes:
+        repeats = REPEATS if size < MOST_REPEATED else 1
+        for kind in KINDS:
+            turns = [(run(kind, size, sources=folder), run(kind, size)) for _ in range(repeats)]
+            before, now = ([measured(fact) for fact in facts] for facts in zip(*turns, strict=True))
+            print(f"\n| {size:,} responses, {kind} | before | now | ratio |\n|---|--:|--:|--:|")
+            for name in dict.fromkeys([*before[0], *now[0]]):
+                sides = [[fact[name] for fact in facts if name in fact] for facts in (before, now)]
+                # A step may be missing in one of the versions.
+                middle = [statistics.median(side) if side else None for side in sides]
+                cells = ["" if value is None else f"{value:.2f}" for value in middle]
+                ratio = f"{middle[1] / middle[0]:.2f}" if middle[0] and middle[1] is not None else ""
+                print(f"| {name} | {' | '.join(cells)} | {ratio} |", flush=True)
+
+
+def measured(facts: dict[str, Any]) -> dict[str, float]:
+    """Return all that was measured of an analysis, by name."""
+    totals = {"all steps, s": "seconds", "all steps, CPU s": "cpu", "peak memory, GB": "peak"}
+    return {f"{step}, s": seconds for step, seconds in facts["steps"].items()} | {
+        name: facts[key] for name, key in totals.items()
+    }
+
+
+def run(kind: str, size: int, *, sources: str | None = None) -> dict[str, Any]:
+    """Run an analysis in a process of its own, perhaps with the package whose sources are in a folder."""
     command = [sys.executable, __file__, "one", kind, str(size)]
-    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    elsewhere = {} if sources is None else {"PYTHONPATH": sources}
+    process = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **elsewhere})
     return dict(json.loads(process.stdout.splitlines()[-1]))
 
 
@@ -148,5 +181,7 @@ def one(kind: str, size: str) -> dict[str, Any]:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["one"]:
         print(json.dumps(one(*sys.argv[2:])))
+    elif sys.argv[1:2] == ["before"]:
+        beside(sys.argv[2], tuple(map(int, sys.argv[3:])) or SIZES)
     else:
         main(*([tuple(map(int, sys.argv[1:]))] if len(sys.argv) > 1 else []))

@@ -12,6 +12,7 @@ import numpy as np
 
 from crowdgraph.allocation.next_steps import NextSteps, next_steps
 from crowdgraph.analysis.defaults import MODELS, activity_threshold, named_model, votes_note
+from crowdgraph.analysis.finished import adopt, model_around
 from crowdgraph.communities.base import Detector
 from crowdgraph.communities.bayesian_nmf import BayesianNMF
 from crowdgraph.core._arrays import Array, FrozenMapping, ReadOnlyArrays, object_array
@@ -141,6 +142,7 @@ def analyse(
     min_responses: int = 10,
     max_volunteers: int = 2_000,
     validate: float | None = None,
+    fit: ModelFit | None = None,
     earlier: ModelFit | None = None,
     seed: int | None = 0,
     progress: bool = False,
@@ -174,6 +176,10 @@ def analyse(
     validate
         Keep only those links between volunteers who share items that are more than chance explains, at this
         false-discovery rate, such as 0.01; all links if left out. See `crowdgraph.networks.task_cooccurrence`.
+    fit
+        A finished fit of the graph, of `IBCC`, `DynIBCC` or `DawidSkene`, which is analysed instead of fitting a model:
+        such as several processes made of a large crowd. By default that of IBCC is calibrated, and its volunteers are
+        followed over time. The settings are those of the fit.
     earlier
         A fit of the same model to fewer responses, to be updated instead of fitting anew; see `Model.update`.
     seed
@@ -197,8 +203,13 @@ def analyse(
     steps = StepRunner(graph.replace())
     findings = steps.run("diagnosis", lambda: graph.diagnose(progress=progress))
     is_default = model == Calibrated.name
-    model = _choose_model(steps, model, votes, confusion_prior)
-    fit = steps.run("model", lambda: _fit(steps, model, graph, earlier, seed=seeds[0], progress=progress))
+    if fit is not None:
+        _check_named_only(model, votes, confusion_prior, earlier)
+        model = model_around(fit, str(model))
+        fit = steps.run("model", partial(adopt, fit, model, steps.graph))
+    else:
+        model = _choose_model(steps, model, votes, confusion_prior)
+        fit = steps.run("model", lambda: _fit(steps, model, graph, earlier, seed=seeds[0], progress=progress))
     if is_default and isinstance(model, Calibrated) and fit is not None:
         fit = steps.run("skill over time", partial(_follow, steps, model, fit, progress=progress)) or fit
     steps.annotate(fit)
@@ -333,6 +344,18 @@ def _check(
         check_level("validate", validate)
     check_seed(seed)
     check_bool("progress", progress)
+
+
+def _check_named_only(model: object, votes: object, confusion_prior: object, earlier: object) -> None:
+    """Raise if more is said about a model than the name of a finished fit's."""
+    others = {"votes": votes, "confusion_prior": confusion_prior, "earlier": earlier}
+    if not isinstance(model, str):
+        others["model"] = model
+    more = [name for name, value in others.items() if value is not None]
+    if more:
+        raise ParameterError(
+            f"fit= is a finished fit, to whose settings {more[0]}= adds nothing; leave one of both out."
+        )
 
 
 def _check_snapshots(graph: CrowdGraph, snapshots: object) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdgraph.allocation.next_steps import NextSteps
 from crowdgraph.analysis.analyse import Analysis
@@ -37,6 +37,9 @@ from crowdgraph.report._results import GraphResults
 from crowdgraph.report.provenance import versions
 from crowdgraph.report.tables import community_table, item_columns, volunteer_columns
 
+if TYPE_CHECKING:
+    from crowdgraph.analysis.update import Renewal
+
 __all__ = ["RECORD", "atomic_directory", "check_directory", "recover_directory", "write_record", "write_results"]
 
 # The record of how a directory of results was made, and which files belong to it.
@@ -55,9 +58,10 @@ def write_results(
     directory: str | PathLike[str],
     *,
     title: str | None = None,
-    command: str | None = None,
+    command: str | Sequence[str] | None = None,
     source: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
+    update: Renewal | None = None,
     interface: Interface = "python",
     force: bool = False,
     raw_cells: bool = False,
@@ -85,11 +89,13 @@ def write_results(
     title
         The title of the report.
     command
-        The command that repeats the run, for the record.
+        The command that repeats the run, or several in their order, for the record.
     source
         What was read, and how, for the record.
     settings
         The options of the run, from which ``crowdgraph update`` repeats it with more responses.
+    update
+        What the latest update changed, as `renewal` returns it, for the record and the report.
     interface
         For whom the report words its advice: ``"python"``, or ``"cli"`` for users of the command line.
     force
@@ -111,12 +117,14 @@ def write_results(
             draw_figures(GraphResults(analysis.graph), folder / "figures")
         analysis = replace(analysis, notes=(*analysis.notes, *left_out))
         record = {**_record(analysis, command, source), "settings": dict(settings or {})}
+        if update is not None:
+            record["update"] = update.to_dict()
         _write_tables(GraphResults(analysis.graph), folder, raw_cells=raw_cells)
         _write_if_any(analysis.plan, folder / "next_questions.csv", raw_cells=raw_cells)
         _write_if_any(analysis.changes, folder / "changes.csv", raw_cells=raw_cells)
         _write_network(analysis.graph, folder)
         analysis.graph.save(folder / "graph.crowd")
-        _write_report(analysis, folder / "report.html", title, record, interface)
+        _write_report(analysis, folder / "report.html", title, record, update, interface)
         write_record(folder, record)
     for message in left_out:
         warn(message, LeftOutFigureWarning)
@@ -130,10 +138,12 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     (folder / RECORD).write_text(text + "\n", encoding="utf-8")
 
 
-def _record(analysis: Analysis, command: str | None, source: Mapping[str, Any] | None) -> dict[str, Any]:
+def _record(
+    analysis: Analysis, command: str | Sequence[str] | None, source: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """Return how the analysis was made, and how it went."""
     return {
-        "command": command,
+        "commands": [command] if isinstance(command, str) else list(command or ()),
         "source": dict(source or {}),
         "parameters": dict(analysis.parameters),
         "notes": list(analysis.notes),
@@ -281,13 +291,18 @@ def _write_network(graph: CrowdGraph, folder: Path) -> None:
 
 
 def _write_report(
-    analysis: Analysis, path: Path, title: str | None, record: Mapping[str, Any], interface: Interface
+    analysis: Analysis,
+    path: Path,
+    title: str | None,
+    record: Mapping[str, Any],
+    update: Renewal | None,
+    interface: Interface,
 ) -> None:
     from crowdgraph.report import write
 
-    run = {name: value for name, value in record.items() if name not in ("command", "findings", "versions", "settings")}
-    if record["command"]:
-        run["commands"] = [record["command"]]
+    run = {name: value for name, value in record.items() if name not in ("findings", "versions", "settings")}
+    if update is not None:
+        run["update"] = list(update.sentences())
     run = {name: value for name, value in run.items() if value}
     write(analysis, path, title=title, run=run, interface=interface)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdgraph.analysis.analyse import OVER_TIME
 from crowdgraph.analysis.output import RECORD
-from crowdgraph.core._arrays import FrozenMapping
+from crowdgraph.core._arrays import FrozenMapping, plain
 from crowdgraph.core._text import quantity
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -40,11 +40,14 @@ class EarlierResults:
         The annotated graph.
     settings, source
         The options of the run, and what was read.
+    commands
+        The commands that led to the results, in their order; none if they were not made by commands.
     """
 
     graph: CrowdGraph
     settings: Mapping[str, Any]
     source: Mapping[str, Any]
+    commands: tuple[str, ...] = ()
 
     @property
     def fit(self) -> ModelFit | None:
@@ -85,7 +88,7 @@ class Renewal:
         """Yield what changed in words."""
         late = f", of which {self.n_late:,} came late" if self.n_late else ""
         volunteers, items = quantity(self.n_volunteers, "new volunteer"), quantity(self.n_items, "new item")
-        yield f"Added: {quantity(self.n_responses, 'response')}{late}, {volunteers}, {items}."
+        yield f"The update added {quantity(self.n_responses, 'response')}{late}, {volunteers} and {items}."
         if not self.changed:
             yield "No old item has another answer."
             return
@@ -93,7 +96,8 @@ class Renewal:
             f"{item} ({before} before, now {after})" for item, before, after in self.changed[:MAX_LISTED]
         )
         more = f" and {len(self.changed) - MAX_LISTED:,} more" if len(self.changed) > MAX_LISTED else ""
-        yield f"{quantity(len(self.changed), 'old item')} with another answer: {listed}{more}."
+        have = "has" if len(self.changed) == 1 else "have"
+        yield f"{quantity(len(self.changed), 'old item')} {have} another answer: {listed}{more}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return what changed for machines."""
@@ -111,7 +115,7 @@ def read_results(directory: str | PathLike[str]) -> EarlierResults:
         )
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        settings, source = record["settings"], record["source"]
+        settings, source, commands = record["settings"], record["source"], record["commands"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"{name} has no complete {RECORD} that says how its results were made.", hint=ANALYSE_AGAIN
@@ -119,7 +123,10 @@ def read_results(directory: str | PathLike[str]) -> EarlierResults:
     if not settings:
         raise StoreError(f"{RECORD} in {name} does not say with which options the run was made.", hint=ANALYSE_AGAIN)
     return EarlierResults(
-        graph=load(folder / SAVED_GRAPH), settings=FrozenMapping(settings), source=FrozenMapping(source)
+        graph=load(folder / SAVED_GRAPH),
+        settings=FrozenMapping(settings),
+        source=FrozenMapping(source),
+        commands=tuple(commands),
     )
 
 
@@ -131,7 +138,7 @@ def renewal(earlier: EarlierResults, graph: CrowdGraph) -> Renewal:
     if old_fit is not None and fit is not None:
         old, new = old_fit.item_probs.argmax(axis=1), fit.item_probs[: len(old_fit.items)].argmax(axis=1)
         changed = [
-            ChangedAnswer(before.items.ids[row], fit.classes[int(old[row])], fit.classes[int(new[row])])
+            ChangedAnswer(plain(before.items.ids[row]), fit.classes[int(old[row])], fit.classes[int(new[row])])
             for row in np.flatnonzero(old != new)
         ]
     n_late = 0

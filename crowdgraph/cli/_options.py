@@ -15,6 +15,7 @@ from crowdgraph.errors import ParameterError
 from crowdgraph.io._files import file_digest
 
 if TYPE_CHECKING:
+    from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.graph import CrowdGraph
     from crowdgraph.io.any_file import Reading
     from crowdgraph.io.columns import ResponseStore
@@ -213,6 +214,17 @@ def parse_prior(text: str | None) -> str | tuple[float, float] | None:
     if not (0 < right < float("inf") and 0 < wrong < float("inf")):
         raise ParameterError(f"--prior {text} must be made of numbers above zero, such as 4,1.")
     return right, wrong
+
+
+def options_of(fit: ModelFit) -> dict[str, Any]:
+    """Return the options that ask for the prior and the votes of a fit, as far as options can."""
+    prior, votes = fit.params.get("confusion_prior"), fit.params.get("votes")
+    if isinstance(prior, tuple) and all(isinstance(value, float) for value in prior):
+        prior = ",".join(f"{value:g}" for value in prior)
+    return {
+        "prior": prior if isinstance(prior, str) else None,
+        "vote": [f"{label}={'' if name is None else name}" for label, name in votes.items()] if votes else None,
+    }
 
 
 def _by_text(text: str, values: tuple[Any, ...]) -> Any:

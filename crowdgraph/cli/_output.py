@@ -21,7 +21,7 @@ from crowdgraph.messages import OBEYED, printable, wording
 
 if TYPE_CHECKING:
     from crowdgraph.analysis import Analysis
-    from crowdgraph.analysis.update import Renewal
+    from crowdgraph.analysis.update import EarlierResults
 
 # Printing
 
@@ -148,7 +148,7 @@ def write_and_report(
     title: str,
     source: Mapping[str, Any],
     settings: Mapping[str, Any] | None = None,
-    changed: Renewal | None = None,
+    earlier: EarlierResults | None = None,
     reading_notes: tuple[str, ...] = (),
     force: bool,
     raw_cells: bool,
@@ -156,10 +156,16 @@ def write_and_report(
 ) -> None:
     """Write the results, and print what was found and where it is; notes printed while reading are only written.
 
-    With `changed`, print how they differ from earlier results.
+    With `earlier` results, say how they differ from these.
     """
-    from crowdgraph.analysis import write_results
+    from crowdgraph.analysis import renewal, write_results
     from crowdgraph.analysis.analyse import steps_by_reason
+
+    changed = None if earlier is None else renewal(earlier, analysis.graph)
+    commands = [command_line()]
+    if earlier is not None:
+        # Without the first one, the others repeat nothing.
+        commands = [*earlier.commands, *commands] if earlier.commands else []
 
     with_all_notes = replace(analysis, notes=(*reading_notes, *analysis.notes))
     left_out: list[str] = []
@@ -168,9 +174,10 @@ def write_and_report(
             with_all_notes,
             out,
             title=title,
-            command=command_line(),
+            command=commands,
             source=source,
             settings=settings,
+            update=changed,
             interface="cli",
             force=force,
             raw_cells=raw_cells,

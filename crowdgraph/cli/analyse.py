@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, parse_votes, with_response_options
-from crowdgraph.cli._output import Quiet, RawCells, say, write_and_report
+from crowdgraph.cli._options import (
+    Prior,
+    ResponseOptions,
+    Votes,
+    options_of,
+    parse_prior,
+    parse_votes,
+    with_response_options,
+)
+from crowdgraph.cli._output import Quiet, RawCells, note, say, write_and_report
 from crowdgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -30,12 +38,13 @@ def analyse(
     *,
     out: Annotated[Path | None, typer.Option(help="Where to write the results; NAME-results here if left out.")] = None,
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="calibrated (IBCC, with skill over time where volunteers change), ibcc, dynibcc, cautious, "
-            "gibbs_ibcc, dawid_skene, majority_vote, weighted_majority, ..."
+            help="calibrated (the default: IBCC, with skill over time where volunteers change), ibcc, dynibcc, "
+            "cautious, gibbs_ibcc, dawid_skene, majority_vote, weighted_majority, ... A fit that comes with the "
+            "responses, such as several processes wrote it, is used if it is of this model."
         ),
-    ] = "calibrated",
+    ] = None,
     prior: Prior = None,
     vote: Votes = None,
     snapshots: Annotated[int, typer.Option(help="At how many times to detect communities.", min=0)] = 4,
@@ -66,17 +75,23 @@ def analyse(
     [bold]crowdgraph analyse classifications.csv --format panoptes --task T1[/bold]
     """
     from crowdgraph import analysis
+    from crowdgraph.analysis.finished import choose_fit
     from crowdgraph.analysis.output import check_directory
     from crowdgraph.errors import check_choice
 
-    check_choice("model", model, tuple(analysis.MODELS))
-    parse_prior(prior)
+    if model is not None:
+        check_choice("model", model, tuple(analysis.MODELS))
+    confusion_prior = parse_prior(prior)
     name = source.responses.name.split(".")[0]
     out = Path(f"{name or 'crowd'}-results") if out is None else out
     check_directory(out, force=force)
     reading = source.read()
+    votes = parse_votes(vote, reading.graph.labels, reading.graph.classes)
+    chosen = choose_fit(reading.graph, model=model, votes=votes, confusion_prior=confusion_prior)
+    notes = () if chosen.note is None else (chosen.note,)
+    note(notes)
     settings: dict[str, Any] = {
-        "model": model,
+        "model": chosen.model,
         "prior": prior,
         "vote": vote,
         "snapshots": snapshots,
@@ -87,13 +102,16 @@ def analyse(
         "title": title or f"The crowd of {source.responses.name}",
         "raw_cells": raw_cells,
     }
+    if chosen.fit is not None:
+        # So that an update of the results asks for what the fit is.
+        settings |= options_of(chosen.fit)
     write_and_report(
-        _analysis(reading.graph, settings, progress=not quiet),
+        _analysis(reading.graph, settings, progress=not quiet, fit=chosen.fit),
         out,
         title=settings["title"],
         source=source.record(reading),
         settings=settings,
-        reading_notes=reading.notes,
+        reading_notes=(*reading.notes, *notes),
         force=force,
         raw_cells=raw_cells,
         as_json=as_json,
@@ -101,19 +119,30 @@ def analyse(
 
 
 def _analysis(
-    graph: CrowdGraph, settings: Mapping[str, Any], *, progress: bool, earlier: ModelFit | None = None
+    graph: CrowdGraph,
+    settings: Mapping[str, Any],
+    *,
+    progress: bool,
+    fit: ModelFit | None = None,
+    earlier: ModelFit | None = None,
 ) -> Analysis:
-    """Return the analysis of a graph with the options of a command."""
+    """Return the analysis of a graph with the options of a command; a finished fit has its own settings."""
     from crowdgraph import analysis
+
+    model_options: dict[str, Any] = {"fit": fit}
+    if fit is None:
+        model_options = {
+            "votes": parse_votes(settings["vote"], graph.labels, graph.classes),
+            "confusion_prior": parse_prior(settings["prior"]),
+            "earlier": earlier,
+        }
 
     options = {name: settings[name] for name in ("snapshots", "min_responses", "max_volunteers", "validate", "seed")}
     return analysis.analyse(
         graph,
         model=settings["model"],
-        votes=parse_votes(settings["vote"], graph.labels, graph.classes),
-        confusion_prior=parse_prior(settings["prior"]),
-        earlier=earlier,
         progress=progress,
+        **model_options,
         **options,
     )
 
@@ -134,7 +163,7 @@ def update(
     [bold]crowdgraph update results new.csv --gold gold.csv --json[/bold]
     """
     from crowdgraph.analysis.output import check_directory, recover_directory
-    from crowdgraph.analysis.update import read_results, renewal
+    from crowdgraph.analysis.update import read_results
 
     if source.classes:
         raise ParameterError("--class names the classes, and those of results stay; analyse all responses again.")
@@ -150,14 +179,13 @@ def update(
             "before. Name the file with the responses that are new."
         )
     updates = [*before, record]
-    result = _analysis(reading.graph, earlier.settings, progress=not quiet, earlier=earlier.fit)
     write_and_report(
-        result,
+        _analysis(reading.graph, earlier.settings, progress=not quiet, earlier=earlier.fit),
         results,
         title=earlier.settings["title"],
         source={**earlier.source, "updates": updates},
         settings=earlier.settings,
-        changed=renewal(earlier, result.graph),
+        earlier=earlier,
         reading_notes=reading.notes,
         force=True,
         raw_cells=bool(earlier.settings.get("raw_cells")),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any
 
 import typer
 
+from crowdgraph.cli._last_word import last_word
 from crowdgraph.cli._options import Prior, Votes, parse_prior, parse_votes
 from crowdgraph.cli._output import Quiet, fail, note, print_error, say
 from crowdgraph.cli.app import Commands
@@ -58,6 +60,18 @@ def fit(
     prior: Prior = None,
     vote: Votes = None,
     quiet: Quiet = False,
+    noise_scale: Annotated[
+        str | None,
+        typer.Option(
+            help="For dynibcc: the scale of volunteers' changes. 1 is as published (the default), 0 for no change, and "
+            "auto chooses the scale that predicts answers best.",
+            metavar="NUMBER|auto",
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, or cuda for the GPU of each process.")] = "cpu",
+    dtype: Annotated[str, typer.Option(help="The precision: float64, or float32, which takes less memory.")] = (
+        "float64"
+    ),
     timeout: Annotated[
         float, typer.Option(help="After how many seconds without a word from a process the others give up.", min=1)
     ] = 600.0,
@@ -69,15 +83,19 @@ def fit(
     [bold]torchrun --nproc-per-node=4 -m crowdgraph.distributed fit galaxies.store --out results[/bold]
     [bold]torchrun --nproc-per-node=2 -m crowdgraph.distributed fit galaxies.store --out results --resume[/bold]
     """
+    make_model = partial(
+        _model, model, store, prior=prior, vote=vote, noise_scale=noise_scale, device=device, dtype=dtype
+    )
     checkpoint = store.with_name(f"{store.name}.checkpoint") if checkpoint is None else checkpoint
     early = _EarlyEnd(checkpoint)
+    killed = f"Rank {os.environ.get('RANK', '0')} was killed, perhaps for lack of memory. {_advice(checkpoint)}"
     from crowdgraph.core._text import quantity
     from crowdgraph.distributed._ranks import joined
     from crowdgraph.distributed.fitting import fit as fit_together
     from crowdgraph.errors import CrowdGraphError, LostRankError, collect_warnings
 
     messages: list[str] = []
-    with joined(timeout=timeout) as ranks:
+    with last_word(killed) as word, joined(timeout=timeout) as ranks:
         early.no_more()
         # While it fits, a process that is asked to end raises an error. Afterwards it says so, and ends by itself.
         if ranks.size > 1:
@@ -85,7 +103,7 @@ def fit(
         try:
             with collect_warnings(messages):
                 fitted = fit_together(
-                    _model(model, prior, vote, store),
+                    make_model(),
                     store,
                     out=out,
                     checkpoint=checkpoint,
@@ -96,6 +114,7 @@ def fit(
                     progress=not quiet,
                 )
         except CrowdGraphError as error:
+            word.say(error.message)
             if ranks.reports():
                 fail(error.message)
             raise typer.Exit(1) from error
@@ -109,11 +128,13 @@ def fit(
             state = "converged" if fitted.converged else "did not converge"
             say(f"{fitted.model}: {state} after {fitted.n_iter:,} sweeps by {quantity(ranks.size, 'process')}.")
             say(complete)
+        lost = f"The fit was complete when one of the processes was lost. {complete}"
+        word.say(lost)
         try:
             ranks.gather(None)
         except LostRankError as error:
             if ranks.reports():
-                fail(f"The fit was complete when one of the processes was lost. {complete}")
+                fail(lost)
             raise typer.Exit(1) from error
 
 
@@ -153,21 +174,37 @@ class _EarlyEnd:
             if os.environ["RANK"] in ("0", "1"):
                 print_error(
                     f"Rank {os.environ['RANK']} was asked to end before it met the others, as all are when one has "
-                    "ended or the job is stopped. Repeat the same command with --resume, with any number of processes: "
-                    f"it goes on from the checkpoint {str(self._checkpoint)!r} if that is there, and begins anew "
-                    "otherwise."
+                    f"ended or the job is stopped. {_advice(self._checkpoint)}"
                 )
             os._exit(1)
 
 
-def _model(name: str, prior: str | None, vote: list[str] | None, store: Path) -> Any:
+def _advice(checkpoint: Path) -> str:
+    """Return how to go on where it is not known whether there is a checkpoint."""
+    return (
+        "Repeat the same command with --resume, with any number of processes: it goes on from the checkpoint "
+        f"{str(checkpoint)!r} if that is there, and begins anew otherwise."
+    )
+
+
+def _model(
+    name: str,
+    store: Path,
+    *,
+    prior: str | None,
+    vote: list[str] | None,
+    noise_scale: str | None,
+    device: str,
+    dtype: str,
+) -> Any:
+    """Return the model that the options describe."""
     from crowdgraph import models
     from crowdgraph.errors import ParameterError, check_choice
     from crowdgraph.io.columns import open_store
 
     name = name.replace("_", "-")
     check_choice("model", name, tuple(MODELS))
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"device": device, "dtype": dtype}
     if vote:
         opened = open_store(store)
         settings["votes"] = parse_votes(vote, opened.labels, opened.classes)
@@ -175,4 +212,18 @@ def _model(name: str, prior: str | None, vote: list[str] | None, store: Path) ->
         if name == "dawid-skene":
             raise ParameterError("--prior is for models with a prior, and dawid-skene has none; leave it out.")
         settings["confusion_prior"] = parse_prior(prior)
+    if noise_scale is not None:
+        if name != "dynibcc":
+            raise ParameterError(
+                f"--noise-scale is for volunteers who change, and in {name} nobody does; leave it out, or use --model "
+                "dynibcc."
+            )
+        settings["noise_scale"] = _as_number(noise_scale)
     return getattr(models, MODELS[name])(**settings)
+
+
+def _as_number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -25,7 +25,16 @@ from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result, Tabular
 from crowdgraph.core.tables import NodeTable, ResponseTable
-from crowdgraph.errors import ColumnError, GoldError, InputError, NotAnnotatedError, ParameterError, check_choice
+from crowdgraph.errors import (
+    ColumnError,
+    CrowdGraphWarning,
+    GoldError,
+    InputError,
+    NotAnnotatedError,
+    ParameterError,
+    check_choice,
+    warn,
+)
 from crowdgraph.messages import Hint, quote, suggestion, with_article
 
 if TYPE_CHECKING:
@@ -331,8 +340,8 @@ class CrowdGraph:
             order. Datetimes of several zones, and text with offsets, are converted to UTC.
         gold
             The known classes: a mapping from item to class (or to a mapping from class to probability), a table with
-            the columns `item` and `label` (named as in `frame`), or a table with a column of probabilities for each
-            class.
+            the columns `item` and `label` (named as in `frame`), a table with a column of probabilities for each class,
+            or the path of a CSV or Parquet file with such a table.
         classes
             What items can be. If left out: the labels or, if gold names classes that are not labels, those of gold.
         labels
@@ -994,13 +1003,19 @@ class CrowdGraph:
         format
             ``"file"``: one file with all annotations. ``"columns"``: a directory of columns, sorted by time, by item
             and by volunteer, which are mapped into memory and not read: for crowds larger than memory, and for
-            `crowdgraph.distributed`. It holds no annotations.
+            `crowdgraph.distributed`. It holds no annotations; a warning names those that are left out.
         """
         check_choice("format", format, get_args(SaveFormat))
         if format == "columns":
             from crowdgraph.io.columns import save_store
 
             save_store(self, path)
+            if self.annotations:
+                warn(
+                    f"A directory of columns holds no annotations, so it is without {quote(self.annotations)}.",
+                    CrowdGraphWarning,
+                    hint="Keep them in a file: graph.save('NAME.crowd').",
+                )
         else:
             from crowdgraph.io.store import save
 

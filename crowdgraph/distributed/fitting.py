@@ -120,6 +120,8 @@ def fit(
     ):
         opened = _open_everywhere(model, store, ranks)
         check_crowd(opened.classes, opened.n_answers)
+        # What a rank cannot compute on is named before anything is written.
+        choose_backend(**{name: model.settings()[name] for name in ("backend", "device", "dtype")})
         checkpoints = (
             None
             if checkpoint is None

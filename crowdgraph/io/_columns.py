@@ -172,6 +172,12 @@ def id_columns(names: Collection[str], *, volunteer: str, item: str) -> tuple[st
     return CROWD_KIT_IDS if default and all(name in names for name in CROWD_KIT_IDS) else requested
 
 
+def find_column(header: Sequence[str], names: Sequence[str]) -> str | None:
+    """Return the column with the first of the names that occurs, whatever its case."""
+    by_lower_name = {name.lower().strip(): name for name in reversed(header)}
+    return next((by_lower_name[name.lower()] for name in names if name.lower() in by_lower_name), None)
+
+
 def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column without dictionary encoding and string views, which Arrow cannot cast to every type."""
     if pa.types.is_dictionary(column.type):

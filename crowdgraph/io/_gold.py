@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from crowdgraph.core.gold import Gold
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ColumnError, GoldError, GoldWarning, warn
 from crowdgraph.io._columns import COUNTED, Column, LazyColumns, frame_columns
+from crowdgraph.io._gold_files import GoldFile, typed_alike
 from crowdgraph.io._ids import encode, encode_labels, natural_order
 from crowdgraph.messages import Message, quote
 
@@ -43,7 +44,14 @@ def read_gold(
     """Return gold for a graph's items; without `classes`, these are the labels unless gold names others."""
     if gold is None:
         return Gold.unknown(items, classes or labels)
+    if isinstance(gold, str | PathLike):
+        gold = GoldFile(gold)
     rows = _gold_rows(gold, item=item, label=label, names=classes or labels)
+    if isinstance(gold, GoldFile):
+        rows = rows._replace(
+            items=typed_alike(rows.items, items.ids[:1].tolist()),
+            classes=tuple(typed_alike(rows.classes, classes or labels)),
+        )
     matched = [row for row, name in enumerate(rows.items) if name in items]
     if rows.items and not matched:
         _warn_unmatched(len(set(rows.items)), rows.items, items)
@@ -82,15 +90,11 @@ def _gold_text(probs: Array, classes: tuple[Hashable, ...]) -> str:
 
 
 def _gold_rows(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> _GoldRows:
-    if isinstance(gold, str | Path):
-        raise GoldError(
-            f"gold={str(gold)!r} is a path; read it with crowdgraph.read_csv(..., gold=path), or give a table."
-        )
     if hasattr(gold, "to_dict") and not hasattr(gold, "columns"):
         gold = gold.to_dict()  # a pandas series of classes by item
     if isinstance(gold, Mapping) and not isinstance(gold, LazyColumns) and not _is_table(gold, item):
         return _from_mapping(gold)
-    columns = frame_columns(gold)
+    columns = gold.columns(item=item, label=label) if isinstance(gold, GoldFile) else frame_columns(gold)
     if item not in columns:
         raise ColumnError(
             f"The gold table has no column {item!r}; it has {quote(columns)}. Its columns are named like those of the "

@@ -25,7 +25,9 @@ from crowdgraph.errors import (
     check_choice,
     collect_warnings,
 )
-from crowdgraph.io._columns import COUNTED, SYNONYMS
+from crowdgraph.io._columns import COUNTED, SYNONYMS, find_column
+from crowdgraph.io._gold import gold_items
+from crowdgraph.io._gold_files import GoldFile
 from crowdgraph.io.columns import ResponseStore, is_store
 from crowdgraph.io.conversion import build_store
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
@@ -41,8 +43,6 @@ from crowdgraph.messages import Message, argument, quote, wording
 __all__ = ["FILE_KINDS", "Reading", "convert", "read", "saved_graph_path"]
 
 FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "store", "graphml", "gexf")
-# What the column of true classes is called in files of gold.
-GOLD_NAMES = ("label", "gold", "truth", "true_label", "gold_label", "class", "true_class", "ground_truth", "answer")
 # The columns of graphs that were not read from a table.
 OWN_COLUMNS = {"item": "item", "label": "label"}
 # How to leave times out.
@@ -203,7 +203,7 @@ def convert(
                 item=used["item"],
                 label=used["label"],
                 time=used.get("time"),
-                gold=reader.gold_columns(used),
+                gold=reader.gold_file,
                 labels=_typed_labels(labels, paths[0], used["label"], one_kind),
                 delimiter=mark,
                 encoding=encoding,
@@ -292,7 +292,7 @@ class _FileReader:
         if self.user_columns:
             raise ParameterError("The columns of a Zooniverse export are known; leave out their names.")
         self.notes.append(f"This is a Zooniverse export: the answers to task {self.task} are read.")
-        return read_panoptes(self.path, task=self.task, gold=self.gold_columns(OWN_COLUMNS), **self.options), {}
+        return read_panoptes(self.path, task=self.task, gold=self.gold_file, **self.options), {}
 
     def _graph_file(self, what: str, read_graph: Callable[[Any], CrowdGraph]) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Read a file that holds a graph, and replace its gold and classes if there are others."""
@@ -301,7 +301,9 @@ class _FileReader:
         graph, classes = read_graph(self.path), self.options.get("classes")
         if self.gold is None and classes is None:
             return graph, {}
-        gold = graph.gold if self.gold is None else self.gold_columns(OWN_COLUMNS)
+        gold = graph.gold if self.gold is None else self.gold_file
+        if graph.annotations:
+            self.notes.append(f"The graph's results ({quote(graph.annotations)}) saw other gold, and are left out.")
         return graph.with_gold(gold, classes=classes), {}
 
     def _sniff(self, path: str | PathLike[str]) -> tuple[str, list[str]]:
@@ -312,52 +314,27 @@ class _FileReader:
         return [name for name in header if name != "time" or self.user_columns.get("time") != ""]
 
     def _graph(self, table: Any, used: Mapping[str, str]) -> CrowdGraph:
-        options: dict[str, Any] = {**used, **self.options, "gold": self.gold_columns(used)}
+        options: dict[str, Any] = {**used, **self.options, "gold": self.gold_file}
         return graph_from_frame(table, **options) if self.extend is None else self.extend.extend(table, **options)
 
-    def gold_columns(self, used: Mapping[str, str]) -> Any:
-        """Return the columns of the gold file, renamed to those of the responses."""
-        if self.gold is None:
-            return None
-        table = self._gold_table(used)
-        header = list(table)
-        item = _find_column(header, (used["item"], "item", *SYNONYMS["item"]))
-        label = _find_column(header, (used["label"], *GOLD_NAMES, *SYNONYMS["label"]))
-        if item is None:
-            raise ColumnError(
-                f"{fspath(self.gold)!r} has no column for the item among {quote(header, most=12)}; call it "
-                f"{used['item']!r}, as in the responses."
-            )
-        if label is None:
-            # Without a column of classes, each further column holds the probability of one.
-            return {used["item"] if name == item else name: table[name] for name in header}
-        if (item, label) != (used["item"], used["label"]):
-            self.notes.append(f"Gold: the column {item} is read as the item, {label} as its class.")
-        return {used["item"]: table[item], used["label"]: table[label]}
-
-    def _gold_table(self, used: Mapping[str, str]) -> Mapping[str, Any]:
-        gold: Any = self.gold
-        if _file_kind(gold, self.delimiter, self.encoding) == "parquet":
-            return parquet_columns(gold)
-        delimiter, header = self._sniff(gold)
-        text_names = {"item", *SYNONYMS["item"], *GOLD_NAMES, *SYNONYMS["label"]}
-        text_names |= {used["item"].lower(), used["label"].lower()}
-        text = [name for name in header if name.lower() in text_names]
-        table = csv_table(gold, text=text, delimiter=delimiter, encoding=self.encoding)
-        return {name: table[name] for name in table.column_names}
+    @property
+    def gold_file(self) -> GoldFile | None:
+        """The file of gold, if there is one."""
+        return None if self.gold is None else GoldFile(self.gold, self.delimiter, self.encoding, self.notes)
 
     def check_gold(self, graph: CrowdGraph, used: Mapping[str, str]) -> None:
         """Raise if a gold file is about other items; add a note if it names no classes."""
-        if self.gold is None or len(graph.gold):
+        file = self.gold_file
+        if file is None or len(graph.gold):
             return
         if not graph.gold.n_unmatched:
-            name = Path(self.gold).name
+            name = Path(file.path).name
             self.notes.append(f"The gold file {name!r} names no class of any item, so there is no gold.")
             return
-        item = (used or OWN_COLUMNS)["item"]
-        gold_items = list(self.gold_columns(used or OWN_COLUMNS)[item].slice(0, 3).to_pylist())
+        item, label = ((used or OWN_COLUMNS)[role] for role in ("item", "label"))
+        named = gold_items(file, item=item, label=label, names=graph.classes)[:3]
         raise GoldError(
-            f"None of the {graph.gold.n_unmatched:,} items in {fspath(self.gold)!r} ({quote(gold_items)}, ...) has a "
+            f"None of the {graph.gold.n_unmatched:,} items in {fspath(file.path)!r} ({quote(named)}, ...) has a "
             f"response in {fspath(self.path)!r} ({quote(graph.items.ids[:3].tolist())}, ...). Give the gold of these "
             "items, with their ids written alike, or none."
         )
@@ -406,7 +383,7 @@ def _guess_columns(header: list[str], user_columns: Mapping[str, str], notes: li
     for role, synonyms in SYNONYMS.items():
         if role not in used:
             free = [name for name in header if name not in used.values()]
-            column = _find_column(free, (role, *synonyms))
+            column = find_column(free, (role, *synonyms))
             if column is not None:
                 used[role] = column
     if user_columns.get("time") == "":
@@ -423,12 +400,6 @@ def _guess_columns(header: list[str], user_columns: Mapping[str, str], notes: li
     if guesses:
         notes.append(f"Columns were guessed: {', '.join(guesses)}.")
     return used
-
-
-def _find_column(header: list[str], names: tuple[str, ...]) -> str | None:
-    """Return the column with the first of the names that occurs, whatever its case."""
-    by_lower_name = {name.lower().strip(): name for name in reversed(header)}
-    return next((by_lower_name[name.lower()] for name in names if name.lower() in by_lower_name), None)
 
 
 def _case_notes(graph: CrowdGraph) -> list[str]:

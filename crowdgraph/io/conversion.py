@@ -45,12 +45,11 @@ from crowdgraph.io._conversion_plan import READING_BYTES, MemoryLimit, Plan, fil
 from crowdgraph.io._conversion_rows import RowReader
 from crowdgraph.io._files import NO_SPACE_ERRORS
 from crowdgraph.io._gold import gold_items, read_gold
-from crowdgraph.io._row_streams import RowStream, is_parquet
+from crowdgraph.io._gold_files import GoldFile, typed_alike
+from crowdgraph.io._row_streams import RowStream
 from crowdgraph.io._temporary import sync
 from crowdgraph.io.columns import CONVERSION, VERSION, ResponseStore, StoreWriter, open_store, plain_name
-from crowdgraph.io.csv import csv_table
 from crowdgraph.io.frames import role_columns
-from crowdgraph.io.parquet import parquet_columns
 from crowdgraph.messages import quote
 
 __all__ = ["build_store"]
@@ -147,12 +146,9 @@ def build_store(
         progress=progress,
     )
     class_names = None if classes is None else value_tuple(classes, what="classes")
-    known = _KnownClasses(
-        _gold_table(gold, item=names["item"], label=label, delimiter=delimiter, encoding=encoding),
-        class_names,
-        names["item"],
-        label,
-    )
+    if isinstance(gold, str | PathLike):
+        gold = GoldFile(gold, delimiter, encoding)
+    known = _KnownClasses(gold, class_names, names["item"], label)
     with writer:
         _Conversion(plan, writer, known).run()
     return open_store(path)
@@ -180,14 +176,6 @@ def _columns_to_read(
     return names | {name: name for name in further}
 
 
-def _gold_table(gold: Any, *, item: str, label: str, delimiter: str, encoding: str) -> Any:
-    if not isinstance(gold, str | PathLike):
-        return gold
-    if is_parquet(Path(gold)):
-        return parquet_columns(gold)
-    return csv_table(gold, text=(item, label), delimiter=delimiter, encoding=encoding)
-
-
 @dataclass(frozen=True)
 class _KnownClasses:
     """Gold, as the user gave it; `item` and `label` are the names of its columns."""
@@ -206,7 +194,10 @@ class _KnownClasses:
     def of(self, ids: pa.Array, labels: tuple[Hashable, ...]) -> tuple[Gold, Array]:
         """Return gold of a table of those items that it names, and their codes among all ids."""
         own = int if pa.types.is_int64(ids.type) else str
-        named = pa.array([name for name in self.items(labels) if type(name) is own], ids.type)
+        items_of_gold = self.items(labels)
+        if isinstance(self.gold, GoldFile):
+            items_of_gold = typed_alike(items_of_gold, [own()])
+        named = pa.array([name for name in items_of_gold if type(name) is own], ids.type)
         # With some others, whose types are named where gold is of other items.
         codes = np.union1d(np.arange(min(len(ids), 100)), np.flatnonzero(np.asarray(pc.is_in(ids, value_set=named))))
         few = ids.take(pa.array(codes))

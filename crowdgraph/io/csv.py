@@ -20,6 +20,7 @@ from crowdgraph.errors import ColumnError, InputError, ParameterError
 from crowdgraph.io._cells import original_cells
 from crowdgraph.io._columns import check_column_names, id_columns
 from crowdgraph.io._files import is_file, is_saved_graph
+from crowdgraph.io._gold_files import GoldFile
 from crowdgraph.io.frames import check_options, graph_from_frame
 from crowdgraph.messages import Hint, argument
 
@@ -68,8 +69,8 @@ def read_csv(
     path
         The file; ``.gz`` and other compressed files are decompressed according to their ending.
     gold
-        Another CSV file with the columns `item` and `label` (or a column of probabilities for each class), or gold in
-        any form that `CrowdGraph.from_responses` takes.
+        A CSV or Parquet file with the items whose class is known and that class (or a column of probabilities for each
+        class), or gold in any other form that `CrowdGraph.from_responses` takes.
     volunteer, item, label
         Names of the columns that say who answered which item with what. Without them, crowd-kit's ``worker`` and
         ``task`` are recognised.
@@ -94,7 +95,7 @@ def read_csv(
     table = csv_table(path, text=text_columns, delimiter=delimiter, encoding=encoding)
     volunteer, item, _ = text_columns(table.column_names)
     if isinstance(gold, str | PathLike):
-        gold = csv_table(gold, text=(item, label), delimiter=delimiter, encoding=encoding)
+        gold = GoldFile(gold, delimiter, encoding)
     return graph_from_frame(table, gold=gold, volunteer=volunteer, item=item, label=label, **options)
 
 

@@ -63,7 +63,7 @@ def read_panoptes(
         What to do with rows whose annotations are not valid JSON of the expected form: raise an ``"error"`` that names
         the row, or ``"skip"`` them with a warning that counts them.
     gold, classes, labels, duplicates, missing
-        As in `CrowdGraph.from_responses`; `gold` may also be the path of a CSV file with columns `item` and `label`.
+        As in `CrowdGraph.from_responses`; `gold` may also be the path of a CSV or Parquet file.
     """
     check_choice("anonymous", anonymous, ("keep", "drop", "pool"))
     check_choice("malformed", malformed, ("error", "skip"))
@@ -86,8 +86,6 @@ def read_panoptes(
         "time": pc.if_else(pa.array(answered), times, None),
         **{name: table[name] for name in ATTRIBUTE_COLUMNS if name in table.column_names},
     }
-    if isinstance(gold, str | PathLike):
-        gold = csv_table(gold, text=("item", "label"))
     return graph_from_frame(
         frame, gold=gold, classes=classes, labels=labels, duplicates=duplicates, missing=missing, row_mask=answered
     )

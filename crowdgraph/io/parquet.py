@@ -32,7 +32,7 @@ def read_parquet(
     source
         A file, a list of files or a directory of them; several are read in order (those of a directory by name).
     gold
-        Another Parquet file, or gold in any form that `CrowdGraph.from_responses` takes.
+        A Parquet or CSV file, or gold in any other form that `CrowdGraph.from_responses` takes.
     columns
         The columns to read; all if omitted. Further columns become attributes of the responses.
     **options
@@ -48,8 +48,6 @@ def read_parquet(
     2
     """
     check_options(read_parquet, options)
-    if isinstance(gold, str | PathLike):
-        gold = parquet_columns(gold)
     return graph_from_frame(parquet_columns(source, columns=columns), gold=gold, **options)
 
 

@@ -288,8 +288,10 @@ def _item_columns(fit: ModelFit) -> Any:
 def _write_rows(path: Path, columns: Any, n_rows: int) -> dict[str, Any]:
     """Write a table block by block, and return its size and checksum."""
     with atomic_file(path) as part:
-        first = pa.table(columns(slice(0, 0)))
-        with pq.ParquetWriter(part, first.schema) as writer:
+        schema = pa.table(columns(slice(0, 0))).schema
+        # Ids and probabilities hardly repeat: dictionaries of them take much memory for nothing.
+        coded = [column.name for column in schema if pa.types.is_dictionary(column.type)]
+        with pq.ParquetWriter(part, schema, use_dictionary=coded or False) as writer:
             for rows in row_blocks(n_rows):
                 writer.write_table(pa.table(columns(rows)))
     return _facts_of(path)

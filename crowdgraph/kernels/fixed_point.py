@@ -122,6 +122,7 @@ def squarem(
     weighted: bool = False,
     give_up: Callable[[list[float]], bool] = lambda _: False,
     on_step: Callable[[Step], object] = lambda _: None,
+    on_rejection: Callable[[], object] = lambda: None,
     recorder: Recorder | None = None,
 ) -> Trace:
     """Apply `step` until the change falls to `tol`.
@@ -150,6 +151,8 @@ def squarem(
         Called with the objectives so far; returns whether to stop early.
     on_step
         Called with every step, for progress bars.
+    on_rejection
+        Called after a step from an extrapolation that is rejected, for maps that remember their last step.
     recorder
         Keeps where the iteration stands, and says where to go on.
     """
@@ -198,6 +201,7 @@ def squarem(
             previous, current = extrapolated, trial
             max_length *= 2
         else:
+            on_rejection()
             previous, current = following.state, apply(following.state)
             max_length = max(max_length / 4, 1.0)
         objectives.append(_check_finite(current.objective))

@@ -137,6 +137,8 @@ class LocalSweep:
         self._is_new = is_new
         self._logs: Numbers | None = None
         self._class_logs = np.zeros(len(self._class_counts))
+        # The items that the last sweep visited, and those that the next one must visit.
+        self._visited = self._due = np.zeros(0, dtype=np.int64)
         # By how much the log odds of each item may have moved since it was visited, and how much that matters.
         self._drift = np.zeros(len(self._n_by_item))
         self._root_n = np.sqrt(self._n_by_item)
@@ -166,6 +168,8 @@ class LocalSweep:
             threshold, active = math.inf, np.flatnonzero((self._is_new | self._probe()) & ~fixed.numpy())
         else:
             threshold, active = self._moved_items(table, first_logs)
+        active = np.union1d(active, self._due)
+        self._visited, self._due = active, self._due[:0]
         change, n_visited, moved = visit_for(values.shape[1])(
             active,
             self._starts,
@@ -193,6 +197,10 @@ class LocalSweep:
             evidence + float(self._entropies.sum()),
             max(change, threshold),
         )
+
+    def visit_again(self) -> None:
+        """Let the next sweep visit the items of the last one, whose state is rejected, so that nothing of it stays."""
+        self._due = self._visited
 
     def _full_sweep(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Sweep:
         """Visit all items, which also removes the rounding errors of corrected counts."""

@@ -166,7 +166,7 @@ class StageUpdater:
         tol = self._tol if is_last else FIRST_STAGE_TOLERANCE * self._tol
         state, local = self._start(step_map, stage, LOCAL_TOLERANCE * tol)
         options: dict[str, Any] = {"tol": tol, "accelerate": self._accelerate}
-        local_options = {**options, "tol": LOCAL_TOLERANCE * tol}
+        local_options = {**options, "tol": LOCAL_TOLERANCE * tol, "on_rejection": local.visit_again}
         objectives: list[float] = []
         n_steps, change = 0, math.inf
         for _ in range(MAX_CYCLES):

@@ -27,7 +27,7 @@ from crowdgraph.errors import (
     warn,
 )
 from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
-from crowdgraph.messages import Hint
+from crowdgraph.messages import Hint, argument
 from crowdgraph.models._priors import (
     CROWD,
     ClassPrior,
@@ -88,7 +88,7 @@ def _check_variance(name: str, value: object) -> None:
 def _check_noise_scale(name: str, value: object) -> None:
     if isinstance(value, str):
         if value != "auto":
-            raise ParameterError(f"{name}={value!r} is not a choice; the only word it can be is 'auto'.")
+            raise ParameterError(argument(name, value) + " is not a choice; the only word it can be is 'auto'.")
     else:
         _check_variance(name, value)
 

@@ -39,7 +39,9 @@ MIN_AGREEMENT = 0.8
 MAX_MIXED = 0.5
 
 
-def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping[str, Any]) -> dict[str, Any]:
+def overview(
+    results: GraphResults, findings: Sequence[Finding], checks: Mapping[str, Any], *, update: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return cards with the main numbers, sentences about what was found, and the facts about the graph.
 
     Parameters
@@ -50,6 +52,8 @@ def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping
         The findings of the data doctor, the worst first.
     checks
         The section of checks.
+    update
+        Sentences on what the latest update changed.
     """
     calibration, predictive = checks.get("calibration"), checks.get("predictive")
     against_gold = None if calibration is None or "missing" in calibration else calibration
@@ -62,6 +66,7 @@ def overview(results: GraphResults, findings: Sequence[Finding], checks: Mapping
         "sentences": [
             {"words": words, "section": section}
             for section, sentences in (
+                (None, update),
                 (None, _about_items(results, doubt)),
                 ("checks", _about_gold(calibration)),
                 (None, _about_volunteers(results, doubt)),

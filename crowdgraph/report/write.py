@@ -134,8 +134,9 @@ def write(
         that are not; by default that of the analysis.
     run
         How the results were made, for the page's last section: names and values such as versions, settings, seeds and
-        timings, which may be nested; under ``"commands"`` those that repeat the run, and under ``"skipped"`` a mapping
-        from steps of `crowdgraph.analysis` that were left out to the reasons, which the sections repeat. By default
+        timings, which may be nested; under ``"commands"`` those that repeat the run, under ``"update"`` sentences on
+        what an update changed, which the overview repeats, and under ``"skipped"`` a mapping from steps of
+        `crowdgraph.analysis` that were left out to the reasons, which the sections repeat. By default
         the parameters, notes, skipped steps and timings of the analysis.
     interface
         For whom advice is worded: ``"python"``, or ``"cli"`` for users of the command line.
@@ -237,7 +238,7 @@ def payload(
     data["doctor"] = findings.to_dict(most_ids=MAX_IDS)
     return {
         **data,
-        "overview": overview(results, findings, data["checks"]),
+        "overview": overview(results, findings, data["checks"], update=(run or {}).get("update", ())),
         "provenance": provenance(results, run),
     }
 

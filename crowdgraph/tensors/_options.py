@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from crowdgraph.errors import ParameterError
+from crowdgraph.messages import argument
 from crowdgraph.tensors.devices import limits_of
 
 PRECISIONS = ("float64", "float32")
@@ -31,7 +32,8 @@ def tensor_options(device: Any, dtype: Any) -> TensorOptions:
     resolved = resolve_device("cpu" if device is None else device)
     if name == "float64" and not limits_of(resolved).float64:
         raise ParameterError(
-            f"device={device!r} has no double precision; got dtype={dtype!r}.", hint="Use dtype='float32' there."
+            argument("device", device) + " has no double precision; got " + argument("dtype", dtype) + ".",
+            hint="Use " + argument("dtype", "float32") + " there.",
         )
     return TensorOptions(resolved, getattr(torch, name))
 
@@ -44,7 +46,8 @@ def resolve_device(device: Any) -> torch.device:
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         available = ["cpu", *(name for name in ("cuda", "mps", "xpu") if getattr(torch, name).is_available())]
         raise ParameterError(
-            f"device={device!r} is not available here ({_first_sentence(error)}); use one of {', '.join(available)}."
+            argument("device", device)
+            + f" is not available here ({_first_sentence(error)}); use one of {', '.join(available)}."
         ) from error
     return resolved
 

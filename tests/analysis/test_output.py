@@ -83,7 +83,7 @@ def test_the_graph_and_the_record_hold_all_of_the_analysis(results, analysis):
     record = json.loads((results / "run.json").read_text())
     assert record["parameters"] == dict(analysis.parameters)
     assert record["timings"] == dict(analysis.timings)
-    assert record["command"] == "crowdgraph x"
+    assert record["commands"] == ["crowdgraph x"]
     assert record["source"] == {"files": ["responses.csv"]}
     assert record["versions"]["crowdgraph"] == cg.__version__
     assert record["findings"]["findings"]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -32,10 +33,12 @@ def record(out):
     return json.loads((out / "run.json").read_text())
 
 
-def test_results_are_renewed(night, results, crowd):
+def test_results_are_renewed(night, results, crowd, monkeypatch):
+    first = record(results)["commands"]
+    monkeypatch.setattr(sys, "argv", ["crowdgraph", "update", "results", str(night / "new.csv")])
     done = run("update", results, night / "new.csv", "--gold", crowd / "gold.csv")
     assert done.exit_code == 0, done.output
-    assert "Added: 20 responses" in done.stdout
+    assert "The update added 20 responses" in done.stdout
     assert "another answer" in done.stdout
     graph = cg.load(results / "graph.crowd")
     whole = cg.read_csv(crowd / "responses.csv", gold=crowd / "gold.csv")
@@ -47,7 +50,15 @@ def test_results_are_renewed(night, results, crowd):
     assert renewed["settings"]["title"] == "Whales"
     assert renewed["source"]["files"]["responses"]["name"] == "old.csv"
     assert [one["files"]["responses"]["name"] for one in renewed["source"]["updates"]] == ["new.csv"]
-    assert "Whales" in (results / "report.html").read_text()
+    page = (results / "report.html").read_text()
+    assert "Whales" in page
+    assert renewed["update"]["responses"] == 20
+    # To repeat it takes the first command, too.
+    assert len(first) == 1
+    assert renewed["commands"] == [*first, "crowdgraph update results new.csv"]
+    assert json.dumps(renewed["commands"][1]) in page
+    sentences = done.stdout[done.stdout.index("The update added") :].splitlines()[:2]
+    assert all(sentence in page for sentence in sentences)
     assert renewed["files"] == sorted(renewed["files"])
     # The same command once more, as of a job that is repeated, adds nothing.
     again = run("update", results, night / "new.csv", "--gold", crowd / "gold.csv")
@@ -87,3 +98,29 @@ def test_what_cannot_be_renewed(night, results, tmp_path):
     assert (results / "run.json").read_bytes() == before
     (results / "run.json").write_text(json.dumps(record_without))
     assert_one_sentence(run("update", results, night / "new.csv"), "does not say with which options")
+
+
+def test_a_fit_by_ranks_is_analysed_and_updated_and_not_made_again(night, tmp_path):
+    graph = cg.read_csv(night / "old.csv")
+    graph.save(tmp_path / "crowd.store", format="columns")
+    model = cg.IBCC(confusion_prior=(3, 1), max_iter=700)
+    cg.distributed.fit(model, tmp_path / "crowd.store", out=tmp_path / "fit")
+    options = ("--out", tmp_path / "results", "--snapshots", 0, "--min-responses", 5)
+    done = run("analyse", tmp_path / "fit", *options)
+    assert done.exit_code == 0, done.output
+    note = "No model is fitted: the fit of ibcc that comes with the responses is analysed."
+    assert f"note: {note}" in done.stderr
+    assert note in record(tmp_path / "results")["notes"]
+    assert cg.load(tmp_path / "results").fit().params["max_iter"] == 700
+    assert run("update", tmp_path / "results", night / "new.csv").exit_code == 0
+    renewed = cg.load(tmp_path / "results")
+    cold = cg.Calibrated(model=model).fit(renewed)
+    np.testing.assert_allclose(renewed.fit().item_probs, cold.item_probs, atol=1e-3)
+
+
+def test_a_fit_that_saw_other_gold_is_left_out_with_a_note(night, crowd, tmp_path):
+    graph = cg.read_csv(night / "old.csv")
+    graph.annotate(cg.IBCC().fit(graph)).save(tmp_path / "project.crowd")
+    done = run("inspect", tmp_path / "project.crowd", "--gold", crowd / "gold.csv")
+    assert done.exit_code == 0, done.output
+    assert "note: The graph's results ('ibcc') saw other gold, and are left out." in done.stderr

@@ -146,7 +146,7 @@ OPTIONS = [
     (GOOD, {"gold": pd.DataFrame({"item": ["x", "y"], "truth": [1, 1]})}, ColumnError,
      "Rename the one with the classes to 'label'"),
     (GOOD, {"gold": pd.DataFrame({"item": [None], "label": ["y"]})}, GoldError, "names no item in rows 0"),
-    (GOOD, {"gold": "gold.csv"}, GoldError, "is a path"),
+    (GOOD, {"gold": "gold.csv"}, InputError, "There is no file of gold 'gold.csv'"),
     (GOOD, {"gold": 5}, InputError, "from an int"),
     ({"volunteer": ["a", "b"], "item": [1, 1], "label": [0, 1]}, {"gold": {1: "1"}}, GoldError, "differ in type"),
 ]  # fmt: skip

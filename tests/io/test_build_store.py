@@ -179,8 +179,9 @@ def test_gold_is_looked_up_among_the_ids(tmp_path):
         store = build(tmp_path, gold={3: "yes", 8: "no", 7: {"yes": 0.25, "no": 0.75}})
     assert dict(store.graph().gold) == {3: "yes", 7: {"no": 0.75, "yes": 0.25}}
     (tmp_path / "gold.csv").write_text("item,label\n3,yes\n")
+    assert dict(build(tmp_path, gold=tmp_path / "gold.csv", force=True).graph().gold) == {3: "yes"}
     with pytest.warns(GoldWarning, match="items by str, the responses by int"):
-        build(tmp_path, gold=tmp_path / "gold.csv", force=True)
+        build(tmp_path, gold={"3": "yes"}, force=True)
     # What was converted stays if only the gold is wrong.
     with pytest.raises(GoldError, match="contradicts itself"):
         cg.build_store(tmp_path / "responses.parquet", tmp_path / "x", gold={"item": [3, 3], "label": ["yes", "no"]})

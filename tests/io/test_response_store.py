@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import crowdgraph as cg
-from crowdgraph.errors import StoreError
+from crowdgraph.errors import CrowdGraphWarning, StoreError
 from crowdgraph.io.any_file import read
 from crowdgraph.io.columns import is_store
 
@@ -97,6 +97,13 @@ def test_attributes_of_several_types_are_refused(graph, tmp_path):
     with pytest.raises(StoreError, match=r"'mixed' cannot be kept.*int and str"):
         cg.CrowdGraph.from_responses(table).save(tmp_path / "x", format="columns")
     assert not list(tmp_path.iterdir())
+
+
+def test_annotations_that_are_left_out_are_named(graph, tmp_path):
+    annotated = graph.annotate(cg.MajorityVote().fit(graph)).annotate(cg.MajorityVote().fit(graph), name="mine")
+    with pytest.warns(CrowdGraphWarning, match=r"no annotations, so it is without 'majority_vote', 'mine'. Keep them"):
+        annotated.save(tmp_path / "x", format="columns")
+    assert not cg.load(tmp_path / "x").annotations
 
 
 def test_what_is_left_of_an_earlier_writer_is_removed(graph, tmp_path):

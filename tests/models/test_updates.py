@@ -80,6 +80,16 @@ def test_the_bound_never_falls(table, name):
     np.testing.assert_allclose(updated.bound[-1], model.fit(longer).bound[-1], rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", [1, 5, 10])
+def test_the_bound_does_not_fall_after_an_extrapolation_that_is_rejected(seed):
+    """What a rejected step did to the items that it visited must not stay."""
+    columns = cg.simulate.crowd(n_volunteers=60, n_items=200, n_responses=2_000, seed=seed).graph.to_arrow().to_pydict()
+    graph = cg.CrowdGraph.from_responses(part(columns, 0, 1_500), labels=("no", "yes"))
+    model = cg.DawidSkene()
+    updated = model.update(model.fit(graph), graph.extend(part(columns, 1_500, None)))
+    assert (np.diff(updated.bound) >= -1e-9 * np.abs(updated.bound[1:])).all()
+
+
 def test_the_local_bound_is_the_bound():
     """The bound of a local sweep, computed from counts, is that of all seven terms for the same probabilities."""
     crowd = cg.simulate.crowd(n_volunteers=20, n_items=60, n_responses=400, gold=0.2, seed=0).graph

@@ -8,7 +8,7 @@ SECONDS = 0.1
 make_model = command._model
 
 
-def make_model_of_slow_sweeps(*args):
+def make_model_of_slow_sweeps(*arguments, **options):
     from crowdgraph.kernels.ranks import SharedSweep
 
     sweep = SharedSweep.__call__
@@ -18,7 +18,7 @@ def make_model_of_slow_sweeps(*args):
         return sweep(*args)
 
     SharedSweep.__call__ = slow_sweep
-    return make_model(*args)
+    return make_model(*arguments, **options)
 
 
 command._model = make_model_of_slow_sweeps

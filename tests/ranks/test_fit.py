@@ -491,12 +491,33 @@ def test_the_command(store, tmp_path):
     [
         (["--model", "magic"], "--model magic is not a choice"),
         (["--model", "dawid-skene", "--prior", "crowd"], "--prior is for models with a prior"),
+        (["--noise-scale", "auto"], "--noise-scale is for volunteers who change, and in ibcc nobody does"),
+        (["--model", "dynibcc", "--noise-scale", "much"], "--noise-scale much is not a choice; the only word it can"),
+        (["--model", "dynibcc", "--noise-scale", "-1"], "--noise-scale -1.0 must be a number from 0 to 1e+06"),
+        (["--device", "abacus"], "--device abacus is not available here"),
+        (["--dtype", "half"], "--dtype half is not a choice; use one of 'float64', 'float32'"),
     ],
 )
-def test_wrong_options_of_the_command(options, message, store):
-    run = CliRunner().invoke(app, ["fit", str(store), *options])
+def test_wrong_options_of_the_command(options, message, store, tmp_path):
+    run = CliRunner().invoke(app, ["fit", str(store), "--out", str(tmp_path / "results"), *options])
     assert run.exit_code == 1
     assert message in " ".join(run.output.split())
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (["dynibcc", "--noise-scale", "auto"], {"noise_scale": "auto"}),
+        (["dynibcc", "--noise-scale", "0.5", "--device", "cpu:0"], {"noise_scale": 0.5, "device": "cpu:0"}),
+        (["ibcc", "--dtype", "float32"], {"dtype": "float32"}),
+    ],
+)
+def test_options_of_the_command_are_settings_of_the_model(options, settings, store, tmp_path):
+    run = CliRunner().invoke(app, ["fit", str(store), "--out", str(tmp_path / "results"), "--model", *options])
+    assert run.exit_code == 0, run.output
+    params = cg.load(tmp_path / "results").fit().params
+    assert {name: params[name] for name in settings} == settings
 
 
 def test_ranks_whose_volunteers_said_nothing_have_no_steps(tmp_path):

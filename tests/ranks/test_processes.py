@@ -2,17 +2,24 @@
 
 import os
 import pickle
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from builders import crowd
 from ranks import group_of_two
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
+from typer.testing import CliRunner
 
 import crowdgraph as cg
+from crowdgraph.cli._last_word import ERROR_FILE
+from crowdgraph.cli.distributed import app
 
 ITEMS_OF_GOLD = 30
 
@@ -146,3 +153,64 @@ def test_a_lost_rank_ends_the_others_and_the_fit_can_be_resumed(graphs, folder):
     expected = model.fit(graphs["two classes"])
     assert resumed.n_iter == expected.n_iter
     assert np.allclose(resumed.item_probs, expected.item_probs, rtol=0, atol=1e-9)
+
+
+# What torchrun says last
+
+
+@pytest.mark.slow
+def test_a_killed_process_has_left_word_of_how_to_go_on(graphs, folder):
+    checkpoint = folder / "killed.checkpoint"
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command = [Path(__file__).with_name("slow_ranks.py"), "fit", folder / "two classes.store"]
+    launch = subprocess.Popen(
+        [sys.executable, *launcher, *command, "--checkpoint", checkpoint, "--every", "1"],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not checkpoint.exists() and launch.poll() is None:
+        time.sleep(0.02)
+    children = Path(f"/proc/{launch.pid}/task/{launch.pid}/children").read_text().split()
+    ranks = [int(one) for one in children if b"slow_ranks" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    os.kill(ranks[1], signal.SIGKILL)
+    errors = launch.communicate(timeout=240)[1]
+    cause = " ".join(errors[errors.rindex("Root Cause") :].split())
+    assert re.search(r"traceback : Rank \d was killed, perhaps for lack of memory. Repeat the same command with", cause)
+    assert f"it goes on from the checkpoint '{checkpoint}' if that is there" in cause
+
+
+@pytest.fixture
+def left(monkeypatch, tmp_path):
+    """What torchrun would read, if anything, after a command ended."""
+    monkeypatch.setenv(ERROR_FILE, str(tmp_path / "error.json"))
+
+    def read_as_torchrun_does():
+        failure = ProcessFailure(local_rank=0, pid=1, exitcode=1, error_file=str(tmp_path / "error.json"))
+        return failure.message["message"] if isinstance(failure.message, dict) else None
+
+    return read_as_torchrun_does
+
+
+def test_an_error_is_the_last_word(left, folder, tmp_path):
+    run = CliRunner().invoke(app, ["fit", str(tmp_path / "nowhere.store")])
+    assert run.exit_code == 1
+    assert left() == " ".join(run.stderr.split()).removeprefix("Error: ")
+
+
+def test_a_process_that_succeeds_leaves_no_word(left, graphs, tmp_path):
+    graphs["one item"].save(tmp_path / "crowd.store", format="columns")
+    options = ["--out", str(tmp_path / "results")]
+    assert CliRunner().invoke(app, ["fit", str(tmp_path / "crowd.store"), *options]).exit_code == 0
+    assert left() is None
+
+
+def test_what_nobody_foresaw_is_left_to_python(left, graphs, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        assert left().startswith("Rank 0 was killed, perhaps for lack of memory. Repeat the same command")
+        raise ZeroDivisionError
+
+    graphs["one item"].save(tmp_path / "crowd.store", format="columns")
+    monkeypatch.setattr("crowdgraph.distributed.fitting.fit", fail)
+    assert isinstance(CliRunner().invoke(app, ["fit", str(tmp_path / "crowd.store")]).exception, ZeroDivisionError)
+    assert left() is None

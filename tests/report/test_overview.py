@@ -394,3 +394,9 @@ def test_independent_answers_count_fully():
     assert "Answers about an item do not depend on each other, so that each counts fully (as asked for)." in sentences(
         graph
     )
+
+
+def test_the_story_begins_with_what_an_update_changed():
+    graph = crowd(0.9, 0.7, gold=0.0).graph
+    update = ["The update added 3 responses, 1 new volunteer and 0 new items.", "No old item has another answer."]
+    assert sentences(graph, run={"update": update})[:2] == update
