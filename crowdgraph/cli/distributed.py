@@ -13,7 +13,7 @@ import typer
 
 from crowdgraph.cli._last_word import last_word
 from crowdgraph.cli._options import Prior, Votes, parse_prior, parse_votes
-from crowdgraph.cli._output import fail, is_interactive, note, print_error, say
+from crowdgraph.cli._output import Quiet, fail, note, print_error, say
 from crowdgraph.cli.app import Commands
 
 __all__ = ["app"]
@@ -59,6 +59,7 @@ def fit(
     memory: Annotated[str | None, typer.Option(help="The memory that each process may take, such as 4GB.")] = None,
     prior: Prior = None,
     vote: Votes = None,
+    quiet: Quiet = False,
     noise_scale: Annotated[
         str | None,
         typer.Option(
@@ -110,7 +111,7 @@ def fit(
                     resume=resume,
                     memory=memory,
                     timeout=timeout,
-                    progress=is_interactive(),
+                    progress=not quiet,
                 )
         except CrowdGraphError as error:
             word.say(error.message)
