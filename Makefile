@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo pictures paper test test-fast lint unit docs bench check-science clean
+.PHONY: help demo pictures paper test test-fast lint unit docs bench check-science check-reliability clean
 
 help:
 	@echo "make demo           install into .venv, analyse the embedded crowd, write a report and figures to demo/results"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint           ruff and mypy"
 	@echo "make docs           the documentation, into docs/_build/html"
 	@echo "make bench          figures of speed and memory, side by side with what they are compared to"
+	@echo "make check-reliability  attacks: kills, fuzz, faults, odd crowds, relations, mutants; hours; writes docs/reliability.md"
 	@echo "make check-science  slow checks against the paper's figures and, where CROWDGRAPH_DATA has them, real crowds"
 
 $(BIN)/python:
@@ -77,6 +78,10 @@ bench: $(VENV)/installed-bench
 # With crowd-kit, which is one of the rows of the table over all real crowds.
 check-science: $(VENV)/installed-bench
 	$(BIN)/pytest -m science -s
+
+# Kills, damaged files, odd crowds, faults and mutants: hours.
+check-reliability: $(VENV)/installed-dev
+	$(BIN)/python tests/reliability/run.py
 
 clean:
 	rm -rf demo docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
