@@ -18,7 +18,7 @@ from pathlib import Path
 def print_sections(
     page: Path, introduction: str, topics: Mapping[str, Callable[[], None]], names: Iterable[str]
 ) -> None:
-    """Print what some topics print, and replace their sections of the page; sections are in the order of the topics."""
+    """Print what some topics print, and replace their sections of the page, which are in the order of the topics."""
     sections = read_sections(page)
     for name in names:
         print(f"\n## {name}\n")

@@ -19,8 +19,8 @@ from reliability.attack import Size  # noqa: E402
 ATTACKS = ("kills", "fuzz", "odd_crowds", "relations", "faults", "mutants", "coverage", "determinism")
 INTRODUCTION = """# Reliability
 
-These tables were printed by `make check-reliability`, which attacks the package and writes this page. What was tried and
-what failed is counted anew; *0.1.0* is what the same kind of attack counted on the first version.
+These tables were printed by `make check-reliability`, which attacks the package and writes this page. What was tried
+and what failed is counted anew; *0.1.0* is what the same kind of attack counted on the first version.
 """
 
 
