@@ -69,17 +69,17 @@ class Target:
 
     def __init__(self, writer: Writer, folder: Path) -> None:
         self.writer, self.folder, self.path = writer, folder, folder / writer.target
-        if writer.is_command:
-            self._complete(1)
-        else:
+        self.old = None
+        if not writer.is_command:
             # What it imports and computes first need not be done by every fork.
-            writer.write(self.path, 1)
-        self.new = self.content()
+            writer.write(self.path, 0)
+            remove(self.path)
         if writer.replaces:
             self._complete(0)
-        else:
-            remove(self.path)
-        self.old = self.content()
+            self.old = self.content()
+        self._complete(1)
+        self.new = self.content()
+        self.next_run()
 
     def content(self) -> Any:
         """Return what is there now; the error if it is damaged."""
