@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, lock, read_only
+from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core._backbone import BackboneMethod, backbone, checked_p_values
 from crowdgraph.core._html import network_html
 from crowdgraph.core._parameters import check_non_negative, check_number, check_seed
 from crowdgraph.core._rewiring import rewire_pairs
+from crowdgraph.core._sparse import locked_csr
 from crowdgraph.core.assortativity import assortativity
 from crowdgraph.core.centrality import CentralityKind, centrality
 from crowdgraph.core.network_views import NetworkEdges, NetworkNodes
@@ -769,26 +770,17 @@ def _asymmetry(matrix: Any) -> float:
 
 def _checked_weights(weights: Any, n_volunteers: int) -> Any:
     """Return read-only weights: square, finite, not negative, symmetric, without self-loops."""
-    from scipy.sparse import csr_array, issparse
+    from scipy.sparse import issparse
 
-    matrix: Any = (
-        csr_array(weights, dtype=np.float64, copy=True) if issparse(weights) else read_only(weights, dtype=np.float64)
-    )
-    if matrix.shape != (n_volunteers, n_volunteers):
-        raise ResultError(
-            f"weights have shape {matrix.shape}; expected ({n_volunteers}, {n_volunteers}), volunteers twice."
-        )
+    checked = locked_csr if issparse(weights) else real_array
+    matrix: Any = checked("weights", weights, shape=(n_volunteers, n_volunteers))
     values = matrix.data if issparse(matrix) else matrix
     if not np.isfinite(values).all():
-        raise ResultError(f"{np.count_nonzero(~np.isfinite(values)):,} weights are not finite; remove or replace them.")
+        raise ResultError(f"weights holds {np.count_nonzero(~np.isfinite(values)):,} values that are not finite.")
     if values.size and values.min() < 0:
         raise ResultError(f"Weights must not be negative; the smallest is {values.min():g}.")
     if matrix.diagonal().any():
         raise ResultError("The network has self-loops; set the diagonal of the weights to zero.")
     if values.size and (gap := _asymmetry(matrix)) > 1e-12 * values.max():
         raise ResultError(f"Weights must be symmetric; they differ from their transpose by up to {gap:g}.")
-    if issparse(matrix):
-        matrix.sum_duplicates()
-        for part in (matrix.data, matrix.indices, matrix.indptr):
-            lock(part)
     return matrix

@@ -40,6 +40,7 @@ from crowdgraph.errors import (
     ParameterError,
     warn,
 )
+from crowdgraph.io._stored_values import read_npy
 from crowdgraph.io.store import _ArchiveReader, _ArchiveWriter
 from crowdgraph.messages import quote
 
@@ -123,10 +124,10 @@ def annotate_matching(graph: CrowdGraph, results: Mapping[str, Any]) -> CrowdGra
 def _read_annotations(text: str, graph: CrowdGraph) -> dict[str, Any]:
     content = base64.b64decode("".join(text.split()), validate=True)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        manifest = json.loads(archive.read("manifest.json"))
+        reader = _ArchiveReader(archive, "The graph attribute crowdgraph_annotations")
+        manifest = reader.json("manifest.json")
         if manifest["version"] > VERSION:
             raise ValueError(f"they are of version {manifest['version']}, this crowdgraph reads up to {VERSION}")
-        reader = _ArchiveReader(archive)
         for name, ids in (("volunteers", graph.volunteers.ids), ("items", graph.items.ids)):
             old_ids = id_array(reader.value(manifest[name]))
             reader._shared_ids[name] = ids if same_values(old_ids, ids) else old_ids
@@ -346,10 +347,10 @@ class _TextReader(_ArchiveReader):
     """Read values that a `_TextWriter` wrote."""
 
     def __init__(self) -> None:
-        super().__init__(None)  # type: ignore[arg-type]  # there is no archive
+        super().__init__(None, "")  # there is no archive
 
     def _array(self, file: str) -> Array:
-        return np.lib.format.read_array(io.BytesIO(base64.b64decode(file, validate=True)), allow_pickle=False)
+        return read_npy(base64.b64decode(file, validate=True))
 
 
 @cache

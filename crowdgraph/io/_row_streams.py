@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from crowdgraph.errors import ColumnError, CrowdGraphError, InputError
 from crowdgraph.io._files import is_file
+from crowdgraph.io._unpacked import text_source
 from crowdgraph.io.csv import check_delimiter, check_encoding, csv_header, failure, parse_options
 from crowdgraph.io.parquet import is_dictionary_encoded, is_text, parquet_footers
 from crowdgraph.messages import Message, quote, wording
@@ -159,7 +160,7 @@ class RowStream:
             first_row = 0
             try:
                 with pa_csv.open_csv(
-                    fspath(path),
+                    text_source(path),
                     read_options=read,
                     parse_options=parse_options(self._delimiter),
                     convert_options=options,

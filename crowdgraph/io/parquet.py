@@ -14,6 +14,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._columns import LazyColumns, check_column_names
 from crowdgraph.io._files import is_file
+from crowdgraph.io._unpacked import check_unpacked
 from crowdgraph.io.frames import check_options, graph_from_frame
 from crowdgraph.messages import quote
 
@@ -76,14 +77,20 @@ def parquet_columns(source: ParquetSource, *, columns: Iterable[str] | None = No
 
 
 def parquet_footers(paths: list[Path]) -> list[pq.FileMetaData]:
-    """Return what the ends of Parquet files say about them."""
+    """Return what the ends of Parquet files say about them, unless it is that they unpack to more than is allowed."""
     try:
-        return [pq.read_metadata(path) for path in paths]
+        footers = [pq.read_metadata(path) for path in paths]
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(
             f"{_quoted(paths)} cannot be read as Parquet: {str(error).rstrip('.')}. Copy or download it again; if it "
             "is of another kind, let its name say so, such as .csv."
         ) from error
+    for path, footer in zip(paths, footers, strict=True):
+        pages = sum(footer.row_group(group).total_byte_size for group in range(footer.num_row_groups))
+        # Repetitions take no room in pages, but in memory.
+        values = 8 * footer.num_rows * footer.num_columns
+        check_unpacked(repr(fspath(path)), packed=path.stat().st_size, unpacked=max(pages, values))
+    return footers
 
 
 def parquet_schema(source: ParquetSource) -> pa.Schema:

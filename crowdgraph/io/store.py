@@ -8,8 +8,8 @@ never runs code from it.
 from __future__ import annotations
 
 import datetime as dt
-import io
 import json
+import os
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdgraph.core._arrays import Array, is_null, object_array, same_values
+from crowdgraph.core._sparse import sparse_array
 from crowdgraph.core.clock import Clock, zone_info
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
@@ -38,6 +39,8 @@ from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._files import atomic_file, is_directory, is_file
+from crowdgraph.io._stored_values import check_stored_fields, read_npy
+from crowdgraph.io._unpacked import check_unpacked
 from crowdgraph.io.columns import open_store
 from crowdgraph.io.partitions import is_results, load_results
 from crowdgraph.messages import Hint, with_article
@@ -87,7 +90,9 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     Raises
     ------
     StoreError
-        If the file does not exist, is damaged, is not a saved graph, or was written by a newer crowdgraph.
+        If the file does not exist, is damaged, is not a saved graph, was written by a newer crowdgraph, or unpacks to
+        more than 256 MB and 100 times its size (the environment variable ``CROWDGRAPH_MAX_UNPACKED`` sets another
+        limit).
 
     Examples
     --------
@@ -157,7 +162,8 @@ def _write_graph(graph: CrowdGraph, archive: zipfile.ZipFile) -> None:
 def _read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
     if "manifest.json" not in archive.namelist():
         raise StoreError(f"{name!r} is a zip file but not a saved graph: it has no manifest.")
-    manifest = json.loads(archive.read("manifest.json"))
+    reader = _ArchiveReader(archive, name)
+    manifest = reader.json("manifest.json")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise StoreError(f"{name!r} is not a saved graph: its manifest is of another format than {FORMAT!r}.")
     if manifest["version"] > VERSION:
@@ -165,14 +171,13 @@ def _read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
             f"{name!r} was written in format {manifest['version']}, this crowdgraph reads up to {VERSION}; "
             "upgrade it with: pip install --upgrade crowdgraph"
         )
-    reader = _ArchiveReader(archive)
     volunteers = reader.nodes("volunteer", manifest["volunteers"])
     items = reader.nodes("item", manifest["items"])
     columns = reader.table(manifest["responses"])
     response_columns: dict[str, Any] = {role: columns.pop(role) for role in ("volunteer", "item", "label", "time")}
     classes = reader.value(manifest["classes"])
-    rows = reader.value(manifest["gold"]["items"])
-    if (np.diff(rows, prepend=-1) <= 0).any():
+    rows = np.asarray(reader.value(manifest["gold"]["items"]), dtype=np.int64)
+    if (np.diff(rows, prepend=-1) <= 0).any() or rows[-1:] >= len(items):
         raise StoreError(f"{name!r} is damaged: its gold names an item twice, or items that do not exist.")
     probs = np.full((len(items), len(classes)), np.nan)
     probs[rows] = reader.value(manifest["gold"]["probs"])
@@ -278,10 +283,20 @@ class _ArchiveWriter:
 
 
 class _ArchiveReader:
-    """Read values that an `_ArchiveWriter` wrote."""
+    """Read values that an `_ArchiveWriter` wrote, and believe nothing that a file says about itself.
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
+    Parameters
+    ----------
+    archive
+        The file; None where there is none.
+    name
+        What messages call it.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile | None, name: str) -> None:
+        self._archive, self._name = archive, name
+        self._packed = 0 if archive is None or archive.fp is None else archive.fp.seek(0, os.SEEK_END)
+        self._n_unpacked = 0
         self._shared_ids: dict[str, Array] = {}
         self._readers: dict[str, Callable[[Any], Any]] = {
             "tuple": lambda parts: tuple(map(self.value, parts)),
@@ -306,12 +321,14 @@ class _ArchiveReader:
         if not isinstance(node, dict):
             return node
         if "result" in node:
-            return STORED_TYPES[node["result"]](**{name: self.value(part) for name, part in node["fields"].items()})
+            kind = STORED_TYPES[node["result"]]
+            values = {name: self.value(part) for name, part in node["fields"].items()}
+            check_stored_fields(kind, values, STORED_TYPES)
+            return kind(**values)
         if "csr" in node:
-            from scipy.sparse import csr_array
-
             data, indices, indptr = (self.value(node["csr"][name]) for name in ("data", "indices", "indptr"))
-            return csr_array((data, indices, indptr), shape=tuple(node["shape"]))
+            n_rows, n_columns = node["shape"]
+            return sparse_array("A sparse array", data, indices, indptr, shape=(n_rows, n_columns))
         ((kind, content),) = node.items()
         return self._readers[kind](content)
 
@@ -325,13 +342,29 @@ class _ArchiveReader:
         """Return the columns of a table, in their order."""
         columns: dict[str, Array] = {}
         if node["file"]:
-            table = pq.read_table(pa.BufferReader(self._archive.read(node["file"])))
+            content = self._read(node["file"])
+            with pq.ParquetFile(pa.BufferReader(content)) as file:
+                self._allow(8 * file.metadata.num_rows * file.metadata.num_columns)
+                table = file.read()
             columns = {name: attribute_array(table[name]) for name in table.column_names}
         columns |= {name: self.value(part) for name, part in node["arrays"].items()}
         return {name: columns[name] for name in node["order"]}
 
+    def json(self, file: str) -> Any:
+        """Return the JSON that a part of the archive holds."""
+        return json.loads(self._read(file))
+
+    def _read(self, file: str) -> bytes:
+        """Return a part of the archive; however often parts are read, they make up no more than is allowed."""
+        self._allow(self._archive.getinfo(file).file_size)  # type: ignore[union-attr]
+        return self._archive.read(file)  # type: ignore[union-attr]
+
+    def _allow(self, n_bytes: int) -> None:
+        self._n_unpacked += n_bytes
+        check_unpacked(repr(self._name), packed=self._packed, unpacked=self._n_unpacked, error=StoreError)
+
     def _array(self, file: str) -> Array:
-        return np.lib.format.read_array(io.BytesIO(self._archive.read(file)), allow_pickle=False)
+        return read_npy(self._read(file))
 
 
 def _saved_fields(result: Any) -> list[Field[Any]]:
