@@ -34,7 +34,8 @@ Each error says what is wrong, what was passed, what was expected and what to do
     ├── RepeatedAnswersWarning              a model without time counts repeated answers as independent
     ├── CollapsedFitWarning                 a fit that no longer distinguishes items
     ├── UntrainedClassifierWarning          a classifier that learned nothing from the answers
-    └── ConvergenceWarning                  a fit that stopped before it converged
+    ├── ConvergenceWarning                  a fit that stopped before it converged
+    └── LeftOutFigureWarning                a figure of an analysis that could not be drawn
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from crowdgraph.messages import Message, argument, quote, suggestion
+from crowdgraph.messages import MAX_MESSAGE, Message, argument, quote, short, suggestion, wording
 
 __all__ = [
     "AlignmentError",
@@ -65,6 +66,7 @@ __all__ = [
     "InputError",
     "LabelError",
     "LateResponsesWarning",
+    "LeftOutFigureWarning",
     "LostRankError",
     "MissingPackageError",
     "MissingValueError",
@@ -96,8 +98,10 @@ class _WithMessage(Exception):  # noqa: N818 - warnings are derived from it, too
     message: Message
 
     def __init__(self, text: str = "", *, hint: str | None = None) -> None:
+        # Data that a message quotes may be of any length.
+        text = Message(short(text, most=MAX_MESSAGE), cli=short(wording(text, "cli"), most=MAX_MESSAGE))
         super().__init__(text)
-        self.message = Message(text) if hint is None else Message(text) + " " + hint
+        self.message = text if hint is None else text + " " + hint
 
     def __str__(self) -> str:
         # KeyError would show the repr of its message.
@@ -236,6 +240,10 @@ class UntrainedClassifierWarning(CrowdGraphWarning):
 
 class ConvergenceWarning(CrowdGraphWarning):
     """A fit that stopped before it converged."""
+
+
+class LeftOutFigureWarning(CrowdGraphWarning):
+    """A figure of an analysis could not be drawn; everything else was written."""
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str], *, option: str | None = None) -> None:

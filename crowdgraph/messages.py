@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
 __all__ = ["Hint", "Interface", "Message"]
+
+# How much of a value a message quotes, and how long what it says before its advice may be, whatever it quotes.
+MAX_VALUE = 80
+MAX_MESSAGE = 1_500
+# What terminals obey instead of showing: control characters other than tabs and ends of lines, and marks that turn the
+# direction of text.
+OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 Interface = Literal["python", "cli"]
 
@@ -90,14 +98,37 @@ def argument(name: str, value: object, *, option: str | None = None) -> Message:
     '--items 0 must be a whole number from 1 up.'
     """
     option = name.removeprefix("n_").replace("_", "-") if option is None else option
-    return Message(f"{name}={value!r}", cli=f"--{option} {value}")
+    return Message(f"{name}={short(repr(value))}", cli=f"--{option} {short(str(value))}")
+
+
+def short(text: str, *, most: int = MAX_VALUE) -> str:
+    """Return a text of at most so many characters: of a longer one its beginning and its end.
+
+    Examples
+    --------
+    >>> short("0123456789" * 9, most=20)
+    '01234567 ... 3456789'
+    """
+    n_last = (most - 5) // 2
+    return text if len(text) <= most else f"{text[: most - 5 - n_last]} ... {text[-n_last:]}"
+
+
+def printable(text: str) -> str:
+    r"""Return a text with what terminals would obey written out, such as ``\x1b`` for an escape.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[2Janna"))
+    \x1b[2Janna
+    """
+    return OBEYED.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def quote(values: Iterable[object], *, most: int = 5) -> str:
-    """Return the first few values as text for messages: ``'a', 'b', 'c' and 4 more``."""
+    """Return the first few values as text for messages, long ones cut: ``'a', 'b', 'c' and 4 more``."""
     items = list(values)
     more = f" and {len(items) - most:,} more" if len(items) > most else ""
-    return ", ".join(map(repr, items[:most])) + more
+    return ", ".join(short(repr(item)) for item in items[:most]) + more
 
 
 def with_article(kind: type) -> str:

@@ -1,5 +1,6 @@
 """Settings and fixtures for all tests."""
 
+import math
 import os
 
 # Small arrays are done sooner with one thread, and the other core is for the other worker. Tests of threads set theirs.
@@ -12,12 +13,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import crowdgraph as cg
+from crowdgraph.core import _progress
 
 mpl.use("agg")
 # HYPOTHESIS_PROFILE=thorough looks longer.
 for name, most in (("usual", 25), ("thorough", 1_000)):
     settings.register_profile(name, max_examples=most, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
+# How long tests take must not decide what is printed; tests of the lines of a log have their own clock.
+_progress.LOG_SECONDS = math.inf
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,23 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.result import to_frame
-from crowdgraph.errors import ParameterError, StoreError
+from crowdgraph.errors import (
+    CrowdGraphError,
+    LeftOutFigureWarning,
+    ParameterError,
+    StoreError,
+    collect_warnings,
+    warn,
+)
+from crowdgraph.io._cells import write_csv
+from crowdgraph.io._directories import Record, new_directory, own_files, recover
 from crowdgraph.io._files import write_failure
 from crowdgraph.messages import Hint, Interface, quote, with_article
 from crowdgraph.report._results import GraphResults
 from crowdgraph.report.provenance import versions
 from crowdgraph.report.tables import community_table, item_columns, volunteer_columns
 
-__all__ = ["RECORD", "atomic_directory", "check_directory", "write_record", "write_results"]
+__all__ = ["RECORD", "atomic_directory", "check_directory", "recover_directory", "write_record", "write_results"]
 
 # The record of how a directory of results was made, and which files belong to it.
 RECORD = "run.json"
@@ -51,6 +60,7 @@ def write_results(
     settings: Mapping[str, Any] | None = None,
     interface: Interface = "python",
     force: bool = False,
+    raw_cells: bool = False,
 ) -> Path:
     """Write an analysis into a new directory: all files, or none if something goes wrong.
 
@@ -63,7 +73,8 @@ def write_results(
     - ``graph.crowd``: the annotated graph, for `crowdgraph.load`;
     - ``run.json``: versions, settings, seed, timings, findings, and what was skipped.
 
-    Files about results that are missing are left out.
+    Files about results that are missing are left out. A figure that cannot be drawn is left out with a warning, which
+    the report and the record repeat.
 
     Parameters
     ----------
@@ -83,6 +94,9 @@ def write_results(
         For whom the report words its advice: ``"python"``, or ``"cli"`` for users of the command line.
     force
         Whether to replace a directory of earlier results; one that holds anything else is never replaced.
+    raw_cells
+        Whether the CSV files hold ids and other text as it is, also where a spreadsheet would run it as a formula.
+        Otherwise such a cell begins with an apostrophe, which our readers take away again.
 
     Returns
     -------
@@ -91,22 +105,27 @@ def write_results(
     """
     if not isinstance(analysis, Analysis):
         raise ParameterError(f"Results are written of an Analysis; got {with_article(type(analysis))}.")
+    left_out: list[str] = []
     with atomic_directory(directory, force=force) as folder:
+        with collect_warnings(left_out):
+            draw_figures(GraphResults(analysis.graph), folder / "figures")
+        analysis = replace(analysis, notes=(*analysis.notes, *left_out))
         record = {**_record(analysis, command, source), "settings": dict(settings or {})}
-        _write_tables(GraphResults(analysis.graph), folder)
-        _write_if_any(analysis.plan, folder / "next_questions.csv")
-        _write_if_any(analysis.changes, folder / "changes.csv")
+        _write_tables(GraphResults(analysis.graph), folder, raw_cells=raw_cells)
+        _write_if_any(analysis.plan, folder / "next_questions.csv", raw_cells=raw_cells)
+        _write_if_any(analysis.changes, folder / "changes.csv", raw_cells=raw_cells)
         _write_network(analysis.graph, folder)
-        draw_figures(GraphResults(analysis.graph), folder / "figures")
         analysis.graph.save(folder / "graph.crowd")
         _write_report(analysis, folder / "report.html", title, record, interface)
         write_record(folder, record)
+    for message in left_out:
+        warn(message, LeftOutFigureWarning)
     return Path(directory)
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write the record of how a folder was made, with a list of its files."""
-    files = sorted([*_files(folder), RECORD])
+    files = sorted([*own_files(folder), RECORD])
     text = json.dumps({**record, "files": files}, indent=2, ensure_ascii=False, default=str, allow_nan=False)
     (folder / RECORD).write_text(text + "\n", encoding="utf-8")
 
@@ -129,12 +148,16 @@ def _record(analysis: Analysis, command: str | None, source: Mapping[str, Any] |
 
 
 def check_directory(directory: str | PathLike[str], *, force: bool = False) -> None:
-    """Raise unless results can be written to a directory: before the work is done, not after."""
+    """Raise unless results can be written to a directory: before the work is done, not after.
+
+    What killed processes left there is put right first.
+    """
     target = Path(os.path.realpath(directory))
     name = repr(fspath(directory))
     if target.exists() and not target.is_dir():
         raise StoreError(f"{name} is a file; name a directory for the results.")
-    if target.is_dir() and any(target.iterdir()):
+    recover_directory(target)
+    if target.is_dir() and own_files(target):
         if not force:
             raise StoreError(
                 f"{name} is there already and not empty;",
@@ -144,70 +167,58 @@ def check_directory(directory: str | PathLike[str], *, force: bool = False) -> N
                 ),
             )
         _check_replaceable(target, name)
-    above = next(parent for parent in target.parents if parent.exists())
+    # A folder that is there can be filled even if nothing may be written beside it.
+    above = next(path for path in (target, *target.parents) if path.exists())
     if not above.is_dir():
         raise StoreError(f"{name} cannot be made, since {above.name!r} is a file; name a directory elsewhere.")
     if not os.access(above, os.W_OK | os.X_OK):
         raise StoreError(f"You may not write to {fspath(above)!r}; name a directory elsewhere.")
 
 
+def recover_directory(directory: str | PathLike[str]) -> None:
+    """Put right what processes left that were killed while they wrote results to a directory."""
+    try:
+        recover(Path(os.path.realpath(directory)), RESULTS)
+    except OSError as error:
+        reason, _ = write_failure(error)
+        raise StoreError(
+            f"{fspath(directory)!r} was being written when a process was killed, and cannot be put right: {reason}."
+        ) from error
+
+
 @contextmanager
 def atomic_directory(directory: str | PathLike[str], *, force: bool = False) -> Iterator[Path]:
     """Yield a new folder that becomes the directory once all is written; on an error nothing is left of it."""
     check_directory(directory, force=force)
-    target = Path(os.path.realpath(directory))
-    part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
-    new_parent = next((parent for parent in reversed(target.parents) if not parent.exists()), None)
-    try:
-        part.mkdir(parents=True)
+    with new_directory(directory, record=RESULTS) as part:
         yield part
-        _replace(part, target)
-    except OSError as error:
-        reason, advice = write_failure(error)
-        raise StoreError(
-            f"The results could not be written to {fspath(directory)!r}: {reason}. None were kept{advice}."
-        ) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-        if new_parent is not None and not target.exists():
-            shutil.rmtree(new_parent, ignore_errors=True)
-
-
-def _replace(part: Path, target: Path) -> None:
-    """Move a folder to its target; what was there is removed only once the new one stands."""
-    if not target.exists():
-        part.rename(target)
-        return
-    old = part.with_suffix(".old")
-    target.rename(old)
-    try:
-        part.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _check_replaceable(target: Path, name: str) -> None:
     """Raise unless a directory holds results and nothing else."""
-    try:
-        recorded = set(json.loads((target / RECORD).read_text(encoding="utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{name} does not hold results of crowdgraph, so it is not replaced; name another.") from error
-    others = sorted(set(_files(target)) - recorded)
+    recorded = _recorded_files(target)
+    if not recorded:
+        raise StoreError(f"{name} does not hold results of crowdgraph, so it is not replaced; name another.")
+    others = sorted(file for file in set(own_files(target)) - recorded if not (target / file).is_symlink())
     if others:
         raise StoreError(f"{name} also holds {quote(others, most=3)}, which would be lost; move them, or name another.")
 
 
-def _files(folder: Path) -> list[str]:
-    return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()]
+def _recorded_files(folder: Path) -> set[str]:
+    """Return the files that the record of a folder lists; none if it has no record."""
+    try:
+        return set(json.loads((folder / RECORD).read_text(encoding="utf-8"))["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+RESULTS = Record(RECORD, _recorded_files)
 
 
 # Files
 
 
-def _write_tables(results: GraphResults, folder: Path) -> None:
-    import pyarrow.csv as pa_csv
+def _write_tables(results: GraphResults, folder: Path, *, raw_cells: bool) -> None:
     import pyarrow.parquet as pq
 
     volunteers = volunteer_columns(results)
@@ -222,17 +233,15 @@ def _write_tables(results: GraphResults, folder: Path) -> None:
     }
     for name, table in tables.items():
         if table is not None:
-            pa_csv.write_csv(table, fspath(folder / f"{name}.csv"))
+            write_csv(table, fspath(folder / f"{name}.csv"), raw_cells=raw_cells)
     if results.confusion is not None:
         pq.write_table(confusion_table(results.confusion), fspath(folder / "confusion.parquet"))
 
 
-def _write_if_any(rows: NextSteps | Changes | None, path: Path) -> None:
+def _write_if_any(rows: NextSteps | Changes | None, path: Path, *, raw_cells: bool) -> None:
     """Write the questions to ask next, or the volunteers who changed, if there are any."""
-    import pyarrow.csv as pa_csv
-
     if rows is not None and len(rows):
-        pa_csv.write_csv(rows.to_frame(kind="arrow"), fspath(path))
+        write_csv(rows.to_frame(kind="arrow"), fspath(path), raw_cells=raw_cells)
 
 
 def all_communities(results: GraphResults) -> Any:
@@ -287,16 +296,33 @@ def _write_report(
 
 
 def draw_figures(results: GraphResults, folder: Path) -> None:
-    """Draw every figure that the results allow, as SVG and PNG."""
+    """Draw every figure that the results allow, as SVG and PNG; warn of those that cannot be drawn."""
     import matplotlib as mpl
 
     folder.mkdir()
     # Without a fixed salt and date the same figure would be another file each time.
     with mpl.rc_context({"svg.hashsalt": "crowdgraph"}):
         for name, draw in _figures(results):
-            figure = draw().figure
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-            figure.savefig(folder / f"{name}.png", dpi=150)
+            for ending, picture in _drawn(name, draw).items():
+                (folder / f"{name}.{ending}").write_bytes(picture)
+
+
+def _drawn(name: str, draw: Callable[[], Any]) -> dict[str, bytes]:
+    """Return a figure as SVG and PNG, or neither if it cannot be drawn, since the other results are worth more."""
+    svg, png = BytesIO(), BytesIO()
+    try:
+        figure = draw().figure
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+        figure.savefig(png, format="png", dpi=150)
+    except OSError:
+        raise
+    except Exception as error:  # Matplotlib and what it draws with raise anything.
+        reason = str(error).strip().splitlines() or [""]
+        if not isinstance(error, CrowdGraphError):
+            reason = [f"{type(error).__name__}: {reason[0]}".rstrip(": ") + "."]
+        warn(f"The figure {name!r} was left out, since it could not be drawn. {reason[0]}", LeftOutFigureWarning)
+        return {}
+    return {"svg": svg.getvalue(), "png": png.getvalue()}
 
 
 def _figures(results: GraphResults) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from io import TextIOWrapper
 from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from crowdgraph.errors import ParameterError, StoreError
-from crowdgraph.messages import wording
+from crowdgraph.errors import ParameterError, StoreError, collect_warnings
+from crowdgraph.messages import OBEYED, printable, wording
 
 if TYPE_CHECKING:
     from crowdgraph.analysis import Analysis
@@ -25,20 +28,22 @@ if TYPE_CHECKING:
 
 def say(text: object, *, style: str | None = None) -> None:
     """Print a line; with colours only on a terminal, and not if NO_COLOR is set."""
-    from rich.console import Console
-
-    Console(highlight=False).print(str(text), style=style, soft_wrap=True, markup=False, emoji=False)
+    _print(str(text), style=style, to_errors=False)
 
 
 def say_json(value: Any) -> None:
     """Print values as JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str, allow_nan=False))
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str, allow_nan=False)
+    # Where the terminal lacks a character, or would obey it, JSON has a way to write it.
+    if OBEYED.search(text) or not _can_encode(text):
+        text = json.dumps(value, indent=2, ensure_ascii=True, default=str, allow_nan=False).replace("\x7f", "\\u007f")
+    typer.echo(text)
 
 
 def note(sentences: Iterable[str]) -> None:
     """Print decisions and warnings on the error stream, so that what is piped on stays clean."""
     for sentence in sentences:
-        _print_line(f"note: {wording(sentence, 'cli')}", style="dim")
+        _print(f"note: {wording(sentence, 'cli')}", style="dim", to_errors=True)
 
 
 def fail(sentence: str, *, code: int = 1) -> NoReturn:
@@ -49,18 +54,41 @@ def fail(sentence: str, *, code: int = 1) -> NoReturn:
 
 def print_error(sentence: str) -> None:
     """Print what is wrong on the error stream."""
-    _print_line(f"Error: {' '.join(wording(sentence, 'cli').split())}", style="red")
+    _print(f"Error: {' '.join(wording(sentence, 'cli').split())}", style="red", to_errors=True)
 
 
-def _print_line(text: str, *, style: str) -> None:
+def _print(text: str, *, style: str | None, to_errors: bool) -> None:
+    """Print for people: nothing that volunteers chose is obeyed by the terminal."""
     from rich.console import Console
 
-    Console(stderr=True, highlight=False).print(text, style=style, soft_wrap=True, markup=False, emoji=False)
+    class PipedConsole(Console):
+        """A console that leaves it to the command what to do when nobody reads any more."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    console = PipedConsole(stderr=to_errors, highlight=False)
+    console.print(printable(text), style=style, soft_wrap=True, markup=False, emoji=False)
 
 
-def is_interactive() -> bool:
-    """Return whether somebody is watching, so that progress bars make sense."""
-    return sys.stderr.isatty()
+def _can_encode(text: str) -> bool:
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def prepare_streams() -> None:
+    """Let characters that the terminal lacks be printed as escapes, instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show no progress: no bars, and no lines where output is a log.")
+]
 
 
 # Tables as files
@@ -87,12 +115,18 @@ def check_overwrite(*paths: Path | None, force: bool) -> None:
         raise StoreError(f"{str(existing[0])!r} is there already; name another file, or use --force to replace it.")
 
 
-def write_table(table: Any, path: Path) -> None:
+RawCells = Annotated[
+    bool,
+    typer.Option("--raw-cells", help="Write text to CSV as it is, also where a spreadsheet would run it as a formula."),
+]
+
+
+def write_table(table: Any, path: Path, *, raw_cells: bool = False) -> None:
     """Write an Arrow table as CSV, compressed CSV or Parquet, by the file's name."""
     import pyarrow as pa
-    import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 
+    from crowdgraph.io._cells import write_csv
     from crowdgraph.io._files import atomic_file
 
     with atomic_file(path) as part:
@@ -101,7 +135,7 @@ def write_table(table: Any, path: Path) -> None:
         else:
             compression = "gzip" if path.name.lower().endswith(".gz") else None
             with pa.output_stream(fspath(part), compression=compression) as stream:
-                pa_csv.write_csv(table, stream)
+                write_csv(table, stream, raw_cells=raw_cells)
 
 
 # Results of an analysis
@@ -117,6 +151,7 @@ def write_and_report(
     changed: Renewal | None = None,
     reading_notes: tuple[str, ...] = (),
     force: bool,
+    raw_cells: bool,
     as_json: bool,
 ) -> None:
     """Write the results, and print what was found and where it is; notes printed while reading are only written.
@@ -127,16 +162,20 @@ def write_and_report(
     from crowdgraph.analysis.analyse import steps_by_reason
 
     with_all_notes = replace(analysis, notes=(*reading_notes, *analysis.notes))
-    write_results(
-        with_all_notes,
-        out,
-        title=title,
-        command=command_line(),
-        source=source,
-        settings=settings,
-        interface="cli",
-        force=force,
-    )
+    left_out: list[str] = []
+    with collect_warnings(left_out):
+        write_results(
+            with_all_notes,
+            out,
+            title=title,
+            command=command_line(),
+            source=source,
+            settings=settings,
+            interface="cli",
+            force=force,
+            raw_cells=raw_cells,
+        )
+    analysis, with_all_notes = (replace(part, notes=(*part.notes, *left_out)) for part in (analysis, with_all_notes))
     if as_json:
         say_json({**_summary(with_all_notes, out), **({} if changed is None else {"update": changed.to_dict()})})
         return

@@ -10,9 +10,10 @@ import typer
 
 from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, parse_votes, with_response_options
 from crowdgraph.cli._output import (
+    Quiet,
+    RawCells,
     check_file_name,
     check_overwrite,
-    is_interactive,
     note,
     say,
     say_json,
@@ -83,6 +84,8 @@ def allocate(
     out: Annotated[Path | None, typer.Option(help="Write the audit log here: .csv or .parquet.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same questions.", min=0)] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    raw_cells: RawCells = False,
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the questions for machines.")] = False,
 ) -> None:
     """Who should be asked about what next? A row for each question: its expected information, in nats, and why.
@@ -111,7 +114,7 @@ def allocate(
     graph = source.read().graph
     capacities = capacity if since is None else dict.fromkeys(active_since(graph, since), capacity)
     available = None if within is None else likely_within(graph, within)
-    graph = _with_fit(graph, model, prior, vote, seed)
+    graph = _with_fit(graph, model, prior, vote, seed, progress=not quiet)
     assignment = policies[policy]().assign(graph, budget=budget, capacity=capacities, available=available, seed=seed)
     if len(assignment.items) < budget:
         asked = f"{len(assignment.items):,} of {budget:,} questions are asked"
@@ -121,7 +124,7 @@ def allocate(
     log = assignment.to_frame(kind="arrow")
     log = log.append_column("why", pa.array(_reasons(graph, assignment, REASONS[policy]), pa.string()))
     if out is not None:
-        write_table(log, out)
+        write_table(log, out, raw_cells=raw_cells)
     if as_json:
         say_json({"policy": assignment.policy, "questions": log.to_pylist()})
     elif out is None:
@@ -153,7 +156,9 @@ def _reasons(graph: CrowdGraph, assignment: Assignment, reason: str) -> list[str
     return [f"class {share:.0%} certain; {reason}" for share in certainty.tolist()]
 
 
-def _with_fit(graph: CrowdGraph, model: str, prior: str | None, vote: list[str] | None, seed: int) -> CrowdGraph:
+def _with_fit(
+    graph: CrowdGraph, model: str, prior: str | None, vote: list[str] | None, seed: int, *, progress: bool
+) -> CrowdGraph:
     """Return the graph with the fit that it carries, or with a new one."""
     from crowdgraph.analysis import named_model
     from crowdgraph.core.fit import ModelFit
@@ -165,7 +170,7 @@ def _with_fit(graph: CrowdGraph, model: str, prior: str | None, vote: list[str] 
     notes: list[str] = []
     with collect_warnings(notes):
         named = named_model(model, graph=graph, votes=votes, confusion_prior=parse_prior(prior))
-        fit = named.fit(graph, seed=seed, progress=is_interactive())
+        fit = named.fit(graph, seed=seed, progress=progress)
     note(notes)
     return graph.annotate(fit)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, parse_votes, with_response_options
-from crowdgraph.cli._output import is_interactive, say, write_and_report
+from crowdgraph.cli._output import Quiet, RawCells, say, write_and_report
 from crowdgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def analyse(
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.", min=0)] = 0,
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results.")] = False,
+    raw_cells: RawCells = False,
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary for machines.")] = False,
 ) -> None:
     """From a file of answers to a report: classes, who is good at what, communities, and how it all changes.
@@ -83,20 +85,24 @@ def analyse(
         "validate": validate,
         "seed": seed,
         "title": title or f"The crowd of {source.responses.name}",
+        "raw_cells": raw_cells,
     }
     write_and_report(
-        _analysis(reading.graph, settings),
+        _analysis(reading.graph, settings, progress=not quiet),
         out,
         title=settings["title"],
         source=source.record(reading),
         settings=settings,
         reading_notes=reading.notes,
         force=force,
+        raw_cells=raw_cells,
         as_json=as_json,
     )
 
 
-def _analysis(graph: CrowdGraph, settings: Mapping[str, Any], *, earlier: ModelFit | None = None) -> Analysis:
+def _analysis(
+    graph: CrowdGraph, settings: Mapping[str, Any], *, progress: bool, earlier: ModelFit | None = None
+) -> Analysis:
     """Return the analysis of a graph with the options of a command."""
     from crowdgraph import analysis
 
@@ -107,7 +113,7 @@ def _analysis(graph: CrowdGraph, settings: Mapping[str, Any], *, earlier: ModelF
         votes=parse_votes(settings["vote"], graph.labels, graph.classes),
         confusion_prior=parse_prior(settings["prior"]),
         earlier=earlier,
-        progress=is_interactive(),
+        progress=progress,
         **options,
     )
 
@@ -117,6 +123,7 @@ def update(
     source: ResponseOptions,
     *,
     results: Annotated[Path, typer.Argument(help="The directory of results, which is renewed.", show_default=False)],
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary for machines.")] = False,
 ) -> None:
     """Renew results with new responses: the same analysis of old and new ones, and what changed.
@@ -126,11 +133,12 @@ def update(
     [bold]crowdgraph update results new.csv[/bold]
     [bold]crowdgraph update results new.csv --gold gold.csv --json[/bold]
     """
-    from crowdgraph.analysis.output import check_directory
+    from crowdgraph.analysis.output import check_directory, recover_directory
     from crowdgraph.analysis.update import read_results, renewal
 
     if source.classes:
         raise ParameterError("--class names the classes, and those of results stay; analyse all responses again.")
+    recover_directory(results)
     earlier = read_results(results)
     check_directory(results, force=True)
     reading = source.read(extend=earlier.graph)
@@ -142,7 +150,7 @@ def update(
             "before. Name the file with the responses that are new."
         )
     updates = [*before, record]
-    result = _analysis(reading.graph, earlier.settings, earlier=earlier.fit)
+    result = _analysis(reading.graph, earlier.settings, progress=not quiet, earlier=earlier.fit)
     write_and_report(
         result,
         results,
@@ -152,6 +160,7 @@ def update(
         changed=renewal(earlier, result.graph),
         reading_notes=reading.notes,
         force=True,
+        raw_cells=bool(earlier.settings.get("raw_cells")),
         as_json=as_json,
     )
 
@@ -167,6 +176,8 @@ def demo(
     out: Annotated[Path, typer.Option(help="Where to write the results.")] = Path("crowdgraph-demo"),
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.", min=0)] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results.")] = False,
+    raw_cells: RawCells = False,
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary for machines.")] = False,
 ) -> None:
     """Analyse an embedded crowd, a look-alike of Galaxy Zoo Supernovae, and write the report.
@@ -186,7 +197,7 @@ def demo(
     graph = graph.with_gold({item: graph.gold[item] for item in list(graph.gold)[::3]}, classes=graph.classes)
     votes: dict[Hashable, Hashable | None] = {-1: no, 1: yes, 3: yes}
     snapshots = [count for count in PAPER_COUNTS if count < len(graph.responses)]
-    result = analysis.analyse(graph, votes=votes, snapshots=snapshots, seed=seed, progress=is_interactive())
+    result = analysis.analyse(graph, votes=votes, snapshots=snapshots, seed=seed, progress=not quiet)
     source = {"crowd": "crowdgraph.simulate.galaxy_zoo_supernovae(), with gold for every third item"}
     title = "Galaxy Zoo Supernovae, a look-alike"
-    write_and_report(result, out, title=title, source=source, force=force, as_json=as_json)
+    write_and_report(result, out, title=title, source=source, force=force, raw_cells=raw_cells, as_json=as_json)

@@ -9,10 +9,11 @@ import typer
 
 from crowdgraph.cli._options import ResponseOptions, with_response_options
 from crowdgraph.cli._output import (
+    Quiet,
+    RawCells,
     check_file_name,
     check_overwrite,
     command_line,
-    is_interactive,
     note,
     say,
     say_json,
@@ -37,6 +38,7 @@ SIZE_OPTIONS = ("volunteers", "items", "responses", "gold", "drift", "communitie
 def inspect(
     source: ResponseOptions,
     *,
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings for machines.")] = False,
 ) -> None:
     """The data doctor: what may be wrong with the answers, why it matters and what to do.
@@ -52,7 +54,7 @@ def inspect(
     graph = source.read().graph
     if not set(graph.labels) <= set(graph.classes):
         note([votes_note(graph, guess_votes(graph))])
-    findings = graph.diagnose(progress=is_interactive()).wording("cli")
+    findings = graph.diagnose(progress=not quiet).wording("cli")
     if as_json:
         sizes = {"volunteers": len(graph.volunteers), "items": len(graph.items), "responses": len(graph.responses)}
         say_json({**sizes, **findings.to_dict()})
@@ -93,6 +95,8 @@ def convert(
         str, typer.Option(help="How much memory the conversion to a store may take.", rich_help_panel=STORE)
     ] = "4GB",
     force: Annotated[bool, typer.Option("--force", help="Replace files, or a store, that are there.")] = False,
+    raw_cells: RawCells = False,
+    quiet: Quiet = False,
 ) -> None:
     """Turn responses into another kind of file, by how its name ends; or into a store, for crowds larger than memory.
 
@@ -114,7 +118,7 @@ def convert(
             attributes=attributes,
             memory=memory,
             force=force,
-            progress=is_interactive(),
+            progress=not quiet,
         )
         facts = built.manifest["source"]
         say(built)
@@ -127,10 +131,12 @@ def convert(
         raise ParameterError(
             f"Expected one file to write, got {len(paths)}; to convert several files at once, use --store DIRECTORY."
         )
-    _convert_file(source, paths[0], gold_out, force=force)
+    _convert_file(source, paths[0], gold_out, force=force, raw_cells=raw_cells)
 
 
-def _convert_file(source: ResponseOptions, target: Path, gold_out: Path | None, *, force: bool) -> None:
+def _convert_file(
+    source: ResponseOptions, target: Path, gold_out: Path | None, *, force: bool, raw_cells: bool
+) -> None:
     ending = check_file_name(target, (*TABLE_ENDINGS, *GRAPH_ENDINGS))
     if gold_out is not None:
         check_file_name(gold_out, TABLE_ENDINGS)
@@ -144,10 +150,10 @@ def _convert_file(source: ResponseOptions, target: Path, gold_out: Path | None, 
     elif ending == ".gexf":
         graph.to_gexf(target)
     else:
-        write_table(graph.to_arrow(), target)
+        write_table(graph.to_arrow(), target, raw_cells=raw_cells)
         note(_left_out_note(graph, target, gold_out))
     if gold_out is not None:
-        write_table(gold, gold_out)
+        write_table(gold, gold_out, raw_cells=raw_cells)
     say(f"Written: {', '.join(str(path) for path in (target, gold_out) if path is not None)}", style="bold green")
 
 

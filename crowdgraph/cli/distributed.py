@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from crowdgraph.cli._options import Prior, Votes, parse_prior, parse_votes
-from crowdgraph.cli._output import fail, is_interactive, note, print_error, say
+from crowdgraph.cli._output import Quiet, fail, note, print_error, say
 from crowdgraph.cli.app import Commands
 
 __all__ = ["app"]
@@ -57,6 +57,7 @@ def fit(
     memory: Annotated[str | None, typer.Option(help="The memory that each process may take, such as 4GB.")] = None,
     prior: Prior = None,
     vote: Votes = None,
+    quiet: Quiet = False,
     timeout: Annotated[
         float, typer.Option(help="After how many seconds without a word from a process the others give up.", min=1)
     ] = 600.0,
@@ -92,7 +93,7 @@ def fit(
                     resume=resume,
                     memory=memory,
                     timeout=timeout,
-                    progress=is_interactive(),
+                    progress=not quiet,
                 )
         except CrowdGraphError as error:
             if ranks.reports():

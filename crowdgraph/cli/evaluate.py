@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdgraph.cli._options import Prior, ResponseOptions, Votes, parse_prior, parse_votes, with_response_options
-from crowdgraph.cli._output import is_interactive, note, say, say_json
+from crowdgraph.cli._output import Quiet, note, say, say_json
 from crowdgraph.errors import GoldError, collect_warnings
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def evaluate(
     vote: Votes = None,
     folds: Annotated[int, typer.Option(help="Into how many parts gold is divided.", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same folds.", min=0)] = 0,
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores for machines.")] = False,
 ) -> None:
     """Which model is best here? Gold is hidden, one part at a time, and models predict it.
@@ -63,7 +64,7 @@ def evaluate(
     }
     notes: list[str] = []
     with collect_warnings(notes):
-        result = cross_validate(graph, models, folds=folds, seed=seed, progress=is_interactive())
+        result = cross_validate(graph, models, folds=folds, seed=seed, progress=not quiet)
     note(notes)
     if as_json:
         say_json(_scores(result))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
 import stat
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crowdgraph.errors import StoreError
+from crowdgraph.io._temporary import let_go, make_part, remove_parts, sync
 
 if TYPE_CHECKING:
     from xml.parsers.expat import XMLParserType
@@ -68,23 +68,27 @@ def write_failure(error: OSError) -> tuple[str, str]:
 
 @contextmanager
 def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary file that replaces `path` once it is complete; after an error the old file is unchanged."""
+    """Yield a temporary file that replaces `path` once it is complete; after an error the old file is unchanged.
+
+    It has the permissions of what it replaces from the beginning. What killed processes left is removed.
+    """
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise StoreError(f"{fspath(path)!r} is a directory; give the path of a file.")
-    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
+    old = target.stat() if target.is_file() else None
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        remove_parts(target)
+        temporary, descriptor = make_part(target, lambda part: _make_file(part, old))
     except OSError as error:
         advice = " Create the directory first." if error.errno == errno.ENOENT else ""
         raise StoreError(f"Cannot write to {fspath(target.parent)!r}: {error.strerror}.{advice}") from error
     try:
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        if target.is_file():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        sync(temporary)
+        if old is not None:
+            temporary.chmod(stat.S_IMODE(old.st_mode))
         temporary.replace(target)
+        sync(target.parent)
     except OSError as error:
         why, advice = write_failure(error)
         raise StoreError(
@@ -92,6 +96,23 @@ def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+        let_go(descriptor)
+
+
+def _make_file(path: Path, old: os.stat_result | None) -> None:
+    """Make an empty file that as many may read as may read an old one, and its group, before anything is in it."""
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if old is None else 0o600)
+    try:
+        if old is not None and hasattr(os, "fchmod"):
+            if (old.st_uid, old.st_gid) != (os.fstat(descriptor).st_uid, os.fstat(descriptor).st_gid):
+                with suppress(OSError):
+                    os.fchown(descriptor, -1, old.st_gid)
+                with suppress(OSError):
+                    os.fchown(descriptor, old.st_uid, -1)
+            # Its owner has to write it, also where the old one may only be read.
+            os.fchmod(descriptor, stat.S_IMODE(old.st_mode) | stat.S_IRUSR | stat.S_IWUSR)
+    finally:
+        os.close(descriptor)
 
 
 def parse_xml(parser: XMLParserType, file: BinaryIO) -> None:

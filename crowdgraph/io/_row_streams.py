@@ -14,6 +14,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from crowdgraph.errors import ColumnError, CrowdGraphError, InputError
+from crowdgraph.io._cells import has_formulas, original_cells, written_formulas
 from crowdgraph.io._files import is_file
 from crowdgraph.io._unpacked import text_source
 from crowdgraph.io.csv import check_delimiter, check_encoding, csv_header, failure, parse_options
@@ -152,6 +153,7 @@ class RowStream:
 
     def _csv_batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Batch]:
         types: dict[str, Any] = {name: pa.string() for name in text}
+        cells = {name: _TextCells(name) for name in names}
         for path in self.paths:
             options = pa_csv.ConvertOptions(
                 column_types=types, include_columns=list(names), null_values=[""], strings_can_be_null=True
@@ -168,7 +170,7 @@ class RowStream:
                     # The first file decides for all.
                     types = {field.name: field.type for field in reader.schema if not pa.types.is_null(field.type)}
                     for batch in reader:
-                        yield Batch({name: batch[name] for name in names}, path, first_row)
+                        yield Batch({name: cells[name].original(batch[name], path) for name in names}, path, first_row)
                         first_row += len(batch)
             except (OSError, UnicodeError, LookupError, pa.ArrowException) as error:
                 if isinstance(error, CrowdGraphError):
@@ -179,6 +181,26 @@ class RowStream:
                         f"has before: {str(error).rstrip('.')}. Correct them, or write the table as Parquet first."
                     ) from error
                 raise self._csv_error(error, path) from error
+
+
+class _TextCells:
+    """Takes the apostrophes before formulas from one column, batch by batch, as `original_cells` does for all of it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._has_written = self._has_bare = False
+
+    def original(self, column: pa.Array, path: Path) -> pa.Array:
+        """Return some cells as they were; raise if it cannot be known whether apostrophes were added."""
+        self._has_written = self._has_written or written_formulas(column) is not None
+        self._has_bare = self._has_bare or (pa.types.is_string(column.type) and has_formulas(column))
+        if self._has_written and self._has_bare:
+            raise InputError(
+                f"The column {self._name!r} of {fspath(path)!r} has cells that begin like a formula, some of them "
+                "behind an apostrophe, so that it is not known whether the apostrophes belong to them. Write the "
+                "table as Parquet."
+            )
+        return original_cells(column)
 
 
 def stream_files(source: Any) -> list[Path]:

@@ -21,6 +21,7 @@ import json
 import os
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
@@ -43,7 +44,9 @@ from crowdgraph.core.stored import CodedValues, ItemMajor, StoredAttributes, Sto
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
+from crowdgraph.io._directories import Record, put, recover
 from crowdgraph.io._files import NO_SPACE_ERRORS, file_digest, write_failure
+from crowdgraph.io._temporary import PART, label_of, locked, sync_tree
 from crowdgraph.messages import Hint, quote
 
 __all__ = ["ResponseStore", "StoreWriter", "is_store", "open_store", "save_store"]
@@ -51,6 +54,8 @@ __all__ = ["ResponseStore", "StoreWriter", "is_store", "open_store", "save_store
 FORMAT = "crowdgraph columns"
 VERSION = 1
 MANIFEST = "manifest.json"
+# The record of a conversion, which lies in an unfinished store.
+CONVERSION = "conversion.json"
 ROLES = ("volunteer", "item", "label", "time")
 # What classes and labels in a store may be.
 PLAIN_NAMES = (bool, int, float, str)
@@ -449,10 +454,12 @@ class StoreWriter:
 
     def __init__(self, path: str | PathLike[str], *, force: bool = False, resume: bool = False) -> None:
         self.path = Path(os.path.realpath(path))
-        self.folder = self.path.with_name(f".{self.path.name}.part")
+        self.folder = self.path.with_name(f".{label_of(self.path)}{PART}")
         self._resume = resume
         self._checksums: dict[str, Future[str]] = {}
         self._pool = ThreadPoolExecutor(2)
+        self._lock = ExitStack()
+        recover(self.path, STORE)
         if self.path.exists() and not (force and is_store(self.path)):
             is_other = force and not is_store(self.path)
             raise StoreError(
@@ -465,9 +472,13 @@ class StoreWriter:
             )
 
     def __enter__(self) -> StoreWriter:
-        if not self._resume:
-            self.discard()
         self._make_folders()
+        if self._lock.enter_context(locked(self.folder)) is False:
+            raise StoreError(
+                f"Another process is writing {fspath(self.path)!r} now; wait for it, or name another directory."
+            )
+        if not self._resume:
+            self.clear()
         return self
 
     def _make_folders(self) -> None:
@@ -480,10 +491,11 @@ class StoreWriter:
             ) from error
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._pool.shutdown(cancel_futures=True)
-        if kind is None or self._resume:
-            return
-        self.discard()
+        with self._lock:
+            self._pool.shutdown(cancel_futures=True)
+            if kind is None or self._resume:
+                return
+            self.discard()
         if isinstance(error, OSError) and error.errno in NO_SPACE_ERRORS:
             why, advice = write_failure(error)
             raise StoreError(
@@ -583,15 +595,20 @@ class StoreWriter:
             json.dump(manifest, file, indent=1, allow_nan=False)
             file.flush()
             os.fsync(file.fileno())
-        self._publish()
+        sync_tree(self.folder)
+        put(self.folder, self.path, STORE, is_replacing=True)
 
-    def _publish(self) -> None:
-        old = self.path.with_name(f".{self.path.name}.old")
-        if self.path.exists():
-            rmtree(old, ignore_errors=True)
-            self.path.replace(old)
-        self.folder.replace(self.path)
-        rmtree(old, ignore_errors=True)
+
+def _store_files(folder: Path) -> set[str]:
+    """Return the files that a store's manifest lists; none if there is none."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return {MANIFEST, CONVERSION, *manifest["files"]} if manifest["format"] == FORMAT else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+STORE = Record(MANIFEST, _store_files)
 
 
 def save_store(graph: CrowdGraph, path: str | PathLike[str]) -> None:

@@ -46,16 +46,14 @@ from crowdgraph.io._conversion_rows import RowReader
 from crowdgraph.io._files import NO_SPACE_ERRORS
 from crowdgraph.io._gold import gold_items, read_gold
 from crowdgraph.io._row_streams import RowStream, is_parquet
-from crowdgraph.io.columns import VERSION, ResponseStore, StoreWriter, open_store, plain_name
+from crowdgraph.io._temporary import sync
+from crowdgraph.io.columns import CONVERSION, VERSION, ResponseStore, StoreWriter, open_store, plain_name
 from crowdgraph.io.csv import csv_table
 from crowdgraph.io.frames import role_columns
 from crowdgraph.io.parquet import parquet_columns
 from crowdgraph.messages import quote
 
 __all__ = ["build_store"]
-
-# The record of a conversion, in its unfinished directory.
-RECORD = "conversion.json"
 
 
 def build_store(
@@ -233,7 +231,7 @@ class _Conversion:
 
     def run(self) -> None:
         """Go through the phases that are not complete yet, and put the store in its place."""
-        with self._alone(), self._clean_failure():
+        with self._clean_failure():
             self.plan.memory.check(resident_bytes() + READING_BYTES, "reading the responses alone needs")
             self.known.items()
             self._resume()
@@ -271,7 +269,7 @@ class _Conversion:
                 "skipped": rows["read"] - n_rows,
             },
         )
-        (self.writer.path / RECORD).unlink()
+        (self.writer.path / CONVERSION).unlink()
 
     # The record
 
@@ -291,7 +289,7 @@ class _Conversion:
     def _resume(self) -> None:
         """Read the record of an interrupted conversion; begin anew if it was of something else."""
         try:
-            record = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))
+            record = json.loads((self.folder / CONVERSION).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             record = {}
         if record.get("request") == self._request():
@@ -311,33 +309,13 @@ class _Conversion:
             )
         for path in self.folder.rglob("*"):
             if path.is_file():
-                _sync(path)
+                sync(path)
         self.phases[name] = facts
-        part = self.folder / f"{RECORD}.part"
+        part = self.folder / f"{CONVERSION}.part"
         part.write_text(json.dumps({"request": self._request(), "phases": self.phases}), encoding="utf-8")
-        _sync(part)
-        part.replace(self.folder / RECORD)
+        sync(part)
+        part.replace(self.folder / CONVERSION)
         return facts
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Raise if another process converts to the same directory now, where the system can tell."""
-        try:
-            from fcntl import LOCK_EX, LOCK_NB, flock
-        except ImportError:
-            yield
-            return
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            flock(descriptor, LOCK_EX | LOCK_NB)
-            yield
-        except BlockingIOError as error:
-            raise StoreError(
-                f"Another process is converting to {fspath(self.writer.path)!r} now; wait for it, or name another "
-                "directory."
-            ) from error
-        finally:
-            os.close(descriptor)
 
     @contextmanager
     def _clean_failure(self) -> Iterator[None]:
@@ -358,8 +336,3 @@ class _Conversion:
             if "order" not in self.phases:
                 self.writer.discard()
             raise
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -17,6 +17,7 @@ import pyarrow.csv as pa_csv
 
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, ParameterError
+from crowdgraph.io._cells import original_cells
 from crowdgraph.io._columns import check_column_names, id_columns
 from crowdgraph.io._files import is_file, is_saved_graph
 from crowdgraph.io._unpacked import text_source
@@ -60,7 +61,8 @@ def read_csv(
     r"""Read a graph from a CSV file with one row for each response.
 
     Ids and labels are read as text: volunteer ``007`` is not volunteer ``7``. Labels that are all whole numbers are
-    ordered by size. The types of times and further columns are inferred. An empty field is null.
+    ordered by size. The types of times and further columns are inferred. An empty field is null. The apostrophe that
+    crowdgraph writes before what a spreadsheet would run as a formula (``'=1+1``) is not part of a text.
 
     Parameters
     ----------
@@ -122,9 +124,11 @@ def csv_table(
     try:
         names = csv_header(path, delimiter=delimiter, encoding=encoding)
         text_names = names if text is None else text(names) if callable(text) else text
-        return _read(path, [name for name in text_names if name in names], delimiter, encoding)
+        table = _read(path, [name for name in text_names if name in names], delimiter, encoding)
     except (OSError, UnicodeError, LookupError, pa.ArrowException) as error:
         raise InputError(f"{_quoted(path)} " + failure(error, path, delimiter, encoding)) from error
+    # Exports of other programs, all of whose columns are read as text, have none of our apostrophes.
+    return table if text is None else pa.table(list(map(original_cells, table.columns)), table.column_names)
 
 
 def csv_header(path: str | PathLike[str], *, delimiter: str, encoding: str) -> list[str]:

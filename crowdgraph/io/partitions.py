@@ -143,7 +143,8 @@ def finish_results(
 
     parts = {name: facts for part in files for name, facts in part.items()}
     for file in folder.iterdir():
-        if file.name not in parts:
+        # Of an interrupted fit by another number of ranks; whatever else appeared meanwhile is not ours.
+        if file.name not in parts and file.is_file() and _is_part(file.name):
             file.unlink()
     track = fit.confusion
     with atomic_file(folder / REST) as part, zipfile.ZipFile(part, "w") as archive:

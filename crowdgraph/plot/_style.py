@@ -6,11 +6,13 @@ The eight hues are those of Okabe and Ito, which people with any kind of colour 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
+from functools import wraps
 from math import floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
@@ -42,6 +44,10 @@ MAX_LINES_NAMED = 16
 SINGLE_POINT_MARKERS = {"-": "o", "--": "s", ":": "^", "-.": "D"}
 # What the numbers of a volunteer's steps count.
 STEP_NUMBERS = {"observations": "responses of the whole crowd so far", "responses": "own responses so far"}
+# Numbers further from zero than this leave no room for the margins and ticks of an axis.
+MAX_NUMBER = 1e300
+# The dates of Python's calendar.
+FIRST_DATE, LAST_DATE = np.datetime64("0001-01-01T00:00:00"), np.datetime64("9999-12-31T23:59:59")
 # Times within this span are written with hours and minutes.
 MAX_SPAN_WITH_HOURS = np.timedelta64(2, "D")
 
@@ -68,6 +74,21 @@ def volunteer_list(volunteers: Iterable[Hashable], *, if_empty: str) -> list[Has
     if not ids:
         raise ParameterError(f"volunteers= names nobody; name some, {if_empty}.")
     return ids
+
+
+Params = ParamSpec("Params")
+Drawing = TypeVar("Drawing")
+
+
+def plain_text(draw: Callable[Params, Drawing]) -> Callable[Params, Drawing]:
+    """Let a plot write names as they are: matplotlib would read what stands between two ``$`` as a formula."""
+
+    @wraps(draw)
+    def draw_plainly(*args: Params.args, **options: Params.kwargs) -> Drawing:
+        with mpl.rc_context({"text.parse_math": False}):
+            return draw(*args, **options)
+
+    return draw_plainly
 
 
 # Axes.
@@ -143,14 +164,39 @@ def thin_history(history: ConfusionHistory) -> ConfusionHistory:
     )
 
 
+def drawable_times(clock: Clock, times: Array) -> Array:
+    """Return times for an axis; raise if they are too far away for one."""
+    if clock.kind == "datetime":
+        seconds = times.astype("datetime64[s]")
+        if len(seconds) and not FIRST_DATE <= seconds.min() <= seconds.max() <= LAST_DATE:
+            raise ParameterError(
+                f"Times from {seconds.min()} to {seconds.max()} cannot be drawn: an axis of dates lies within the "
+                f"years 1 and 9999. Correct them, or give the times as numbers."
+            )
+    elif times.dtype.kind == "f" and len(times) and np.abs(times).max() > MAX_NUMBER:
+        raise ParameterError(
+            f"Times from {times.min():g} to {times.max():g} cannot be drawn: an axis has numbers up to {MAX_NUMBER:g}. "
+            "Correct them, or give them in a larger unit."
+        )
+    return times
+
+
 def format_time_axis(ax: Axes, clock: Clock) -> None:
-    """Name the horizontal axis after the clock, and show datetimes in the clock's zone."""
+    """Name the horizontal axis after the clock, and show datetimes in the clock's zone.
+
+    Call it when all is drawn. Where the clocks change within a short time, and some hour comes twice, it is in UTC.
+    """
     ax.set_xlabel({"order": "responses so far", "number": "time", "datetime": clock.zone or ""}[clock.kind])
     if clock.kind == "datetime":
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+        from matplotlib.dates import ConciseDateFormatter
+
+        from crowdgraph.plot._dates import BoundedDateLocator, is_short_change
 
         zone = None if clock.zone is None else zone_info(clock.zone)
-        locator = AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call]
+        if zone is not None and is_short_change(zone, *ax.get_xlim()):
+            zone = dt.UTC
+            ax.set_xlabel(f"UTC, since the clocks of {clock.zone} change")
+        locator = BoundedDateLocator(zone)
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
 

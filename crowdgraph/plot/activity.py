@@ -14,9 +14,11 @@ from crowdgraph.plot._style import (
     INK,
     check_kind,
     colours,
+    drawable_times,
     ensure_axes,
     format_time_axis,
     legend_location,
+    plain_text,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ __all__ = ["activity", "responses_over_time"]
 MARKED_SHARES = ((0.5, "half", (8, 8), "left"), (0.9, "nine tenths", (-8, -14), "right"))
 
 
+@plain_text
 def activity(graph: CrowdGraph, *, ax: Axes | None = None) -> Axes:
     """Plot the number of responses of each volunteer, busiest first, on logarithmic axes.
 
@@ -73,6 +76,7 @@ def activity(graph: CrowdGraph, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@plain_text
 def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None = None) -> Axes:
     """Plot how many responses of each label were given over time, as stacked bars.
 
@@ -97,7 +101,7 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
         raise ParameterError(f"n_bins={n_bins!r} must be at least 1.")
     beside = ax is None
     ax = ensure_axes(ax)
-    answers, times = graph.answers, graph.answers.time
+    answers, times = graph.answers, drawable_times(graph.responses.clock, graph.answers.time)
     start = times[0] if len(times) else np.zeros(1, dtype=times.dtype)[0]
     # Count from the first response, because ticks since 1970 are too large to differ as floats.
     ticks = (times - start).astype(float)

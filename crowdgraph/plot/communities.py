@@ -30,7 +30,7 @@ from crowdgraph.plot._panels import (
     name_bars,
     panel_grid,
 )
-from crowdgraph.plot._style import GREY, PALE, SHARES, colours, ensure_axes, width_in_inches
+from crowdgraph.plot._style import GREY, PALE, SHARES, colours, ensure_axes, plain_text, width_in_inches
 
 if TYPE_CHECKING:
     from crowdgraph.core.communities import Communities
@@ -46,6 +46,7 @@ BAR_WIDTH, MARGIN_WIDTH, MIN_PANEL_WIDTH, MAX_ROW_WIDTH, PANEL_HEIGHT = 0.24, 0.
 MIN_ROW_DISTANCE, MIN_COLUMN_DISTANCE = 9.0, 15.0
 
 
+@plain_text
 def prototypes(
     communities: Communities,
     fit: ModelFit | ConfusionTrack | ConfusionSnapshot | None = None,
@@ -157,6 +158,7 @@ def _prototype_panels(snapshot: ConfusionSnapshot, n_panels: int) -> list[Any]:
     )
 
 
+@plain_text
 def participation_matrix(communities: Communities, *, ax: Axes | None = None) -> Axes:
     """Plot how much every volunteer participates in every community: one row per volunteer, darker for more.
 
@@ -236,6 +238,7 @@ def _size_in_points(ax: Axes) -> Bbox:
     return ax.bbox.transformed(Affine2D().scale(72 / ax.figure.dpi))
 
 
+@plain_text
 def relevance(communities: Communities, *, ax: Axes | None = None) -> Axes:
     """Plot the relevance of each community as a bar: the communities in their colours, those not needed in grey.
 

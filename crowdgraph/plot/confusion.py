@@ -35,9 +35,11 @@ from crowdgraph.plot._style import (
     colours,
     distinct_times,
     draw_band,
+    drawable_times,
     ensure_axes,
     format_step_axis,
     line_legend,
+    plain_text,
     thin_history,
     thin_steps,
     volunteer_list,
@@ -71,6 +73,7 @@ STAR: dict[str, Any] = {"marker": "*", "markersize": 11, "markeredgewidth": 0.6}
 N_BUSIEST = 5
 
 
+@plain_text
 def confusion_history(
     history: ConfusionHistory,
     *,
@@ -170,7 +173,7 @@ def _steps_against(history: ConfusionHistory, against: str) -> Array:
     thin = thin_history(history)
     if against == "observations":
         return cast(Array, thin.observations)
-    return thin.times if against == "time" else thin_steps(len(history)) + 1
+    return drawable_times(history.clock, thin.times) if against == "time" else thin_steps(len(history)) + 1
 
 
 def _draw_lines(
@@ -323,6 +326,7 @@ def _position_texts(points: Sequence[Array], line_points: Array, sizes: Sequence
     return positions
 
 
+@plain_text
 def skill_over_time(
     track: ConfusionTrack,
     *,

@@ -45,9 +45,11 @@ from crowdgraph.plot._style import (
     HUES,
     INK,
     colours,
+    drawable_times,
     ensure_axes,
     format_time_axis,
     ink_on,
+    plain_text,
     volunteer_list,
     width_in_inches,
 )
@@ -81,6 +83,7 @@ class _Ribbon(NamedTuple):
     right: float
 
 
+@plain_text
 def flow(track: CommunityTrack, *, ax: Axes | None = None) -> Axes:
     """Plot who goes from which community to which: a column of communities per snapshot, with ribbons between them.
 
@@ -228,6 +231,7 @@ NUMBER_SIZE, NUMBER_DISTANCE = SMALL_TEXT + 1, 10.0
 MIN_MODULARITY_RANGE = 0.1
 
 
+@plain_text
 def modularity(
     track: CommunityTrack, *, against: Literal["responses", "time"] = "responses", ax: Axes | None = None
 ) -> Axes:
@@ -264,7 +268,7 @@ def modularity(
             "network= to Communities.from_labels."
         )
     ax = ensure_axes(ax)
-    x = track.counts if against == "responses" else track.times
+    x = track.counts if against == "responses" else drawable_times(track.clock, track.times)
     ax.plot(x, track.modularity, color=HUES[0], linewidth=1.6, marker="o", markersize=5)
     if against == "time":
         format_time_axis(ax, track.clock)
@@ -319,6 +323,7 @@ MAX_ROW_WIDTH, PARTICIPATION_HEIGHT = 13.5, 1.9
 MIN_NUMBERED_SHARE = 0.1
 
 
+@plain_text
 def participation(
     track: CommunityTrack, volunteers: Iterable[Hashable], *, axes: Sequence[Axes] | None = None
 ) -> tuple[Axes, ...]:
@@ -462,6 +467,7 @@ MEAN_HEIGHT, EMPTY_HEIGHT, TEXT_HEIGHT = 1.0, 0.35, 0.16
 SPACE_BESIDE, SPACE_ABOVE, SPACE_BELOW = 0.75, 0.45, 0.35
 
 
+@plain_text
 def community_means_over_time(
     track: CommunityTrack, *, numbers: Iterable[int] | None = None, axes: Sequence[Axes] | None = None
 ) -> tuple[Axes, ...]:

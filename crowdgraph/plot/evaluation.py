@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import quantity
 from crowdgraph.errors import ParameterError, check_choice
-from crowdgraph.plot._style import INK, check_kind, colours, ensure_axes, is_kind
+from crowdgraph.plot._style import INK, check_kind, colours, ensure_axes, is_kind, plain_text
 
 if TYPE_CHECKING:
     from crowdgraph.allocation.campaign import Campaign
@@ -26,6 +26,7 @@ MAX_HALO_AREA = 600.0
 MIN_BOLD_ITEMS = 10
 
 
+@plain_text
 def roc(result: CrossValidation, *, positive: Hashable | None = None, ax: Axes | None = None) -> Axes:
     """Plot the ROC curve of each model, averaged over folds, with a band of one standard deviation.
 
@@ -65,6 +66,7 @@ def roc(result: CrossValidation, *, positive: Hashable | None = None, ax: Axes |
     return ax
 
 
+@plain_text
 def reliability(result: CrossValidation, *, ax: Axes | None = None) -> Axes:
     """Plot how often each model's most probable class is the true one, against the probability stated for it.
 
@@ -113,6 +115,7 @@ def _square_with_diagonal(ax: Axes | None) -> Axes:
     return ax
 
 
+@plain_text
 def campaign(
     campaigns: Campaign | Iterable[Campaign], *, score: CampaignScore = "accuracy", ax: Axes | None = None
 ) -> Axes:

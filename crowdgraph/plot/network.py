@@ -36,6 +36,7 @@ from crowdgraph.plot._style import (
     ensure_axes,
     legend_location,
     mix_colours,
+    plain_text,
 )
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Links(NamedTuple):
     weight: Array
 
 
+@plain_text
 def network(
     network: VolunteerNetwork,
     communities: Communities | None = None,

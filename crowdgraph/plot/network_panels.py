@@ -19,7 +19,7 @@ from crowdgraph.core.result import check_ids
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import with_article
 from crowdgraph.plot._panels import MAX_LISTED, as_axes_list, moment_names
-from crowdgraph.plot._style import GREY, PALE, check_kind, colours, is_kind
+from crowdgraph.plot._style import GREY, PALE, check_kind, colours, is_kind, plain_text
 from crowdgraph.plot.network import _draw_links, _draw_volunteers, strongest_links, volunteer_positions
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ FAINT = "#DDDDDD"
 FEW_VOLUNTEERS = 160
 
 
+@plain_text
 def network_over_time(
     networks: NetworkTrack,
     communities: CommunityTrack | Communities | None = None,

@@ -40,7 +40,7 @@ from crowdgraph.plot._panels import (
     snapshot_names,
     white_halo,
 )
-from crowdgraph.plot._style import GREY, INK, colours, ink_on
+from crowdgraph.plot._style import GREY, INK, colours, ink_on, plain_text
 
 if TYPE_CHECKING:
     from crowdgraph.core.communities import Communities
@@ -72,6 +72,7 @@ OUTLINE, RING = 0.8, 1.8
 Entry = tuple[str, str, float, str]
 
 
+@plain_text
 def community_ternary(
     communities: Communities,
     snapshot: ModelFit | ConfusionTrack | ConfusionSnapshot | None = None,
@@ -129,6 +130,7 @@ def community_ternary(
     return tuple(panels)
 
 
+@plain_text
 def community_ternary_over_time(
     track: CommunityTrack, *, zoom: bool = False, paths: bool = False, axes: Sequence[Axes] | None = None
 ) -> tuple[Axes, ...]:

@@ -4,7 +4,6 @@ import csv
 import errno
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -16,7 +15,7 @@ from report.pages import page_data
 import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
 from crowdgraph.analysis.output import atomic_directory
-from crowdgraph.errors import StoreError
+from crowdgraph.errors import LeftOutFigureWarning, StoreError
 from crowdgraph.messages import wording
 
 FILES = {"report.html", "items.csv", "volunteers.csv", "communities.csv", "confusion.parquet", "network.graphml"}
@@ -180,6 +179,33 @@ def test_a_failure_leaves_nothing(analysis, tmp_path, monkeypatch, writer):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_figure_that_cannot_be_drawn_is_left_out_and_said_so(tmp_path, monkeypatch):
+    """Without it everything is written; the warning, the report and the record say why."""
+
+    def fail(graph):
+        raise ValueError("Unknown symbol: \\x, found '\\'\n  on a second line")
+
+    monkeypatch.setattr("crowdgraph.plot.activity", fail)
+    graph = crowd(n_volunteers=4, n_items=10, n_responses=20).graph
+    with pytest.warns(LeftOutFigureWarning, match=r"^The figure 'activity' was left out.* ValueError: .*found '.'\.$"):
+        write_results(analyse(graph, model="majority_vote", min_responses=50), tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"report.html", "items.csv", "graph.crowd"}
+    record = json.loads((tmp_path / "out/run.json").read_text())
+    assert not [name for name in record["files"] if "activity" in name]
+    assert "figures/responses_over_time.svg" in record["files"]
+    assert [note for note in record["notes"] if note.startswith("The figure 'activity' was left out")]
+    assert "The figure 'activity' was left out" in str(page_data(tmp_path / "out/report.html")["provenance"])
+
+
+def test_times_without_an_axis_leave_out_the_figures_over_time(tmp_path):
+    times = [1e308, 1.2e308, 1.5e308, 1.7e308]
+    columns = {"volunteer": list("abab"), "item": list("xxyy"), "label": list("uvuu"), "time": times}
+    analysis = analyse(cg.CrowdGraph.from_responses(columns), model="majority_vote")
+    with pytest.warns(LeftOutFigureWarning, match="an axis has numbers up to 1e\\+300"):
+        write_results(analysis, tmp_path / "out")
+    assert (tmp_path / "out/figures/activity.png").exists()
+
+
 # Directories
 
 
@@ -194,22 +220,6 @@ def test_a_failure_leaves_the_old_results(tmp_path):
     write_old(tmp_path / "out")
     with pytest.raises(StoreError, match="Is a directory"), atomic_directory(tmp_path / "out", force=True) as part:
         part.write_text("new")
-    assert (tmp_path / "out" / "a.txt").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_old_results_come_back_if_new_ones_cannot_take_their_place(tmp_path, monkeypatch):
-    write_old(tmp_path / "out")
-    rename = Path.rename
-
-    def failing(self, target):
-        if self.name.endswith(".part"):
-            raise OSError(errno.EIO, "Input/output error")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises(StoreError, match="Input/output error"), atomic_directory(tmp_path / "out", force=True) as part:
-        (part / "a.txt").write_text("new")
     assert (tmp_path / "out" / "a.txt").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

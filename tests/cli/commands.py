@@ -20,7 +20,7 @@ def run(*args, **options):
 def run_as_process(*args, **options):
     """Run a command by the real entry point, as a shell does."""
     command = [sys.executable, "-c", "from crowdgraph.cli import main; main()", *map(str, args)]
-    return subprocess.run(command, check=False, capture_output=True, text=True, **options)
+    return subprocess.run(command, check=False, text=True, **{"capture_output": True, **options})
 
 
 def assert_one_sentence(result, sentence, *, code=1):

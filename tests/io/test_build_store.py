@@ -377,7 +377,7 @@ def test_two_conversions_at_once(tmp_path):
     (tmp_path / ".store.part").mkdir()
     descriptor = os.open(tmp_path / ".store.part", os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with pytest.raises(StoreError, match="Another process is converting"):
+    with pytest.raises(StoreError, match="Another process is writing"):
         build(tmp_path)
     os.close(descriptor)
     assert build(tmp_path).n_responses == 5

@@ -1,6 +1,7 @@
 """CSV files."""
 
 import gzip
+import re
 
 import pytest
 from hypothesis import given
@@ -42,7 +43,11 @@ def test_quoted_fields_and_odd_names_are_read(write):
     assert graph.labels == ("NA", "yes")
 
 
-@given(rows=st.lists(st.tuples(text.filter(bool), text.filter(bool), text.filter(bool)), min_size=1))
+# Behind an apostrophe a formula is text that we wrote.
+foreign = text.filter(lambda value: value and not re.match("'+[=+@\uff1d\uff0b\uff0d\uff20-]", value))
+
+
+@given(rows=st.lists(st.tuples(foreign, foreign, foreign), min_size=1))
 def test_any_text_survives(rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("csv") / "responses.csv"
     quoted = ["volunteer,item,label", *(",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)]
