@@ -192,7 +192,11 @@ def check(result: Any, folder: Path) -> None:
         if isinstance(annotation, cg.ModelFit):
             check_fit(annotation)
     result.save(folder / "saved.crowd")
-    if not same_graph(cg.load(folder / "saved.crowd"), result):
+    try:
+        loaded = cg.load(folder / "saved.crowd")
+    except CrowdGraphError as error:
+        raise Unsound(f"a graph that was saved cannot be loaded: {error}") from error
+    if not same_graph(loaded, result):
         raise Unsound("the graph is another one after it was saved and loaded")
 
 

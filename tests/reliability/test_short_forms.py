@@ -6,7 +6,7 @@ import pytest
 from reliability.attack import Size
 
 # Mutants and coverage need minutes even when they are short.
-ATTACKS = ()
+ATTACKS = ("kills", "fuzz", "faults")
 
 
 @pytest.mark.parametrize("name", ATTACKS)
