@@ -72,6 +72,10 @@ def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise StoreError(f"{fspath(path)!r} is a directory; give the path of a file.")
+    if target.exists() and not target.is_file():
+        raise StoreError(
+            f"{fspath(path)!r} is a pipe, a device or a socket, which a file would replace; give the path of a file."
+        )
     temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
