@@ -174,8 +174,8 @@ class BayesianNMF(Detector):
             )
         if self.nulls and not network.has_null and has_lost_model(network):
             warn(
-                f"The network {network.method!r} has lost the data that it was computed from, as in a file of a network, "
-                "so its communities are not compared with chance.",
+                f"The network {network.method!r} has lost the data that it was computed from, as in a file of a "
+                "network, so its communities are not compared with chance.",
                 CrowdGraphWarning,
                 hint="Build it anew from the graph, or pass nulls=0 if no comparison is meant.",
             )
