@@ -62,7 +62,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _private_folder() -> Path | None:
-    """Return a directory for temporary files that nobody else can write to, the same in each run; None if there is none.
+    """Return a directory for temporary files that nobody else can write to, the same in each run, or None.
 
     Compiled code is pickled: what another user left there would be run.
     """
@@ -82,4 +82,4 @@ def _keep_nothing() -> None:
     """Let functions be compiled that ask for a place which is not there."""
     from numba.core.dispatcher import Dispatcher
 
-    Dispatcher.enable_caching = lambda _: None
+    Dispatcher.enable_caching = lambda _: None  # type: ignore[method-assign, assignment]

@@ -37,7 +37,12 @@ def package(tmp_path_factory):
 @pytest.mark.skipif(bool(AS_OTHERS) and not shutil.which("setpriv"), reason="root can write anywhere")
 def test_without_a_home_code_is_compiled_once(package, tmp_path):
     """Neither the package nor the home can be written to."""
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(package), "HOME": str(package), "TMPDIR": str(tmp_path)}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(package),
+        "HOME": str(package),
+        "TMPDIR": str(tmp_path),
+    }
     folder = tmp_path / f"crowdgraph-{os.getuid()}"
     written = []
     for _ in range(2):
@@ -111,5 +116,5 @@ def test_the_usual_place_is_left_alone(monkeypatch, settings, capsys):
     before = settings.CACHE_DIR
     monkeypatch.setattr(_compiled_cache, "_is_writable", lambda _: True)
     _compiled_cache.ensure_cache.__wrapped__()
-    assert settings.CACHE_DIR == before
+    assert before == settings.CACHE_DIR
     assert capsys.readouterr().err == ""

@@ -131,7 +131,9 @@ class CommunityTrack(VolunteerIndexed, Result):
         for event in self.apparent:
             fits = len(event) == 3 and all(is_integer(part) for part in event)
             if not fits or not all(0 <= part < size for part, size in zip(event, sizes, strict=True)):
-                raise ResultError(f"apparent has {event!r}; expected (snapshot, community, other), numbered below {sizes}.")
+                raise ResultError(
+                    f"apparent has {event!r}; expected (snapshot, community, other), numbered below {sizes}."
+                )
 
     @property
     def name(self) -> str:

@@ -109,8 +109,9 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         How likely chance gives a link, where links were tested (see `backbone`): a SciPy CSR array of shape (V, V) with
         a value above 0 up to 1 for each link, adjusted for the number of tests. None if they were not tested.
     model
-        The data that the weights were computed from, to draw null networks and to resample; None if made by hand. It
-        is not saved with a graph.
+        The data that the weights were computed from, to draw null networks and to resample; None if made by hand. A
+        saved graph has those of `networks.pi_similarity`, `task_cooccurrence` and `error_correlation`; files of
+        networks have none.
 
     Examples
     --------
@@ -128,7 +129,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     params: Mapping[str, Any] = field(default_factory=dict)
     support: Array | None = None
     p_values: csr_array | None = field(default=None, metadata={"saved": "unless default"})
-    model: NetworkModel | None = field(default=None, metadata={"saved": False})
+    model: NetworkModel | None = field(default=None, metadata={"saved": "if possible"})
 
     def __post_init__(self) -> None:
         ids = unique_ids(self.ids, kind="volunteer")
@@ -613,7 +614,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         if self.model is None:
             raise ParameterError(
                 f"The network {self.method!r} has no model of how it was built, so it cannot be resampled. Build it "
-                "with networks.pi_similarity or networks.task_cooccurrence; files do not keep the model."
+                "with networks.pi_similarity or networks.task_cooccurrence; files of networks do not keep the model."
             )
         model = self.model.resampled(self.ids, np.random.default_rng(seed))
         return replace(self, weights=model.weights(), p_values=model.p_values(), model=model)
@@ -744,7 +745,7 @@ def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any
         raise ParameterError(
             f"The network {network.method!r} links {network.density:.0%} of all pairs, so rewiring hardly changes it "
             "and cannot show what chance gives. Build it with networks.pi_similarity, which can draw a crowd without "
-            "communities; files do not keep that."
+            "communities; files of networks do not keep that."
         )
     left, right, values = network.pairs()
     # The weight of a link depends on its ends; what is shuffled is its weight relative to that.

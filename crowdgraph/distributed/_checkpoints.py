@@ -208,7 +208,9 @@ def _read(path: Path, facts: Mapping[str, Any], *, resume: bool) -> _Content:
 def _stages_in(path: Path, facts: Mapping[str, Any]) -> dict[str, Progress]:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         unpacked = sum(part.file_size for part in arrays.zip.infolist())
-        check_unpacked(f"The checkpoint {fspath(path)!r}", packed=path.stat().st_size, unpacked=unpacked, error=StoreError)
+        check_unpacked(
+            f"The checkpoint {fspath(path)!r}", packed=path.stat().st_size, unpacked=unpacked, error=StoreError
+        )
         header = json.loads(bytes(arrays["header"]))
         if header["format"] != FORMAT or header["version"] != VERSION:
             raise ValueError("it is of another format")

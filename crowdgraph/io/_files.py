@@ -75,6 +75,10 @@ def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise StoreError(f"{fspath(path)!r} is a directory; give the path of a file.")
+    if target.exists() and not target.is_file():
+        raise StoreError(
+            f"{fspath(path)!r} is a pipe, a device or a socket, which a file would replace; give the path of a file."
+        )
     old = target.stat() if target.is_file() else None
     try:
         remove_parts(target)

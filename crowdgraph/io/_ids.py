@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,11 @@ def _encode_objects(column: list[Any], what: str) -> CodedColumn:
                 "hashable. Use strings, numbers or tuples."
             ) from None
         if code == len(distinct):
+            if _holds_nan(value):
+                raise IdError(
+                    f"The {what} in row {row} is {value!r}, which holds NaN: NaN does not equal itself, so that nobody "
+                    "could be found by this id. Use None instead, or leave that part out."
+                )
             distinct.append(value)
         elif type(distinct[code]) is not type(value):
             raise IdError(
@@ -114,6 +120,13 @@ def _encode_objects(column: list[Any], what: str) -> CodedColumn:
             )
         codes[row] = code
     return CodedColumn(codes, exact_integers(object_array(distinct)))
+
+
+def _holds_nan(value: Any) -> bool:
+    """Return whether a value that is hashable is NaN, or a tuple or frozenset that holds it at any depth."""
+    if isinstance(value, tuple | frozenset):
+        return any(map(_holds_nan, value))
+    return value is not None and (value.is_nan() if isinstance(value, Decimal) else is_null(value))
 
 
 def exact_integers(values: Array) -> Array:

@@ -205,7 +205,7 @@ def read_settings(values: Any) -> GraphSettings:
             time_type=str(np.dtype(clock["type"])),
             n_unmatched=int(values["n_unmatched"]),
             id_types={kind: str(values["ids"][kind]) for kind in TABLES[:2]},
-            attributes={name: dict(values["attributes"][name]) for name in TABLES},
+            attributes={name: _text_mapping(values["attributes"][name]) for name in TABLES},
         )
     except InputError:
         raise
@@ -214,6 +214,13 @@ def read_settings(values: Any) -> GraphSettings:
             f"The settings in the graph attribute 'crowdgraph' are damaged ({error}); delete the attribute to read the "
             "graph as that of another program."
         ) from error
+
+
+def _text_mapping(values: Any) -> dict[str, str]:
+    """Return a mapping of text to text, or raise if it is none."""
+    if not all(isinstance(part, str) for pair in values.items() for part in pair):
+        raise TypeError("the types of attributes are named by text")
+    return dict(values)
 
 
 def _node_tables(graph: CrowdGraph) -> dict[str, NodeTable]:

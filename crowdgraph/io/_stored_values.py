@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -51,7 +51,7 @@ def read_npy(content: bytes) -> Array:
     return lock(np.array(array, dtype=dtype.newbyteorder("="), order="C"))
 
 
-def check_stored_fields(kind: type, values: Mapping[str, Any], stored: Mapping[str, type]) -> None:
+def check_stored_fields(kind: type, values: Mapping[str, Any], stored: Iterable[type]) -> None:
     """Raise unless the fields of a stored result are of the types that its class names.
 
     Parameters
@@ -61,9 +61,9 @@ def check_stored_fields(kind: type, values: Mapping[str, Any], stored: Mapping[s
     values
         The fields that the file holds.
     stored
-        The classes that files hold.
+        The classes that fields may be of, beside plain types.
     """
-    classes = {one.__name__: one for one in stored.values()}
+    classes = {one.__name__: one for one in stored}
     declared = {field.name: str(field.type) for field in fields(kind) if field.metadata.get("saved", True)}
     for name, value in values.items():
         words = PARTS.findall(declared[name])

@@ -96,6 +96,6 @@ class UnpackedStream(io.RawIOBase):
 
 
 def text_source(path: str | PathLike[str]) -> Any:
-    """Return what Arrow reads a CSV file from: its path or, if its name says that it is compressed, a limited stream."""
+    """Return what Arrow reads a CSV file from: its path or, if it is compressed by its name, a limited stream."""
     compression = COMPRESSIONS.get(Path(path).suffix)
     return fspath(path) if compression is None else UnpackedStream(path, compression)

@@ -73,7 +73,18 @@ def parquet_columns(source: ParquetSource, *, columns: Iterable[str] | None = No
     check_column_names(names, owner=_quoted(paths))
     text = {name for name in names if all(is_text(schema.field(name).type) for schema in schemas)}
     encoded = {name for name in text if all(is_dictionary_encoded(footer, name) for footer in footers)}
-    return LazyColumns(names, lambda name: _column(paths, name, as_dictionary=name in encoded))
+    n_rows = sum(footer.num_rows for footer in footers)
+
+    def read(name: str) -> pa.ChunkedArray:
+        column = _column(paths, name, as_dictionary=name in encoded)
+        if len(column) != n_rows:
+            raise InputError(
+                f"Column {name!r} of {_quoted(paths)} has {len(column):,} values for {n_rows:,} rows: the file is "
+                "damaged. Copy or download it again."
+            )
+        return column
+
+    return LazyColumns(names, read)
 
 
 def parquet_footers(paths: list[Path]) -> list[pq.FileMetaData]:

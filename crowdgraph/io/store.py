@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from decimal import Decimal
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from crowdgraph.core.fit import FitStage, FitState, ModelFit, PosteriorDraws
 from crowdgraph.core.forward_state import ForwardState
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
@@ -72,6 +73,12 @@ STORED_TYPES: dict[str, Any] = {
     "Clock": Clock,
 }
 STORED_NAMES = {kind: name for name, kind in STORED_TYPES.items()}
+# The models of networks, and the modules that have them, which are imported where a file has one, since they are heavy.
+NETWORK_MODELS = {
+    "ConfusionModel": "crowdgraph.networks.pi_similarity",
+    "CooccurrenceModel": "crowdgraph.networks.task_cooccurrence",
+    "ResidualModel": "crowdgraph.networks.error_correlation",
+}
 
 
 def save(graph: CrowdGraph, path: str | PathLike[str]) -> None:
@@ -177,7 +184,7 @@ def _read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
     response_columns: dict[str, Any] = {role: columns.pop(role) for role in ("volunteer", "item", "label", "time")}
     classes = reader.value(manifest["classes"])
     rows = np.asarray(reader.value(manifest["gold"]["items"]), dtype=np.int64)
-    if (np.diff(rows, prepend=-1) <= 0).any() or rows[-1:] >= len(items):
+    if (np.diff(rows, prepend=-1) <= 0).any() or (rows >= len(items)).any():
         raise StoreError(f"{name!r} is damaged: its gold names an item twice, or items that do not exist.")
     probs = np.full((len(items), len(classes)), np.nan)
     probs[rows] = reader.value(manifest["gold"]["probs"])
@@ -210,9 +217,9 @@ class _ArchiveWriter:
             return value
         if isinstance(value, np.ndarray):
             return self._array(value)
-        if type(value) in STORED_NAMES:
+        if (stored_name := _stored_name(value)) is not None:
             contents = {field.name: self.value(getattr(value, field.name)) for field in _saved_fields(value)}
-            return {"result": STORED_NAMES[type(value)], "fields": contents}
+            return {"result": stored_name, "fields": contents}
         if isinstance(value, tuple | list):
             return {"tuple" if isinstance(value, tuple) else "list": [self.value(part) for part in value]}
         if isinstance(value, Mapping):
@@ -321,9 +328,9 @@ class _ArchiveReader:
         if not isinstance(node, dict):
             return node
         if "result" in node:
-            kind = STORED_TYPES[node["result"]]
+            kind = _stored_type(node["result"])
             values = {name: self.value(part) for name, part in node["fields"].items()}
-            check_stored_fields(kind, values, STORED_TYPES)
+            check_stored_fields(kind, values, (*STORED_TYPES.values(), NetworkModel))
             return kind(**values)
         if "csr" in node:
             data, indices, indptr = (self.value(node["csr"][name]) for name in ("data", "indices", "indptr"))
@@ -373,8 +380,22 @@ def _saved_fields(result: Any) -> list[Field[Any]]:
     return [
         field
         for field, saved in rules.items()
-        if saved is True or (saved == "unless default" and not _is_default(getattr(result, field.name), field))
+        if saved is True
+        or (saved == "unless default" and not _is_default(getattr(result, field.name), field))
+        or (saved == "if possible" and _stored_name(getattr(result, field.name)) is not None)
     ]
+
+
+def _stored_name(value: Any) -> str | None:
+    """Return the name by which files call the type of a result; None if they cannot hold it."""
+    kind = type(value)
+    is_model = NETWORK_MODELS.get(kind.__name__) == kind.__module__
+    return kind.__name__ if is_model else STORED_NAMES.get(kind)
+
+
+def _stored_type(name: str) -> Any:
+    """Return the type of results that files call by a name."""
+    return getattr(import_module(NETWORK_MODELS[name]), name) if name in NETWORK_MODELS else STORED_TYPES[name]
 
 
 def _is_default(value: Any, field: Field[Any]) -> bool:

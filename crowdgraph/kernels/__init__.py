@@ -8,3 +8,5 @@ to the numbered list in ``docs/errata.rst``.
 from crowdgraph._compiled_cache import ensure_cache
 
 ensure_cache()
+
+__all__: list[str] = []

@@ -212,8 +212,8 @@ def _check_resumed(state: Tensor, start: Tensor) -> None:
     fits = state.shape == start.shape and state.dtype == start.dtype
     if not fits or not bool(((state >= 0) & state.isfinite()).all()):
         raise StoreError(
-            f"The checkpoint is damaged: a state of shape {tuple(state.shape)} of {state.dtype} cannot be gone on from; "
-            f"expected {tuple(start.shape)} of {start.dtype}, finite and not negative. Start anew without it."
+            f"The checkpoint is damaged: it has a state of shape {tuple(state.shape)} of {state.dtype}; expected "
+            f"{tuple(start.shape)} of {start.dtype}, finite and not negative. Start anew without it."
         )
 
 

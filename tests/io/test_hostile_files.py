@@ -15,7 +15,6 @@ import crowdgraph as cg
 from crowdgraph.errors import InputError, ParameterError, StoreError
 from crowdgraph.io import _unpacked
 
-
 # Short fits are enough to have something to damage.
 pytestmark = pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")
 
@@ -110,6 +109,8 @@ def test_the_parts_as_they_are_make_a_graph(parts, tmp_path):
         (["network"], ("weights", "data"), lambda array: array.astype(np.complex128)),
         (["network"], ("p_values", "indices"), first(500_000_000)),
         (["network"], ("p_values", "indptr"), last(-1)),
+        (["network", "model"], ("incidence", "indices"), first(10**6)),
+        (["network", "model"], ("incidence", "data"), first(np.nan)),
         (["network"], "support", lambda array: array.astype("datetime64[s]")),
         (["dynibcc", "confusion"], "starts", last(10**9)),
         # Differences of short integers overflow, so that these seem to rise.
@@ -148,6 +149,10 @@ def test_arrays_that_cannot_be_are_refused(parts, tmp_path, owner, name, change)
         (["groups"], "modularity", "high"),
         (["track"], "snapshots", {"tuple": [1, 2]}),
         (["track"], "apparent", {"tuple": [{"tuple": [0, 0, 10**6]}]}),
+        (["network"], "model", "lost"),
+        (["network", "model"], "level", {"float": "0x1p+4"}),
+        (["network", "model"], "link_test", "guess"),
+        (["network", "model"], "prior", {"tuple": [-1, 2]}),
         (["network"], "weights", {"csr": {"data": 1, "indices": 2, "indptr": 3}, "shape": [8, 8]}),
     ],
 )

@@ -313,6 +313,7 @@ def test_a_damaged_or_forgotten_checkpoint_is_refused(store, tmp_path):
         cg.distributed.fit(cg.IBCC(), store, checkpoint=path, resume=True)
 
 
+@pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("model", "part", "changed", "message"),
     [
