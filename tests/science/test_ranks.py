@@ -21,6 +21,8 @@ LIMIT, START, SWEEPS = 30, 5, 0.25
 # What one of the processes says: how to go on, or that nothing is left to do.
 NAMED = re.compile(
     r"Error: (Rank \d .*(lost the others|was asked to end).* checkpoint '.*fit\.checkpoint'|The fit was complete)"
+    r"|^Open the results with",
+    re.MULTILINE,
 )
 
 pytestmark = [pytest.mark.science, pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")]
@@ -32,9 +34,9 @@ class Launch:
     def __init__(self, folder, n_ranks):
         options = ["--out", folder / "results", "--checkpoint", folder / "fit.checkpoint", "--every", "1", "--resume"]
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_ranks}"]
-        self.errors = (folder / "errors.txt").open("w+")
+        self.output = (folder / "output.txt").open("w+")
         command = [sys.executable, *launcher, COMMAND, "fit", folder / "crowd.store", *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self.errors)
+        self.process = subprocess.Popen(command, stdout=self.output, stderr=subprocess.STDOUT)
         self.n_ranks = n_ranks
 
     def ranks(self):
@@ -49,12 +51,12 @@ class Launch:
         return []
 
     def end(self):
-        """Wait for the end; return the seconds that it took, the exit code and what was written to the error stream."""
+        """Wait for the end; return the seconds that it took, the exit code and what the processes wrote."""
         begin = time.monotonic()
         code = self.process.wait(timeout=4 * LIMIT)
-        with self.errors:
-            self.errors.seek(0)
-            return time.monotonic() - begin, code, self.errors.read()
+        with self.output:
+            self.output.seek(0)
+            return time.monotonic() - begin, code, self.output.read()
 
     def wait_for_writes(self, path, n_writes):
         """Wait until the checkpoint was written so many times since the start, or the end; return how often it was."""
@@ -93,15 +95,15 @@ def test_kills(tmp_path):
         killed = launch.process.poll() is None
         if killed:
             os.kill(ranks[int(rng.integers(len(ranks)))], signal.SIGKILL)
-        duration, code, errors = launch.end()
+        duration, code, output = launch.end()
         complete = (tmp_path / "results" / "manifest.json").exists()
         if killed and code:
-            named = bool(NAMED.search(errors))
+            named = bool(NAMED.search(output))
             kills.append((duration, n_seen, complete, named))
             print(f"| {len(kills)} | {launch.n_ranks} | {n_seen} | {duration:.1f} | {named} |", flush=True)
             if not complete:
                 continue
-        assert code == 0 or complete, errors
+        assert code == 0 or complete, output
         fit = cg.load(tmp_path / "results").fit()
         differences.append(np.abs(fit.item_probs - expected.item_probs).max())
         assert fit.n_iter == expected.n_iter
