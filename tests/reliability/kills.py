@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from cli.commands import figures_left_out
+from reliability import rank_kills
 from reliability.attack import Row, Size
 from reliability.forks import in_fresh_process
 from reliability.writers import WRITERS, Target, Writer
@@ -46,12 +47,10 @@ NO_FOLDER = -1
 
 
 def attack(size: Size) -> Iterator[Row]:
-    """Yield a row for each writer, one for what was left over, and one for fits by several processes."""
+    """Yield a row for each writer, one for what was left over, and two for fits by several processes."""
     yield from in_fresh_process(__name__, size)
     if size is Size.LONG:
-        from reliability.rank_kills import row
-
-        yield row(N_RANK_KILLS)
+        yield from rank_kills.rows(N_RANK_KILLS)
 
 
 def rows(size: Size) -> Iterator[Row]:
