@@ -24,7 +24,7 @@ from cli.commands import figures_left_out
 from reliability.attack import Row, Size
 from reliability.forks import ROOT, Fork, environment, in_fresh_process
 from reliability.kills import ONLY_LONG, watch
-from reliability.writers import WRITERS, Target, command, crowds, is_same, material, remove
+from reliability.writers import WRITERS, Target, command, is_same, material, remove
 
 import crowdgraph as cg
 from crowdgraph.cli.distributed import app as distributed
@@ -33,7 +33,8 @@ from crowdgraph.errors import CrowdGraphError
 # How often each case is tried.
 N_TRIED = {Size.SHORT: 1, Size.LONG: 6}
 # Without rights to mount a file system some attacks cannot be made.
-CAN_MOUNT = sys.platform == "linux" and hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("mount")
+MOUNT, UNMOUNT = shutil.which("mount"), shutil.which("umount")
+CAN_MOUNT = sys.platform == "linux" and os.geteuid() == 0 and None not in (MOUNT, UNMOUNT)
 # Two processes write so often while another one reads.
 N_WRITES = 20
 MEGABYTE = 2**20
@@ -264,7 +265,8 @@ def ascii_terminal() -> Row:
 def ascii_output() -> None:
     """Make the streams those of a terminal that knows ASCII only."""
     sys.stdout, sys.stderr = (
-        TextIOWrapper(os.fdopen(stream, "wb", closefd=False), encoding="ascii", line_buffering=True) for stream in (1, 2)
+        TextIOWrapper(os.fdopen(stream, "wb", closefd=False), encoding="ascii", line_buffering=True)
+        for stream in (1, 2)
     )
 
 
@@ -399,16 +401,16 @@ class Faults:
 def small_disk(n_bytes: int) -> Iterator[Path]:
     """Yield a folder that is a small disk of its own."""
     with TemporaryDirectory(prefix="crowdgraph-faults-") as folder:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={n_bytes}", "tmpfs", folder], check=True)
+        subprocess.run([MOUNT, "-t", "tmpfs", "-o", f"size={n_bytes}", "tmpfs", folder], check=True)
         try:
             yield Path(folder)
         finally:
-            subprocess.run(["umount", "--lazy", folder], check=True)
+            subprocess.run([UNMOUNT, "--lazy", folder], check=True)
 
 
 def remount(folder: Path, how: str) -> None:
     """Let a disk be read-only, or not."""
-    subprocess.run(["mount", "-o", f"remount,{how}", folder], check=True)
+    subprocess.run([MOUNT, "-o", f"remount,{how}", folder], check=True)
 
 
 @contextmanager

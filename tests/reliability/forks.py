@@ -21,7 +21,7 @@ from reliability.attack import Row, Size
 ROOT = Path(__file__).parents[2]
 COMMAND = "from reliability.forks import print_rows; print_rows({module!r}, {size!r})"
 # Threads of a process do not survive its fork.
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 # After so many seconds a fork that hangs is ended by a signal.
 LIMIT = 600
@@ -59,7 +59,7 @@ class Fork:
     """
 
     def __init__(self, act: Callable[[], object]) -> None:
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the fork has ended
         self._code: int | None = None
         sys.stdout.flush()
         sys.stderr.flush()

@@ -189,8 +189,8 @@ def changed_array(content: bytes, rng: np.random.Generator) -> bytes:
         lambda array: array.reshape(-1),
         lambda array: array[None],
         lambda array: np.asarray(array).astype(pick(rng, TYPES)),
-        lambda array: np.zeros_like(array),
-        lambda array: np.asfortranarray(array),
+        np.zeros_like,
+        np.asfortranarray,
     )
     changed = array
     with np.errstate(all="ignore"):
@@ -246,7 +246,16 @@ def odd_column(n_rows: int, rng: np.random.Generator) -> pa.Array:
     kind = pick(
         rng,
         (
-            *(pa.int8(), pa.int32(), pa.uint64(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.large_string()),
+            *(
+                pa.int8(),
+                pa.int32(),
+                pa.uint64(),
+                pa.float32(),
+                pa.float64(),
+                pa.bool_(),
+                pa.string(),
+                pa.large_string(),
+            ),
             *(pa.binary(), pa.date32(), pa.time64("us"), pa.duration("ms"), pa.null(), pa.decimal128(5, 2)),
             *(pa.timestamp("s"), pa.timestamp("ns", "UTC"), pa.timestamp("us", "+05:30"), pa.timestamp("ms", "Not/A")),
             *(pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.dictionary(pa.int32(), pa.string())),
@@ -276,7 +285,7 @@ def changed_part(name: str, content: bytes, rng: np.random.Generator) -> bytes:
     changes = {"json": changed_json, "npy": changed_array, "parquet": changed_parquet, "zip": changed_archive}
     try:
         return changes.get(name.rpartition(".")[2], damaged)(content, rng)
-    except Exception:  # noqa: BLE001 - a part that was changed before, or that cannot have what was drawn
+    except Exception:
         return damaged(content, rng)
 
 
@@ -302,8 +311,13 @@ def changed_archive(content: bytes, rng: np.random.Generator) -> bytes:
         members = changed_parts({name: archive.read(name) for name in archive.namelist()}, rng)
     if rng.random() < 0.02:
         members["../../../outside"] = b"x"
+    return archive_of(members, pick(rng, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
+
+
+def archive_of(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a zip file."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", pick(rng, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
+    with zipfile.ZipFile(file, "w", compression) as archive:
         for name, member in members.items():
             archive.writestr(name, member)
     return file.getvalue()

@@ -4,18 +4,21 @@ A function of a folder and a generator of random numbers writes an input into th
 """
 
 import datetime as dt
+import gzip
 import io
 import json
+import zipfile
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from builders import crowd
 from reliability.mutators import (
     TOKENS,
+    archive_of,
     changed_archive,
     changed_json,
     changed_parquet,
@@ -105,7 +108,9 @@ def panoptes_table() -> str:
     for number in range(12):
         annotations = f'[{{"task": "T0", "value": {values[number % len(values)]}}}]'.replace('"', '""')
         name = ("anna", "bert", "not-logged-in-1")[number % 3]
-        rows.append(f'{number},{name},{number},1,2026-03-{number + 1:02} 12:00:00 UTC,"{annotations}",{10 + number % 4}')
+        rows.append(
+            f'{number},{name},{number},1,2026-03-{number + 1:02} 12:00:00 UTC,"{annotations}",{10 + number % 4}'
+        )
     return "\n".join(rows)
 
 
@@ -113,7 +118,9 @@ def galaxy_zoo_table(*, header: bool) -> str:
     """Return a table of Galaxy Zoo Supernovae."""
     rows = ["classification,agent id,asset id,PTF type,PTF class,score"] if header else []
     kinds = ("SN Ia,", "NULL,", ",not SN")
-    rows += [f"{number},a{number % 4},x{number % 3},{kinds[number % 3]},{(-1, 1, 3)[number % 3]}" for number in range(12)]
+    rows += [
+        f"{number},a{number % 4},x{number % 3},{kinds[number % 3]},{(-1, 1, 3)[number % 3]}" for number in range(12)
+    ]
     return "\n".join(rows)
 
 
@@ -153,7 +160,10 @@ def gold(folder: Path, rng: Rng) -> Path:
 
 def options(rng: Rng) -> dict[str, Any]:
     """Return some options of readers of tables."""
-    chosen = {"duplicates": pick(rng, ("all", "first", "last", "error")), "missing": pick(rng, ("error", "drop", "keep"))}
+    chosen = {
+        "duplicates": pick(rng, ("all", "first", "last", "error")),
+        "missing": pick(rng, ("error", "drop", "keep")),
+    }
     return chosen if rng.random() < 0.3 else {}
 
 
@@ -274,7 +284,7 @@ def conversion(folder: Path, rng: Rng) -> Input:
     return lambda: cg.build_store(path, folder / "crowd.store", **options(rng)).graph()
 
 
-def networkx(folder: Path, rng: Rng) -> Input:  # noqa: ARG001 - it writes no file
+def networkx(folder: Path, rng: Rng) -> Input:
     network = annotated().to_networkx() if rng.random() < 0.3 else graph().to_networkx()
     for _ in range(pick(rng, (1, 1, 2, 5))):
         pick(rng, (change_nodes, change_edges, change_settings))(network, rng)
@@ -314,7 +324,19 @@ def change_settings(network: Any, rng: Rng) -> None:
 
 def odd_name(rng: Rng) -> Any:
     """Return something that can be the name of a node."""
-    names = (1, "x", (1, 2), ("volunteer", "x"), ("item", float("nan")), True, 3.5, "\ud800", b"b", frozenset([1]), 10**30)
+    names = (
+        1,
+        "x",
+        (1, 2),
+        ("volunteer", "x"),
+        ("item", float("nan")),
+        True,
+        3.5,
+        "\ud800",
+        b"b",
+        frozenset([1]),
+        10**30,
+    )
     return pick(rng, names)
 
 
@@ -323,6 +345,44 @@ def odd_value(rng: Rng) -> Any:
     values = (None, float("nan"), float("inf"), [1], {}, {"no": 0.5, "yes": 0.5}, {"a": 1}, dt.date(1, 1, 1))
     values += (dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), np.array([1.0]), *TOKENS)
     return odd_name(rng) if rng.random() < 0.4 else pick(rng, values)
+
+
+def bomb(folder: Path, rng: Rng) -> Input:
+    """Write a small file that unpacks to much more than a process may take, or that is nested very deeply."""
+    kind = pick(rng, ("manifest", "array", "table", "nested", "checkpoint"))
+    if kind == "table":
+        with gzip.open(folder / "responses.csv.gz", "wb", compresslevel=1) as file:
+            write_zeros(file, b"volunteer,item,label\n", b"a,b,c\n")
+        return partial(cg.read_csv, folder / "responses.csv.gz")
+    if kind == "checkpoint":
+        store = written_folder(folder / "crowd.store", folders()["crowd.store"])
+        file = with_large_member(folder / "fit.checkpoint", folders()["checkpoint"]["fit.npz"], "state_0.npy")
+        return partial(cg.distributed.fit, MODEL, store, checkpoint=file, resume=True)
+    saved = files()["annotated.crowd"]
+    if kind == "nested":
+        nested = {"manifest.json": b'{"format": "crowdgraph", "version": 1, "classes": ' + b"[" * 2_000_000}
+        return partial(cg.load, written(folder / "graph.crowd", archive_of(nested)))
+    member = {"manifest": "manifest.json", "array": "arrays/0.npy"}[kind]
+    return partial(cg.load, with_large_member(folder / "graph.crowd", saved, member))
+
+
+def with_large_member(path: Path, content: bytes, large: str) -> Path:
+    """Write an archive of which one member goes on with very many zeros."""
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            with new.open(name, "w", force_zip64=True) as file:
+                file.write(old.read(name))
+                if name == large:
+                    write_zeros(file, b"", b"\0" * 8)
+    return path
+
+
+def write_zeros(file: IO[bytes], begin: bytes, unit: bytes) -> None:
+    """Write a unit again and again, until it is more than a process may take."""
+    file.write(begin)
+    block = unit * (2**20 // len(unit))
+    for _ in range(1_200):
+        file.write(block)
 
 
 def graph_of_file(path: Path, **chosen: Any) -> cg.CrowdGraph:
@@ -351,4 +411,7 @@ READERS: dict[str, tuple[Callable[[Path, Rng], Input], str]] = {
     "load_fit": (partitions, ""),
     "checkpoint": (checkpoint, ""),
     "results": (results, ""),
+    "bombs": (bomb, "2 of 13"),
 }
+# Those of which few inputs are enough: they take seconds each, and the short form leaves them out.
+FEW = {"bombs": 20}

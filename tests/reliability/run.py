@@ -1,7 +1,8 @@
 """Attack the package, print what was tried and what failed, and write docs/reliability.md: ``make check-reliability``.
 
 ``python tests/reliability/run.py fuzz kills`` makes some of the attacks, and replaces their sections of the page;
-``--short`` makes the short form, which writes no page.
+``--short`` makes the short form, which writes no page. ``--again fuzz read_csv-17`` tries once more what was printed as
+failed.
 """
 
 import sys
@@ -27,6 +28,11 @@ and what failed is counted anew; *0.1.0* is what the same kind of attack counted
 def main(arguments):
     size = Size.SHORT if "--short" in arguments else Size.LONG
     names = [argument for argument in arguments if not argument.startswith("--")] or ATTACKS
+    if "--again" in arguments:
+        attack, *seeds = names
+        for seed in seeds:
+            import_module(f"reliability.{attack}").again(seed)
+        return
     if size is Size.SHORT:
         for name in names:
             print_rows(name, size)

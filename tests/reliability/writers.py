@@ -10,7 +10,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,7 +85,7 @@ class Target:
         """Return what is there now; the error if it is damaged."""
         try:
             return self.writer.content(self.path) if self.path.exists() else None
-        except Exception as error:  # noqa: BLE001 - what is damaged fails in any way
+        except Exception as error:
             return error
 
     def overwrite(self, prepare: Callable[[], object] = lambda: None) -> Fork:
