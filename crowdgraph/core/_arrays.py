@@ -238,6 +238,8 @@ def _same(left: Any, right: Any) -> bool:
     """Return whether two objects are the same value of the same type: 1, 1.0 and True are different."""
     if is_null(left) or is_null(right):
         return is_null(left) and is_null(right)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
     return type(left) is type(right) and bool(left == right)
 
 

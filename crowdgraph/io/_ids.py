@@ -14,7 +14,7 @@ from crowdgraph.core._arrays import Array, is_null, object_array, plain
 from crowdgraph.core._text import quantity
 from crowdgraph.core.result import CodedColumn
 from crowdgraph.errors import IdError, InputError, LabelError
-from crowdgraph.io._columns import Column
+from crowdgraph.io._columns import Column, python_values
 from crowdgraph.messages import Hint, quote
 
 
@@ -35,7 +35,7 @@ def encode(column: Column, *, what: str) -> CodedColumn:
     try:
         encoded = column.dictionary_encode()
     except pa.ArrowNotImplementedError:
-        return _encode_objects(column.to_pylist(), what)
+        return _encode_objects(python_values(column), what)
     if encoded.num_chunks == 0:
         return CodedColumn(np.zeros(0, dtype=np.int32), object_array([]))
     codes = np.concatenate([_indices(chunk) for chunk in encoded.chunks])
@@ -88,7 +88,7 @@ def _values(dictionary: pa.Array) -> Array:
         return np.asarray(dictionary.to_numpy(), dtype=np.int64)
     if pa.types.is_string(dictionary.type) or pa.types.is_large_string(dictionary.type):
         return np.asarray(dictionary.to_numpy(zero_copy_only=False), dtype=object)
-    return exact_integers(object_array(dictionary.to_pylist()))
+    return exact_integers(object_array(python_values(dictionary)))
 
 
 def _encode_objects(column: list[Any], what: str) -> CodedColumn:

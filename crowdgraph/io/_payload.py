@@ -37,7 +37,6 @@ from crowdgraph.errors import (
     CrowdGraphWarning,
     IdError,
     InputError,
-    ParameterError,
     warn,
 )
 from crowdgraph.io._stored_values import read_npy
@@ -209,7 +208,7 @@ def read_settings(values: Any) -> GraphSettings:
         )
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, ParameterError, RecursionError) as error:
+    except (LookupError, ArithmeticError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(
             f"The settings in the graph attribute 'crowdgraph' are damaged ({error}); delete the attribute to read the "
             "graph as that of another program."

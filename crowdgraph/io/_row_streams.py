@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from crowdgraph.errors import ColumnError, CrowdGraphError, InputError
 from crowdgraph.io._cells import has_formulas, original_cells, written_formulas
+from crowdgraph.io._columns import check_column_names
 from crowdgraph.io._files import is_file
 from crowdgraph.io._unpacked import text_source
 from crowdgraph.io.csv import check_delimiter, check_encoding, csv_header, failure, parse_options
@@ -96,6 +97,7 @@ class RowStream:
             headers = [self._csv_header(path) for path in self.paths]
         self.names: list[str] = headers[0]
         for path, header in zip(self.paths, headers, strict=True):
+            check_column_names(header, owner=repr(fspath(path)))
             if set(header) != set(self.names):
                 raise ColumnError(
                     f"{fspath(path)!r} has the columns {quote(header)}, {fspath(self.paths[0])!r} has "

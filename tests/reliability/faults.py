@@ -27,7 +27,7 @@ from reliability.kills import ONLY_LONG, watch
 from reliability.writers import WRITERS, Target, command, is_same, material, remove
 
 import crowdgraph as cg
-from crowdgraph.cli.distributed import app as distributed
+from crowdgraph.cli.distributed import main as distributed
 from crowdgraph.errors import CrowdGraphError
 
 # How often each case is tried.
@@ -35,10 +35,12 @@ N_TRIED = {Size.SHORT: 1, Size.LONG: 6}
 # Without rights to mount a file system some attacks cannot be made.
 MOUNT, UNMOUNT = shutil.which("mount"), shutil.which("umount")
 CAN_MOUNT = sys.platform == "linux" and os.geteuid() == 0 and None not in (MOUNT, UNMOUNT)
+# How root runs a command that may not write where others may not.
+SETPRIV = shutil.which("setpriv")
+WITHOUT_RIGHTS = [SETPRIV, "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 and SETPRIV else []
 # Two processes write so often while another one reads.
 N_WRITES = 20
 MEGABYTE = 2**20
-NOBODY = 65534
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 # How a process ends that nobody listens to.
 AFTER_CLOSED_PIPE = (0, 128 + signal.SIGPIPE, -signal.SIGPIPE)
@@ -206,7 +208,8 @@ def interrupted_fit(folder: Path, number: signal.Signals, at: int) -> Fork:
 
     def act() -> None:
         signal_at(folder, number, at)
-        distributed(["fit", *map(str, [material() / "crowd0.store", *options])])
+        sys.argv = ["crowdgraph.distributed", "fit", *map(str, [material() / "crowd0.store", *options])]
+        distributed()
 
     return Fork(act)
 
@@ -251,6 +254,8 @@ def close_output() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     os.dup2(writer, 1)
+    # The old one remembers that its file could be read from anywhere.
+    sys.stdout = os.fdopen(1, "w", closefd=False)
 
 
 def ascii_terminal() -> Row:
@@ -319,24 +324,34 @@ def no_place_for_compiled_code() -> Row:
     """Run an installation that may not be written to, for a user without a home."""
     faults = Faults("no home, and a read-only installation", "1 of 1")
     with TemporaryDirectory(prefix="crowdgraph-faults-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        package = folder / "crowdgraph"
+        package = Path(name) / "crowdgraph"
         shutil.copytree(ROOT / "crowdgraph", package, ignore=shutil.ignore_patterns("__pycache__"))
-        for path in (package, *package.rglob("*")):
-            path.chmod(path.stat().st_mode & 0o555)
-        code = "import crowdgraph as cg; print(cg.IBCC().fit(cg.simulate.crowd(seed=0).graph).converged)"
-        variables = environment(HOME="/nonexistent", PYTHONPATH=str(folder))
-        variables.pop("XDG_CACHE_HOME", None)
-        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-        ended = subprocess.run(
-            [sys.executable, "-c", code], env=variables, cwd="/", capture_output=True, text=True, check=False, **user
-        )
+        with protected(package):
+            code = "import crowdgraph as cg; print(cg.IBCC().fit(cg.simulate.crowd(seed=0).graph).converged)"
+            ended = subprocess.run(
+                [*WITHOUT_RIGHTS, sys.executable, "-c", code],
+                env=environment(HOME="/proc/nobody", XDG_CACHE_HOME="/proc/nobody", PYTHONPATH=name),
+                cwd="/",
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         sound = ended.returncode == 0 and "True" in ended.stdout and "Traceback" not in ended.stderr
         faults.add("fit", [] if sound else [ended.stderr[-300:]])
-        for path in (package, *package.rglob("*")):
-            path.chmod(path.stat().st_mode | 0o200)
     return faults.row()
+
+
+@contextmanager
+def protected(folder: Path) -> Iterator[None]:
+    """Let nobody write to a folder, but for those who may do anything."""
+    modes = {path: path.stat().st_mode for path in (folder, *folder.rglob("*"))}
+    for path, mode in modes.items():
+        path.chmod(mode & 0o555)
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
 
 
 def no_temporary_space() -> Row:
