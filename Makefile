@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo pictures paper test test-fast lint unit docs bench check-science check-reliability clean
+.PHONY: help demo pictures paper test test-fast test-lowest test-python lint unit docs bench check-science \
+	check-reliability clean
 
 help:
 	@echo "make demo           install into .venv, analyse the embedded crowd, write a report and figures to demo/results"
@@ -15,6 +16,8 @@ help:
 	@echo "make paper          the paper's tables and figures beside ours, into docs/_build/paper"
 	@echo "make test           install and run everything CI runs: lint, types, tests, examples, documentation"
 	@echo "make test-fast      the tests of the inner loop: without browser, documentation, examples and slow tests"
+	@echo "make test-lowest    the tests with the lowest versions that pyproject.toml states, in .venv-lowest"
+	@echo "make test-python    the tests with another Python and the newest versions for it: make test-python PYTHON=python3.13"
 	@echo "make lint           ruff and mypy"
 	@echo "make docs           the documentation, into docs/_build/html"
 	@echo "make bench          figures of speed and memory, side by side with what they are compared to"
@@ -53,6 +56,23 @@ test: $(VENV)/installed-dev
 test-fast: $(VENV)/installed-dev
 	$(BIN)/pytest -n auto --dist worksteal -m "not science and not browser and not slow" --ignore=tests/docs \
 		--ignore=tests/test_examples.py tests
+
+# What old versions deprecate, or warn of, is not ours to mend. Pages and browser do not depend on the versions below.
+TEST_ELSEWHERE := -n auto --dist worksteal -m "not science and not browser" --ignore=tests/docs --ignore=docs \
+	-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning -p no:cacheprovider
+
+# PyTorch of the lowest version comes with CUDA, several gigabytes, unless PIP_INDEX_URL names an index with builds for CPUs.
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) .ci/lowest.py > .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
+		--constraint .venv-lowest/lowest.txt --editable ".[dev]"
+	.venv-lowest/bin/python -m pytest $(TEST_ELSEWHERE)
+
+test-python:
+	$(PYTHON) -m venv .venv-other
+	.venv-other/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --editable ".[dev]"
+	.venv-other/bin/python -m pytest $(TEST_ELSEWHERE)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
