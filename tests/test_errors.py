@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from crowdgraph import errors
+from crowdgraph import CrowdGraph, errors
 from crowdgraph.errors import (
     CrowdGraphError,
     CrowdGraphWarning,
@@ -17,7 +17,7 @@ from crowdgraph.errors import (
     collect_warnings,
     warn,
 )
-from crowdgraph.messages import Hint, Message, argument, wording
+from crowdgraph.messages import Hint, Message, argument, quote, short, wording
 
 KINDS = [
     kind
@@ -92,3 +92,31 @@ def test_warnings_of_two_kinds_from_one_line_are_both_collected():
         for kind in (GoldWarning, NoTimesWarning):
             warn(f"A {kind.__name__}.", kind)
     assert messages == ["A GoldWarning.", "A NoTimesWarning."]
+
+
+def test_data_in_messages_is_cut():
+    long = "x" * 10_000
+    assert quote([long, "y"]) == f"'{'x' * 37} ... {'x' * 36}', 'y'"
+    assert len(argument("name", long)) < 100
+    assert len(argument("name", long).cli) < 100
+    error = ParameterError(f"The label {long!r} is odd.", hint=HINT)
+    assert len(str(error)) < 1_600
+    assert str(error).startswith("The label 'xxx")
+    assert str(error).endswith("xxx' is odd. Lower min_responses.")
+    assert error.message.cli.endswith("xxx' is odd. Lower --min-responses.")
+
+
+@pytest.mark.parametrize("length", range(20, 40))
+def test_cut_texts_are_as_long_as_allowed(length):
+    assert len(short("y" * 30, most=length)) == min(length, 30)
+
+
+def test_gold_with_many_classes_has_a_short_message():
+    """An error that quotes all probabilities of a row."""
+    names = [f"class {number}" for number in range(1_000)]
+    columns = {"volunteer": ["a"], "item": ["x"], "label": [names[0]]}
+    gold = {"item": ["x", "x"], **{name: [0.001, 0.001] for name in names}}
+    gold[names[0]], gold[names[1]] = [0.002, 0.001], [0.0, 0.001]
+    with pytest.raises(errors.GoldError, match="Gold contradicts itself for item 'x'") as raised:
+        CrowdGraph.from_responses(columns, gold=gold, classes=names)
+    assert len(str(raised.value)) < 1_600

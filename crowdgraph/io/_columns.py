@@ -17,7 +17,7 @@ from crowdgraph.core._arrays import Array, cell_text, is_null, lock, object_arra
 from crowdgraph.core.clock import UNITS, Clock, zone_info
 from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice
-from crowdgraph.messages import quote, with_article
+from crowdgraph.messages import printable, quote, with_article
 
 # The kinds of tables that results and graphs can be converted to.
 FRAME_KINDS = ("pandas", "polars", "arrow", "text")
@@ -266,7 +266,8 @@ def _text_table(columns: Columns) -> str:
     padded_columns = []
     for name, column in columns.items():
         values, align_left = _readable(name, column)
-        cells = [name, *map(cell_text, values)]
+        # A name that has several lines, or that a terminal obeys, would break the table.
+        cells = [printable(cell).replace("\n", "\\n").replace("\t", "\\t") for cell in (name, *map(cell_text, values))]
         width = max(map(len, cells))
         padded_columns.append([cell.ljust(width) if align_left else cell.rjust(width) for cell in cells])
     return "\n".join("  ".join(row).rstrip() for row in zip(*padded_columns, strict=True))
