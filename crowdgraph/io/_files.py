@@ -13,7 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from crowdgraph.errors import StoreError
+from crowdgraph.errors import CrowdGraphError, StoreError
 from crowdgraph.io._temporary import let_go, make_part, remove_parts, sync
 
 if TYPE_CHECKING:
@@ -64,6 +64,17 @@ def write_failure(error: OSError) -> tuple[str, str]:
     number = getattr(cause, "errno", None)
     advice = "; free some space, or write elsewhere" if number in NO_SPACE_ERRORS else ""
     return (os.strerror(number) if number else str(cause).rstrip(".")), advice
+
+
+@contextmanager
+def undamaged(path: str | PathLike[str]) -> Iterator[None]:
+    """Say that what is read at a path is damaged, if reading it fails in a way that nobody foresaw."""
+    try:
+        yield
+    except (CrowdGraphError, MemoryError):
+        raise
+    except Exception as error:  # what a stranger wrote can fail anywhere
+        raise StoreError(f"{fspath(path)!r} is damaged: its parts do not fit together ({error}).") from error
 
 
 @contextmanager

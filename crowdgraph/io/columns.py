@@ -45,7 +45,7 @@ from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._directories import Record, put, recover
-from crowdgraph.io._files import NO_SPACE_ERRORS, file_digest, write_failure
+from crowdgraph.io._files import NO_SPACE_ERRORS, file_digest, undamaged, write_failure
 from crowdgraph.io._temporary import PART, label_of, locked, sync_tree
 from crowdgraph.messages import Hint, quote
 
@@ -93,9 +93,10 @@ def open_store(path: str | PathLike[str], *, verify: bool = False) -> ResponseSt
     >>> store.graph().n_responses
     5000
     """
-    store = ResponseStore(Path(path), _read_manifest(Path(path)))
-    store.check_files(verify=verify)
-    return store
+    with undamaged(path):
+        store = ResponseStore(Path(path), _read_manifest(Path(path)))
+        store.check_files(verify=verify)
+        return store
 
 
 def _open_again(path: Path, fingerprint: str) -> ResponseStore:
