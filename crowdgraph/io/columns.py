@@ -214,6 +214,12 @@ class ResponseStore:
         return int(self.manifest["sizes"]["answers"])
 
     @property
+    def lowest_label(self) -> int:
+        """The lowest code of a label: -1 if some responses are no answers, otherwise 0."""
+        # Where all are answers nobody looks for those that are none, and compiled code follows every code.
+        return 0 if self.n_answers == self.n_responses else -1
+
+    @property
     def n_repeats(self) -> int:
         """The number of answers by a volunteer who had answered the item before."""
         return int(self.manifest["sizes"]["repeats"])
@@ -257,7 +263,7 @@ class ResponseStore:
         path = self.path / f"{name}.npy"
         try:
             column: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # NumPy parses a damaged header as Python, which fails in many ways
             raise StoreError(f"The column {name!r} of {fspath(self.path)!r} cannot be read: {error}.") from error
         expected = {"by_item/starts": self.n_items + 1, "by_volunteer/starts": self.n_volunteers + 1}
         is_code = name.split("/")[1] in ("starts", "row", "volunteer", "item", "label")
@@ -275,6 +281,11 @@ class ResponseStore:
         table = self._parquet(f"{kind}s")
         ids, *attributes = table.column_names
         column = table[ids]
+        expected = self.n_volunteers if kind == "volunteer" else self.n_items
+        if len(column) != expected:
+            raise StoreError(
+                f"{fspath(self.path)!r} is damaged: it has {len(column):,} {kind}s; expected {expected:,}."
+            )
         values = lock(column.to_numpy()) if pa.types.is_int64(column.type) else id_array(column.to_pylist())
         return NodeTable(kind, values, {name: attribute_array(table[name]) for name in attributes})
 
@@ -296,7 +307,7 @@ class ResponseStore:
         All methods of graphs work. Models that stream, such as `IBCC`, take ``memory=`` to stay below a limit.
         """
         responses = self.responses()
-        sizes = {"volunteer": (0, self.n_volunteers), "item": (0, self.n_items), "label": (-1, len(self.labels))}
+        sizes = {"volunteer": (0, self.n_volunteers), "item": (0, self.n_items), "label": (self.lowest_label, len(self.labels))}
         for role, (lowest, size) in sizes.items():
             self._check_codes(getattr(responses, role), role, lowest, size)
         self._check_times(responses.time)
@@ -392,7 +403,7 @@ class ResponseStore:
         sizes = {
             "volunteer": (0, self.n_volunteers),
             "item": (0, self.n_items),
-            "label": (-1, len(self.labels)),
+            "label": (self.lowest_label, len(self.labels)),
             "row": (0, self.n_responses),
         }
         for name in sizes.keys() & set(columns._fields):

@@ -383,7 +383,7 @@ def mount_point() -> Row:
     faults = Faults("a mount point as --out", "1 of 1")
     with small_disk(64 * MEGABYTE) as folder:
         for arguments in (("simulate", folder), ("simulate", folder, "--force")):
-            fork = Fork(partial(command, *arguments, "--responses", 200, "--volunteers", 5, "--items", 40))
+            fork = Fork(partial(command, *arguments, "--responses", 100, "--volunteers", 5, "--items", 40))
             faulty = faults_of_end(fork, (0,))
             names = sorted(path.name for path in folder.iterdir())
             expected = ["gold.csv", "responses.csv", "run.json", "truth.csv"]
