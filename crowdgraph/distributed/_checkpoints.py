@@ -224,7 +224,11 @@ def _stages_in(path: Path, facts: Mapping[str, Any]) -> dict[str, Progress]:
 def _checked_numbers(numbers: Mapping[str, Any]) -> list[Any]:
     """Return what a checkpoint says about a stage beside its state, or raise if it is of other types."""
     objectives, change, n_steps, converged, ended = (numbers[field] for field in NUMBERS)
-    are_numbers = isinstance(objectives, list) and all(isinstance(one, float | int) for one in (*objectives, change))
+    are_numbers = (
+        isinstance(objectives, list)
+        and objectives
+        and all(isinstance(one, float | int) for one in (*objectives, change))
+    )
     if not are_numbers or type(n_steps) is not int or n_steps < 0 or {type(converged), type(ended)} != {bool}:
         raise ValueError("a stage is not told by numbers")
     return [objectives, change, n_steps, converged, ended]

@@ -307,7 +307,11 @@ class ResponseStore:
         All methods of graphs work. Models that stream, such as `IBCC`, take ``memory=`` to stay below a limit.
         """
         responses = self.responses()
-        sizes = {"volunteer": (0, self.n_volunteers), "item": (0, self.n_items), "label": (self.lowest_label, len(self.labels))}
+        sizes = {
+            "volunteer": (0, self.n_volunteers),
+            "item": (0, self.n_items),
+            "label": (self.lowest_label, len(self.labels)),
+        }
         for role, (lowest, size) in sizes.items():
             self._check_codes(getattr(responses, role), role, lowest, size)
         self._check_times(responses.time)
