@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo pictures paper test test-fast lint unit docs bench check-science clean
+.PHONY: help demo pictures paper test test-fast test-lowest test-python lint unit docs bench check-science \
+	check-reliability clean
 
 help:
 	@echo "make demo           install into .venv, analyse the embedded crowd, write a report and figures to demo/results"
@@ -15,9 +16,12 @@ help:
 	@echo "make paper          the paper's tables and figures beside ours, into docs/_build/paper"
 	@echo "make test           install and run everything CI runs: lint, types, tests, examples, documentation"
 	@echo "make test-fast      the tests of the inner loop: without browser, documentation, examples and slow tests"
+	@echo "make test-lowest    the tests with the lowest versions that pyproject.toml states, in .venv-lowest"
+	@echo "make test-python    the tests with another Python and the newest versions for it: make test-python PYTHON=python3.13"
 	@echo "make lint           ruff and mypy"
 	@echo "make docs           the documentation, into docs/_build/html"
 	@echo "make bench          figures of speed and memory, side by side with what they are compared to"
+	@echo "make check-reliability  attacks: kills, fuzz, faults, odd crowds, relations, mutants; hours; writes docs/reliability.md"
 	@echo "make check-science  slow checks against the paper's figures and, where CROWDGRAPH_DATA has them, real crowds"
 
 $(BIN)/python:
@@ -53,6 +57,23 @@ test-fast: $(VENV)/installed-dev
 	$(BIN)/pytest -n auto --dist worksteal -m "not science and not browser and not slow" --ignore=tests/docs \
 		--ignore=tests/test_examples.py tests
 
+# What old versions deprecate, or warn of, is not ours to mend. Pages and browser do not depend on the versions below.
+TEST_ELSEWHERE := -n auto --dist worksteal -m "not science and not browser" --ignore=tests/docs --ignore=docs \
+	-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning -p no:cacheprovider
+
+# PyTorch of the lowest version comes with CUDA, several gigabytes, unless PIP_INDEX_URL names an index with builds for CPUs.
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) .ci/lowest.py > .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
+		--constraint .venv-lowest/lowest.txt --editable ".[dev]"
+	.venv-lowest/bin/python -m pytest $(TEST_ELSEWHERE)
+
+test-python:
+	$(PYTHON) -m venv .venv-other
+	.venv-other/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --editable ".[dev]"
+	.venv-other/bin/python -m pytest $(TEST_ELSEWHERE)
+
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -77,6 +98,10 @@ bench: $(VENV)/installed-bench
 # With crowd-kit, which is one of the rows of the table over all real crowds.
 check-science: $(VENV)/installed-bench
 	$(BIN)/pytest -m science -s
+
+# Kills, damaged files, odd crowds, faults and mutants: hours.
+check-reliability: $(VENV)/installed-dev
+	$(BIN)/python tests/reliability/run.py
 
 clean:
 	rm -rf demo docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis

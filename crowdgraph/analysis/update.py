@@ -18,6 +18,7 @@ from crowdgraph.core._text import quantity
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import StoreError
+from crowdgraph.io._files import undamaged
 from crowdgraph.io.store import SAVED_GRAPH, load
 from crowdgraph.messages import Hint
 
@@ -122,12 +123,13 @@ def read_results(directory: str | PathLike[str]) -> EarlierResults:
         ) from error
     if not settings:
         raise StoreError(f"{RECORD} in {name} does not say with which options the run was made.", hint=ANALYSE_AGAIN)
-    return EarlierResults(
-        graph=load(folder / SAVED_GRAPH),
-        settings=FrozenMapping(settings),
-        source=FrozenMapping(source),
-        commands=tuple(commands),
-    )
+    with undamaged(folder / RECORD):
+        return EarlierResults(
+            graph=load(folder / SAVED_GRAPH),
+            settings=FrozenMapping(settings),
+            source=FrozenMapping(source),
+            commands=tuple(commands),
+        )
 
 
 def renewal(earlier: EarlierResults, graph: CrowdGraph) -> Renewal:

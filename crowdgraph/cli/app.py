@@ -117,15 +117,20 @@ def _about(
 def main() -> None:
     """Run the command."""
     prepare_streams()
+    listen_to_signals()
+    try:
+        app()
+    except Ended as end:
+        raise SystemExit(BY_SIGNAL + end.number) from None
+
+
+def listen_to_signals() -> None:
+    """Let the signals that ask a process to end raise an error, so that it cleans up."""
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         # One that is ignored stays so, as nohup wants it.
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
-    try:
-        app()
-    except Ended as end:
-        raise SystemExit(BY_SIGNAL + end.number) from None
 
 
 def _end(number: int, _: Any) -> None:

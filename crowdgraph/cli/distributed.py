@@ -13,10 +13,10 @@ import typer
 
 from crowdgraph.cli._last_word import last_word
 from crowdgraph.cli._options import Prior, Votes, parse_prior, parse_votes
-from crowdgraph.cli._output import Quiet, fail, note, print_error, say
-from crowdgraph.cli.app import Commands
+from crowdgraph.cli._output import Quiet, fail, note, prepare_streams, print_error, say
+from crowdgraph.cli.app import Commands, listen_to_signals
 
-__all__ = ["app"]
+__all__ = ["app", "main"]
 
 MODELS = {"ibcc": "IBCC", "dynibcc": "DynIBCC", "dawid-skene": "DawidSkene"}
 
@@ -136,6 +136,13 @@ def fit(
             if ranks.reports():
                 fail(lost)
             raise typer.Exit(1) from error
+
+
+def main() -> None:
+    """Run the command."""
+    prepare_streams()
+    listen_to_signals()
+    app(prog_name="python -m crowdgraph.distributed")
 
 
 class _EarlyEnd:

@@ -9,11 +9,14 @@ import numpy as np
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._modularity import modularity_of
 from crowdgraph.core._random import igraph_seed
-from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.network import NULL_SUFFIX, VolunteerNetwork
 
 # Sharpened weights below this share of the largest do not count for modularity.
 NEGLIGIBLE_WEIGHT = 1e-6
 LEIDEN_ITERATIONS = 2
+# The methods of networks that know what they were computed from, unless they come from a file of a network: those whose
+# weights are no similarities, since they count what volunteers share, and those whose weights are.
+COUNTING_METHODS, SIMILARITY_METHODS = ("task_cooccurrence", "error_correlation"), ("pi_similarity",)
 
 
 class PreparedWeights(NamedTuple):
@@ -67,7 +70,19 @@ def _as_igraph(weights: Any) -> tuple[Any, Array]:
 
 def is_similarity(network: VolunteerNetwork) -> bool:
     """Whether the weights are similarities: they link everybody, and do not count what volunteers share."""
-    return network.density == 1 and (network.model is None or network.model.confusion is not None)
+    if network.model is None:
+        # Files of networks keep the method, and lose the model.
+        return network.density == 1 and _builder(network) not in COUNTING_METHODS
+    return network.density == 1 and network.model.confusion is not None
+
+
+def has_lost_model(network: VolunteerNetwork) -> bool:
+    """Whether a network was built with a model, which is not there any more."""
+    return network.model is None and _builder(network) in (*COUNTING_METHODS, *SIMILARITY_METHODS)
+
+
+def _builder(network: VolunteerNetwork) -> str:
+    return network.method.removesuffix(NULL_SUFFIX)
 
 
 def prepare_weights(network: VolunteerNetwork, *, sharpness: float, strength: float) -> PreparedWeights:

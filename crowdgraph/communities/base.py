@@ -96,7 +96,9 @@ class Detector(Configured, ABC):
         network
             The network; it is not changed.
         seed
-            The same seed gives the same communities.
+            The same seed gives the same communities of the same network on the same machine, also under other names
+            and once the network was saved with its graph and loaded. With its volunteers in another order, a network
+            may have other communities, as often as with another seed: where several divisions are about as good.
         progress
             Whether to show a progress bar.
         """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from crowdgraph.communities._nmf_weights import PreparedWeights, is_similarity, prepare_weights
+from crowdgraph.communities._nmf_weights import PreparedWeights, has_lost_model, is_similarity, prepare_weights
 from crowdgraph.communities._team import shared_map
 from crowdgraph.communities.base import Detection, Detector
 from crowdgraph.core._arrays import Array
@@ -171,6 +171,13 @@ class BayesianNMF(Detector):
             warn(
                 f"nulls={self.nulls} null networks give a verdict that depends on luck; use {MIN_NULLS} or more.",
                 CrowdGraphWarning,
+            )
+        if self.nulls and not network.has_null and has_lost_model(network):
+            warn(
+                f"The network {network.method!r} has lost the data that it was computed from, as in a file of a "
+                "network, so its communities are not compared with chance.",
+                CrowdGraphWarning,
+                hint="Build it anew from the graph, or pass nulls=0 if no comparison is meant.",
             )
         with progress_bar("Bayesian NMF", visible=progress, unit="starts") as bar:
 

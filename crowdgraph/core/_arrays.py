@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from crowdgraph.errors import ColumnError, ParameterError
+from crowdgraph.errors import ColumnError, IdError, ParameterError
 from crowdgraph.messages import quote
 
 Array = NDArray[Any]
@@ -152,6 +152,8 @@ def object_array(values: Iterable[Any]) -> Array:
 
 def id_array(values: Iterable[Hashable]) -> Array:
     """Return ids as a read-only column: int64 where all are integers, Python objects otherwise."""
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise IdError(f"Ids have shape {values.shape}; expected one id for each row.")
     if isinstance(values, np.ndarray) and values.dtype == np.int64:
         return read_only(values)
     ids: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
@@ -236,6 +238,8 @@ def _same(left: Any, right: Any) -> bool:
     """Return whether two objects are the same value of the same type: 1, 1.0 and True are different."""
     if is_null(left) or is_null(right):
         return is_null(left) and is_null(right)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
     return type(left) is type(right) and bool(left == right)
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, lock
+from crowdgraph.core._arrays import Array
 from crowdgraph.core._parameters import check_number
+from crowdgraph.core._sparse import lock_csr, locked_csr
 from crowdgraph.core.changes import benjamini_hochberg
 from crowdgraph.errors import ParameterError, ResultError, check_choice
 from crowdgraph.messages import quote
@@ -88,11 +89,12 @@ def _masked(weights: Any, links: Any) -> Any:
 
 def checked_p_values(p_values: Any, weights: Any) -> Any:
     """Return read-only p-values of the links; what is said of pairs without a link is left out."""
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, issparse
 
-    matrix = csr_array(p_values, dtype=np.float64)
-    if matrix.shape != weights.shape:
-        raise ResultError(f"p_values have shape {matrix.shape}; expected that of the weights, {weights.shape}.")
+    sparse = p_values if issparse(p_values) else csr_array(np.atleast_2d(np.asarray(p_values, dtype=np.float64)))
+    if sparse.shape != weights.shape:
+        raise ResultError(f"p_values have shape {sparse.shape}; expected that of the weights, {weights.shape}.")
+    matrix = locked_csr("p_values", sparse, shape=weights.shape)
     if not ((matrix.data >= 0) & (matrix.data <= 1)).all():
         raise ResultError("p_values must be numbers above 0 and at most 1.")
     if (matrix != matrix.T).nnz:
@@ -105,6 +107,5 @@ def checked_p_values(p_values: Any, weights: Any) -> Any:
             f"p_values lack {linked.nnz - of_links.nnz:,} of {linked.nnz:,} links; every link needs one above 0."
         )
     of_links.sum_duplicates()
-    for part in (of_links.data, of_links.indices, of_links.indptr):
-        lock(part)
+    lock_csr(of_links)
     return of_links

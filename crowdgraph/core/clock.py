@@ -83,8 +83,8 @@ class Clock:
     def check_kind(self, times: Array) -> None:
         """Raise unless the column is one-dimensional and of this clock's kind."""
         kinds = {"order": "i", "number": "if", "datetime": "M"}[self.kind]
-        unit = np.datetime_data(times.dtype)[0] if times.dtype.kind == "M" else None
-        if times.dtype.kind not in kinds or times.ndim != 1 or unit not in (None, *UNITS):
+        unit, count = np.datetime_data(times.dtype) if times.dtype.kind == "M" else (None, 1)
+        if times.dtype.kind not in kinds or times.ndim != 1 or unit not in (None, *UNITS) or count != 1:
             raise TimeError(
                 f"Times of kind {self.kind!r} cannot be an array of {times.dtype} of shape {times.shape}; "
                 "read them with CrowdGraph.from_responses."

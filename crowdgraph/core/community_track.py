@@ -118,12 +118,22 @@ class CommunityTrack(VolunteerIndexed, Result):
                 hint="Name all volunteers in ids=.",
                 error=ResultError,
             )
+        self._check_apparent()
         if self.confidence is not None:
             shares = np.array(self.confidence, dtype=np.float64)
             real_array("confidence", np.nan_to_num(shares), shape=(len(self), self.n_communities_ever))
             if (shares < 0).any() or (shares > 1).any():
                 raise ResultError("confidence must lie between 0 and 1, or be NaN where it is not known.")
             self._set(confidence=lock(shares))
+
+    def _check_apparent(self) -> None:
+        sizes = (len(self), self.n_communities_ever, self.n_communities_ever)
+        for event in self.apparent:
+            fits = len(event) == 3 and all(is_integer(part) for part in event)
+            if not fits or not all(0 <= part < size for part, size in zip(event, sizes, strict=True)):
+                raise ResultError(
+                    f"apparent has {event!r}; expected (snapshot, community, other), numbered below {sizes}."
+                )
 
     @property
     def name(self) -> str:

@@ -597,6 +597,8 @@ class ConfusionTrack(DirichletRows, VolunteerIndexed, Result):
                 f"starts has shape {self.starts.shape} of {self.starts.dtype}; expected {expected} integers, one more "
                 "than volunteers."
             )
+        # Of a short type, differences could overflow.
+        self._set(starts=read_only(self.starts, dtype=np.int64))
         if self.starts[0] != 0 or self.starts[-1] != len(self.times) or (np.diff(self.starts) < 0).any():
             raise ResultError(f"starts must rise from 0 to the number of steps ({len(self.times):,}).")
         if self.inference == "static" and len(self.times):

@@ -26,6 +26,7 @@ from crowdgraph.core.result import (
     TimeColumn,
     check_ids_match,
     check_values_match,
+    finite_array,
     frozen_copy,
     positive_array,
     probability_array,
@@ -78,7 +79,10 @@ class FitStage(ReadOnlyArrays):
     counts: Array
 
     def __post_init__(self) -> None:
-        self._set(item_probs=read_only(self.item_probs), counts=read_only(self.counts))
+        self._set(
+            item_probs=finite_array("item_probs", self.item_probs, shape=(None, None)),
+            counts=finite_array("counts", self.counts, shape=(None, np.shape(self.item_probs)[1], None)),
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,7 +102,11 @@ class FitState(ReadOnlyArrays):
     stages: tuple[FitStage, ...]
 
     def __post_init__(self) -> None:
-        self._set(n_answers=read_only(self.n_answers, dtype=np.int64), stages=tuple(self.stages))
+        n_answers = finite_array("n_answers", self.n_answers, shape=(None,), kinds="iu")
+        self._set(n_answers=read_only(n_answers, dtype=np.int64), stages=tuple(self.stages))
+        for stage in self.stages:
+            if len(stage.item_probs) != len(n_answers):
+                raise ResultError(f"A stage has {len(stage.item_probs):,} items; expected {len(n_answers):,}.")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -192,8 +200,23 @@ class ModelFit(Result):
             raise ResultError(f"n_iter={self.n_iter!r} cannot be negative.")
         if self.confusion is not None and self.confusion.classes != classes:
             raise ResultError(f"The confusion has the classes {self.confusion.classes}, the fit {classes}.")
+        self._check_state()
         if self.confusion is not None and self.source is not None:
             self._set(confusion=self.confusion.with_source(self._change_source))
+
+    def _check_state(self) -> None:
+        """Raise unless the state is of the items, volunteers, classes and labels of this fit."""
+        if self.state is None:
+            return
+        if len(self.state.n_answers) != len(self.items):
+            raise ResultError(f"The state is of {len(self.state.n_answers):,} items; expected {len(self.items):,}.")
+        for stage in self.state.stages:
+            track = self.confusion
+            labels = stage.counts.shape[2] if track is None else len(track.labels)
+            volunteers = len(stage.counts) if track is None else len(track)
+            expected = (volunteers, len(self.classes), labels)
+            if stage.counts.shape != expected:
+                raise ResultError(f"A stage counts answers in shape {stage.counts.shape}; expected {expected}.")
 
     @property
     def name(self) -> str:
@@ -786,6 +809,10 @@ class PosteriorDraws(ReadOnlyArrays):
         }
         values = {"classes": classes, "labels": labels, "items": items, "volunteers": volunteers}
         arrays = {name: _shaped(name, getattr(self, name), (*lead, *rest)) for name, rest in shapes.items()}
+        finite_array("item_classes", arrays["item_classes"], shape=(None,) * 3, below=len(classes), kinds="iu")
+        finite_array("confusion", arrays["confusion"], shape=(None,) * 5)
+        finite_array("class_probs", arrays["class_probs"], shape=(None,) * 3)
+        real_array("log_joint", arrays["log_joint"], shape=(None, None))
         for name, value in {**values, **arrays}.items():
             object.__setattr__(self, name, value)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, read_only
+from crowdgraph.core.clock import is_finite
 from crowdgraph.core.result import VolunteerIndexed, real_array, unique_ids
 from crowdgraph.errors import ResultError
 
@@ -59,6 +60,8 @@ class ForwardState(ReadOnlyArrays, VolunteerIndexed):
             )
         if self.times.shape != (len(ids),):
             raise ResultError(f"times has shape {self.times.shape}; expected ({len(ids)},), one for each volunteer.")
+        if self.times.dtype.kind not in "ifM" or not is_finite(self.times):
+            raise ResultError(f"times of {self.times.dtype} must be finite numbers or datetimes.")
 
     @property
     def variance(self) -> Array:

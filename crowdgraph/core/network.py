@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, lock, read_only
+from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core._backbone import BackboneMethod, backbone, checked_p_values
 from crowdgraph.core._html import network_html
 from crowdgraph.core._parameters import check_non_negative, check_number, check_seed
 from crowdgraph.core._rewiring import rewire_pairs
+from crowdgraph.core._sparse import locked_csr
 from crowdgraph.core.assortativity import assortativity
 from crowdgraph.core.centrality import CentralityKind, centrality
 from crowdgraph.core.network_views import NetworkEdges, NetworkNodes
@@ -108,8 +109,9 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         How likely chance gives a link, where links were tested (see `backbone`): a SciPy CSR array of shape (V, V) with
         a value above 0 up to 1 for each link, adjusted for the number of tests. None if they were not tested.
     model
-        The data that the weights were computed from, to draw null networks and to resample; None if made by hand. It
-        is not saved with a graph.
+        The data that the weights were computed from, to draw null networks and to resample; None if made by hand. A
+        saved graph has those of `networks.pi_similarity`, `task_cooccurrence` and `error_correlation`; files of
+        networks have none.
 
     Examples
     --------
@@ -127,7 +129,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
     params: Mapping[str, Any] = field(default_factory=dict)
     support: Array | None = None
     p_values: csr_array | None = field(default=None, metadata={"saved": "unless default"})
-    model: NetworkModel | None = field(default=None, metadata={"saved": False})
+    model: NetworkModel | None = field(default=None, metadata={"saved": "if possible"})
 
     def __post_init__(self) -> None:
         ids = unique_ids(self.ids, kind="volunteer")
@@ -612,7 +614,7 @@ class VolunteerNetwork(VolunteerIndexed, Result):
         if self.model is None:
             raise ParameterError(
                 f"The network {self.method!r} has no model of how it was built, so it cannot be resampled. Build it "
-                "with networks.pi_similarity or networks.task_cooccurrence; files do not keep the model."
+                "with networks.pi_similarity or networks.task_cooccurrence; files of networks do not keep the model."
             )
         model = self.model.resampled(self.ids, np.random.default_rng(seed))
         return replace(self, weights=model.weights(), p_values=model.p_values(), model=model)
@@ -743,7 +745,7 @@ def _rewired_weights(network: VolunteerNetwork, rng: np.random.Generator) -> Any
         raise ParameterError(
             f"The network {network.method!r} links {network.density:.0%} of all pairs, so rewiring hardly changes it "
             "and cannot show what chance gives. Build it with networks.pi_similarity, which can draw a crowd without "
-            "communities; files do not keep that."
+            "communities; files of networks do not keep that."
         )
     left, right, values = network.pairs()
     # The weight of a link depends on its ends; what is shuffled is its weight relative to that.
@@ -771,26 +773,17 @@ def _asymmetry(matrix: Any) -> float:
 
 def _checked_weights(weights: Any, n_volunteers: int) -> Any:
     """Return read-only weights: square, finite, not negative, symmetric, without self-loops."""
-    from scipy.sparse import csr_array, issparse
+    from scipy.sparse import issparse
 
-    matrix: Any = (
-        csr_array(weights, dtype=np.float64, copy=True) if issparse(weights) else read_only(weights, dtype=np.float64)
-    )
-    if matrix.shape != (n_volunteers, n_volunteers):
-        raise ResultError(
-            f"weights have shape {matrix.shape}; expected ({n_volunteers}, {n_volunteers}), volunteers twice."
-        )
+    checked = locked_csr if issparse(weights) else real_array
+    matrix: Any = checked("weights", weights, shape=(n_volunteers, n_volunteers))
     values = matrix.data if issparse(matrix) else matrix
     if not np.isfinite(values).all():
-        raise ResultError(f"{np.count_nonzero(~np.isfinite(values)):,} weights are not finite; remove or replace them.")
+        raise ResultError(f"weights holds {np.count_nonzero(~np.isfinite(values)):,} values that are not finite.")
     if values.size and values.min() < 0:
         raise ResultError(f"Weights must not be negative; the smallest is {values.min():g}.")
     if matrix.diagonal().any():
         raise ResultError("The network has self-loops; set the diagonal of the weights to zero.")
     if values.size and (gap := _asymmetry(matrix)) > 1e-12 * values.max():
         raise ResultError(f"Weights must be symmetric; they differ from their transpose by up to {gap:g}.")
-    if issparse(matrix):
-        matrix.sum_duplicates()
-        for part in (matrix.data, matrix.indices, matrix.indptr):
-            lock(part)
     return matrix

@@ -113,8 +113,11 @@ class VolunteerIndexed:
 def real_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Array:
     """Return a read-only, finite float64 array of the expected shape, in which None is any length."""
     try:
+        kind = np.asarray(values).dtype.kind
+        if kind not in "biufO":
+            raise TypeError(f"got values of kind {kind!r}")
         array = read_only(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ResultError(f"{name} must be an array of numbers: {error}.") from error
     same_ndim = array.ndim == len(shape)
     if not same_ndim or any(size not in (None, got) for got, size in zip(array.shape, shape, strict=True)):
@@ -123,6 +126,35 @@ def real_array(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -
     for block in row_blocks(len(array)):
         if not np.isfinite(array[block]).all():
             raise ResultError(f"{name} holds {np.count_nonzero(~np.isfinite(array)):,} values that are not finite.")
+        release(array, block.start, block.stop)
+    return array
+
+
+def finite_array(
+    name: str, values: ArrayLike, *, shape: tuple[int | None, ...], below: int | None = None, kinds: str = "biuf"
+) -> Array:
+    """Return a read-only array of the expected shape in its own precision, finite and without negative values.
+
+    Parameters
+    ----------
+    name, values, shape
+        As for `real_array`.
+    below
+        What all values must be below, if that is known: for codes, how many there are.
+    kinds
+        The kinds of types that it may be of, as NumPy calls them: ``"iu"`` for codes.
+    """
+    array = read_only(values)
+    fits = array.ndim == len(shape) and all(size in (None, got) for got, size in zip(array.shape, shape, strict=False))
+    if not fits or array.dtype.kind not in kinds:
+        expected = tuple("any" if size is None else size for size in shape)
+        raise ResultError(f"{name} has shape {array.shape} of {array.dtype}; expected {expected} of numbers.")
+    for block in row_blocks(len(array)):
+        part = array[block]
+        # NaN is neither above nor below anything.
+        if part.size and not 0 <= part.min() <= part.max() < (np.inf if below is None else below):
+            limit = "" if below is None else f" below {below:,}"
+            raise ResultError(f"{name} must be finite, not negative{limit}; it runs from {part.min()} to {part.max()}.")
         release(array, block.start, block.stop)
     return array
 

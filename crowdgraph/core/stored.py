@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -98,6 +98,14 @@ class ColumnStore(Protocol):
         """Return the responses, in order of time."""
         ...
 
+    def check_rows(self, kind: Literal["volunteer", "item"], rows: slice) -> None:
+        """Raise if codes in some rows of `by_item` or `by_volunteer` point at what does not exist."""
+        ...
+
+    def check_permutation(self, kind: Literal["volunteer", "item"]) -> None:
+        """Raise unless `by_item` or `by_volunteer` has every response once."""
+        ...
+
     def check_unchanged(self) -> None:
         """Raise if a file has changed since the store was opened."""
         ...
@@ -144,6 +152,8 @@ class StoredRows:
         A block leaves memory when the next one is asked for.
         """
         columns = self.store.by_item
+        if not self.has_all_times:
+            self.store.check_permutation("item")
         items = range(len(columns.starts) - 1) if self.items is None else self.items
         all_answered = self.has_all_times and self.store.n_answers == self.store.n_responses
         first = items.start
@@ -152,6 +162,7 @@ class StoredRows:
             last = int(np.searchsorted(columns.starts, begin + max_responses, side="right")) - 1
             last = min(max(last, first + 1), first + max_responses, items.stop)
             rows = slice(begin, int(columns.starts[last]))
+            self.store.check_rows("item", rows)
             starts = np.asarray(columns.starts[first : last + 1]) - begin
             volunteer, label = columns.volunteer[rows], columns.label[rows]
             if not all_answered:

@@ -10,9 +10,7 @@ if "NUMBA_NUM_THREADS" not in os.environ:
     _n_processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     os.environ["NUMBA_NUM_THREADS"] = str(max(1, _n_processors // _n_processes))
 
-from crowdgraph.cli._output import prepare_streams
-from crowdgraph.cli.distributed import app
+from crowdgraph.cli.distributed import main
 
 if __name__ == "__main__":
-    prepare_streams()
-    app(prog_name="python -m crowdgraph.distributed")
+    main()

@@ -24,6 +24,7 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.distributed._ranks import TorchRanks, on_first
 from crowdgraph.errors import StoreError
 from crowdgraph.io._files import atomic_file
+from crowdgraph.io._unpacked import check_unpacked
 from crowdgraph.io.columns import ResponseStore
 from crowdgraph.kernels.fixed_point import Progress
 from crowdgraph.messages import Hint
@@ -206,14 +207,31 @@ def _read(path: Path, facts: Mapping[str, Any], *, resume: bool) -> _Content:
 
 def _stages_in(path: Path, facts: Mapping[str, Any]) -> dict[str, Progress]:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        unpacked = sum(part.file_size for part in arrays.zip.infolist())
+        check_unpacked(
+            f"The checkpoint {fspath(path)!r}", packed=path.stat().st_size, unpacked=unpacked, error=StoreError
+        )
         header = json.loads(bytes(arrays["header"]))
         if header["format"] != FORMAT or header["version"] != VERSION:
             raise ValueError("it is of another format")
         _check_facts(path, header, facts)
         return {
-            name: Progress(torch.from_numpy(arrays[f"state_{number}"]), *(numbers[field] for field in NUMBERS))
+            name: Progress(torch.from_numpy(arrays[f"state_{number}"]), *_checked_numbers(numbers))
             for number, (name, numbers) in enumerate(header["stages"].items())
         }
+
+
+def _checked_numbers(numbers: Mapping[str, Any]) -> list[Any]:
+    """Return what a checkpoint says about a stage beside its state, or raise if it is of other types."""
+    objectives, change, n_steps, converged, ended = (numbers[field] for field in NUMBERS)
+    are_numbers = (
+        isinstance(objectives, list)
+        and objectives
+        and all(isinstance(one, float | int) for one in (*objectives, change))
+    )
+    if not are_numbers or type(n_steps) is not int or n_steps < 0 or {type(converged), type(ended)} != {bool}:
+        raise ValueError("a stage is not told by numbers")
+    return [objectives, change, n_steps, converged, ended]
 
 
 def _check_facts(path: Path, header: Mapping[str, Any], facts: Mapping[str, Any]) -> None:

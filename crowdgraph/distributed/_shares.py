@@ -74,7 +74,7 @@ def item_share(store: ResponseStore, items: range, *, on_disk: bool) -> CrowdGra
     """
     columns = store.by_item
     begin, end = int(columns.starts[items.start]), int(columns.starts[items.stop])
-    sizes = (("volunteer", 0, store.n_volunteers), ("label", -1, len(store.labels)))
+    sizes = (("volunteer", 0, store.n_volunteers), ("label", store.lowest_label, len(store.labels)))
     for name, lowest, size in sizes:
         _check_codes(store, getattr(columns, name)[begin:end], name, lowest, size)
     starts = np.asarray(columns.starts[items.start : items.stop + 1]) - begin
@@ -111,7 +111,7 @@ def volunteer_share(store: ResponseStore, volunteers: range, *, on_disk: bool) -
     """
     columns = store.by_volunteer
     begin, end = int(columns.starts[volunteers.start]), int(columns.starts[volunteers.stop])
-    for name, lowest, size in (("item", 0, store.n_items), ("label", -1, len(store.labels))):
+    for name, lowest, size in (("item", 0, store.n_items), ("label", store.lowest_label, len(store.labels))):
         _check_codes(store, getattr(columns, name)[begin:end], name, lowest, size)
     starts = np.asarray(columns.starts[volunteers.start : volunteers.stop + 1]) - begin
     items = NodeTable("item", lock(np.arange(store.n_items)))

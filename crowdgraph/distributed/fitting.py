@@ -26,6 +26,7 @@ from crowdgraph.distributed._checkpoints import CheckpointFile, facts_of, open_c
 from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined, on_first
 from crowdgraph.distributed._shares import item_share, shares, volunteer_share
 from crowdgraph.errors import CrowdGraphError, LostRankError, ParameterError, StoreError
+from crowdgraph.io._files import undamaged
 from crowdgraph.io.columns import ResponseStore, open_store
 from crowdgraph.io.partitions import finish_results, prepare_results, write_partition
 from crowdgraph.kernels.backends import choose_backend
@@ -151,8 +152,9 @@ class _Share(NamedTuple):
 
 
 def _fit_share(model: Model, store: ResponseStore, ranks: TorchRanks, *, on_disk: bool, visible: bool) -> _Share:
-    parts = shares(store.by_item.starts, ranks.size, kind="item")
-    graph = item_share(store, parts[ranks.rank], on_disk=on_disk)
+    with undamaged(store.path):
+        parts = shares(store.by_item.starts, ranks.size, kind="item")
+        graph = item_share(store, parts[ranks.rank], on_disk=on_disk)
     if isinstance(model, DynIBCC):
         share = _fit_volunteers(model, store, graph, parts, ranks, visible=visible)
     else:
@@ -187,7 +189,8 @@ def _fit_volunteers(
     probs[items.start : items.stop] = first.item_probs
     ranks.spread_rows(torch.from_numpy(probs), parts)
     volunteers = shares(store.by_volunteer.starts, ranks.size, kind="volunteer")[ranks.rank]
-    own = volunteer_share(store, volunteers, on_disk=on_disk)
+    with undamaged(store.path):
+        own = volunteer_share(store, volunteers, on_disk=on_disk)
     start = ModelFit(
         model=first.model,
         items=own.items.ids,

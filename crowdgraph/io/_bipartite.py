@@ -122,7 +122,7 @@ def read_record(value: Any, packed: Any = None) -> Record | None:
         computed = {part: frozenset(content["computed"][part]) for part in ("node", "edge")}
         settings = content["settings"]
         annotations = (packed or "") if is_text else dict(content.get("annotations", {}))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{DELETE_IT}; delete it.") from error
     return Record(read_settings(settings), computed, annotations, is_text)
 

@@ -6,6 +6,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from crowdgraph._compiled_cache import ensure_cache
+
+ensure_cache()
+
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 Codes = NDArray[np.int32]

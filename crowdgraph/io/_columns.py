@@ -185,6 +185,18 @@ def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
 
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return values as those of Python; raise if it has none for them: dates far from ours, zones that nobody knows."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise InputError(
+            f"A column of {column.type} has values that Python cannot hold ({error}). Expected dates in the years 1 to "
+            "9999 and known time zones; correct them, or convert the column to text."
+        ) from error
+    return values
+
+
 def attribute_array(column: Column) -> Array:
     """Return an attribute as a NumPy column with None for null, except in floats (NaN) and datetimes (NaT)."""
     if isinstance(column, list):
@@ -196,7 +208,7 @@ def attribute_array(column: Column) -> Array:
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if timestamp or integer or text or pa.types.is_floating(kind):
         return lock(np.array(column.to_numpy()))
-    return lock(object_array(column.to_pylist()))
+    return lock(object_array(python_values(column)))
 
 
 def _object_attribute(objects: list[Any]) -> Array:

@@ -13,7 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from crowdgraph.errors import StoreError
+from crowdgraph.errors import CrowdGraphError, StoreError
 from crowdgraph.io._temporary import let_go, make_part, remove_parts, sync
 
 if TYPE_CHECKING:
@@ -67,6 +67,17 @@ def write_failure(error: OSError) -> tuple[str, str]:
 
 
 @contextmanager
+def undamaged(path: str | PathLike[str]) -> Iterator[None]:
+    """Say that what is read at a path is damaged, if reading it fails in a way that nobody foresaw."""
+    try:
+        yield
+    except (CrowdGraphError, MemoryError):
+        raise
+    except Exception as error:  # what a stranger wrote can fail anywhere
+        raise StoreError(f"{fspath(path)!r} is damaged: its parts do not fit together ({error}).") from error
+
+
+@contextmanager
 def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
     """Yield a temporary file that replaces `path` once it is complete; after an error the old file is unchanged.
 
@@ -75,6 +86,10 @@ def atomic_file(path: str | PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise StoreError(f"{fspath(path)!r} is a directory; give the path of a file.")
+    if target.exists() and not target.is_file():
+        raise StoreError(
+            f"{fspath(path)!r} is a pipe, a device or a socket, which a file would replace; give the path of a file."
+        )
     old = target.stat() if target.is_file() else None
     try:
         remove_parts(target)

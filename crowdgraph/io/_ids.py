@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from crowdgraph.core._arrays import Array, is_null, object_array, plain
 from crowdgraph.core._text import quantity
 from crowdgraph.core.result import CodedColumn
 from crowdgraph.errors import IdError, InputError, LabelError
-from crowdgraph.io._columns import Column
+from crowdgraph.io._columns import Column, python_values
 from crowdgraph.messages import Hint, quote
 
 
@@ -34,7 +35,7 @@ def encode(column: Column, *, what: str) -> CodedColumn:
     try:
         encoded = column.dictionary_encode()
     except pa.ArrowNotImplementedError:
-        return _encode_objects(column.to_pylist(), what)
+        return _encode_objects(python_values(column), what)
     if encoded.num_chunks == 0:
         return CodedColumn(np.zeros(0, dtype=np.int32), object_array([]))
     codes = np.concatenate([_indices(chunk) for chunk in encoded.chunks])
@@ -87,7 +88,7 @@ def _values(dictionary: pa.Array) -> Array:
         return np.asarray(dictionary.to_numpy(), dtype=np.int64)
     if pa.types.is_string(dictionary.type) or pa.types.is_large_string(dictionary.type):
         return np.asarray(dictionary.to_numpy(zero_copy_only=False), dtype=object)
-    return exact_integers(object_array(dictionary.to_pylist()))
+    return exact_integers(object_array(python_values(dictionary)))
 
 
 def _encode_objects(column: list[Any], what: str) -> CodedColumn:
@@ -106,6 +107,11 @@ def _encode_objects(column: list[Any], what: str) -> CodedColumn:
                 "hashable. Use strings, numbers or tuples."
             ) from None
         if code == len(distinct):
+            if _holds_nan(value):
+                raise IdError(
+                    f"The {what} in row {row} is {value!r}, which holds NaN: NaN does not equal itself, so that nobody "
+                    "could be found by this id. Use None instead, or leave that part out."
+                )
             distinct.append(value)
         elif type(distinct[code]) is not type(value):
             raise IdError(
@@ -114,6 +120,13 @@ def _encode_objects(column: list[Any], what: str) -> CodedColumn:
             )
         codes[row] = code
     return CodedColumn(codes, exact_integers(object_array(distinct)))
+
+
+def _holds_nan(value: Any) -> bool:
+    """Return whether a value that is hashable is NaN, or a tuple or frozenset that holds it at any depth."""
+    if isinstance(value, tuple | frozenset):
+        return any(map(_holds_nan, value))
+    return value is not None and (value.is_nan() if isinstance(value, Decimal) else is_null(value))
 
 
 def exact_integers(values: Array) -> Array:

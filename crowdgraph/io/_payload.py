@@ -37,9 +37,9 @@ from crowdgraph.errors import (
     CrowdGraphWarning,
     IdError,
     InputError,
-    ParameterError,
     warn,
 )
+from crowdgraph.io._stored_values import read_npy
 from crowdgraph.io.store import _ArchiveReader, _ArchiveWriter
 from crowdgraph.messages import quote
 
@@ -123,10 +123,10 @@ def annotate_matching(graph: CrowdGraph, results: Mapping[str, Any]) -> CrowdGra
 def _read_annotations(text: str, graph: CrowdGraph) -> dict[str, Any]:
     content = base64.b64decode("".join(text.split()), validate=True)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        manifest = json.loads(archive.read("manifest.json"))
+        reader = _ArchiveReader(archive, "The graph attribute crowdgraph_annotations")
+        manifest = reader.json("manifest.json")
         if manifest["version"] > VERSION:
             raise ValueError(f"they are of version {manifest['version']}, this crowdgraph reads up to {VERSION}")
-        reader = _ArchiveReader(archive)
         for name, ids in (("volunteers", graph.volunteers.ids), ("items", graph.items.ids)):
             old_ids = id_array(reader.value(manifest[name]))
             reader._shared_ids[name] = ids if same_values(old_ids, ids) else old_ids
@@ -204,15 +204,22 @@ def read_settings(values: Any) -> GraphSettings:
             time_type=str(np.dtype(clock["type"])),
             n_unmatched=int(values["n_unmatched"]),
             id_types={kind: str(values["ids"][kind]) for kind in TABLES[:2]},
-            attributes={name: dict(values["attributes"][name]) for name in TABLES},
+            attributes={name: _text_mapping(values["attributes"][name]) for name in TABLES},
         )
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, ParameterError, RecursionError) as error:
+    except (LookupError, ArithmeticError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(
             f"The settings in the graph attribute 'crowdgraph' are damaged ({error}); delete the attribute to read the "
             "graph as that of another program."
         ) from error
+
+
+def _text_mapping(values: Any) -> dict[str, str]:
+    """Return a mapping of text to text, or raise if it is none."""
+    if not all(isinstance(part, str) for pair in values.items() for part in pair):
+        raise TypeError("the types of attributes are named by text")
+    return dict(values)
 
 
 def _node_tables(graph: CrowdGraph) -> dict[str, NodeTable]:
@@ -346,10 +353,10 @@ class _TextReader(_ArchiveReader):
     """Read values that a `_TextWriter` wrote."""
 
     def __init__(self) -> None:
-        super().__init__(None)  # type: ignore[arg-type]  # there is no archive
+        super().__init__(None, "")  # there is no archive
 
     def _array(self, file: str) -> Array:
-        return np.lib.format.read_array(io.BytesIO(base64.b64decode(file, validate=True)), allow_pickle=False)
+        return read_npy(base64.b64decode(file, validate=True))
 
 
 @cache

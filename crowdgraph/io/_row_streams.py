@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 
 from crowdgraph.errors import ColumnError, CrowdGraphError, InputError
 from crowdgraph.io._cells import has_formulas, original_cells, written_formulas
+from crowdgraph.io._columns import check_column_names
 from crowdgraph.io._files import is_file
+from crowdgraph.io._unpacked import text_source
 from crowdgraph.io.csv import check_delimiter, check_encoding, csv_header, failure, parse_options
 from crowdgraph.io.parquet import is_dictionary_encoded, is_text, parquet_footers
 from crowdgraph.messages import Message, quote, wording
@@ -95,6 +97,7 @@ class RowStream:
             headers = [self._csv_header(path) for path in self.paths]
         self.names: list[str] = headers[0]
         for path, header in zip(self.paths, headers, strict=True):
+            check_column_names(header, owner=repr(fspath(path)))
             if set(header) != set(self.names):
                 raise ColumnError(
                     f"{fspath(path)!r} has the columns {quote(header)}, {fspath(self.paths[0])!r} has "
@@ -161,7 +164,7 @@ class RowStream:
             first_row = 0
             try:
                 with pa_csv.open_csv(
-                    fspath(path),
+                    text_source(path),
                     read_options=read,
                     parse_options=parse_options(self._delimiter),
                     convert_options=options,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crowdgraph.core._arrays import Array, is_null, plain
 from crowdgraph.core.clock import UNITS, Clock, iso_datetime
@@ -68,6 +69,8 @@ def _ticks(column: pa.ChunkedArray) -> Array:
 def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[TimeColumn, Array]:
     """Parse ISO strings: common forms by Arrow, which is fast, others one by one, so that errors can name the row."""
     for unit in ("us", "ns"):
+        if unit == "ns" and not _are_years_of_nanoseconds(column):
+            break
         for zone in (None, "UTC"):
             try:
                 return _arrow_times(column.cast(pa.timestamp(unit, zone)))
@@ -87,6 +90,13 @@ def _string_times(column: pa.ChunkedArray, null: Array) -> tuple[TimeColumn, Arr
         )
     (times, clock), _ = _object_times([pair and pair[0] for pair in parsed])
     return TimeColumn(_add_nanoseconds(times, [pair[1] if pair else 0 for pair in parsed]), clock), null
+
+
+def _are_years_of_nanoseconds(column: pa.ChunkedArray) -> bool:
+    """Return whether all times are of years that nanoseconds reach: others overflow in Arrow, some of it in silence."""
+    years = pc.min_max(pc.utf8_slice_codeunits(column, 0, 4))
+    first, last = years["min"].as_py(), years["max"].as_py()
+    return first is None or "1678" <= first <= last <= "2261"
 
 
 def _parse_iso(text: str) -> tuple[dt.datetime, int] | None:

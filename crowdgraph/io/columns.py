@@ -28,7 +28,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from shutil import rmtree
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +45,7 @@ from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._directories import Record, put, recover
-from crowdgraph.io._files import NO_SPACE_ERRORS, file_digest, write_failure
+from crowdgraph.io._files import NO_SPACE_ERRORS, file_digest, undamaged, write_failure
 from crowdgraph.io._temporary import PART, label_of, locked, sync_tree
 from crowdgraph.messages import Hint, quote
 
@@ -57,6 +57,8 @@ MANIFEST = "manifest.json"
 # The record of a conversion, which lies in an unfinished store.
 CONVERSION = "conversion.json"
 ROLES = ("volunteer", "item", "label", "time")
+# What classes and labels in a store may be.
+PLAIN_NAMES = (bool, int, float, str)
 
 
 def is_store(path: str | PathLike[str]) -> bool:
@@ -72,7 +74,8 @@ def open_store(path: str | PathLike[str], *, verify: bool = False) -> ResponseSt
     path
         The directory.
     verify
-        Whether to read every file and compare it with its checksum; sizes are always compared.
+        Whether to read every file and compare it with its checksum, and the responses by item and by volunteer with
+        those in order of time; sizes are always compared.
 
     Raises
     ------
@@ -90,9 +93,10 @@ def open_store(path: str | PathLike[str], *, verify: bool = False) -> ResponseSt
     >>> store.graph().n_responses
     5000
     """
-    store = ResponseStore(Path(path), _read_manifest(Path(path)))
-    store.check_files(verify=verify)
-    return store
+    with undamaged(path):
+        store = ResponseStore(Path(path), _read_manifest(Path(path)))
+        store.check_files(verify=verify)
+        return store
 
 
 def _open_again(path: Path, fingerprint: str) -> ResponseStore:
@@ -140,7 +144,31 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
     missing = [key for key in ("classes", "labels", "clock", "sizes", "files", "fingerprint") if key not in manifest]
     if missing:
         raise StoreError(f"The {MANIFEST} of {name} is damaged: it lacks {quote(missing)}.")
+    if wrong := _wrong_part(manifest):
+        raise StoreError(f"The {MANIFEST} of {name} is damaged: its {wrong} cannot be what a store was written with.")
     return manifest
+
+
+def _wrong_part(manifest: Mapping[str, Any]) -> str:
+    """Return the part of a manifest that cannot be right, if there is one: nobody knows who wrote it."""
+    sizes, attributes, files = manifest["sizes"], manifest.get("attributes", {}), manifest["files"]
+    counts = ("volunteers", "items", "responses", "answers", "repeats")
+    if not isinstance(sizes, dict) or not all(type(sizes.get(name)) is int and sizes[name] >= 0 for name in counts):
+        return "sizes"
+    for part in ("classes", "labels"):
+        if not isinstance(manifest[part], list) or not all(isinstance(name, PLAIN_NAMES) for name in manifest[part]):
+            return part
+    if not isinstance(files, dict) or not all(map(is_inside, files)):
+        return "list of files"
+    if not isinstance(attributes, dict) or not all(map(is_inside, attributes.values())):
+        return "attributes"
+    clock = manifest["clock"]
+    return "" if isinstance(clock, dict) and clock.keys() == {"kind", "zone"} else "clock"
+
+
+def is_inside(name: object) -> bool:
+    """Return whether the name of a file, as a manifest has it, is that of a file in the same directory or below."""
+    return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,6 +186,7 @@ class ResponseStore:
     path: Path
     manifest: Mapping[str, Any]
     _stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _are_permutations: set[NodeKind] = field(default_factory=set)
 
     def __repr__(self) -> str:
         return (
@@ -183,6 +212,12 @@ class ResponseStore:
     def n_answers(self) -> int:
         """The number of responses with a label."""
         return int(self.manifest["sizes"]["answers"])
+
+    @property
+    def lowest_label(self) -> int:
+        """The lowest code of a label: -1 if some responses are no answers, otherwise 0."""
+        # Where all are answers nobody looks for those that are none, and compiled code follows every code.
+        return 0 if self.n_answers == self.n_responses else -1
 
     @property
     def n_repeats(self) -> int:
@@ -228,9 +263,12 @@ class ResponseStore:
         path = self.path / f"{name}.npy"
         try:
             column: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # NumPy parses a damaged header as Python, which fails in many ways
             raise StoreError(f"The column {name!r} of {fspath(self.path)!r} cannot be read: {error}.") from error
         expected = {"by_item/starts": self.n_items + 1, "by_volunteer/starts": self.n_volunteers + 1}
+        is_code = name.split("/")[1] in ("starts", "row", "volunteer", "item", "label")
+        if column.dtype.hasobject or not column.dtype.isnative or (is_code and column.dtype.kind != "i"):
+            raise StoreError(f"The column {name!r} of {fspath(self.path)!r} is of {column.dtype}: it is damaged.")
         if column.shape != (expected.get(name, self.n_responses),):
             raise StoreError(
                 f"The column {name!r} of {fspath(self.path)!r} has shape {column.shape}; expected "
@@ -243,6 +281,11 @@ class ResponseStore:
         table = self._parquet(f"{kind}s")
         ids, *attributes = table.column_names
         column = table[ids]
+        expected = self.n_volunteers if kind == "volunteer" else self.n_items
+        if len(column) != expected:
+            raise StoreError(
+                f"{fspath(self.path)!r} is damaged: it has {len(column):,} {kind}s; expected {expected:,}."
+            )
         values = lock(column.to_numpy()) if pa.types.is_int64(column.type) else id_array(column.to_pylist())
         return NodeTable(kind, values, {name: attribute_array(table[name]) for name in attributes})
 
@@ -264,7 +307,11 @@ class ResponseStore:
         All methods of graphs work. Models that stream, such as `IBCC`, take ``memory=`` to stay below a limit.
         """
         responses = self.responses()
-        sizes = {"volunteer": (0, self.n_volunteers), "item": (0, self.n_items), "label": (-1, len(self.labels))}
+        sizes = {
+            "volunteer": (0, self.n_volunteers),
+            "item": (0, self.n_items),
+            "label": (self.lowest_label, len(self.labels)),
+        }
         for role, (lowest, size) in sizes.items():
             self._check_codes(getattr(responses, role), role, lowest, size)
         self._check_times(responses.time)
@@ -314,6 +361,9 @@ class ResponseStore:
                     "changed or damaged. Convert the responses again."
                 )
             self._stamps[name] = _stamp(path)
+        if verify:
+            for kind in get_args(NodeKind):
+                self._check_agreement(kind)
 
     def check_unchanged(self) -> None:
         """Raise if a file has changed since the store was opened."""
@@ -341,13 +391,58 @@ class ResponseStore:
 
     def _check_codes(self, column: Array, role: str, lowest: int, size: int) -> None:
         for block in row_blocks(len(column)):
-            codes = column[block]
-            if len(codes) and not lowest <= codes.min() <= codes.max() < size:
-                raise StoreError(
-                    f"{fspath(self.path)!r} is damaged: codes in {role!r} run from {codes.min()} to {codes.max()}; "
-                    f"expected {lowest} to {size - 1}."
-                )
+            self._check_range(column[block], role, lowest, size)
             release(column, block.start, block.stop)
+
+    def _check_range(self, codes: Array, role: str, lowest: int, size: int) -> None:
+        if len(codes) and not lowest <= codes.min() <= codes.max() < size:
+            raise StoreError(
+                f"{fspath(self.path)!r} is damaged: codes in {role!r} run from {codes.min()} to {codes.max()}; "
+                f"expected {lowest} to {size - 1}."
+            )
+
+    def check_rows(self, kind: NodeKind, rows: slice) -> None:
+        """Raise if codes in some rows of `by_item` or `by_volunteer` point at what does not exist."""
+        columns: ItemMajor | VolunteerMajor = self.by_item if kind == "item" else self.by_volunteer
+        sizes = {
+            "volunteer": (0, self.n_volunteers),
+            "item": (0, self.n_items),
+            "label": (self.lowest_label, len(self.labels)),
+            "row": (0, self.n_responses),
+        }
+        for name in sizes.keys() & set(columns._fields):
+            self._check_range(getattr(columns, name)[rows], f"by_{kind}/{name}", *sizes[name])
+
+    def check_permutation(self, kind: NodeKind) -> None:
+        """Raise unless `by_item` or `by_volunteer` has every response once."""
+        if kind in self._are_permutations:
+            return
+        row: Array = (self.by_item if kind == "item" else self.by_volunteer).row
+        # A bit for each response, which is set where it is met.
+        bits = np.zeros(-(-self.n_responses // 8), dtype=np.uint8)
+        for block in row_blocks(self.n_responses):
+            self.check_rows(kind, block)
+            numbers = row[block]
+            np.bitwise_or.at(bits, numbers >> 3, np.left_shift(np.uint8(1), (numbers & 7).astype(np.uint8)))
+            release(row, block.start, block.stop)
+        if int(np.bitwise_count(bits).sum(dtype=np.int64)) < self.n_responses:
+            raise StoreError(f"{fspath(self.path)!r} is damaged: 'by_{kind}/row' has some responses twice.")
+        self._are_permutations.add(kind)
+
+    def _check_agreement(self, kind: NodeKind) -> None:
+        """Raise unless the responses by item, or by volunteer, are those in order of time."""
+        self.check_permutation(kind)
+        columns: ItemMajor | VolunteerMajor = self.by_item if kind == "item" else self.by_volunteer
+        owners, starts = self.column(f"responses/{kind}"), columns.starts
+        others = {name: self.column(f"responses/{name}") for name in set(columns._fields) - {"starts", "row"}}
+        for block in row_blocks(self.n_responses):
+            row = np.asarray(columns.row[block])
+            owner = np.searchsorted(starts, np.arange(block.start, block.stop), side="right") - 1
+            alike = all((getattr(columns, name)[block] == column[row]).all() for name, column in others.items())
+            if not alike or (owners[row] != owner).any():
+                raise StoreError(f"{fspath(self.path)!r} is damaged: 'by_{kind}' has other responses than 'responses'.")
+            for column in (*columns[1:], owners, *others.values()):
+                release(column)
 
     def _check_times(self, times: Array) -> None:
         self.clock.check_kind(times)
@@ -602,7 +697,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 def plain_name(name: Any) -> Any:
     """Return a class or label if a store can hold it."""
-    if isinstance(name, bool | int | float | str):
+    if isinstance(name, PLAIN_NAMES):
         return name
     raise StoreError(
         f"The class or label {name!r} cannot be kept in a store of columns, which holds text and numbers; save the "

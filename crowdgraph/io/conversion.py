@@ -238,6 +238,8 @@ class _Conversion:
         labels = tuple(rows["labels"])
         ids = pq.read_table(self.folder / "items.parquet")["item"].combine_chunks()
         gold, gold_rows = self.known.of(ids, labels)
+        # Without a class nobody could open the store as a graph.
+        value_tuple(gold.classes, what="classes")
         if rows["skipped"]:
             warn(rows["warning"], DroppedRowsWarning)
         self.writer.gold(gold_rows, gold.probs[gold.known])

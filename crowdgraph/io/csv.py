@@ -21,6 +21,7 @@ from crowdgraph.io._cells import original_cells
 from crowdgraph.io._columns import check_column_names, id_columns
 from crowdgraph.io._files import is_file, is_saved_graph
 from crowdgraph.io._gold_files import GoldFile
+from crowdgraph.io._unpacked import text_source
 from crowdgraph.io.frames import check_options, graph_from_frame
 from crowdgraph.messages import Hint, argument
 
@@ -67,7 +68,9 @@ def read_csv(
     Parameters
     ----------
     path
-        The file; ``.gz`` and other compressed files are decompressed according to their ending.
+        The file; ``.gz`` and other compressed files are decompressed according to their ending. One that unpacks to
+        more than 256 MB and 100 times its size is refused, unless the environment variable ``CROWDGRAPH_MAX_UNPACKED``
+        says how much is allowed, such as ``8GB``.
     gold
         A CSV or Parquet file with the items whose class is known and that class (or a column of probabilities for each
         class), or gold in any other form that `CrowdGraph.from_responses` takes.
@@ -132,7 +135,7 @@ def csv_table(
 def csv_header(path: str | PathLike[str], *, delimiter: str, encoding: str) -> list[str]:
     """Return the names of the columns as Arrow reads them."""
     options = pa_csv.ReadOptions(encoding=encoding)
-    with pa_csv.open_csv(fspath(path), read_options=options, parse_options=parse_options(delimiter)) as reader:
+    with pa_csv.open_csv(text_source(path), read_options=options, parse_options=parse_options(delimiter)) as reader:
         names = list(reader.schema.names)
     other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0] and mark != delimiter), None)
     if other:
@@ -145,7 +148,7 @@ def csv_header(path: str | PathLike[str], *, delimiter: str, encoding: str) -> l
 
 def _read(path: str | PathLike[str], text: Iterable[str], delimiter: str, encoding: str) -> pa.Table:
     return pa_csv.read_csv(
-        fspath(path),
+        text_source(path),
         read_options=pa_csv.ReadOptions(encoding=encoding),
         parse_options=parse_options(delimiter),
         convert_options=pa_csv.ConvertOptions(

@@ -14,6 +14,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._columns import LazyColumns, check_column_names
 from crowdgraph.io._files import is_file
+from crowdgraph.io._unpacked import check_unpacked
 from crowdgraph.io.frames import check_options, graph_from_frame
 from crowdgraph.messages import quote
 
@@ -70,18 +71,35 @@ def parquet_columns(source: ParquetSource, *, columns: Iterable[str] | None = No
     check_column_names(names, owner=_quoted(paths))
     text = {name for name in names if all(is_text(schema.field(name).type) for schema in schemas)}
     encoded = {name for name in text if all(is_dictionary_encoded(footer, name) for footer in footers)}
-    return LazyColumns(names, lambda name: _column(paths, name, as_dictionary=name in encoded))
+    n_rows = sum(footer.num_rows for footer in footers)
+
+    def read(name: str) -> pa.ChunkedArray:
+        column = _column(paths, name, as_dictionary=name in encoded)
+        if len(column) != n_rows:
+            raise InputError(
+                f"Column {name!r} of {_quoted(paths)} has {len(column):,} values for {n_rows:,} rows: the file is "
+                "damaged. Copy or download it again."
+            )
+        return column
+
+    return LazyColumns(names, read)
 
 
 def parquet_footers(paths: list[Path]) -> list[pq.FileMetaData]:
-    """Return what the ends of Parquet files say about them."""
+    """Return what the ends of Parquet files say about them, unless it is that they unpack to more than is allowed."""
     try:
-        return [pq.read_metadata(path) for path in paths]
+        footers = [pq.read_metadata(path) for path in paths]
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(
             f"{_quoted(paths)} cannot be read as Parquet: {str(error).rstrip('.')}. Copy or download it again; if it "
             "is of another kind, let its name say so, such as .csv."
         ) from error
+    for path, footer in zip(paths, footers, strict=True):
+        pages = sum(footer.row_group(group).total_byte_size for group in range(footer.num_row_groups))
+        # Repetitions take no room in pages, but in memory.
+        values = 8 * footer.num_rows * footer.num_columns
+        check_unpacked(repr(fspath(path)), packed=path.stat().st_size, unpacked=max(pages, values))
+    return footers
 
 
 def parquet_schema(source: ParquetSource) -> pa.Schema:

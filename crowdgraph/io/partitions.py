@@ -33,7 +33,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import StoreError
 from crowdgraph.io._files import atomic_file, file_digest
-from crowdgraph.io.columns import MANIFEST, ResponseStore, open_store
+from crowdgraph.io.columns import MANIFEST, ResponseStore, is_inside, open_store
 from crowdgraph.messages import quote
 
 __all__ = ["finish_results", "is_results", "load_results", "prepare_results", "write_partition"]
@@ -193,9 +193,9 @@ def _read_fit(folder: Path, manifest: Mapping[str, Any], graph: CrowdGraph) -> M
     from crowdgraph.io.store import _ArchiveReader
 
     with _readable(folder / REST), zipfile.ZipFile(folder / REST) as archive:
-        reader = _ArchiveReader(archive)
+        reader = _ArchiveReader(archive, fspath(folder / REST))
         reader._shared_ids |= {"volunteers": graph.volunteers.ids, "items": graph.items.ids}
-        rest = reader.value(json.loads(archive.read("fit.json")))
+        rest = reader.value(reader.json("fit.json"))
     item_probs = np.empty((graph.n_items, len(graph.classes)))
     begin = 0
     for file in _files_of(manifest, "items"):
@@ -254,6 +254,8 @@ def _read_manifest(folder: Path, name: str) -> dict[str, Any]:
 
 def _check_files(folder: Path, manifest: Mapping[str, Any], name: str) -> None:
     for file, facts in manifest["files"].items():
+        if not is_inside(file):
+            raise StoreError(f"The {MANIFEST} of {name} is damaged: it names {file!r}, which is elsewhere.")
         path = folder / file
         if not path.is_file():
             raise StoreError(f"{name} lacks its partition {file!r}: copy it from where the fit ran, or fit again.")

@@ -8,12 +8,13 @@ never runs code from it.
 from __future__ import annotations
 
 import datetime as dt
-import io
 import json
+import os
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from decimal import Decimal
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdgraph.core._arrays import Array, is_null, object_array, same_values
+from crowdgraph.core._sparse import sparse_array
 from crowdgraph.core.clock import Clock, zone_info
 from crowdgraph.core.communities import Communities
 from crowdgraph.core.community_track import CommunityTrack
@@ -32,12 +34,14 @@ from crowdgraph.core.fit import FitStage, FitState, ModelFit, PosteriorDraws
 from crowdgraph.core.forward_state import ForwardState
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
-from crowdgraph.core.network import VolunteerNetwork
+from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
-from crowdgraph.io._files import atomic_file, is_directory, is_file
+from crowdgraph.io._files import atomic_file, is_directory, is_file, undamaged
+from crowdgraph.io._stored_values import check_stored_fields, read_npy
+from crowdgraph.io._unpacked import check_unpacked
 from crowdgraph.io.columns import open_store
 from crowdgraph.io.partitions import is_results, load_results
 from crowdgraph.messages import Hint, with_article
@@ -69,6 +73,12 @@ STORED_TYPES: dict[str, Any] = {
     "Clock": Clock,
 }
 STORED_NAMES = {kind: name for name, kind in STORED_TYPES.items()}
+# The models of networks, and the modules that have them, which are imported where a file has one, since they are heavy.
+NETWORK_MODELS = {
+    "ConfusionModel": "crowdgraph.networks.pi_similarity",
+    "CooccurrenceModel": "crowdgraph.networks.task_cooccurrence",
+    "ResidualModel": "crowdgraph.networks.error_correlation",
+}
 
 
 def save(graph: CrowdGraph, path: str | PathLike[str]) -> None:
@@ -87,7 +97,9 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     Raises
     ------
     StoreError
-        If the file does not exist, is damaged, is not a saved graph, or was written by a newer crowdgraph.
+        If the file does not exist, is damaged, is not a saved graph, was written by a newer crowdgraph, or unpacks to
+        more than 256 MB and 100 times its size (the environment variable ``CROWDGRAPH_MAX_UNPACKED`` sets another
+        limit).
 
     Examples
     --------
@@ -101,7 +113,8 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     if is_directory(path):
         if (Path(path) / SAVED_GRAPH).is_file():
             return load(Path(path) / SAVED_GRAPH)
-        return load_results(path) if is_results(path) else open_store(path).graph()
+        with undamaged(path):
+            return load_results(path) if is_results(path) else open_store(path).graph()
     if not is_file(path):
         raise StoreError(f"There is no file {path!r}; give the path that graph.save(path) wrote.")
     name = fspath(path)
@@ -157,7 +170,8 @@ def _write_graph(graph: CrowdGraph, archive: zipfile.ZipFile) -> None:
 def _read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
     if "manifest.json" not in archive.namelist():
         raise StoreError(f"{name!r} is a zip file but not a saved graph: it has no manifest.")
-    manifest = json.loads(archive.read("manifest.json"))
+    reader = _ArchiveReader(archive, name)
+    manifest = reader.json("manifest.json")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise StoreError(f"{name!r} is not a saved graph: its manifest is of another format than {FORMAT!r}.")
     if manifest["version"] > VERSION:
@@ -165,14 +179,13 @@ def _read_graph(archive: zipfile.ZipFile, name: str) -> CrowdGraph:
             f"{name!r} was written in format {manifest['version']}, this crowdgraph reads up to {VERSION}; "
             "upgrade it with: pip install --upgrade crowdgraph"
         )
-    reader = _ArchiveReader(archive)
     volunteers = reader.nodes("volunteer", manifest["volunteers"])
     items = reader.nodes("item", manifest["items"])
     columns = reader.table(manifest["responses"])
     response_columns: dict[str, Any] = {role: columns.pop(role) for role in ("volunteer", "item", "label", "time")}
     classes = reader.value(manifest["classes"])
-    rows = reader.value(manifest["gold"]["items"])
-    if (np.diff(rows, prepend=-1) <= 0).any():
+    rows = np.asarray(reader.value(manifest["gold"]["items"]), dtype=np.int64)
+    if (np.diff(rows, prepend=-1) <= 0).any() or (rows >= len(items)).any():
         raise StoreError(f"{name!r} is damaged: its gold names an item twice, or items that do not exist.")
     probs = np.full((len(items), len(classes)), np.nan)
     probs[rows] = reader.value(manifest["gold"]["probs"])
@@ -205,9 +218,9 @@ class _ArchiveWriter:
             return value
         if isinstance(value, np.ndarray):
             return self._array(value)
-        if type(value) in STORED_NAMES:
+        if (stored_name := _stored_name(value)) is not None:
             contents = {field.name: self.value(getattr(value, field.name)) for field in _saved_fields(value)}
-            return {"result": STORED_NAMES[type(value)], "fields": contents}
+            return {"result": stored_name, "fields": contents}
         if isinstance(value, tuple | list):
             return {"tuple" if isinstance(value, tuple) else "list": [self.value(part) for part in value]}
         if isinstance(value, Mapping):
@@ -278,10 +291,20 @@ class _ArchiveWriter:
 
 
 class _ArchiveReader:
-    """Read values that an `_ArchiveWriter` wrote."""
+    """Read values that an `_ArchiveWriter` wrote, and believe nothing that a file says about itself.
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
+    Parameters
+    ----------
+    archive
+        The file; None where there is none.
+    name
+        What messages call it.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile | None, name: str) -> None:
+        self._archive, self._name = archive, name
+        self._packed = 0 if archive is None or archive.fp is None else archive.fp.seek(0, os.SEEK_END)
+        self._n_unpacked = 0
         self._shared_ids: dict[str, Array] = {}
         self._readers: dict[str, Callable[[Any], Any]] = {
             "tuple": lambda parts: tuple(map(self.value, parts)),
@@ -306,12 +329,14 @@ class _ArchiveReader:
         if not isinstance(node, dict):
             return node
         if "result" in node:
-            return STORED_TYPES[node["result"]](**{name: self.value(part) for name, part in node["fields"].items()})
+            kind = _stored_type(node["result"])
+            values = {name: self.value(part) for name, part in node["fields"].items()}
+            check_stored_fields(kind, values, (*STORED_TYPES.values(), NetworkModel))
+            return kind(**values)
         if "csr" in node:
-            from scipy.sparse import csr_array
-
             data, indices, indptr = (self.value(node["csr"][name]) for name in ("data", "indices", "indptr"))
-            return csr_array((data, indices, indptr), shape=tuple(node["shape"]))
+            n_rows, n_columns = node["shape"]
+            return sparse_array("A sparse array", data, indices, indptr, shape=(n_rows, n_columns))
         ((kind, content),) = node.items()
         return self._readers[kind](content)
 
@@ -325,13 +350,29 @@ class _ArchiveReader:
         """Return the columns of a table, in their order."""
         columns: dict[str, Array] = {}
         if node["file"]:
-            table = pq.read_table(pa.BufferReader(self._archive.read(node["file"])))
+            content = self._read(node["file"])
+            with pq.ParquetFile(pa.BufferReader(content)) as file:
+                self._allow(8 * file.metadata.num_rows * file.metadata.num_columns)
+                table = file.read()
             columns = {name: attribute_array(table[name]) for name in table.column_names}
         columns |= {name: self.value(part) for name, part in node["arrays"].items()}
         return {name: columns[name] for name in node["order"]}
 
+    def json(self, file: str) -> Any:
+        """Return the JSON that a part of the archive holds."""
+        return json.loads(self._read(file))
+
+    def _read(self, file: str) -> bytes:
+        """Return a part of the archive; however often parts are read, they make up no more than is allowed."""
+        self._allow(self._archive.getinfo(file).file_size)  # type: ignore[union-attr]
+        return self._archive.read(file)  # type: ignore[union-attr]
+
+    def _allow(self, n_bytes: int) -> None:
+        self._n_unpacked += n_bytes
+        check_unpacked(repr(self._name), packed=self._packed, unpacked=self._n_unpacked, error=StoreError)
+
     def _array(self, file: str) -> Array:
-        return np.lib.format.read_array(io.BytesIO(self._archive.read(file)), allow_pickle=False)
+        return read_npy(self._read(file))
 
 
 def _saved_fields(result: Any) -> list[Field[Any]]:
@@ -340,8 +381,22 @@ def _saved_fields(result: Any) -> list[Field[Any]]:
     return [
         field
         for field, saved in rules.items()
-        if saved is True or (saved == "unless default" and not _is_default(getattr(result, field.name), field))
+        if saved is True
+        or (saved == "unless default" and not _is_default(getattr(result, field.name), field))
+        or (saved == "if possible" and _stored_name(getattr(result, field.name)) is not None)
     ]
+
+
+def _stored_name(value: Any) -> str | None:
+    """Return the name by which files call the type of a result; None if they cannot hold it."""
+    kind = type(value)
+    is_model = NETWORK_MODELS.get(kind.__name__) == kind.__module__
+    return kind.__name__ if is_model else STORED_NAMES.get(kind)
+
+
+def _stored_type(name: str) -> Any:
+    """Return the type of results that files call by a name."""
+    return getattr(import_module(NETWORK_MODELS[name]), name) if name in NETWORK_MODELS else STORED_TYPES[name]
 
 
 def _is_default(value: Any, field: Field[Any]) -> bool:

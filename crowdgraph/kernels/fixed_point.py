@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from crowdgraph.errors import FitError
+from crowdgraph.errors import FitError, StoreError
 from crowdgraph.tensors.devices import total
 
 __all__ = [
@@ -177,6 +177,7 @@ def squarem(
         previous, current = start, apply(start)
         objectives, change = [_check_finite(current.objective)], math.inf
     else:
+        _check_resumed(resumed.state, start)
         previous, current = resumed.state, apply(resumed.state)
         objectives, change, n_steps = list(resumed.objectives), resumed.change, resumed.n_steps
         if resumed.ended:
@@ -207,6 +208,17 @@ def squarem(
         objectives.append(_check_finite(current.objective))
     keep(previous, ended=True)
     return Trace(current.state, objectives, change, n_steps, converged=False)
+
+
+def _check_resumed(state: Tensor, start: Tensor) -> None:
+    """Raise unless a state from a file is one that an iteration from this start can have reached."""
+    # Compiled code would read beyond the end of a smaller one.
+    fits = state.shape == start.shape and state.dtype == start.dtype
+    if not fits or not bool(((state >= 0) & state.isfinite()).all()):
+        raise StoreError(
+            f"The checkpoint is damaged: it has a state of shape {tuple(state.shape)} of {state.dtype}; expected "
+            f"{tuple(start.shape)} of {start.dtype}, finite and not negative. Start anew without it."
+        )
 
 
 def _extrapolate(first: Tensor, second: Tensor, third: Tensor, *, weighted: bool, max_length: float) -> Tensor | None:
@@ -295,6 +307,7 @@ def squarem_by_change(
 
     resumed = None if recorder is None else recorder.last()
     if resumed is not None:
+        _check_resumed(resumed.state, torch.stack([probs, probs]))
         change, n_steps, (max_length, allowed) = resumed.change, resumed.n_steps, resumed.objectives
         probs.copy_(resumed.state[0])
         safe = resumed.state[1].to(probs).clone()

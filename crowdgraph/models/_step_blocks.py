@@ -79,6 +79,7 @@ class StepColumns:
 
     def _copy_some(self, stored: StoredRows, n_volunteers: int) -> None:
         """Copy the responses of a range of times to files."""
+        stored.store.check_permutation("volunteer")
         columns = stored.store.by_volunteer
         volunteers = stored.volunteers or range(n_volunteers)
         begin, end = int(columns.starts[volunteers.start]), int(columns.starts[volunteers.stop])

@@ -13,7 +13,7 @@ from crowdgraph.core.clock import Moment
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
-from crowdgraph.core.result import VolunteerIndexed
+from crowdgraph.core.result import VolunteerIndexed, finite_array, real_array
 from crowdgraph.networks._volunteers import (
     Period,
     Window,
@@ -145,6 +145,14 @@ class ResidualModel(VolunteerIndexed, NetworkModel):
     residual: Array
     n_items: int
     min_common: int
+
+    def __post_init__(self) -> None:
+        n_answers = len(self.volunteer)
+        codes = {"volunteer": len(self.ids), "item": self.n_items, "item_class": None}
+        for name, size in codes.items():
+            finite_array(name, getattr(self, name), shape=(n_answers,), below=size, kinds="iu")
+        real_array("residual", self.residual, shape=(n_answers, None))
+        check_integer("min_common", self.min_common)
 
     def weights(self) -> Any:
         """Return the correlations of residuals over the items that two volunteers answered; zero where negative."""

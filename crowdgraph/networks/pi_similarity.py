@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from crowdgraph.core.confusion import ConfusionSnapshot, ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
+from crowdgraph.core.result import finite_array
 from crowdgraph.errors import NotAnnotatedError, ParameterError, check_choice
 from crowdgraph.messages import Hint, with_article
 from crowdgraph.networks._one_kind import OneKind, fit_one_kind, sample_answers
@@ -111,7 +112,7 @@ def similarity_network(
     weights_of: Callable[[ConfusionModel], Any],
 ) -> VolunteerNetwork:
     """Return the network of `pi_similarity`, with weights that a function computes from its model."""
-    check_choice("distance", distance, ("bhattacharyya", "hellinger"))
+    check_choice("distance", distance, get_args(Distance))
     volunteers, n_answers = experienced_volunteers(select_period(graph, at, window).view, min_responses)
     if neighbours is not None:
         check_integer("neighbours", neighbours)
@@ -196,6 +197,12 @@ class ConfusionModel(ReadOnlyArrays, NetworkModel):
     prior: Array
     distance: Distance
     neighbours: int | None
+
+    def __post_init__(self) -> None:
+        check_choice("distance", self.distance, get_args(Distance))
+        if self.neighbours is not None:
+            check_integer("neighbours", self.neighbours)
+        finite_array("prior", self.prior, shape=self.confusion.concentration.shape)
 
     @cached_property
     def _one_kinds(self) -> dict[bytes, OneKind]:

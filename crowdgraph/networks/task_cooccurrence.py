@@ -12,11 +12,12 @@ import numpy as np
 from crowdgraph.core._arrays import Array
 from crowdgraph.core._backbone import check_level, significant_links
 from crowdgraph.core._rewiring import rewire_bipartite
+from crowdgraph.core._sparse import check_indices
 from crowdgraph.core.clock import Moment, length_in_ticks, ticks
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
-from crowdgraph.core.result import VolunteerIndexed
-from crowdgraph.errors import ParameterError
+from crowdgraph.core.result import VolunteerIndexed, finite_array
+from crowdgraph.errors import ParameterError, ResultError, check_choice
 from crowdgraph.kernels.link_tests import common_items_p_values, configuration_model, hypergeometric_p_values
 from crowdgraph.networks._volunteers import (
     Window,
@@ -168,6 +169,19 @@ class CooccurrenceModel(VolunteerIndexed, NetworkModel):
     level: float | None = None
     link_test: str = "configuration"
     link_tests = ("configuration", "hypergeometric")
+
+    def __post_init__(self) -> None:
+        from scipy.sparse import issparse
+
+        if not issparse(self.incidence) or self.incidence.format != "csr" or self.incidence.shape[0] != len(self.ids):
+            raise ResultError(f"incidence must be a CSR array with {len(self.ids):,} rows, one for each volunteer.")
+        check_indices("incidence", self.incidence)
+        finite_array("incidence", self.incidence.data, shape=(None,))
+        check_choice("link_test", self.link_test, self.link_tests)
+        if self.level is not None:
+            check_level("level", self.level)
+        if self.prior != (0.0, 0.0):
+            _beta_prior(self.prior)
 
     def weights(self) -> Any:
         """Return what two volunteers have in common as a share of what they have on average."""

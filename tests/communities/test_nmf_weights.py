@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from builders import mirrored, network_of
+from builders import crowd, mirrored, network_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 import crowdgraph as cg
 from crowdgraph.communities._factoriser import Factoriser
 from crowdgraph.communities._nmf_weights import is_similarity, prepare_weights
+from crowdgraph.errors import CrowdGraphWarning
 from crowdgraph.kernels.nmf import Prior
 
 PRIOR = Prior(5.0, 2.0)
@@ -302,3 +303,18 @@ def test_cliques_that_nothing_links_and_crowds_that_everything_does(symmetric):
     # Two factors may tell the middle of a star from its points.
     for weights in (cliques(2), cliques(12), *([star(40)] if symmetric else [])):
         assert len(detector.detect(network_of(weights), seed=0)) == 1
+
+
+def test_counts_are_no_similarities_though_a_file_of_the_network_lost_the_model(tmp_path):
+    """Where all volunteers have items in common, only the method says that the weights count them."""
+    graph = crowd(n_volunteers=8, n_items=40, n_responses=200).graph
+    network = cg.networks.task_cooccurrence(graph)
+    network.save(tmp_path / "network.graphml")
+    loaded = cg.VolunteerNetwork.load(tmp_path / "network.graphml")
+    assert loaded.density == 1
+    assert not is_similarity(network)
+    assert not is_similarity(loaded)
+    with pytest.warns(CrowdGraphWarning, match="are not compared with chance.* or pass nulls=0"):
+        communities = cg.BayesianNMF(restarts=1).detect(loaded, seed=0)
+    assert communities.evidence.verdict == "no comparison with chance"
+    cg.BayesianNMF(restarts=1, nulls=0).detect(loaded, seed=0)

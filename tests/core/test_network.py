@@ -13,7 +13,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
+import crowdgraph as cg
 from crowdgraph.core._rewiring import rewire_bipartite, rewire_pairs
+from crowdgraph.errors import ResultError
 
 
 def random_weights(rng, n, share):
@@ -144,3 +146,24 @@ def test_rewiring_keeps_who_has_heavy_links():
 
 def test_a_network_without_links_is_its_own_null():
     assert network_of(csr_array((4, 4))).null(seed=0).n_edges == 0
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_indices_beyond_the_shape_are_refused(kind):
+    """SciPy's compiled code would read and write there."""
+    weights = csr_array(np.ones((3, 3)) - np.eye(3)).asformat(kind)
+    for value in (500_000_000, -1):
+        codes = weights.row if kind == "coo" else weights.indices
+        before, codes[0] = codes[0], value
+        with pytest.raises(ResultError, match="indices"):
+            cg.VolunteerNetwork(ids="abc", weights=weights, method="by hand")
+        codes[0] = before
+    assert cg.VolunteerNetwork(ids="abc", weights=weights, method="by hand").n_edges == 3
+
+
+def test_beginnings_of_rows_that_do_not_rise_are_refused():
+    weights = csr_array(np.ones((3, 3)) - np.eye(3))
+    for wrong in ([0, 5, 2, 6], [0, 2, 4, 7], [1, 2, 4, 6], [0, 2, 4, -1]):
+        weights.indptr[:] = wrong
+        with pytest.raises(ResultError, match="indptr must rise from 0"):
+            cg.VolunteerNetwork(ids="abc", weights=weights, method="by hand")

@@ -129,9 +129,11 @@ def test_options_columns_and_several_files(tmp_path, monkeypatch):
 
 def test_arrow_types(tmp_path):
     """Codes of text, views of text, numbers that pandas made floats, and attributes that are not plain numbers."""
+    # Arrow writes views of text to Parquet from version 21 on.
+    view = pa.string_view() if int(pa.__version__.split(".")[0]) >= 21 else pa.large_string()
     table = pa.table(
         {
-            "volunteer": pa.array(["b", "a", "b", "c", "a"], pa.string_view()),
+            "volunteer": pa.array(["b", "a", "b", "c", "a"], view),
             "item": pa.array([1.0, None, 2.0, 1.0, 7.0]),
             "label": pa.array([1.0, 2.0, 2.5, 1.0, 1.0]),
             "time": pa.array(["2026-01-03", "2026-01-01", "2026-01-02", "2026-01-02", None]).dictionary_encode(),

@@ -1,6 +1,7 @@
 """Tables in and out: every frame library gives the same graph, and nothing is lost on the way back."""
 
 import datetime as dt
+from decimal import Decimal
 
 import duckdb
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from strategies import graphs
 
 import crowdgraph as cg
+from crowdgraph.errors import IdError
 from crowdgraph.io.frames import stable_order
 
 from_responses = cg.CrowdGraph.from_responses
@@ -237,3 +239,17 @@ def test_missing_packages_are_named(graph, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(cg.errors.MissingPackageError, match=r"pip install pandas, or ask for kind='arrow'"):
         graph.to_pandas()
+
+
+@pytest.mark.parametrize(
+    "bad", [("a", float("nan")), ("a", (1, np.datetime64("NaT"))), frozenset([float("nan")]), Decimal("NaN")]
+)
+def test_ids_that_hold_nan_are_refused(bad):
+    """Such an id equals nothing, itself included, so that a saved graph could not be the graph that was saved."""
+    with pytest.raises(IdError, match=r"The volunteer in row 1 is .*, which holds NaN"):
+        from_responses({"volunteer": ["b", bad], "item": [1, 1], "label": [0, 1]})
+
+
+def test_ids_may_hold_none():
+    graph = from_responses({"volunteer": [("a", None), "b"], "item": [1, 1], "label": [0, 1]})
+    assert ("a", None) in graph.volunteers

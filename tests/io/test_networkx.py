@@ -11,11 +11,11 @@ from builders import communities_of, crowd, network_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array
 from strategies import graphs
 
 import crowdgraph as cg
-from crowdgraph.errors import AlignmentError, CrowdGraphWarning, ParameterError
+from crowdgraph.errors import AlignmentError, CrowdGraphWarning, InputError, ParameterError
 
 READ = {".graphml": nx.read_graphml, ".gexf": nx.read_gexf}
 WEIGHTS = np.array([[0, 0.1, 0, 0], [0.1, 0, 1e-17, 0], [0, 1e-17, 0, 0], [0, 0, 0, 0]])
@@ -251,7 +251,8 @@ def test_communities_of_other_volunteers_are_refused(network, communities, tmp_p
 
 def test_sparse_networks_are_written_without_a_dense_matrix(tmp_path, monkeypatch):
     """Of twenty thousand volunteers it would take 3 GB."""
-    half = random_array((20_000, 20_000), density=1e-5, rng=np.random.default_rng(0)).tocsr()
+    ends = np.random.default_rng(0).integers(0, 20_000, (2, 4_000))
+    half = csr_array((np.ones(4_000), ends), shape=(20_000, 20_000))
     weights = half + half.T
     weights.setdiag(0)
     network = network_of(weights, ids=range(20_000))
@@ -264,3 +265,13 @@ def test_sparse_networks_are_written_without_a_dense_matrix(tmp_path, monkeypatc
     network.save(tmp_path / "x.gexf")
     edges = (tmp_path / "x.gexf").read_text().count("<edge ")
     assert edges == network.n_edges > 3_000
+
+
+@pytest.mark.parametrize(
+    "kinds", [5, [1], {"country": 5}, {"country": None}, {5: "int64"}, {"country": "text", "since": {}}]
+)
+def test_attributes_of_a_wrong_kind_are_refused(kinds):
+    network = crowd(n_volunteers=5, n_items=8, n_responses=20).graph.to_networkx()
+    network.graph["crowdgraph"]["settings"]["attributes"]["item"] = kinds
+    with pytest.raises(InputError, match="settings in the graph attribute 'crowdgraph' are damaged"):
+        cg.CrowdGraph.from_networkx(network)

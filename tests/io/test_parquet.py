@@ -2,10 +2,13 @@
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from strategies import graphs
 
 import crowdgraph as cg
+from crowdgraph.errors import InputError
+from crowdgraph.io import parquet
 
 
 @given(graphs(id_kinds=("int", "str", "date")))
@@ -48,3 +51,13 @@ def test_only_chosen_columns_are_read(tmp_path, columns):
     graph = cg.read_parquet(tmp_path / "r.parquet", columns=["volunteer", "item", "label"])
     assert not graph.responses.attributes
     assert graph.responses.clock.kind == "order"
+
+
+def test_columns_of_unequal_length_are_damage(tmp_path, monkeypatch):
+    path = tmp_path / "responses.parquet"
+    columns = {"volunteer": ["a", "b"], "item": [1, 1], "label": ["x", "y"], "note": ["p", "q"]}
+    pq.write_table(pa.table(columns), path)
+    read = parquet._read
+    monkeypatch.setattr(parquet, "_read", lambda *file, **how: read(*file, **how)[: 0 if file[1] == "note" else 2])
+    with pytest.raises(InputError, match=r"Column 'note' of .* has 0 values for 2 rows: the file is damaged"):
+        cg.read_parquet(path, columns=["note", "volunteer", "item", "label"])

@@ -9,6 +9,7 @@ import pytest
 
 import crowdgraph as cg
 from crowdgraph.errors import CrowdGraphWarning, StoreError
+from crowdgraph.io._files import file_digest
 from crowdgraph.io.any_file import read
 from crowdgraph.io.columns import is_store
 
@@ -161,6 +162,71 @@ def test_damaged_stores(store, saved, tmp_path):
     damage(store, "by_item/starts", np.zeros(41, np.int64))
     with pytest.raises(StoreError, match="do not follow each other"):
         _ = cg.open_store(store).by_item
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("sizes", {"volunteers": -1}),
+        ("sizes", [1]),
+        ("classes", [["a"]]),
+        ("labels", "ab"),
+        ("clock", {"kind": "number", "zone": None, "hand": 1}),
+        ("attributes", {"note": "../../elsewhere"}),
+        ("files", {"/etc/passwd": {"bytes": 1, "checksum": ""}}),
+    ],
+)
+def test_manifests_that_nobody_wrote_are_refused(store, part, value):
+    change(store, **{part: value})
+    with pytest.raises(StoreError, match=rf"manifest.json of .* is damaged: its .*{part}"):
+        cg.open_store(store)
+
+
+def first_is(value):
+    def changed(column):
+        column[0] = value
+        return column
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "match"),
+    [
+        ("by_item/volunteer", first_is(12), "codes in 'by_item/volunteer' run from 0 to 12; expected 0 to 11"),
+        ("by_item/label", first_is(-2), "codes in 'by_item/label' run from -2"),
+        ("by_item/row", first_is(10**6), "codes in 'by_item/row' run from . to 1000000"),
+        ("by_item/row", lambda row: np.append(row[1:2], row[1:]), "'by_item/row' has some responses twice"),
+        ("by_item/volunteer", lambda column: column.view(np.float32), "is of float32: it is damaged"),
+        ("by_item/volunteer", lambda column: column.astype(">i4"), "is of >i4: it is damaged"),
+    ],
+)
+def test_orders_by_item_that_cannot_be_are_refused(store, name, changed, match):
+    column = changed(np.load(store / f"{name}.npy"))
+    damage(store, name, column)
+    graph = cg.open_store(store).graph()
+    with pytest.raises(StoreError, match=match):
+        # Half of the responses, for which their rows count.
+        cg.MajorityVote().fit(graph.first(150), memory="2GB")
+
+
+def test_a_fit_over_time_refuses_responses_that_come_twice(store):
+    row = np.load(store / "by_volunteer/row.npy")
+    damage(store, "by_volunteer/row", np.append(row[1:2], row[1:]))
+    with pytest.raises(StoreError, match="'by_volunteer/row' has some responses twice"):
+        cg.DynIBCC().fit(cg.open_store(store).graph().first(150), memory="2GB")
+
+
+@pytest.mark.parametrize("name", ["by_item/label", "by_volunteer/time", "by_item/row"])
+def test_verified_stores_say_the_same_in_each_order(store, name):
+    column = np.load(store / f"{name}.npy")
+    damage(store, name, column[::-1].copy())
+    manifest = json.loads((store / "manifest.json").read_text())
+    facts = {"bytes": (store / f"{name}.npy").stat().st_size, "checksum": file_digest(store / f"{name}.npy")}
+    change(store, files={**manifest["files"], f"{name}.npy": facts})
+    cg.open_store(store)
+    with pytest.raises(StoreError, match=f"'{name.split('/')[0]}' has other responses than 'responses'"):
+        cg.open_store(store, verify=True)
 
 
 def test_a_store_that_is_not_there(tmp_path):

@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import zipfile
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -12,7 +13,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
-from builders import communities_of, network_of
+from builders import communities_of, fitted, network_of
 from hypothesis import given
 from scipy.sparse import csr_array
 from strategies import graphs
@@ -172,6 +173,18 @@ def test_graphs_are_saved_through_links_but_not_over_directories(tmp_path, graph
     assert cg.load(tmp_path / "target").equals(graph)
 
 
+def test_pipes_and_devices_are_not_replaced(tmp_path, graph):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for write in (graph.save, graph.to_graphml, graph.to_gexf):
+        with pytest.raises(StoreError, match="is a pipe, a device or a socket, which a file would replace"):
+            write(pipe)
+    assert pipe.is_fifo()
+    with pytest.raises(StoreError, match="is a pipe, a device or a socket"):
+        graph.save(os.devnull)
+    assert not Path(os.devnull).is_file()
+
+
 def test_saved_graphs_are_not_read_as_csv(tmp_path, graph):
     graph.save(tmp_path / "whales.crowd")
     with pytest.raises(
@@ -296,3 +309,31 @@ def test_a_calibrated_fit_and_its_dependence_survive(tmp_path, votes):
     anew = loaded.annotations[first.name].calibrated(loaded)
     assert np.array_equal(anew.item_probs, calibrated.item_probs)
     assert np.array_equal(anew.confusion.latest().concentration, calibrated.confusion.latest().concentration)
+
+
+@pytest.mark.parametrize("method", ["task_cooccurrence", "pi_similarity", "error_correlation"])
+def test_a_network_knows_how_it_was_made_after_it_was_saved(tmp_path, method):
+    """All are linked, so that only the model says whether the weights are similarities and what chance gives."""
+    graph = fitted(0.9, 0.6, n_volunteers=8, n_items=40, n_responses=200)
+    network = getattr(cg.networks, method)(graph)
+    graph.annotate(network).save(tmp_path / "g")
+    loaded = cg.load(tmp_path / "g").network(method)
+    assert type(loaded.model) is type(network.model)
+    for draw in ("null", "resampled"):
+        one, other = (getattr(each, draw)(seed=1) for each in (network, loaded))
+        assert np.array_equal(csr_array(one.weights).toarray(), csr_array(other.weights).toarray())
+    detector = cg.BayesianNMF(restarts=2)
+    one, other = (detector.detect(each, seed=0) for each in (network, loaded))
+    assert np.array_equal(one.participation, other.participation)
+    assert np.array_equal(one.evidence.null_modularity, other.evidence.null_modularity)
+    assert len(one.evidence.null_modularity)
+
+
+def test_the_model_of_somebody_else_is_not_saved(tmp_path, graph):
+    class OwnModel(type(cg.networks.task_cooccurrence(graph, min_responses=0).model)):
+        pass
+
+    network = cg.networks.task_cooccurrence(graph, min_responses=0)
+    model = OwnModel(**{field: getattr(network.model, field) for field in ("ids", "incidence", "prior")})
+    graph.annotate(replace(network, model=model)).save(tmp_path / "g")
+    assert cg.load(tmp_path / "g").network("task_cooccurrence").model is None

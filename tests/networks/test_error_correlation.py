@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from builders import crowd, fitted
+from builders import crowd, fitted, graph_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -97,3 +97,11 @@ def test_those_who_share_no_items_are_not_linked():
     graph = cg.CrowdGraph.from_responses(columns)
     network = cg.networks.error_correlation(graph.annotate(cg.IBCC().fit(graph)), min_responses=1)
     assert (len(network), network.n_edges) == (2, 0)
+
+
+@pytest.mark.parametrize("volunteers", [["a"] * 20, ["a", "b"] * 10])
+def test_volunteers_without_enough_common_items_are_not_linked(volunteers):
+    graph = graph_of(volunteers, range(20), [0, 1, 1, 0] * 5)
+    network = cg.networks.error_correlation(graph.annotate(cg.IBCC().fit(graph)))
+    assert network.n_edges == 0
+    assert network.null(seed=0).n_edges == network.resampled(seed=0).n_edges == 0

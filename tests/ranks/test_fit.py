@@ -19,6 +19,7 @@ from crowdgraph.distributed import _checkpoints, fitting
 from crowdgraph.distributed._checkpoints import CheckpointFile, open_checkpoint
 from crowdgraph.distributed._shares import item_share, shares
 from crowdgraph.errors import CollapsedFitWarning, LostRankError, ParameterError, RepeatedAnswersWarning, StoreError
+from crowdgraph.io import _unpacked
 from crowdgraph.io.columns import MANIFEST
 from crowdgraph.models import _step_blocks
 from crowdgraph.models._resources import using
@@ -309,6 +310,47 @@ def test_a_damaged_or_forgotten_checkpoint_is_refused(store, tmp_path):
         cg.distributed.fit(cg.IBCC(), store, checkpoint=path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(StoreError, match="is damaged"):
+        cg.distributed.fit(cg.IBCC(), store, checkpoint=path, resume=True)
+
+
+@pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("model", "part", "changed", "message"),
+    [
+        (cg.IBCC(), "state_0", lambda state: state[:2], "a state of shape"),
+        (cg.IBCC(), "state_0", lambda state: state.astype(np.float32), "a state of shape .* of torch.float32"),
+        (cg.IBCC(), "state_0", lambda state: state * np.nan, "finite and not negative"),
+        (cg.DynIBCC(max_iter=3), "last", lambda state: state[:, :5], "a state of shape"),
+        (cg.IBCC(), "stages", lambda stage: {**stage, "n_steps": -1}, "is damaged"),
+        (cg.IBCC(), "stages", lambda stage: {**stage, "objectives": ["x"]}, "is damaged"),
+        (cg.IBCC(), "stages", lambda stage: {**stage, "ended": 1}, "is damaged"),
+    ],
+)
+def test_checkpoints_that_nobody_wrote_are_refused(model, part, changed, message, store, tmp_path, copies):
+    path = tmp_path / "fit.checkpoint"
+    cg.distributed.fit(model, store, checkpoint=path, every=1)
+    path.write_bytes(copies[-1 if part == "last" else 0])
+    with np.load(path) as arrays:
+        contents = dict(arrays)
+    part = max(contents) if part == "last" else part
+    if part == "stages":
+        header = json.loads(bytes(contents["header"]))
+        header["stages"] = {name: changed(stage) for name, stage in header["stages"].items()}
+        contents["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    else:
+        contents[part] = changed(contents[part])
+    with path.open("wb") as file:
+        np.savez(file, **contents)
+    with pytest.raises(StoreError, match=message):
+        cg.distributed.fit(model, store, checkpoint=path, resume=True)
+
+
+def test_checkpoints_that_unpack_to_too_much_are_refused(store, tmp_path, monkeypatch):
+    path = tmp_path / "fit.checkpoint"
+    monkeypatch.setattr(_unpacked, "ALWAYS_ALLOWED", 10**5)
+    with path.open("wb") as file:
+        np.savez_compressed(file, header=np.zeros(10**6, np.uint8))
+    with pytest.raises(StoreError, match=r"fit.checkpoint' .* unpacks to more than 0.1 MB"):
         cg.distributed.fit(cg.IBCC(), store, checkpoint=path, resume=True)
 
 
