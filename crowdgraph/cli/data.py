@@ -233,6 +233,8 @@ def simulate(
 
 def _check_sizes(ctx: typer.Context) -> None:
     """Raise if options set what the look-alike has of its own."""
-    typed = [name for name in SIZE_OPTIONS if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
+    # Its text differs from version to version of click.
+    sources = {name: ctx.get_parameter_source(name) for name in SIZE_OPTIONS}
+    typed = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
     if typed:
         raise ParameterError(f"--{typed[0]} does not go with --galaxy-zoo, which has its own; leave one out.")
