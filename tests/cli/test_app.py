@@ -103,6 +103,7 @@ def test_torch_says_that_it_lacks_memory_in_words_that_we_know():
     assert _lacks_memory(caught.value)
 
 
+@pytest.mark.slow
 def test_a_pipe_that_closes_early_is_no_error(crowd):
     """The reader of the output reads nothing; shells show 141 for that."""
     reading, writing = os.pipe()
@@ -112,6 +113,7 @@ def test_a_pipe_that_closes_early_is_no_error(crowd):
     assert (process.returncode, process.stderr) == (141, "")
 
 
+@pytest.mark.slow
 def test_terminals_without_some_characters_show_escapes(tmp_path):
     plain = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "NO_COLOR": "1"}
     (odd := tmp_path / "odd.csv").write_text(
@@ -126,6 +128,7 @@ def test_terminals_without_some_characters_show_escapes(tmp_path):
     assert {row["item"] for row in json.loads(machine.stdout_bytes.decode("ascii"))["questions"]} == {"\u2191"}
 
 
+@pytest.mark.slow
 def test_a_command_that_is_asked_to_end_cleans_up(tmp_path):
     """The signal comes while results are being written, and everything unfinished goes."""
     code = (
