@@ -163,12 +163,15 @@ class RowStream:
             read = pa_csv.ReadOptions(encoding=self._encoding, block_size=CSV_BYTES)
             first_row = 0
             try:
-                with pa_csv.open_csv(
-                    text_source(path),
-                    read_options=read,
-                    parse_options=parse_options(self._delimiter),
-                    convert_options=options,
-                ) as reader:
+                with (
+                    text_source(path) as source,
+                    pa_csv.open_csv(
+                        source,
+                        read_options=read,
+                        parse_options=parse_options(self._delimiter),
+                        convert_options=options,
+                    ) as reader,
+                ):
                     # The first file decides for all.
                     types = {field.name: field.type for field in reader.schema if not pa.types.is_null(field.type)}
                     for batch in reader:

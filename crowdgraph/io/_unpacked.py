@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -69,11 +71,9 @@ def too_large(name: str, packed: int, limit: int, error: type[CrowdGraphError]) 
 class UnpackedStream(io.RawIOBase):
     """The content of a compressed file, which raises once more of it was read than is allowed."""
 
-    def __init__(self, path: str | PathLike[str], compression: str) -> None:
-        self._name, self._packed = repr(fspath(path)), Path(path).stat().st_size
-        self._limit = unpacked_limit(self._packed)
+    def __init__(self, stream: Any, name: str, packed: int, limit: int) -> None:
+        self._stream, self._name, self._packed, self._limit = stream, name, packed, limit
         self._n_read = 0
-        self._stream = pa.input_stream(fspath(path), compression=compression)
 
     def readable(self) -> bool:
         """Return True."""
@@ -88,14 +88,18 @@ class UnpackedStream(io.RawIOBase):
         buffer[: len(content)] = content
         return len(content)
 
-    def close(self) -> None:
-        """Close the file."""
-        if not self.closed:
-            self._stream.close()
-        super().close()
 
-
-def text_source(path: str | PathLike[str]) -> Any:
-    """Return what Arrow reads a CSV file from: its path or, if it is compressed by its name, a limited stream."""
+@contextmanager
+def text_source(path: str | PathLike[str]) -> Iterator[Any]:
+    """Yield what Arrow reads a CSV file from: its path or, if it is compressed by its name, a limited stream."""
     compression = COMPRESSIONS.get(Path(path).suffix)
-    return fspath(path) if compression is None else UnpackedStream(path, compression)
+    if compression is None:
+        yield fspath(path)
+        return
+    packed = Path(path).stat().st_size
+    limit = unpacked_limit(packed)
+    with (
+        pa.input_stream(fspath(path), compression=compression) as stream,
+        UnpackedStream(stream, repr(fspath(path)), packed, limit) as source,
+    ):
+        yield source

@@ -135,7 +135,10 @@ def csv_table(
 def csv_header(path: str | PathLike[str], *, delimiter: str, encoding: str) -> list[str]:
     """Return the names of the columns as Arrow reads them."""
     options = pa_csv.ReadOptions(encoding=encoding)
-    with pa_csv.open_csv(text_source(path), read_options=options, parse_options=parse_options(delimiter)) as reader:
+    with (
+        text_source(path) as source,
+        pa_csv.open_csv(source, read_options=options, parse_options=parse_options(delimiter)) as reader,
+    ):
         names = list(reader.schema.names)
     other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0] and mark != delimiter), None)
     if other:
@@ -147,14 +150,16 @@ def csv_header(path: str | PathLike[str], *, delimiter: str, encoding: str) -> l
 
 
 def _read(path: str | PathLike[str], text: Iterable[str], delimiter: str, encoding: str) -> pa.Table:
-    return pa_csv.read_csv(
-        text_source(path),
-        read_options=pa_csv.ReadOptions(encoding=encoding),
-        parse_options=parse_options(delimiter),
-        convert_options=pa_csv.ConvertOptions(
-            column_types={name: pa.string() for name in text}, null_values=[""], strings_can_be_null=True
-        ),
+    convert = pa_csv.ConvertOptions(
+        column_types={name: pa.string() for name in text}, null_values=[""], strings_can_be_null=True
     )
+    with text_source(path) as source:
+        return pa_csv.read_csv(
+            source,
+            read_options=pa_csv.ReadOptions(encoding=encoding),
+            parse_options=parse_options(delimiter),
+            convert_options=convert,
+        )
 
 
 def parse_options(delimiter: str) -> pa_csv.ParseOptions:

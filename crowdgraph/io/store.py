@@ -55,6 +55,8 @@ FORMAT = "crowdgraph"
 # The first bytes of zip files.
 ZIP_MAGIC = b"PK\x03\x04"
 VERSION = 1
+# The largest exponent of a decimal number, as of ids: beyond that of numbers in quadruple precision.
+MAX_DECIMAL_EXPONENT = 5_000
 # The types that annotations consist of, by the names that stand for them in files. The names are part of the format:
 # they stay, whatever the classes are called.
 STORED_TYPES: dict[str, Any] = {
@@ -320,7 +322,7 @@ class _ArchiveReader:
             "date": dt.date.fromisoformat,
             "time": dt.time.fromisoformat,
             "timedelta": lambda parts: dt.timedelta(*parts),
-            "decimal": Decimal,
+            "decimal": _read_decimal,
             "datetime64": lambda pair: np.datetime64(*pair),
         }
 
@@ -410,6 +412,14 @@ def _read_datetime(parts: tuple[str, int, str | None]) -> dt.datetime:
     text, fold, zone = parts
     value = dt.datetime.fromisoformat(text).replace(fold=fold)
     return value if zone is None else value.replace(tzinfo=zone_info(zone))
+
+
+def _read_decimal(text: str) -> Decimal:
+    value = Decimal(text)
+    # As a whole number, one with a larger exponent would take gigabytes and hours.
+    if value.is_finite() and abs(value.adjusted()) > MAX_DECIMAL_EXPONENT:
+        raise ValueError(f"the number {text!r:.40} is too large or too small")
+    return value
 
 
 def _is_exact_in_parquet(column: Array) -> bool:

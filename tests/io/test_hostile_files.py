@@ -162,6 +162,15 @@ def test_values_of_other_types_are_refused(parts, tmp_path, owner, name, value):
         cg.load(path)
 
 
+@pytest.mark.parametrize("number", ["1e999999999", "-1e999999999", "1e-999999999"])
+def test_numbers_that_would_take_hours_are_refused(parts, tmp_path, number):
+    manifest = json.loads(parts["manifest.json"])
+    manifest["gold"]["items"] = {"objects": [{"decimal": number}]}
+    path = written(tmp_path / "g", {**parts, "manifest.json": json.dumps(manifest)})
+    with pytest.raises(StoreError, match="is too large or too small"):
+        cg.load(path)
+
+
 @pytest.mark.parametrize(
     "content",
     [
