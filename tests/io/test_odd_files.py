@@ -96,7 +96,7 @@ def test_a_response_that_is_no_answer_among_what_are_all_answers(store):
 def test_a_header_that_is_no_python(store):
     path = store / "responses" / "label.npy"
     path.write_bytes(path.read_bytes().replace(b"(6,)", b"(6,("))
-    with pytest.raises(StoreError, match="'responses/label' .* cannot be read"):
+    with pytest.raises(StoreError, match=r"'responses/label' .* cannot be read"):
         cg.load(store)
 
 
