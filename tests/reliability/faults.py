@@ -23,7 +23,7 @@ from builders import crowd
 from cli.commands import figures_left_out
 from reliability.attack import Row, Size
 from reliability.forks import ROOT, Fork, environment, in_fresh_process
-from reliability.kills import ONLY_LONG, watch
+from reliability.kills import watch
 from reliability.writers import WRITERS, Target, command, is_same, material, remove
 
 import crowdgraph as cg
@@ -38,6 +38,8 @@ CAN_MOUNT = sys.platform == "linux" and os.geteuid() == 0 and None not in (MOUNT
 # How root runs a command that may not write where others may not.
 SETPRIV = shutil.which("setpriv")
 WITHOUT_RIGHTS = [SETPRIV, "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 and SETPRIV else []
+# The writers of the short form.
+IN_SHORT = ("graph.save", "tables", "write_results, force", "build_store", "crowdgraph convert --force")
 # Two processes write so often while another one reads.
 N_WRITES = 20
 MEGABYTE = 2**20
@@ -75,7 +77,7 @@ def rows(size: Size) -> Iterator[Row]:
 def targets(size: Size, folder: Path) -> Iterator[Target]:
     """Yield the targets of all writers, or of those that are quick, in empty folders."""
     for writer in WRITERS:
-        if size is Size.LONG or writer.name not in ONLY_LONG:
+        if size is Size.LONG or writer.name in IN_SHORT:
             own = folder / writer.name.replace(" ", "-")
             own.mkdir()
             yield Target(writer, own)

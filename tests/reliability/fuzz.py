@@ -29,7 +29,7 @@ from results import same_graph
 import crowdgraph as cg
 from crowdgraph.errors import CrowdGraphError
 
-N_INPUTS = {Size.SHORT: 100, Size.LONG: 200_000}
+N_INPUTS = {Size.SHORT: 50, Size.LONG: 200_000}
 # For how many seconds a reader is attacked at most.
 SECONDS = {Size.SHORT: 60, Size.LONG: 1_800}
 # How many inputs a fork serves, so that what libraries keep does not add up.

@@ -106,7 +106,10 @@ def kill_at_moment(target: Target, rng: np.random.Generator, duration: float) ->
     fork = target.overwrite()
     time.sleep(rng.uniform(0, duration))
     fork.kill()
-    return fork.wait() == -signal.SIGKILL
+    if fork.wait() == -signal.SIGKILL:
+        return True
+    target.next_run()
+    return False
 
 
 def kill_at_operation(target: Target, rng: np.random.Generator, n_operations: int) -> str:

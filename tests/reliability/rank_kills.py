@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
-from ranks import slow_ranks
 from reliability.attack import Row
-from reliability.forks import environment
+from reliability.forks import ROOT, environment
 
 import crowdgraph as cg
 
+COMMAND = ROOT / "tests" / "ranks" / "slow_ranks.py"
 # The seconds within which all processes must have ended; about those that a start, and those that two sweeps take.
 LIMIT, START, SWEEPS = 30, 5, 0.25
 # What one of the processes says: how to go on, or that nothing is left to do.
@@ -46,7 +46,7 @@ class Launch:
         options = ["--out", folder / "results", "--checkpoint", folder / "fit.checkpoint", "--every", "1", "--resume"]
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_ranks}"]
         self.output = (folder / "output.txt").open("w+")
-        command = [sys.executable, *launcher, slow_ranks.__file__, "fit", folder / "crowd.store", *options]
+        command = [sys.executable, *launcher, COMMAND, "fit", folder / "crowd.store", *options]
         self.process = subprocess.Popen(command, stdout=self.output, stderr=subprocess.STDOUT, env=environment())
         self.n_ranks = n_ranks
 
