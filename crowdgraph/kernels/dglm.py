@@ -54,8 +54,8 @@ class Scan(Protocol):
         """Return the process noise that each label's log odds gain before each step, of shape (S, L)."""
         ...
 
-    def last_states(self, probs: Tensor, *, noise_scale: float) -> LastStates:
-        """Return the filtered states of all volunteers after their last steps."""
+    def with_last_states(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> tuple[Tensor, LastStates]:
+        """Return what a call returns, and the filtered states of all volunteers after their last steps."""
         ...
 
     def with_steps(self, steps: Steps, prior: Tensor | LastStates) -> Scan:
@@ -99,9 +99,10 @@ class TensorScan:
         """See `Scan`."""
         return self._filter(probs, noise_scale).noise
 
-    def last_states(self, probs: Tensor, *, noise_scale: float) -> LastStates:
+    def with_last_states(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> tuple[Tensor, LastStates]:
         """See `Scan`."""
-        return last_states(self._steps, self.prior, filtered=self._filter(probs, noise_scale))
+        last = last_states(self._steps, self.prior, filtered=self._filter(probs, noise_scale))
+        return self(probs, noise_scale=noise_scale, stage=stage), last
 
     def _filter(self, probs: Tensor, noise_scale: float) -> FilteredStates:
         return filter_states(

@@ -69,9 +69,7 @@ class CompiledScan:
     def __call__(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> Tensor:
         """Filter and smooth once; see `Scan`."""
         self._run(probs, noise_scale, stage)
-        if not self._published:
-            self._join_split_volunteers()
-        return torch.from_numpy(self._rows)
+        return self._joined_rows()
 
     def noise(self, probs: Tensor, *, noise_scale: float) -> Tensor:
         """See `Scan`."""
@@ -79,16 +77,22 @@ class CompiledScan:
         self._run(probs, noise_scale, "filtered", noises=noises)
         return torch.from_numpy(noises)
 
-    def last_states(self, probs: Tensor, *, noise_scale: float) -> LastStates:
+    def with_last_states(self, probs: Tensor, *, noise_scale: float, stage: Stage) -> tuple[Tensor, LastStates]:
         """See `Scan`."""
         n_volunteers = len(self._starts) - 1
         # In the order of the empty arrays that other calls pass: another order would be compiled once more.
         last = [np.array(np.broadcast_to(part, (n_volunteers, *part.shape[1:])), order="C") for part in self._initial]
-        self._run(probs, noise_scale, "filtered", last=last)
+        self._run(probs, noise_scale, "filtered" if stage == "predicted" else stage, last=last)
+        rows = self(probs, noise_scale=noise_scale, stage=stage) if stage == "predicted" else self._joined_rows()
         first, second, noise = map(torch.from_numpy, last)
         if self._published:
-            return LastStates(first, second, noise)
-        return LastStates(torch.log(first / second), 1 / first + 1 / second, noise)
+            return rows, LastStates(first, second, noise)
+        return rows, LastStates(torch.log(first / second), 1 / first + 1 / second, noise)
+
+    def _joined_rows(self) -> Tensor:
+        if not self._published:
+            self._join_split_volunteers()
+        return torch.from_numpy(self._rows)
 
     def _run(
         self,

@@ -313,22 +313,22 @@ class DynamicVB:
         """
         previous = self.probs.clone() if damping > 0 or n_ahead else self.probs
         confusion = self.confusion(noise_scale)
-        feedback = ItemFeedback.of(self.probs, self._fixed) if n_ahead else None
-        if feedback is not None:
-            self._likelihood.add_feedback(confusion, feedback.position, feedback.effects)
         logs = self._likelihood.logs(confusion)
         class_logs = expected_log(self.classes, axis=0)
         change = float(self._likelihood.update_items(logs, class_logs, self.probs, self._fixed))
         if damping > 0:
             self.probs.copy_(torch.lerp(previous, self.probs, 1 - damping))
-        elif feedback is not None:
+        elif n_ahead:
+            # The others are not led further, so that what they do to themselves need not be known.
+            feedback = ItemFeedback.of(previous, self._fixed | ~_has_moved(self.probs, previous, change))
+            self._likelihood.add_feedback(confusion, feedback.position, feedback.effects)
             feedback.lead(self.probs, previous, n_ahead=n_ahead, change=change)
         return change
 
-    def last_states(self, noise_scale: float) -> LastStates:
-        """Return the filtered states of the volunteers after their last steps."""
+    def confusion_and_last_states(self, noise_scale: float) -> tuple[Tensor, LastStates]:
+        """Return what `confusion` does, and the filtered states of the volunteers after their last steps."""
         self.n_visited += len(self._steps.item)
-        return self._scan.last_states(self.probs, noise_scale=noise_scale)
+        return self._scan.with_last_states(self.probs, noise_scale=noise_scale, stage=self._stage)
 
     def filter_new_steps(
         self, index: Tensor, starts: Tensor, initial: Tensor | LastStates, *, noise_scale: float
@@ -512,9 +512,14 @@ class ItemFeedback(NamedTuple):
         """
         own = (self.items >= first) & (self.items < first + len(probs))
         items = self.items[own] - first
-        moved = (probs[items] - previous[items]).abs().amax(1) > MIN_SHARE_OF_CHANGE * change
+        moved = _has_moved(probs[items], previous[items], change)
         items, effects = items[moved], FEEDBACK_SHARE * self.effects[own][moved]
         probs[items] = follow_feedback(probs[items], previous[items], effects, n_ahead)
+
+
+def _has_moved(probs: Tensor, previous: Tensor, change: float) -> Tensor:
+    """Return which items have changed by a noticeable share of the largest change, of shape (n,)."""
+    return (probs - previous).abs().amax(1) > MIN_SHARE_OF_CHANGE * change
 
 
 def follow_feedback(probs: Tensor, previous: Tensor, feedback: Tensor, n_passes: int) -> Tensor:

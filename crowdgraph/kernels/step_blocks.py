@@ -161,22 +161,20 @@ class BlockwiseVB(DynamicVB):
 
     def confusion(self, noise_scale: float) -> Tensor:
         """See `DynamicVB`; a file may hold the result."""
-        rows = None
+        return self.confusion_and_last_states(noise_scale)[0]
+
+    def confusion_and_last_states(self, noise_scale: float) -> tuple[Tensor, LastStates]:
+        """See `DynamicVB`; a file may hold the first result."""
+        rows, parts = None, []
         for block in self._blocks:
-            own = self._scan_block(block, noise_scale, self._stage)
+            self.n_visited += len(block.steps.item)
+            own, last = block.scan.with_last_states(self.probs, noise_scale=noise_scale, stage=self._stage)
             rows = self._blocks.rows_for_all(*own.shape[1:]) if rows is None else rows
             rows[block.rows] = own.to(rows)
             self._blocks.release(block.rows)
+            parts.append(last)
         assert rows is not None  # noqa: S101 - there is a block at least
-        return rows
-
-    def last_states(self, noise_scale: float) -> LastStates:
-        """See `DynamicVB`."""
-        parts = []
-        for block in self._blocks:
-            self.n_visited += len(block.steps.item)
-            parts.append(block.scan.last_states(self.probs, noise_scale=noise_scale))
-        return LastStates(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
+        return rows, LastStates(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
 
     def scores(self, noise_scale: float, confusion: Tensor) -> tuple[float, float]:
         """See `DynamicVB`."""

@@ -219,9 +219,12 @@ class DynIBCC(Model):
         better, n_passes = super(DynIBCC, roughly)._fit_better(graph, start=start, seed=seed)
         # It is followed to the end with the prior and the noise with which it is the better one.
         scale = float(better.diagnostics["noise_scale"])
-        fit = replace(self, confusion_prior=better.prior, noise_scale=scale).fit(graph, seed=seed, start=better)
+        followed = replace(self, confusion_prior=better.prior, noise_scale=scale)
+        prior = followed._prior_before_learning(graph)
+        fit = followed._fit_from(graph, prior, better, n_visited=0, n_passed=better.n_iter, seed=seed, progress=False)
+        followed._warn_about(fit, graph)
         source = None if fit.source is None else fit.source._replace(model=self)
-        fit = replace(fit, params=self.settings(), source=source, n_iter=better.n_iter + fit.n_iter)
+        fit = replace(fit, params=self.settings(), source=source)
         return fit, n_passes + fit.n_iter - better.n_iter
 
     def _static_model(self, confusion_prior: ConfusionPrior) -> IBCC:
@@ -294,6 +297,7 @@ class DynIBCC(Model):
         start: ModelFit,
         *,
         n_visited: int,
+        n_passed: int = 0,
         seed: int | None,
         progress: bool,
         earlier: ModelFit | None = None,
@@ -301,8 +305,9 @@ class DynIBCC(Model):
     ) -> ModelFit:
         """Fit a graph from a prior and from the class probabilities of a start, after so many responses were visited.
 
-        `earlier` is a fit of some of the responses, with these class probabilities; `state`, that of the static fit
-        from which the prior was learned, which the result keeps for updates.
+        `n_passed` passes led to the start, which count as the first ones of this fit. `earlier` is a fit of some of
+        the responses, with these class probabilities; `state`, that of the static fit from which the prior was learned,
+        which the result keeps for updates.
         """
         from crowdgraph.kernels.fixed_point import reachable_tolerance
         from crowdgraph.models._crowd_prior import widen_steps
@@ -339,11 +344,10 @@ class DynIBCC(Model):
                     noise_scale=float(earlier.diagnostics["noise_scale"]),
                     published=self.published,
                 )
-            noise_scale, n_iter, change = self._iterate(vb, tensors, prior, noise_scale, bar)
-            confusion = vb.confusion(noise_scale)
-            concentration = tensors.step_rows(confusion)
+            noise_scale, n_iter, change = self._iterate(vb, tensors, prior, noise_scale, bar, n_passed=n_passed)
+            confusion, last = vb.confusion_and_last_states(noise_scale)
+            concentration, forward = tensors.step_rows(confusion), tensors.forward_state(last)
             log_predictive, score = vb.scores(noise_scale, confusion)
-            forward = tensors.forward_state(vb.last_states(noise_scale))
             n_visited += vb.n_visited
             printed = self._printed_bound(vb, noise_scale)
         if not self.update_classes and start.dependence is not None:
@@ -396,12 +400,19 @@ class DynIBCC(Model):
         return self.noise_scale, n_responses
 
     def _iterate(
-        self, vb: DynamicVB, tensors: StepTensors, prior: CrowdPrior, noise_scale: float | Literal["auto"], bar: Any
+        self,
+        vb: DynamicVB,
+        tensors: StepTensors,
+        prior: CrowdPrior,
+        noise_scale: float | Literal["auto"],
+        bar: Any,
+        *,
+        n_passed: int,
     ) -> tuple[float, int, float]:
         """Choose the noise scale and infer the classes, as far as asked for; return scale, passes and last change."""
         from crowdgraph.kernels.fixed_point import reachable_tolerance
 
-        n_iter = 0
+        n_iter = n_passed
         if noise_scale == "auto":
             typical = tensors.typical_prior(prior, vb.probs)
             if self.update_classes:

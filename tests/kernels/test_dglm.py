@@ -523,7 +523,8 @@ def test_a_filter_goes_on_from_where_it_ended(kind, published, seed):
     steps, prior, probs = random_crowd(rng, [9, 0, 14, 1, 6], 2 + seed % 2, 3, shared=seed == 2)
     whole = kind(steps, prior, published=published)
     earlier, later = split_each(steps, rng)
-    middle = kind(earlier, prior, published=published).last_states(probs, noise_scale=0.8)
+    before = kind(earlier, prior, published=published)
+    _, middle = before.with_last_states(probs, noise_scale=0.8, stage="filtered")
     rest = kind(later, middle, published=published)
     for stage in ("filtered", "predicted"):
         expected = whole(probs, noise_scale=0.8, stage=stage).clone()
@@ -531,6 +532,18 @@ def test_a_filter_goes_on_from_where_it_ended(kind, published, seed):
         for k, (first, last) in enumerate(pairwise(later.starts.tolist())):
             end = int(steps.starts[k + 1])
             assert_allclose(actual[first:last], expected[end - (last - first) : end], rtol=1e-12)
-    ends = rest.last_states(probs, noise_scale=0.8), whole.last_states(probs, noise_scale=0.8)
-    for actual, expected in zip(*ends, strict=True):
-        assert_allclose(actual, expected.expand_as(actual), rtol=1e-11, atol=1e-13)
+    for stage in ("predicted", "filtered", "smoothed"):
+        ends = [scan.with_last_states(probs, noise_scale=0.8, stage=stage)[1] for scan in (rest, whole)]
+        for actual, expected in zip(*ends, strict=True):
+            assert_allclose(actual, expected.expand_as(actual), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", [CompiledScan, TensorScan])
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("stage", ["predicted", "filtered", "smoothed"])
+def test_last_states_come_with_what_a_scan_returns(kind, published, stage):
+    steps, prior, probs = random_crowd(np.random.default_rng(8), [9, 0, 14, 1], 3, 3)
+    scan = kind(steps, prior, published=published)
+    expected = scan(probs, noise_scale=0.8, stage=stage).clone()
+    actual, _ = scan.with_last_states(probs, noise_scale=0.8, stage=stage)
+    assert torch.equal(actual, expected)
