@@ -6,7 +6,7 @@ import pytest
 from reliability.attack import Size
 
 # Mutants and coverage need minutes even when they are short.
-ATTACKS = ()
+ATTACKS = ("odd_crowds", "relations", "determinism")
 
 
 @pytest.mark.parametrize("name", ATTACKS)
