@@ -41,7 +41,18 @@ def test_the_same_command_gives_the_same_items(analysed, crowd, tmp_path):
 def test_a_run_is_repeated_from_its_record(crowd, tmp_path, monkeypatch):
     """The recorded command, where its files are, writes the same tables, byte for byte, and the same graph."""
     monkeypatch.chdir(crowd)
-    typed = ("analyse", "responses.csv", "--gold", "gold.csv", "--snapshots", "1", "--min-responses", "5", "--seed", "3")
+    typed = (
+        "analyse",
+        "responses.csv",
+        "--gold",
+        "gold.csv",
+        "--snapshots",
+        "1",
+        "--min-responses",
+        "5",
+        "--seed",
+        "3",
+    )
     first, again = tmp_path / "first", tmp_path / "again"
     monkeypatch.setattr(sys, "argv", ["crowdgraph", *typed])
     assert run(*typed, "--out", first).exit_code == 0

@@ -123,7 +123,12 @@ def test_a_table_of_some_snapshots_says_so(n, caption):
     network = network_of([[0, 1], [1, 0]], ids=["a", "b"])
     numbers = np.arange(1, n + 1)
     track = cg.NetworkTrack(
-        ids=["a", "b"], times=numbers, counts=numbers, snapshots=[network] * n, clock=cg.Clock("number"), method="by hand"
+        ids=["a", "b"],
+        times=numbers,
+        counts=numbers,
+        snapshots=[network] * n,
+        clock=cg.Clock("number"),
+        method="by hand",
     )
     html = track._repr_html_()
     assert html.count("<tr>") == 21

@@ -80,9 +80,7 @@ def actions(size):
     """Return what is repeated: functions without arguments, by kind and name."""
     chosen = SHORT if size is Size.SHORT else {kind: tuple(KINDS[kind]) for kind in REPEATED}
     subject = Subject(crowd(gold=0.3, n_communities=2).graph, Path())
-    repeated = {
-        (kind, name): partial(KINDS[kind][name], subject) for kind, names in chosen.items() for name in names
-    }
+    repeated = {(kind, name): partial(KINDS[kind][name], subject) for kind, names in chosen.items() for name in names}
     repeated |= {("simulators", name): simulate for name, simulate in SIMULATORS.items()}
     return repeated | ({("analysis", "files"): files_of_analysis} if size is Size.LONG else {})
 
@@ -124,7 +122,11 @@ def attack(size):
         refused = sum(mine[name].startswith("refused") for name in names)
         note = "; ".join([f"{refused} refused", *(f"differs: {name}" for name in wrong)])
         yield Row(
-            f"{kind}, same bits in another process", len(names) * len(others), sum(len(failed[n]) for n in wrong), "", note
+            f"{kind}, same bits in another process",
+            len(names) * len(others),
+            sum(len(failed[n]) for n in wrong),
+            "",
+            note,
         )
 
 

@@ -1,7 +1,7 @@
 """Odd crowds meet every model, network, detector, policy, track, export and the report.
 
-Each of them answers or refuses with one of our errors; there is no other exception, and no warning but ours. Answers are
-finite and probabilities sum to one. What is written comes back as it was.
+Each of them answers or refuses with one of our errors; there is no other exception, and no warning but ours. Answers
+are finite and probabilities sum to one. What is written comes back as it was.
 
 ``python tests/reliability/odd_crowds.py "one item" "the repeated hour"`` repeats crowds alone.
 """
@@ -214,7 +214,9 @@ TRACKS = {
     "snapshots": lambda subject: [view.n_items for view in subject.graph.snapshots(counts=[0, 1])],
 }
 EVALUATION = {
-    "cross validation": lambda subject: cg.evaluation.cross_validate(subject.graph, cg.IBCC(votes=subject.votes()), folds=2),
+    "cross validation": lambda subject: cg.evaluation.cross_validate(
+        subject.graph, cg.IBCC(votes=subject.votes()), folds=2
+    ),
     "predictive checks": lambda subject: cg.evaluation.predictive_checks(subject.fitted, n_replicates=20),
     "data doctor": lambda subject: subject.graph.diagnose().to_dict(),
     "influence": lambda subject: subject.fitted.fit().influence(volunteer=subject.graph.volunteers.ids.tolist()[0]),
@@ -244,8 +246,12 @@ EXPORTS = {
         lambda graph, path: graph.to_graphml(path, history="full"), cg.read_graphml, equal=same_table
     ),
     "GEXF": comes_back(lambda graph, path: graph.to_gexf(path), cg.read_gexf, equal=same_table),
-    "pandas": lambda subject: [subject.annotated.to_pandas(table=name) for name in ("responses", "items", "volunteers")],
-    "polars": lambda subject: [subject.annotated.to_polars(table=name) for name in ("responses", "items", "volunteers")],
+    "pandas": lambda subject: [
+        subject.annotated.to_pandas(table=name) for name in ("responses", "items", "volunteers")
+    ],
+    "polars": lambda subject: [
+        subject.annotated.to_polars(table=name) for name in ("responses", "items", "volunteers")
+    ],
     "tensors": lambda subject: subject.graph.to_torch(),
     "PyTorch Geometric": lambda subject: subject.annotated.to_pyg(),
     "tables of a fit": lambda subject: [
@@ -344,7 +350,7 @@ def attempt(crowd, target, action):
             # A result that finds itself wrong is no refusal: some computation went wrong.
             refused = not isinstance(error, ResultError)
             failure = "" if refused else describe(error)
-        except Exception as error:  # noqa: BLE001 - whatever else is raised is what the attack looks for
+        except Exception as error:
             failure = describe(error)
     return Outcome(crowd, *target, failure, refused, time.process_time() - start), value
 
@@ -378,7 +384,9 @@ def tries(size):
     crowds = list(ODD_CROWDS)
     while crowds:
         outcomes = []
-        with subprocess.Popen([sys.executable, __file__, "--json", *crowds], stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            [sys.executable, __file__, "--json", *crowds], stdout=subprocess.PIPE, text=True
+        ) as process:
             for line in process.stdout:
                 outcomes.append(Outcome(*json.loads(line)))
                 yield outcomes[-1]
@@ -387,12 +395,14 @@ def tries(size):
         # It goes on after the crowd that ended the process, before or at the target after the last one that it tried.
         last = crowds.index(outcomes[-1].crowd) if outcomes else 0
         target = outcomes[-1].target if outcomes else "start"
-        yield Outcome(crowds[last], "crowds", f"after {target}", f"the process ended with {process.returncode}", False, 0.0)
+        yield Outcome(
+            crowds[last], "crowds", f"after {target}", f"the process ended with {process.returncode}", False, 0.0
+        )
         del crowds[: last + 1]
 
 
 def main(arguments):
-    """Let crowds meet all targets; one that takes too long ends the process by a signal, and too much memory is refused."""
+    """Let crowds meet all targets. Too long an attempt ends the process by a signal; too much memory is refused."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     for crowd in (argument for argument in arguments if argument != "--json"):
         signal.alarm(MAX_SECONDS)

@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 from reliability.attack import Size
 
-# Mutants and coverage need minutes even when they are short.
+# Mutants and covered lines need minutes even when they are short.
 ATTACKS = ("odd_crowds", "relations", "determinism")
 
 

@@ -2,8 +2,8 @@
 
 Compiled functions run where no tool looks: `coverage` sees that they are defined, and nothing of what they do. So their
 bodies are left out of the figure of the whole suite, and counted in another run, of the tests of kernels and of models
-with ``NUMBA_DISABLE_JIT=1``, in which Python runs the same lines. The two figures are of different lines, and the table has
-both. Processes that tests start are not seen at all; what only runs there counts as not covered.
+with ``NUMBA_DISABLE_JIT=1``, in which Python runs the same lines. The two figures are of different lines, and the table
+has both. Processes that tests start are not seen at all; what only runs there counts as not covered.
 
 It needs ``coverage``, which ``pip install -c constraints.txt ".[dev]"`` brings.
 """
@@ -69,7 +69,7 @@ def measure(tests, folder, *, compiled=True):
     coverage = [sys.executable, "-m", "coverage"]
     pytest = ["-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not science and not browser"]
     run = [*coverage, "run", "--branch", f"--source={sources}", *pytest, *tests]
-    ended = subprocess.run(run, cwd=ROOT, env=environment, stdout=sys.stderr)
+    ended = subprocess.run(run, check=False, cwd=ROOT, env=environment, stdout=sys.stderr)
     subprocess.run([*coverage, "json", "-q", "-o", str(report)], cwd=ROOT, env=environment, check=True)
     return json.loads(report.read_text(encoding="utf-8"))["files"], ended.returncode
 
