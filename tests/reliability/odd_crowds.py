@@ -33,7 +33,7 @@ from crowdgraph.analysis import analyse, write_results
 from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning, ResultError
 
 # How many of the pairs of a crowd and a target the short form tries: one in so many.
-SHORT_STRIDE = 40
+SHORT_STRIDE = 60
 # What one crowd may take in the long form, in seconds and in bytes of addresses.
 MAX_SECONDS, MAX_MEMORY = 1_200, 24 * 2**30
 # How many failures are named in the table.

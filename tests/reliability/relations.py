@@ -31,7 +31,7 @@ from crowdgraph.errors import CrowdGraphWarning
 from crowdgraph.kernels import cautious, dglm_compiled, dynibcc, nmf
 from crowdgraph.models import _step_blocks, _tensors
 
-SEEDS = {Size.SHORT: 300, Size.LONG: 50_000}
+SEEDS = {Size.SHORT: 200, Size.LONG: 50_000}
 
 BITS = "the same bits (howto/reproducible)"
 EQUIVALENT = "equivalent graphs give the same to 1e-6 (testing.check_model)"
