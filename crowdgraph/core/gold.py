@@ -67,8 +67,10 @@ class Gold(ReadOnlyArrays, Tabular, Mapping[Hashable, "Hashable | dict[Hashable,
     @cached_property
     def codes(self) -> Array:
         """The code of each item's class where it is known for certain, -1 elsewhere, of shape (N,)."""
-        certain = self.known & (np.nan_to_num(self.probs).max(axis=1) == 1.0)
-        return lock(np.where(certain, np.nan_to_num(self.probs).argmax(axis=1), -1))
+        probs = np.nan_to_num(self.probs)
+        # Beside a probability of one there may be another, so small that their sum rounds to one.
+        certain = self.known & (probs.max(axis=1) == 1.0) & (np.count_nonzero(probs, axis=1) == 1)
+        return lock(np.where(certain, probs.argmax(axis=1), -1))
 
     @property
     def is_soft(self) -> Array:

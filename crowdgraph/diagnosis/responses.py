@@ -383,7 +383,7 @@ def _pauses(graph: CrowdGraph) -> list[Finding]:
     gaps, duration, n = np.diff(times), times[-1] - times[0], len(times)
     n_before = np.arange(1, n)
     inside = (n_before >= MIN_SHARE_EACH_SIDE * n) & (n - n_before >= MIN_SHARE_EACH_SIDE * n)
-    long = np.flatnonzero(inside & (gaps >= max(PAUSE_SHARE * duration, PAUSE_MULTIPLE * duration / n)))
+    long = np.flatnonzero(inside & (gaps >= max(PAUSE_SHARE, PAUSE_MULTIPLE / n) * duration))
     if not len(long):
         return []
     longest = int(long[gaps[long].argmax()])

@@ -233,10 +233,9 @@ def _time_texts(clock: Clock, times: Array) -> list[list[str]]:
     if clock.kind == "order":
         return [[f"{time:,}" for time in times.tolist()]]
     full = [str(time) for time in times.tolist()]
-    span = float(times[-1] - times[0]) if len(times) else 0.0
-    if times.dtype.kind == "i" or span == 0:
+    if times.dtype.kind == "i" or len(times) == 0 or times[0] == times[-1]:
         return [full]
-    digits = max(0, 2 - floor(log10(span)))
+    digits = max(0, 2 - floor(log10(float(times[-1] - times[0]))))
     return [*([f"{time:.{digits + more}f}" for time in times.tolist()] for more in (0, 1, 2, 3)), full]
 
 

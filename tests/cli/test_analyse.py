@@ -1,10 +1,12 @@
 """``crowdgraph analyse`` and ``demo``: what is written, what is printed, and what is replaced."""
 
 import json
+import shlex
 import shutil
 import sys
 
 from cli.commands import run
+from results import same_graph
 
 import crowdgraph as cg
 from crowdgraph.cli._output import command_line
@@ -34,6 +36,34 @@ def test_the_same_command_gives_the_same_items(analysed, crowd, tmp_path):
     assert summary["out"] == str(tmp_path / "again")
     for name in ("items.csv", "volunteers.csv"):
         assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_a_run_is_repeated_from_its_record(crowd, tmp_path, monkeypatch):
+    """The recorded command, where its files are, writes the same tables, byte for byte, and the same graph."""
+    monkeypatch.chdir(crowd)
+    typed = (
+        "analyse",
+        "responses.csv",
+        "--gold",
+        "gold.csv",
+        "--snapshots",
+        "1",
+        "--min-responses",
+        "5",
+        "--seed",
+        "3",
+    )
+    first, again = tmp_path / "first", tmp_path / "again"
+    monkeypatch.setattr(sys, "argv", ["crowdgraph", *typed])
+    assert run(*typed, "--out", first).exit_code == 0
+    program, *repeated = shlex.split(record(first)["command"])
+    assert program == "crowdgraph"
+    assert run(*repeated, "--out", again).exit_code == 0
+    tables = [path.name for path in first.iterdir() if path.suffix in (".csv", ".parquet", ".graphml")]
+    assert {"items.csv", "volunteers.csv", "confusion.parquet", "network.graphml"} <= set(tables)
+    assert all((again / name).read_bytes() == (first / name).read_bytes() for name in tables)
+    assert same_graph(cg.load(again / "graph.crowd"), cg.load(first / "graph.crowd"))
+    assert record(again)["parameters"] == record(first)["parameters"]
 
 
 def test_results_are_replaced_only_when_asked(analysed, crowd, tmp_path):

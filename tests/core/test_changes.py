@@ -97,6 +97,14 @@ def test_it_reads_well(changes):
     assert frame["kind"].tolist() == [change.kind for change in changes]
 
 
+def test_three_changes_are_listed_and_more_are_counted(changes):
+    three, five = (
+        replace(changes, changes=(changes[0],) * n, moments=np.repeat(changes.moments[:1], n, axis=0)) for n in (3, 5)
+    )
+    assert "more" not in repr(three)
+    assert repr(five).endswith("and 2 more")
+
+
 def test_nobody():
     changes = cg.IBCC().fit(graph_from(*answers_of({"steady": SHARES["steady"], "expert": SHARES["expert"]}))).changes()
     assert len(changes) == len(changes.to_frame()) == 0

@@ -118,6 +118,23 @@ def test_the_frame_has_a_row_for_each_link_and_snapshot(graph):
     assert "<table>" in track._repr_html_()
 
 
+@pytest.mark.parametrize(("n", "caption"), [(20, False), (21, True)])
+def test_a_table_of_some_snapshots_says_so(n, caption):
+    network = network_of([[0, 1], [1, 0]], ids=["a", "b"])
+    numbers = np.arange(1, n + 1)
+    track = cg.NetworkTrack(
+        ids=["a", "b"],
+        times=numbers,
+        counts=numbers,
+        snapshots=[network] * n,
+        clock=cg.Clock("number"),
+        method="by hand",
+    )
+    html = track._repr_html_()
+    assert html.count("<tr>") == 21
+    assert (f"the last 20 of {n} snapshots" in html) is caption
+
+
 def test_the_union_is_the_mean_over_snapshots():
     early = network_of([[0, 1], [1, 0]], ids=["a", "b"])
     late = network_of([[0, 2], [2, 0]], ids=["b", "c"])

@@ -93,6 +93,15 @@ def test_merging_is_given_up_where_its_goal_is_out_of_reach(objectives, given_up
     assert nmf_search._is_out_of_reach(0.0, objectives) is given_up
 
 
+def test_pairs_are_merged_at_once_if_there_are_two():
+    """A single pair is left to the merges of one pair at a time."""
+    columns = torch.eye(4, dtype=torch.float64)
+    pairs = torch.stack([columns[0], columns[0] + 0.1 * columns[1], columns[2], columns[2] + 0.1 * columns[3]], dim=1)
+    assert nmf_search._mutual_pairs(pairs) == [[(0, 1), (2, 3)]]
+    assert nmf_search._mutual_pairs(pairs[:, :3]) == []
+    assert nmf_search._mutual_pairs(pairs[:, :1]) == []
+
+
 def test_one_column_stays_even_if_none_is_needed():
     weights = blocks(0)
     actual = search(stepping(weights, Prior(1e7, 2.0)), start_from(weights, 5, 0), tol=1e-4, max_iter=300)

@@ -16,8 +16,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 from page import print_sections  # noqa: E402
 from reliability.attack import Size  # noqa: E402
 
-# Each is a module beside this one with a function `attack`.
-ATTACKS = ("kills", "fuzz", "odd_crowds", "relations", "faults", "mutants", "coverage", "determinism")
+# Each is a module beside this one with a function `attack`. None may be called as a package is: scripts find it first.
+ATTACKS = ("kills", "fuzz", "odd_crowds", "relations", "faults", "mutants", "covered_lines", "determinism")
 INTRODUCTION = """# Reliability
 
 These tables were printed by `make check-reliability`, which attacks the package and writes this page. What was tried

@@ -6,8 +6,8 @@ from importlib import import_module
 import pytest
 from reliability.attack import Size
 
-# Mutants and coverage need minutes even when they are short.
-ATTACKS = ("kills", "fuzz", "faults")
+# Mutants and covered lines need minutes even when they are short.
+ATTACKS = ("kills", "fuzz", "faults", "odd_crowds", "relations", "determinism")
 # They fork, limit what a process may take, and read /proc.
 ON_LINUX = ("kills", "fuzz", "faults")
 
