@@ -25,6 +25,12 @@ _progress.LOG_SECONDS = math.inf
 
 
 @pytest.fixture
+def every_line(monkeypatch):
+    """Progress is written to the error stream at every step."""
+    monkeypatch.setattr(_progress, "LOG_SECONDS", 0.0)
+
+
+@pytest.fixture
 def columns():
     """Three volunteers, three items, six responses out of order, two of them at one time."""
     return {

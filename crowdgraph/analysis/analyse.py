@@ -453,7 +453,9 @@ def _of_items(graph: CrowdGraph, fit: ModelFit, items: Array) -> tuple[CrowdGrap
         classes=confusion.classes,
         labels=confusion.labels,
     )
-    return part, replace(fit, items=part.items.ids, item_probs=fit.item_probs[items], confusion=track, source=None)
+    # What the fit was made of, and where it ended, are about all items.
+    fit = replace(fit, source=None, state=None, items=part.items.ids, item_probs=fit.item_probs[items], confusion=track)
+    return part, fit
 
 
 def _changes(graph: CrowdGraph, fit: ModelFit) -> Changes:

@@ -56,7 +56,8 @@ def test_a_run_is_repeated_from_its_record(crowd, tmp_path, monkeypatch):
     first, again = tmp_path / "first", tmp_path / "again"
     monkeypatch.setattr(sys, "argv", ["crowdgraph", *typed])
     assert run(*typed, "--out", first).exit_code == 0
-    program, *repeated = shlex.split(record(first)["command"])
+    (command,) = record(first)["commands"]
+    program, *repeated = shlex.split(command)
     assert program == "crowdgraph"
     assert run(*repeated, "--out", again).exit_code == 0
     tables = [path.name for path in first.iterdir() if path.suffix in (".csv", ".parquet", ".graphml")]

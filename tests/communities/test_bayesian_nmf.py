@@ -147,7 +147,7 @@ def test_starts_that_do_not_converge_warn(task_network):
         cg.BayesianNMF(max_iter=3, restarts=1, nulls=0, strength=75).detect(task_network[0], seed=0)
 
 
-def test_progress_is_shown_on_request(task_network, capsys):
+def test_progress_is_shown_on_request(task_network, capsys, every_line):
     cg.BayesianNMF(restarts=1, nulls=0, strength=75).detect(task_network[0], seed=0, progress=True)
     assert "Bayesian NMF" in capsys.readouterr().err
 

@@ -187,7 +187,7 @@ def test_the_detector_finds_the_communities():
     assert_array_equal(comparison.behaviour.assignment, np.arange(8) // 4)
 
 
-def test_progress_is_shown_on_request(capsys):
+def test_progress_is_shown_on_request(capsys, every_line):
     compare_networks(THREE, THREE, n_permutations=9, seed=0, progress=True)
     assert "Permutations" in capsys.readouterr().err
     compare_networks(THREE, THREE, n_permutations=9, seed=0)

@@ -172,7 +172,7 @@ def test_advice_for_the_command_line_speaks_of_options():
     assert "min_responses" not in repr(prior)
 
 
-def test_progress_shows_and_changes_nothing(graph, capsys):
+def test_progress_shows_and_changes_nothing(graph, capsys, every_line):
     assert graph.diagnose(progress=True).to_dict() == graph.diagnose().to_dict()
     assert "Diagnosis" in capsys.readouterr().err
 

@@ -390,7 +390,7 @@ def test_errors_tell_the_model():
     assert caught.value.__notes__ == ["This happened in the cross validation of the model 'bad'."]
 
 
-def test_progress_is_shown_when_asked(capsys):
+def test_progress_is_shown_when_asked(capsys, every_line):
     cross_validate(graph_of(TRUTH), said_of(TRUTH))
     assert capsys.readouterr().err == ""
     cross_validate(graph_of(TRUTH), said_of(TRUTH), progress=True)

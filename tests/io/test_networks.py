@@ -218,7 +218,8 @@ def test_a_network_without_its_model_says_that_it_was_not_tested(tmp_path):
     assert not back.has_null
     with pytest.raises(ParameterError, match="rewiring hardly changes it"):
         back.null()
-    evidence = cg.BayesianNMF(restarts=3).detect(back, seed=0).evidence
+    with pytest.warns(CrowdGraphWarning, match="has lost the data that it was computed from"):
+        evidence = cg.BayesianNMF(restarts=3).detect(back, seed=0).evidence
     assert len(evidence.null_modularity) == 0
     assert evidence.verdict == "no comparison with chance"
 

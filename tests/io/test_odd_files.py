@@ -110,6 +110,6 @@ def test_a_manifest_of_another_build(store):
 
 def test_a_record_of_another_build(graph, tmp_path):
     graph.save(tmp_path / "graph.crowd")
-    (tmp_path / "run.json").write_text(json.dumps({"settings": ["ibcc"], "source": {}}))
+    (tmp_path / "run.json").write_text(json.dumps({"settings": ["ibcc"], "source": {}, "commands": []}))
     with pytest.raises(StoreError, match="is damaged: its parts do not fit together"):
         read_results(tmp_path)

@@ -444,7 +444,7 @@ def test_unanswered_responses_are_left_out():
     assert np.allclose(fit.confusion.of("bert").latest().concentration, [[4, 1], [1, 4]])
 
 
-def test_progress_is_shown_when_asked(capsys):
+def test_progress_is_shown_when_asked(capsys, every_line):
     graph = crowd().graph
     # The first fit on a machine may say that it compiles.
     cg.IBCC().warm_up(graph)

@@ -235,13 +235,13 @@ def test_labels_out_of_range_do_not_reach_compiled_code(in_memory, tmp_path):
     labels = np.load(path / "by_item" / "label.npy", mmap_mode="r+")
     labels[5] = 1_000
     labels.flush()
-    with pytest.raises(StoreError, match="labels run from 0 to 1000; expected 0 to 1"):
+    with pytest.raises(StoreError, match="'by_item/label' run from 0 to 1000; expected 0 to 1"):
         cg.IBCC().fit(cg.load(path), memory="4GB")
     in_memory.save(tmp_path / "other.store", format="columns")
     items = np.load(tmp_path / "other.store" / "by_volunteer" / "item.npy", mmap_mode="r+")
     items[5] = -1
     items.flush()
-    with pytest.raises(StoreError, match="items run from -1 to 119; expected 0 to 119"):
+    with pytest.raises(StoreError, match="'by_volunteer/item' run from -1 to 119; expected 0 to 119"):
         cg.DynIBCC().fit(cg.load(tmp_path / "other.store"), memory="4GB")
 
 
