@@ -241,7 +241,7 @@ def test_labels_out_of_range_do_not_reach_compiled_code(in_memory, tmp_path):
     items = np.load(tmp_path / "other.store" / "by_volunteer" / "item.npy", mmap_mode="r+")
     items[5] = -1
     items.flush()
-    with pytest.raises(StoreError, match="'by_volunteer/item' run from -1 to 119; expected 0 to 119"):
+    with pytest.raises(StoreError, match="items run from -1 to 119; expected 0 to 119"):
         cg.DynIBCC().fit(cg.load(tmp_path / "other.store"), memory="4GB")
 
 
