@@ -21,7 +21,7 @@ def make_model_of_slow_sweeps(*arguments, **options):
     return make_model(*arguments, **options)
 
 
-command._model = make_model_of_slow_sweeps
-
+# Not where the module is imported, as pytest does to look for doctests: sweeps of other tests would be slow, too.
 if __name__ == "__main__":
+    command._model = make_model_of_slow_sweeps
     command.app()
