@@ -57,7 +57,7 @@ class Commands(TyperGroup):
             fail(f"Ended by {signal.Signals(end.number).name}.", code=BY_SIGNAL + end.number)
         except Exception as error:
             if _lacks_memory(error):
-                fail("There is not enough memory for this crowd; give fewer responses, or use --model ibcc.")
+                fail("There is not enough memory for this crowd; give fewer responses, or use a machine with more.")
             if not isinstance(error, OSError):
                 raise
             fail(f"{error.filename or 'A file'}: {error.strerror or error}. Check the path, its rights and free space.")
