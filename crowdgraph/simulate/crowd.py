@@ -366,12 +366,24 @@ def _draw_items(
         if n_abroad:
             # From all items; those drawn at home already are replaced by further ones of the home pool.
             abroad = np.setdiff1d(rng.choice(len(item_community), n_abroad, replace=False), items)
-            rest = np.setdiff1d(pool, np.concatenate([items, abroad]))
-            further = rng.choice(rest, n_abroad - len(abroad), replace=False)
+            further = draw_others(pool, np.concatenate([items, abroad]), n_abroad - len(abroad), rng)
             items = np.concatenate([items, abroad, further])
         repeats = rng.choice(items, n_repeats) if n_repeats else items[:0]
         draws.append(rng.permutation(np.concatenate([items, repeats])))
     return np.concatenate(draws)
+
+
+def draw_others(pool: Array, taken: Array, n: int, rng: np.random.Generator) -> Array:
+    """Draw distinct items of a pool, whose codes ascend, other than those that are taken.
+
+    Looking up positions takes no time that grows as the pool does, as leaving out items would, once a volunteer.
+    """
+    position = np.minimum(np.searchsorted(pool, taken), len(pool) - 1)
+    position = np.sort(position[pool[position] == taken])
+    drawn = rng.choice(len(pool) - len(position), n, replace=False)
+    # Each item that is taken moves those behind it on by one.
+    n_before = np.searchsorted(position - np.arange(len(position)), drawn, side="right")
+    return np.asarray(pool[drawn + n_before])
 
 
 def _draw_labels(rows: Array, draw: Array) -> Array:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdgraph.simulate import Group, crowd
-from crowdgraph.simulate.crowd import apportion_capped
+from crowdgraph.simulate.crowd import apportion_capped, draw_others
 
 SHARP = Group(name="sharp", confusion=[[0.95, 0.05], [0.05, 0.95]], concentration=1e6)
 BLUNT = Group(name="blunt", confusion=[[0.5, 0.5], [0.5, 0.5]], concentration=1e6)
@@ -187,6 +187,15 @@ def test_shares_are_capped_and_sum_up(weights, most, fill):
     assert shares.sum() == total
     assert shares.max(initial=0) <= most
     assert shares.min(initial=0) >= 0
+
+
+@given(st.sets(st.integers(0, 40), min_size=1), st.sets(st.integers(0, 40)), st.integers(0, 2**32 - 1), st.data())
+def test_other_items_are_drawn_as_from_what_is_left(pool, taken, seed, data):
+    pool, taken = np.sort(list(pool)), np.array(data.draw(st.permutations(list(taken))), dtype=np.int64)
+    rest = np.setdiff1d(pool, taken)
+    n = data.draw(st.integers(0, len(rest)))
+    drawn = draw_others(pool, taken, n, np.random.default_rng(seed))
+    np.testing.assert_array_equal(drawn, np.random.default_rng(seed).choice(rest, n, replace=False))
 
 
 def test_casual_volunteers_look_in():
