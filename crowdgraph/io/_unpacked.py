@@ -19,7 +19,7 @@ from crowdgraph.messages import Hint
 # Text and numbers seldom unpack to more than 20 times their packed size; bombs unpack to a thousand times.
 MAX_RATIO = 100
 # What any file may unpack to, however small it is.
-ALWAYS_ALLOWED = 256 * 10**6
+ALWAYS_ALLOWED = 64 * 10**6
 # The environment variable that sets another limit.
 VARIABLE = "CROWDGRAPH_MAX_UNPACKED"
 # How Arrow calls the compressions that it recognises by the ends of names.
@@ -29,7 +29,7 @@ COMPRESSIONS = {".bz2": "bz2", ".gz": "gzip", ".lz4": "lz4", ".zst": "zstd"}
 def unpacked_limit(packed: int) -> int:
     """Return how many bytes a file of `packed` bytes may unpack to: what the user says, or 100 times as many.
 
-    256 MB are always allowed.
+    64 MB are always allowed.
     """
     chosen = os.environ.get(VARIABLE)
     if chosen is None:

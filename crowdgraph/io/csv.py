@@ -69,7 +69,7 @@ def read_csv(
     ----------
     path
         The file; ``.gz`` and other compressed files are decompressed according to their ending. One that unpacks to
-        more than 256 MB and 100 times its size is refused, unless the environment variable ``CROWDGRAPH_MAX_UNPACKED``
+        more than 64 MB and 100 times its size is refused, unless the environment variable ``CROWDGRAPH_MAX_UNPACKED``
         says how much is allowed, such as ``8GB``.
     gold
         A CSV or Parquet file with the items whose class is known and that class (or a column of probabilities for each

@@ -100,7 +100,7 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
     ------
     StoreError
         If the file does not exist, is damaged, is not a saved graph, was written by a newer crowdgraph, or unpacks to
-        more than 256 MB and 100 times its size (the environment variable ``CROWDGRAPH_MAX_UNPACKED`` sets another
+        more than 64 MB and 100 times its size (the environment variable ``CROWDGRAPH_MAX_UNPACKED`` sets another
         limit).
 
     Examples
