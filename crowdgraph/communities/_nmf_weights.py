@@ -77,7 +77,7 @@ def is_similarity(network: VolunteerNetwork) -> bool:
 
 
 def has_lost_model(network: VolunteerNetwork) -> bool:
-    """Whether a network was built with a model, which is not there any more."""
+    """Return whether a network was built with a model that is not there any more."""
     return network.model is None and _builder(network) in (*COUNTING_METHODS, *SIMILARITY_METHODS)
 
 

@@ -62,7 +62,7 @@ def check_indices(name: str, matrix: Any) -> None:
         n_major, n_minor = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
         _check_compressed(name, matrix.data, matrix.indices, matrix.indptr, n_major=n_major, n_minor=n_minor)
         return
-    # The other formats are converted by NumPy, which checks what it is told.
+    # The other formats are converted by NumPy, which checks their indices.
     coo = matrix if matrix.format == "coo" else matrix.tocoo()
     for axis, (codes, size) in enumerate(zip((coo.row, coo.col), coo.shape, strict=True)):
         _check_bounds(f"{name}: the indices of axis {axis}", codes, size)

@@ -230,7 +230,7 @@ def _checked_numbers(numbers: Mapping[str, Any]) -> list[Any]:
         and all(isinstance(one, float | int) for one in (*objectives, change))
     )
     if not are_numbers or type(n_steps) is not int or n_steps < 0 or {type(converged), type(ended)} != {bool}:
-        raise ValueError("a stage is not told by numbers")
+        raise ValueError("the numbers of a stage are of other types")
     return [objectives, change, n_steps, converged, ended]
 
 

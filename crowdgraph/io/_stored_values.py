@@ -74,4 +74,4 @@ def check_stored_fields(kind: type, values: Mapping[str, Any], stored: Iterable[
         if not isinstance(value, known[0]) or (isinstance(value, bool) and known[0] is not bool):
             raise ValueError(f"{name} of a {kind.__name__} is a {type(value).__name__}")
         if known[0] is tuple and words[1] in classes and not all(isinstance(part, known[1]) for part in value):
-            raise ValueError(f"{name} of a {kind.__name__} holds other things than {words[1]}")
+            raise ValueError(f"{name} of a {kind.__name__} holds values other than {words[1]}")
