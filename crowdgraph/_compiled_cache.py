@@ -1,7 +1,8 @@
 """Where compiled code is kept between runs; imported before any code is compiled.
 
 numba writes it beside the sources or into the user's cache directory, and raises where it can write to neither, as in
-containers and batch systems without a home. Compiled code then goes into a private directory for temporary files.
+containers and batch systems without a home. Compiled code then goes into a private directory for temporary files. It also
+raises where a disk or a quota is full: then what it compiled is used, and not kept.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ SOURCES = tuple(Path(__file__).parent / name for name in ("kernels", "io"))
 @cache
 def ensure_cache() -> None:
     """Let numba keep compiled code in a temporary directory, or nowhere, where it could keep it in no usual place."""
+    _go_on_without_space()
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen and _is_writable(Path(chosen)):
         return
@@ -38,6 +40,32 @@ def ensure_cache() -> None:
     sys.stderr.write(
         f"crowdgraph: neither its own directory nor a home can be written to, so compiled code is kept {where}. Set "
         "NUMBA_CACHE_DIR to a directory that can be written to.\n"
+    )
+
+
+def _go_on_without_space() -> None:
+    """Let functions of this package run where a full disk or quota keeps numba from writing what it compiled."""
+    from numba.core.caching import Cache
+
+    save = Cache.save_overload
+
+    def save_if_possible(self: Cache, sig: object, data: object) -> None:
+        try:
+            save(self, sig, data)
+        except OSError as error:
+            if not self._py_func.__module__.startswith("crowdgraph."):
+                raise
+            _note_lack_of_space(error.strerror or str(error))
+
+    Cache.save_overload = save_if_possible  # type: ignore[method-assign]
+
+
+@cache
+def _note_lack_of_space(reason: str) -> None:
+    """Write once to the error stream that compiled code is not kept."""
+    sys.stderr.write(
+        f"crowdgraph: compiled code cannot be kept ({reason}), so each run compiles anew. Free some space, or set "
+        "NUMBA_CACHE_DIR to a directory that has some.\n"
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 import crowdgraph
 from crowdgraph import _compiled_cache
 
+ROOT = Path(crowdgraph.__file__).parents[1]
 # A kernel that takes little time to compile.
 COMPILE = "from crowdgraph.kernels.special import digamma_and_log_gamma as f; print(f(2.0)[0])"
 NOTE = "crowdgraph: neither its own directory nor a home can be written to, so compiled code is kept in "
@@ -55,6 +56,26 @@ def test_without_a_home_code_is_compiled_once(package, tmp_path):
     assert written[0]
     assert written[1] == written[0]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limits of this kind")
+def test_without_space_code_is_compiled_and_used(tmp_path):
+    """A limit on the size of files stands for a disk that is full."""
+    import resource
+
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", COMPILE],
+        env=environment,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(0.4227843, abs=1e-6)
+    assert done.stderr.count("crowdgraph: compiled code cannot be kept (File too large)") == 1
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 @pytest.fixture

@@ -189,7 +189,8 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return values as those of Python; raise if it has none for them: dates far from ours, zones that nobody knows."""
     try:
         values: list[Any] = column.to_pylist()
-    except (pa.ArrowException, ValueError, OverflowError) as error:
+    except (pa.ArrowException, ValueError, OverflowError, KeyError) as error:
+        # Of an unknown zone, Arrow passes on a KeyError where pytz is installed.
         raise InputError(
             f"A column of {column.type} has values that Python cannot hold ({error}). Expected dates in the years 1 to "
             "9999 and known time zones; correct them, or convert the column to text."
