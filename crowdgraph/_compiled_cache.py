@@ -1,8 +1,8 @@
 """Where compiled code is kept between runs; imported before any code is compiled.
 
 numba writes it beside the sources or into the user's cache directory, and raises where it can write to neither, as in
-containers and batch systems without a home. Compiled code then goes into a private directory for temporary files. It also
-raises where a disk or a quota is full: then what it compiled is used, and not kept.
+containers and batch systems without a home. Compiled code then goes into a private directory for temporary files. It
+also raises where a disk or a quota is full: then what it compiled is used, and not kept.
 """
 
 from __future__ import annotations
