@@ -51,7 +51,7 @@ def _go_on_without_space() -> None:
 
     def save_if_possible(self: Cache, sig: object, data: object) -> None:
         try:
-            save(self, sig, data)
+            save(self, sig, data)  # type: ignore[no-untyped-call]
         except OSError as error:
             if not self._py_func.__module__.startswith("crowdgraph."):
                 raise
