@@ -36,6 +36,8 @@ Each error says what is wrong, what was passed, what was expected and what to do
     ├── UntrainedClassifierWarning          a classifier that learned nothing from the answers
     ├── ConvergenceWarning                  a fit that stopped before it converged
     └── LeftOutFigureWarning                a figure of an analysis that could not be drawn
+
+Beside these is `FitInterrupted` (KeyboardInterrupt), which has the fit that Ctrl-C ended early.
 """
 
 from __future__ import annotations
@@ -44,9 +46,12 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdgraph.messages import MAX_MESSAGE, Message, argument, quote, short, suggestion, wording
+
+if TYPE_CHECKING:
+    from crowdgraph.core.fit import ModelFit
 
 __all__ = [
     "AlignmentError",
@@ -58,6 +63,7 @@ __all__ = [
     "DroppedRowsWarning",
     "DuplicateError",
     "FitError",
+    "FitInterrupted",
     "ForgettingWarning",
     "GoldError",
     "GoldWarning",
@@ -180,6 +186,31 @@ class TrainingError(FitError):
     def __init__(self, text: str = "", *, hint: str | None = None, state_dict: Mapping[str, Any] | None = None) -> None:
         super().__init__(text, hint=hint)
         self.state_dict = {} if state_dict is None else dict(state_dict)
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a fit before it was complete.
+
+    It is no `CrowdGraphError`, so that whoever catches those does not catch Ctrl-C.
+
+    Attributes
+    ----------
+    fit
+        The `ModelFit` that was reached: complete and consistent, but not converged.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph, model = cg.simulate.crowd(seed=0).graph, cg.IBCC()
+    >>> try:
+    ...     fit = model.fit(graph)
+    ... except cg.errors.FitInterrupted as interrupted:
+    ...     fit = interrupted.fit
+    """
+
+    def __init__(self, text: str = "", *, fit: ModelFit | None = None) -> None:
+        super().__init__(text)
+        self.fit = fit
 
 
 class UnknownIdError(CrowdGraphError, KeyError):

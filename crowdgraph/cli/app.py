@@ -126,11 +126,18 @@ def main() -> None:
 
 def listen_to_signals() -> None:
     """Let the signals that ask a process to end raise an error, so that it cleans up."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # A command stops at once, where `Model.fit` would complete its step for those who may want its state.
+        signal.signal(signal.SIGINT, _interrupt)
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         # One that is ignored stays so, as nohup wants it.
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _end(number: int, _: Any) -> None:

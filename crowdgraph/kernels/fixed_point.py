@@ -270,6 +270,7 @@ def squarem_by_change(
     tol: float,
     accelerate: bool,
     all_reduce: Callable[[Tensor], Tensor] = lambda sums: sums,
+    give_up: Callable[[], bool] = lambda: False,
     recorder: Recorder | None = None,
 ) -> Passes:
     """Apply a map of class probabilities until none changes by more than `tol`; the map need not raise an objective.
@@ -293,11 +294,13 @@ def squarem_by_change(
         Whether to extrapolate.
     all_reduce
         Adds up sums over rows, a small tensor, where each of several processes has some of the rows.
+    give_up
+        Returns whether to stop early; asked after each plain step.
     recorder
         Keeps where the iteration stands, and says where to go on. The state is that of `probs` with those to return to,
         of shape (2, N, J); in place of objectives are the bounds of the next length and of the next change.
     """
-    n_steps, change = 0, math.inf
+    n_steps, change, is_plain = 0, math.inf, False
     max_length, allowed, safe = MAX_LENGTH, math.inf, probs
 
     def keep(*, ended: bool = False) -> None:
@@ -315,11 +318,11 @@ def squarem_by_change(
             return Passes(n_steps, change)
 
     def go_on() -> bool:
-        nonlocal n_steps, change
-        if n_steps >= max_iter or change <= tol:
+        nonlocal n_steps, change, is_plain
+        if n_steps >= max_iter or change <= tol or (is_plain and give_up()):
             return False
         change = step()
-        n_steps += 1
+        n_steps, is_plain = n_steps + 1, True
         return change > tol
 
     while (n_steps < PLAIN_PASSES or not accelerate) and go_on():
@@ -348,6 +351,7 @@ def squarem_by_change(
         following.sub_(difference)
         extrapolated = first.add_(difference, alpha=2 * length).add_(following, alpha=length**2)
         probs.copy_(torch.where(moved, torch.softmax(extrapolated, 1), probs))
+        is_plain = False
     keep(ended=True)
     return Passes(n_steps, change)
 

@@ -26,6 +26,7 @@ from crowdgraph.models._classifiers import (
     log_probs,
     type_of,
 )
+from crowdgraph.models._interruption import is_interrupted
 from crowdgraph.tensors import (
     AnswerMatrix,
     dirichlet_divergence,
@@ -109,7 +110,9 @@ class Sweeps:
             return Step(following.ravel(), bound, change)
 
         tol = reachable_tolerance(self._tol, self.prior.dtype)
-        trace = squarem(sweep, confusion.ravel(), max_iter=self._max_iter, tol=tol, accelerate=True)
+        trace = squarem(
+            sweep, confusion.ravel(), max_iter=self._max_iter, tol=tol, accelerate=True, give_up=is_interrupted
+        )
         return State(trace.state.reshape(confusion.shape), probs, logs, trace.objectives[-1])
 
 
@@ -153,6 +156,8 @@ class Training:
             n_quiet = 0 if gain > least_gain else n_quiet + 1
             if n_quiet == PATIENCE or not self._trainable:
                 return self._outcome(state, bounds, best_round, number, change, converged=True)
+            if is_interrupted():
+                return self._outcome(state, bounds, best_round, number, change, converged=False)
         return self._outcome(state, bounds, best_round, model.max_rounds, change, converged=False)
 
     def final_classifier(self, outcome: Outcome) -> Any:

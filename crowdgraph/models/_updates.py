@@ -21,6 +21,7 @@ from crowdgraph.kernels.backends import Backend
 from crowdgraph.kernels.fixed_point import Step, Trace, squarem
 from crowdgraph.kernels.local_sweeps import CountedSweep, LocalSweep, ResponsesByCode
 from crowdgraph.kernels.sweep import Sweeper
+from crowdgraph.models._interruption import is_interrupted
 from crowdgraph.models._tensors import AnswerTensors
 
 OnStep: TypeAlias = Callable[[Step], object]
@@ -165,7 +166,7 @@ class StageUpdater:
         """
         tol = self._tol if is_last else FIRST_STAGE_TOLERANCE * self._tol
         state, local = self._start(step_map, stage, LOCAL_TOLERANCE * tol)
-        options: dict[str, Any] = {"tol": tol, "accelerate": self._accelerate}
+        options: dict[str, Any] = {"tol": tol, "accelerate": self._accelerate, "give_up": is_interrupted}
         local_options = {**options, "tol": LOCAL_TOLERANCE * tol, "on_rejection": local.visit_again}
         objectives: list[float] = []
         n_steps, change = 0, math.inf
@@ -178,7 +179,7 @@ class StageUpdater:
             objectives += [*trace.objectives, float(step.objective)]
             n_steps += trace.n_steps + 1
             state, change = step.state, float(step.change)
-            if change <= tol or n_steps >= max_iter:
+            if change <= tol or n_steps >= max_iter or is_interrupted():
                 break
         else:
             local.visit_all = True

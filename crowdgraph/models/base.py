@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,12 +20,14 @@ from crowdgraph.errors import (
     AlignmentError,
     CollapsedFitWarning,
     ConvergenceWarning,
+    FitInterrupted,
     InputError,
     ParameterError,
     RepeatedAnswersWarning,
     warn,
 )
 from crowdgraph.messages import Hint, Message, quote, with_article
+from crowdgraph.models._interruption import is_interrupted, listening
 from crowdgraph.models._resources import current_resources, require_stored, using
 
 __all__ = ["Model", "seed_of"]
@@ -74,14 +77,18 @@ class Model(Configured, ABC):
             For a crowd on disk (see `crowdgraph.open_store`): the memory that the process may take, such as ``"4GB"``.
             The responses then pass through memory block by block, and class probabilities and confusion over time lie
             in temporary files. `IBCC`, `DynIBCC`, `DawidSkene` and `MajorityVote` take it.
+
+        Raises
+        ------
+        FitInterrupted
+            After Ctrl-C: its attribute `fit` has what was reached. A second Ctrl-C stops at once, without it.
         """
         limit = None if memory is None else memory_in_bytes(memory)
         with using(memory=limit) if limit is not None else nullcontext():
             self._check_arguments(graph, seed, start)
             if limit is not None:
                 self._check_streams(graph)
-            fit = self._fit(graph, seed=seed, start=start, progress=progress)
-            self._warn_about(fit, graph)
+            fit = self._complete(graph, partial(self._fit, graph, seed=seed, start=start, progress=progress))
         stored = graph.responses.table.stored
         if stored is not None:
             stored.store.check_unchanged()
@@ -128,9 +135,23 @@ class Model(Configured, ABC):
         """
         self._check_update(fit, graph)
         self._check_arguments(graph, seed_of(fit), None)
-        updated = self._update(fit, graph, progress=progress)
-        self._warn_about(updated, graph)
-        return updated
+        return self._complete(graph, partial(self._update, fit, graph, progress=progress))
+
+    def _complete(self, graph: CrowdGraph, compute: Callable[[], ModelFit]) -> ModelFit:
+        """Return a fit, with warnings where it fell short; if Ctrl-C ended it early, raise what holds it."""
+        with listening() as interruption:
+            fit = compute()
+        if interruption.is_requested:
+            raise FitInterrupted(
+                f"{type(self).__name__} was interrupted after {fit.n_iter:,} iterations"
+                + ("." if fit.converged else ", before it converged.")
+                + " The error's attribute `fit` has what was reached; go on from there with "
+                "model.fit(graph, start=error.fit).",
+                fit=fit,
+            )
+        if not is_interrupted():
+            self._warn_about(fit, graph)
+        return fit
 
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, what the first fit of such a graph would wait for.

@@ -16,6 +16,7 @@ from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
+from crowdgraph.models._interruption import is_interrupted
 from crowdgraph.models.base import Model
 from crowdgraph.models.ibcc import IBCC
 
@@ -137,6 +138,7 @@ class Cautious(Model):
                 tol=em.reachable(self.tol),
                 accelerate=True,
                 on_step=lambda _: bar.update(),
+                give_up=is_interrupted,
             )
         learned = em.parameters(trace.state)
         return self._result(

@@ -15,6 +15,7 @@ from crowdgraph.core.fit import FitStage, FitState, ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ParameterError
 from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
+from crowdgraph.models._interruption import is_interrupted
 from crowdgraph.models._resources import current_resources
 from crowdgraph.models.base import Model, seed_of
 from crowdgraph.models.label_votes import Votes, check_mapping, vote_codes
@@ -117,6 +118,7 @@ class DawidSkene(Model):
                 tol=reachable_tolerance(self.tol, backend.dtype),
                 accelerate=self.accelerate,
                 on_step=lambda _: bar.update(),
+                give_up=is_interrupted,
                 recorder=current_resources().recorder("Dawid-Skene"),
             )
         return self._summarise(graph, tensors, em, trace, n_visited=sweeper.n_visited, seed=seed)

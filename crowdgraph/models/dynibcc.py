@@ -28,6 +28,7 @@ from crowdgraph.errors import (
 )
 from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
 from crowdgraph.messages import Hint, argument
+from crowdgraph.models._interruption import is_interrupted
 from crowdgraph.models._priors import (
     CROWD,
     ClassPrior,
@@ -544,6 +545,7 @@ def _fit_until(
         tol=tol,
         accelerate=accelerate,
         all_reduce=vb.all_reduce,
+        give_up=is_interrupted,
         recorder=recorder,
     )
     vb.exchange()
@@ -576,6 +578,8 @@ def _tune_noise(
             look_ahead=look_ahead,
             bar=bar,
         )
+        if is_interrupted():
+            return noise_scale, n_iter
         bar.set_postfix(choosing="noise_scale")
         choice = vb.choose_noise(noise_scale, prior=prior, near=near)
         settled = abs(choice.scale - noise_scale) <= NOISE_RTOL * noise_scale

@@ -17,6 +17,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import Hint, Message
+from crowdgraph.models._interruption import is_interrupted
 from crowdgraph.models._priors import (
     CROWD,
     ClassPrior,
@@ -145,6 +146,8 @@ class GibbsIBCC(Model):
                 )
                 _drop_early_draws(blocks, self.keep_draws)
                 bar.update(n_draws)
+                if is_interrupted():
+                    break
                 if n_drawn >= next_check and self._means_are_stable(blocks, len(graph.items)):
                     if max(worst_diagnostics(blocks, "rhat", len(graph.classes)).values()) < self.r_hat:
                         break

@@ -19,6 +19,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.errors import ParameterError
 from crowdgraph.kernels.backend_names import BACKENDS, PRECISIONS, BackendName, Precision
+from crowdgraph.models._interruption import is_interrupted
 from crowdgraph.models._priors import (
     CROWD,
     DEFAULT_PSEUDO_COUNTS,
@@ -443,6 +444,7 @@ class IBCC(Model):
                 tol=reachable_tolerance(tol, state.dtype),
                 accelerate=self.accelerate,
                 on_step=on_step,
+                give_up=is_interrupted,
                 recorder=current_resources().recorder(f"IBCC from {name}"),
             )
 
