@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["Interruption", "is_interrupted", "listening"]
-
 NOTE = "\nInterrupted: the fit ends after this step. Press Ctrl-C again to stop at once, without a result.\n"
 
 
