@@ -30,7 +30,7 @@ class Visit:
         self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
-        self.page.wait_for_selector("html[data-ready]", timeout=3_000)
+        self.page.wait_for_selector("html[data-ready]")
         # Pictures are drawn once their width is known.
         self.page.wait_for_function("document.querySelector('.chart svg, .missing') !== null")
 
@@ -218,15 +218,20 @@ def test_a_name_opens_details_and_escape_closes_them(page, graph):
     assert not details.is_visible()
 
 
+def wait_for_frames(page):
+    """Wait until what was asked for is drawn."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def test_networks_zoom_and_move_by_keyboard(page):
     canvas = page.locator("#networks canvas").first
     canvas.scroll_into_view_if_needed()
-    page.wait_for_timeout(100)
+    wait_for_frames(page)
     pictures = [canvas.screenshot()]
     canvas.focus()
     for key in ("+", "ArrowLeft", "0"):
         page.keyboard.press(key)
-        page.wait_for_timeout(60)
+        wait_for_frames(page)
         page.evaluate("document.activeElement.blur()")
         pictures.append(canvas.screenshot())
         canvas.focus()
