@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from crowdgraph.core._arrays import Array
+Array: TypeAlias = "npt.NDArray[Any]"
 
 __all__ = ["CodedAnswers", "OneCoinFit", "class_posterior", "fit_one_coin", "one_coin_confusion"]
 

@@ -142,7 +142,7 @@ class DawidSkene(_IterativeAggregator):
     >>> crowd = cg.simulate.crowd(seed=0)
     >>> answers = crowd.graph.to_pandas().rename(columns={"item": "task", "volunteer": "worker"})
     >>> aggregator = DawidSkene(n_iter=100).fit(answers)
-    >>> aggregator.labels_.name, list(aggregator.errors_.index.names), aggregator.errors_.columns.name
+    >>> aggregator.labels_.name, list(aggregator.errors_.index.names), aggregator.probas_.columns.name
     ('agg_label', ['worker', 'label'], 'label')
     """
 
