@@ -1,7 +1,7 @@
 """What annotation tools write: JSON with the line of each record, and annotations that become a graph.
 
 A reader turns the records of its tool into annotations. An annotation is either read or left out for a reason that a
-warning counts, or it is malformed and raises an error that names its place in the file.
+warning counts, or it is malformed and raises an error that names its position in the file.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ DECODER = json.JSONDecoder()
 
 
 class Record(NamedTuple):
-    """A value of a JSON file, and its place in words, such as ``line 3``."""
+    """A value of a JSON file, and its position in words, such as ``line 3``."""
 
     value: Any
-    place: str
+    position: str
 
 
 class Tool(NamedTuple):
@@ -151,7 +151,7 @@ def records_of(text: str, name: str, *, on_error: Callable[[str, str], None] | N
     name
         The file, as errors call it.
     on_error
-        Called with the reason and the place of a line of JSON lines that is not JSON, which is then passed over;
+        Called with the reason and the position of a line of JSON lines that is not JSON, which is then passed over;
         without it, and in arrays, this is an error.
     """
     begin = _skip_space(text, 0)
@@ -166,12 +166,12 @@ def _array_records(text: str, begin: int, name: str) -> Iterator[Record]:
     at = _skip_space(text, begin + 1)
     ends = text.startswith("]", at)
     while not ends:
-        place = f"line {lines.at(at)}"
+        position = f"line {lines.at(at)}"
         try:
             value, at = DECODER.raw_decode(text, at)
         except NOT_JSON as error:
-            raise _not_json(name, place, _reason(error)) from error
-        yield Record(value, place)
+            raise _not_json(name, position, _reason(error)) from error
+        yield Record(value, position)
         at = _skip_space(text, at)
         ends = text.startswith("]", at)
         if not ends:
@@ -186,17 +186,17 @@ def _line_records(text: str, at: int, name: str, on_error: Callable[[str, str], 
     """Yield JSON values that follow each other, as in JSON lines."""
     lines = _Lines(text)
     while at < len(text):
-        place = f"line {lines.at(at)}"
+        position = f"line {lines.at(at)}"
         try:
             value, end = DECODER.raw_decode(text, at)
         except NOT_JSON as error:
             if on_error is None:
-                raise _not_json(name, place, _reason(error)) from error
-            on_error(f"is not JSON ({_reason(error)})", place)
+                raise _not_json(name, position, _reason(error)) from error
+            on_error(f"is not JSON ({_reason(error)})", position)
             end = text.find("\n", at)
             at = len(text) if end < 0 else _skip_space(text, end)
             continue
-        yield Record(value, place)
+        yield Record(value, position)
         at = _skip_space(text, end)
 
 
@@ -222,9 +222,9 @@ def _skip_space(text: str, at: int) -> int:
     return at if match is None else match.end()
 
 
-def _not_json(name: str, place: str, reason: str) -> InputError:
+def _not_json(name: str, position: str, reason: str) -> InputError:
     return InputError(
-        f"{name!r} is not JSON: {place} cannot be read ({reason}).",
+        f"{name!r} is not JSON: {position} cannot be read ({reason}).",
         hint="It may be cut short, or edited by hand; export it from the tool again.",
     )
 
@@ -239,7 +239,7 @@ class Annotation(NamedTuple):
     item: str
     answers: Mapping[str, Any]
     time: str | None
-    place: str
+    position: str
 
 
 class MalformedError(Exception):
@@ -268,20 +268,22 @@ class AnnotationLog:
         self._left_out: dict[str, list[str]] = {}
 
     def records(self, text: str, *, of: str = "") -> Iterator[dict[str, Any]]:
-        """Yield the records of JSON that are objects; `place` is then that of the last one.
+        """Yield the records of JSON that are objects; `position` is then that of the last one.
 
         The first one must be of this tool; an error names the other tool, if it is of one.
         """
         is_first = True
-        for value, place in records_of(text, of or self._name, on_error=self.reject if self._skips_malformed else None):
-            self.place = f"{place} of {of!r}" if of else place
+        for value, position in records_of(
+            text, of or self._name, on_error=self.reject if self._skips_malformed else None
+        ):
+            self.position = f"{position} of {of!r}" if of else position
             if is_first:
                 self.check_own(value)
             is_first = False
             if isinstance(value, dict):
                 yield value
             else:
-                self.reject(f"is not an object but {value!r:.40}", self.place)
+                self.reject(f"is not an object but {value!r:.40}", self.position)
 
     def check_own(self, record: Any) -> None:
         """Raise unless a record looks like one of this tool."""
@@ -302,26 +304,26 @@ class AnnotationLog:
         )
 
     def add(self, volunteer: Any, item: Any, answers: Mapping[str, Any], *, time: str | None = None) -> None:
-        """Take note of an annotation at the place of the last record; who and what are made text."""
+        """Take note of an annotation at the position of the last record; who and what are made text."""
         self._annotations.append(
-            Annotation(identifier(volunteer, "volunteer"), identifier(item, "item"), answers, time, self.place)
+            Annotation(identifier(volunteer, "volunteer"), identifier(item, "item"), answers, time, self.position)
         )
 
     def leave_out(self, reason: str) -> None:
-        """Take note that the annotation at the place of the last record is left out."""
-        self._left_out.setdefault(reason, []).append(self.place)
+        """Take note that the annotation at the position of the last record is left out."""
+        self._left_out.setdefault(reason, []).append(self.position)
 
-    def reject(self, reason: str, place: str) -> None:
+    def reject(self, reason: str, position: str) -> None:
         """Leave out what is malformed, or raise."""
         if not self._skips_malformed:
             raise InputError(
-                f"{self._name!r}, {place}: what is there {reason}.",
+                f"{self._name!r}, {position}: what is there {reason}.",
                 hint=Hint(
                     "Correct the file, or use malformed='skip' to leave such annotations out.",
                     cli="Correct the file, or leave such annotations out, in Python with malformed='skip'.",
                 ),
             )
-        self._left_out.setdefault(f"malformed: {reason}", []).append(place)
+        self._left_out.setdefault(f"malformed: {reason}", []).append(position)
 
     def each(self, entries: Iterable[Any], take: Callable[[Any], None]) -> None:
         """Call a function with each entry of a record; one that it finds malformed is left out, or raises."""
@@ -329,7 +331,7 @@ class AnnotationLog:
             try:
                 take(entry)
             except MalformedError as error:
-                self.reject(str(error), self.place)
+                self.reject(str(error), self.position)
 
     def graph(self, *, question: str | None, gold: Any, options: Mapping[str, Any]) -> CrowdGraph:
         """Return the graph of the annotations that answer a question, the only one if it is not named."""
@@ -338,11 +340,13 @@ class AnnotationLog:
         if any(row.time is not None for row in rows):
             for row in rows:
                 if row.time is None:
-                    self.reject("has no time, though others have", row.place)
+                    self.reject("has no time, though others have", row.position)
             rows = [row for row in rows if row.time is not None]
         n_left_out = sum(map(len, self._left_out.values()))
         if n_left_out:
-            reasons = "; ".join(f"{len(places):,} {why} ({_first(places)})" for why, places in self._left_out.items())
+            reasons = "; ".join(
+                f"{len(positions):,} {why} ({_first(positions)})" for why, positions in self._left_out.items()
+            )
             warn(
                 f"{n_left_out:,} of {n_left_out + len(rows):,} annotations are left out: {reasons}.", DroppedRowsWarning
             )
@@ -360,7 +364,7 @@ class AnnotationLog:
         except GoldError:
             raise
         except InputError as error:
-            raise type(error)(_with_places(error.message, [row.place for row in rows])) from error
+            raise type(error)(_with_positions(error.message, [row.position for row in rows])) from error
 
     def _question(self, question: str | None) -> str:
         """Return the question to read; raise if it is not asked, or if it is not named and there are several."""
@@ -382,7 +386,7 @@ class AnnotationLog:
 
     def _row(self, annotation: Annotation, question: str) -> Annotation | None:
         """Return an annotation with the label that it gives; None if it is left out."""
-        self.place = annotation.place
+        self.position = annotation.position
         if question not in annotation.answers:
             self.leave_out("do not answer the question")
             return None
@@ -391,13 +395,13 @@ class AnnotationLog:
             self.leave_out("have no label")
             return None
         if not _is_plain(value):
-            self.reject(f"has an answer that cannot be a label: {value!r:.60}", annotation.place)
+            self.reject(f"has an answer that cannot be a label: {value!r:.60}", annotation.position)
             return None
         return annotation._replace(answers={question: label_of(value)})
 
 
-def _first(places: list[str], most: int = 5) -> str:
-    return ", ".join(places[:most]) + (", ..." if len(places) > most else "")
+def _first(positions: list[str], most: int = 5) -> str:
+    return ", ".join(positions[:most]) + (", ..." if len(positions) > most else "")
 
 
 def _is_plain(value: Any) -> bool:
@@ -453,15 +457,15 @@ def archive_texts(path: str | PathLike[str], endings: tuple[str, ...]) -> dict[s
         raise InputError(f"{fspath(path)!r} is a damaged archive ({error}); download it again.") from error
 
 
-def _with_places(message: Message, places: list[str]) -> Message:
-    """Replace the numbers of rows in a message by the places of these annotations."""
+def _with_positions(message: Message, positions: list[str]) -> Message:
+    """Replace the numbers of rows in a message by the positions of these annotations."""
 
     def change(text: str) -> str:
-        def place(match: re.Match[str]) -> str:
-            return ", ".join(places[int(row)] for row in match[2].split(", "))
+        def position(match: re.Match[str]) -> str:
+            return ", ".join(positions[int(row)] for row in match[2].split(", "))
 
         with suppress(IndexError):
-            text = ROW_NUMBERS.sub(place, text).replace(COUNTED, "")
+            text = ROW_NUMBERS.sub(position, text).replace(COUNTED, "")
         return text
 
     return Message(change(wording(message, "python")), cli=change(wording(message, "cli")))

@@ -158,5 +158,5 @@ def _table_rows(path: str | PathLike[str], log: _Log) -> Iterator[dict[str, Any]
     log.check_own(dict.fromkeys(table.column_names))
     lines = [line for line, _ in csv_rows(path, delimiter=mark, encoding="utf-8")][1:]
     for number, row in enumerate(table.to_pylist()):
-        log.place = f"line {lines[number]}" if len(lines) == table.num_rows else f"row {number + 1}"
+        log.position = f"line {lines[number]}" if len(lines) == table.num_rows else f"row {number + 1}"
         yield row

@@ -510,11 +510,11 @@ def test_records_are_those_of_json(records, indent):
     found = list(records_of(text, "x"))
     assert [record.value for record in found] == records
     for record in found:
-        line = int(record.place.removeprefix("line "))
+        line = int(record.position.removeprefix("line "))
         assert text.splitlines()[line - 1].strip(" ,") != ""
     objects = [{"x": record} for record in records]
     lines = list(records_of(as_lines(objects), "x"))
-    assert [record.place for record in lines] == [f"line {number + 1}" for number in range(len(records))]
+    assert [record.position for record in lines] == [f"line {number + 1}" for number in range(len(records))]
     assert [record.value for record in lines] == objects
 
 
