@@ -4,6 +4,7 @@ from crowdgraph import allocation as allocation
 from crowdgraph import analysis as analysis
 from crowdgraph import communities as communities
 from crowdgraph import compat as compat
+from crowdgraph import datasets as datasets
 from crowdgraph import distributed as distributed
 from crowdgraph import dynamics as dynamics
 from crowdgraph import errors as errors
