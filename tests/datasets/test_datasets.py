@@ -51,7 +51,10 @@ def maximum_likelihood(graph, n_sweeps=2_000):
 
 
 def test_dawid_and_skenes_estimates():
-    """The proportions of classes and the errors of the first clinician, as the paper has them, to two digits."""
+    """The proportions of classes and the errors of the first clinician are those of the paper, to two digits.
+
+    All estimates are those of expectation maximisation written anew, to six.
+    """
     graph = cg.datasets.load("dawid_skene_1979")
     with pytest.warns(RepeatedAnswersWarning):
         fit = cg.DawidSkene(smoothing=1e-12, tol=1e-10).fit(graph)

@@ -584,3 +584,41 @@ def test_nothing_is_lost(tool, rows, indent, tmp_path_factory):
     left_out = [note for note in reading.notes if "are left out" in note]
     assert len(left_out) == bool(n_left_out)
     assert all(f"{n_left_out} of {len(rows)} annotations" in note for note in left_out)
+
+
+@given(rows=crowds)
+def test_nothing_is_lost_of_the_members_of_a_doccano_project(rows, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "members.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for member in sorted({who for who, _, _ in rows}):
+            records = [
+                {"id": item, "text": "x", "label": [label] if label else []}
+                for who, item, label in rows
+                if who == member
+            ]
+            archive.writestr(f"v{member}.jsonl", as_lines(records))
+    expected = [(f"v{who}", str(item), label) for who, item, label in sorted(rows, key=lambda row: row[0]) if label]
+    if not expected:
+        with pytest.raises(InputError):
+            read(path)
+        return
+    reading = read(path)
+    assert answers_of(reading.graph) == expected
+    n_left_out = len(rows) - len(expected)
+    assert any(f"{n_left_out} of {len(rows)} annotations" in note for note in reading.notes) == bool(n_left_out)
+
+
+@given(rows=crowds)
+def test_nothing_is_lost_of_a_table_of_label_studio(rows, tmp_path_factory):
+    lines = [f"{n},{label or ''},v{who},{item},2.5" for n, (who, item, label) in enumerate(rows)]
+    content = "\n".join(["annotation_id,animal,annotator,id,lead_time", *lines]) + "\n"
+    path = written(tmp_path_factory.getbasetemp() / "table.csv", content)
+    expected = [(f"v{who}", str(item), label) for who, item, label in rows if label]
+    if not expected:
+        with pytest.raises(InputError):
+            read(path)
+        return
+    reading = read(path)
+    assert (reading.kind, answers_of(reading.graph)) == ("label_studio", expected)
+    n_left_out = len(rows) - len(expected)
+    assert any(f"{n_left_out} of {len(rows)} annotations" in note for note in reading.notes) == bool(n_left_out)
