@@ -23,6 +23,8 @@ MAY_IMPORT = {
     "networks": GROUND,
     "communities": GROUND | {"networks"},
     "simulate": {"messages", "errors", "core"},
+    "datasets": {"messages", "errors", "core", "io", "simulate"},
+    "compat": GROUND | {"io", "models"},
     "dynamics": GROUND | VERBS,
     "evaluation": GROUND | VERBS,
     "allocation": GROUND | VERBS | {"evaluation"},

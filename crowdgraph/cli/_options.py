@@ -64,7 +64,8 @@ class ResponseOptions:
     format: Annotated[
         str | None,
         typer.Option(
-            help="csv, parquet, panoptes, crowd, store, graphml or gexf; recognised if left out.",
+            help="csv, parquet, panoptes, label_studio, argilla, doccano, prodigy, inaturalist, crowd, store, graphml "
+            "or gexf; recognised if left out.",
             rich_help_panel=READING,
         ),
     ] = None
@@ -85,7 +86,10 @@ class ResponseOptions:
     missing: Annotated[
         str, typer.Option(help="Rows with gaps: error, drop, or keep (null labels).", rich_help_panel=READING)
     ] = "error"
-    task: Annotated[str, typer.Option(help="Task of a Zooniverse export.", rich_help_panel=READING)] = "T0"
+    task: Annotated[
+        str,
+        typer.Option(help="Task of a Zooniverse export, or a question.", rich_help_panel=READING),
+    ] = "T0"
     workflow: Annotated[str | None, typer.Option(help="Workflow of a Zooniverse export.", rich_help_panel=READING)] = (
         None
     )

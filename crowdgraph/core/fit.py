@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -538,6 +539,93 @@ class ModelFit(Result):
         from crowdgraph.io.tensors import fit_to_arviz
 
         return fit_to_arviz(self)
+
+    def to_camtrap_dp(
+        self,
+        path: str | PathLike[str],
+        *,
+        items: Any,
+        types: Mapping[Hashable, str] | None = None,
+        names: Mapping[Hashable, str] | None = None,
+    ) -> None:
+        """Write the table of observations of a Camtrap DP 1.0, with the probability of each classification.
+
+        There is an observation for each item, of its most probable class. It belongs to a file if `items` has a
+        `mediaID` for it, and to an event otherwise. The other tables of the package are yours.
+
+        Parameters
+        ----------
+        path
+            The CSV file, such as ``observations.csv``.
+        items
+            A table with the columns ``item``, ``deploymentID``, ``eventStart`` and ``eventEnd`` (times with a zone),
+            and perhaps ``mediaID`` and ``eventID``. It has a row for each item of the fit; further rows are not used.
+        types
+            Classes that are not animals, such as ``{"nothing here": "blank", "person": "human"}``.
+        names
+            The scientific names of classes that are called otherwise.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "observations.csv"
+        >>> fit = ModelFit(model="ibcc", items=["x", "y"], classes=("fox", "none"), item_probs=[[0.9, 0.1], [0.3, 0.7]],
+        ...                class_probs=[0.6, 0.4])
+        >>> times = ["2026-03-21T05:00:00Z", "2026-03-21T06:00:00Z"]
+        >>> items = {"item": ["x", "y"], "deploymentID": ["d1", "d1"], "eventStart": times, "eventEnd": times}
+        >>> fit.to_camtrap_dp(path, items=items, types={"none": "blank"}, names={"fox": "Vulpes vulpes"})
+        >>> path.read_text().splitlines()[1].split(",")[7:9]
+        ['"animal"', '"Vulpes vulpes"']
+        """
+        from crowdgraph.io.occurrences import write_camtrap_dp
+
+        write_camtrap_dp(self, path, items=items, types=types, names=names)
+
+    def to_darwin_core(
+        self,
+        path: str | PathLike[str],
+        *,
+        items: Any,
+        names: Mapping[Hashable, str | None] | None = None,
+        basis: str = "HumanObservation",
+    ) -> None:
+        """Write a Darwin Core table of occurrences: what each item most probably is, and the probability.
+
+        Darwin Core has no term for the probability, so it is in ``dynamicProperties``, as JSON, and in
+        ``identificationRemarks``.
+
+        Parameters
+        ----------
+        path
+            The CSV file, such as ``occurrence.csv``.
+        items
+            A table with the columns ``item`` and ``eventDate``; further columns, such as ``decimalLatitude``, are
+            written as they are. It has a row for each item of the fit; further rows are not used.
+        names
+            The scientific names of classes that are called otherwise; None for classes that are no occurrence. Items of
+            those are left out with a warning that counts them.
+        basis
+            The ``basisOfRecord``, such as ``"MachineObservation"`` for pictures of camera traps.
+        """
+        from crowdgraph.io.occurrences import write_darwin_core
+
+        write_darwin_core(self, path, items=items, names=names, basis=basis)
+
+    def to_json_lines(self, path: str | PathLike[str]) -> None:
+        """Write a line of JSON for each item: its most probable class, and the probability of every class.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "items.jsonl"
+        >>> ModelFit(model="mine", items=["x"], classes=("no", "yes"), item_probs=[[0.9, 0.1]],
+        ...          class_probs=[0.6, 0.4]).to_json_lines(path)
+        >>> print(path.read_text().strip())
+        {"item": "x", "class": "no", "probability": 0.9, "probabilities": {"no": 0.9, "yes": 0.1}}
+        """
+        from crowdgraph.io.occurrences import write_json_lines
+
+        write_json_lines(self, path)
 
     def to_torch(self, *, device: Any = None, dtype: Any = "float64") -> FitTensors:
         """Return copies of what was inferred as tensors, which `crowdgraph.tensors` takes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -39,8 +40,9 @@ SYNONYMS = {
         "created_at", "timestamp", "datetime", "date", "submitted_at", "finished_at", "answered_at", "_created_at",
     ),
 }  # fmt: skip
-# How messages say that the rows they name are numbered as in Python.
+# How messages say that the rows they name are numbered as in Python, and how they name rows.
 COUNTED = " (counted from 0)"
+ROW_NUMBERS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)")
 OWN_IDS = ("volunteer", "item")
 CROWD_KIT_IDS = (SYNONYMS["volunteer"][0], SYNONYMS["item"][0])
 

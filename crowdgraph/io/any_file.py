@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,8 @@ from crowdgraph.errors import (
     check_choice,
     collect_warnings,
 )
-from crowdgraph.io._columns import COUNTED, SYNONYMS, find_column
+from crowdgraph.io._annotations import TOOLS, sniff_tool
+from crowdgraph.io._columns import COUNTED, ROW_NUMBERS, SYNONYMS, find_column
 from crowdgraph.io._gold import gold_items
 from crowdgraph.io._gold_files import GoldFile
 from crowdgraph.io.columns import ResponseStore, is_store
@@ -42,13 +45,15 @@ from crowdgraph.messages import Message, argument, quote, wording
 
 __all__ = ["FILE_KINDS", "Reading", "convert", "read", "saved_graph_path"]
 
-FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "store", "graphml", "gexf")
+TOOL_KINDS = tuple(tool.kind for tool in TOOLS)
+FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "store", "graphml", "gexf", *TOOL_KINDS)
 # The columns of graphs that were not read from a table.
 OWN_COLUMNS = {"item": "item", "label": "label"}
 # How to leave times out.
 WITHOUT_TIMES = Message("columns={'time': ''}.", cli="--no-time.")
-# How messages name rows.
-ROW_NUMBERS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)")
+
+# How the names of annotation tools' exports end; doccano's is a zip archive.
+JSON_ENDINGS = (".json", ".jsonl", ".ndjson", ".zip")
 
 # What to do about a file whose columns are not recognised, perhaps because it has no header.
 HEADLESS_HINT = " If the first line is already a response, add a header line above it, such as: volunteer,item,label"
@@ -64,7 +69,8 @@ class Reading:
         The graph.
     kind
         The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"store"``,
-        ``"graphml"`` or ``"gexf"``.
+        ``"graphml"``, ``"gexf"``, or an annotation tool's: ``"label_studio"``, ``"argilla"``, ``"doccano"``,
+        ``"prodigy"`` or ``"inaturalist"``.
     columns
         The column that was read for each role; empty for kinds of files that leave no choice.
     notes
@@ -94,13 +100,13 @@ def read(
     Parameters
     ----------
     path
-        A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, a saved graph (a
-        file, or a store of columns), a directory of results with one, GraphML or GEXF.
+        A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, an export of an
+        annotation tool (JSON, JSON lines or zip), a saved graph (a file, or a store of columns), a directory of results
+        with one, GraphML or GEXF.
     gold
         A CSV or Parquet file with the items whose class is known, and that class.
     kind
-        ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"store"``, ``"graphml"`` or ``"gexf"``; by default
-        inferred from the file's name and columns.
+        The kind of file, one of those of `Reading`; by default inferred from the file's name and content.
     columns
         The names of some of the columns ``"volunteer"``, ``"item"``, ``"label"`` and ``"time"``; the others are guessed
         among usual names, including those of crowd-kit (worker, task, label) and Zooniverse. An empty name for the time
@@ -108,7 +114,7 @@ def read(
     delimiter, encoding
         Of CSV files; by default the delimiter is guessed from the first line.
     task
-        The task to read from a Zooniverse export.
+        The task to read from a Zooniverse export, or the question from an export of an annotation tool.
     extend
         A graph to which the responses are added, as by `CrowdGraph.extend`; its labels and classes stay.
     **options
@@ -254,7 +260,7 @@ class _FileReader:
             "graphml": lambda: self._graph_file("A GraphML file", partial(read_graphml, duplicates=duplicates)),
             "gexf": lambda: self._graph_file("A GEXF file", partial(read_gexf, duplicates=duplicates)),
         }
-        graph, used = readers[kind]()
+        graph, used = self._annotations(kind) if kind in TOOL_KINDS else readers[kind]()
         if self.extend is not None and kind not in ("csv", "parquet"):
             graph = self.extend.extend(graph, duplicates=duplicates)
         return graph, used
@@ -293,6 +299,16 @@ class _FileReader:
             raise ParameterError("The columns of a Zooniverse export are known; leave out their names.")
         self.notes.append(f"This is a Zooniverse export: the answers to task {self.task} are read.")
         return read_panoptes(self.path, task=self.task, gold=self.gold_file, **self.options), {}
+
+    def _annotations(self, kind: str) -> tuple[CrowdGraph, Mapping[str, str]]:
+        """Read an export of an annotation tool; the default task is that of Zooniverse."""
+        tool = next(tool for tool in TOOLS if tool.kind == kind)
+        if self.user_columns:
+            raise ParameterError(f"The fields of an export of {tool.name} are known; leave out names of columns.")
+        self.notes.append(f"This is an export of {tool.name}.")
+        reader = getattr(import_module(f"crowdgraph.io.{kind}"), tool.reader)
+        asked = {"question": self.task} if self.task != "T0" and "question" in signature(reader).parameters else {}
+        return reader(self.path, gold=self.gold_file, **asked, **self.options), {}
 
     def _graph_file(self, what: str, read_graph: Callable[[Any], CrowdGraph]) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Read a file that holds a graph, and replace its gold and classes if there are others."""
@@ -342,7 +358,7 @@ class _FileReader:
     def explain(self, error: InputError, kind: str) -> Message:
         """Return an error's message with lines of the file instead of rows, and the way around unreadable times."""
         message = error.message
-        if isinstance(error, GoldError) or kind == "csv":
+        if (isinstance(error, GoldError) and self.gold is not None) or kind == "csv":
             message = self.with_lines(message, self.gold if isinstance(error, GoldError) else self.path)
         if isinstance(error, TimeError) and "--no-time" not in message.wording("cli"):
             return message + " Or leave the times out: " + WITHOUT_TIMES
@@ -445,5 +461,9 @@ def _file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
         return "parquet"
     if suffix in (".crowd", ".graphml", ".gexf"):
         return suffix.removeprefix(".")
+    if suffix in JSON_ENDINGS or (suffix == ".gz" and Path(Path(path).stem).suffix.lower() in JSON_ENDINGS):
+        return sniff_tool(path)
     _, header = sniff_csv(path, delimiter=delimiter, encoding=encoding)
+    if {"annotation_id", "annotator", "lead_time"} <= set(header):
+        return "label_studio"
     return "panoptes" if set(header) >= set(REQUIRED_COLUMNS) else "csv"

@@ -76,7 +76,7 @@ class DawidSkene(Model):
 
     votes: Votes | None = setting(None, check_mapping)
     smoothing: float = number(0.01, valid=lambda value: 0 <= value <= 1e8, expected="be a number from 0 to 1e8")
-    max_iter: int = integer(1_000, minimum=2)
+    max_iter: int = integer(1_000)
     tol: float = positive(1e-5)
     backend: BackendName = choice("auto", BACKENDS)
     device: str = converted("cpu", str)

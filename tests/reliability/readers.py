@@ -124,6 +124,65 @@ def galaxy_zoo_table(*, header: bool) -> str:
     return "\n".join(rows)
 
 
+def annotation_exports() -> dict[str, list[dict[str, Any]]]:
+    """Return exports of annotation tools by the names of their readers."""
+    rows = [(f"v{number % 3}", number % 4, ("cat", "dog")[number % 2], number) for number in range(8)]
+    day = "2026-03-{:02}T12:00:00Z"
+    result = {"from_name": "q", "to_name": "image", "type": "choices"}
+    return {
+        "read_label_studio": [
+            {
+                "id": item,
+                "data": {"image": "x.jpg"},
+                "annotations": [
+                    {
+                        "completed_by": {"id": number, "email": who},
+                        "result": [{**result, "value": {"choices": [label]}}],
+                        "was_cancelled": number == 3,
+                        "ground_truth": number == 2,
+                        "created_at": day.format(number + 1),
+                    }
+                ],
+            }
+            for who, item, label, number in rows
+        ],
+        "read_argilla": [
+            {"id": item, "fields": {}, "responses": {"q": [{"value": label, "user_id": who}]}}
+            for who, item, label, _ in rows
+        ],
+        "read_prodigy": [
+            {
+                "options": [],
+                "accept": [label],
+                "answer": ("accept", "ignore")[number == 5],
+                "_input_hash": item,
+                "_task_hash": number,
+                "_annotator_id": who,
+                "_timestamp": 1_700_000_000 + number,
+            }
+            for who, item, label, number in rows
+        ],
+        "read_inaturalist": [
+            {
+                "taxon": {"id": number, "name": label},
+                "user": {"id": number, "login": who},
+                "observation": {"id": item},
+                "current": number != 4,
+                "created_at": day.format(number + 1),
+            }
+            for who, item, label, number in rows
+        ],
+        "read_doccano": [
+            {
+                "id": item,
+                "text": "x",
+                "annotations": [{"label": label, "user": who, "created_at": day.format(number + 1)}],
+            }
+            for who, item, label, number in rows
+        ],
+    }
+
+
 # Inputs
 
 
@@ -199,6 +258,18 @@ def panoptes(folder: Path, rng: Rng) -> Input:
 def galaxy_zoo(folder: Path, rng: Rng) -> Input:
     table = galaxy_zoo_table(header=rng.random() < 0.5)
     return partial(cg.read_galaxy_zoo_supernovae, written(folder / "table.csv", changed_table(table, rng)))
+
+
+def annotations(folder: Path, rng: Rng) -> Input:
+    """Write a changed export of an annotation tool, as an array or as lines."""
+    name = pick(rng, tuple(annotation_exports()))
+    records = annotation_exports()[name]
+    content = "\n".join(map(json.dumps, records)) if rng.random() < 0.3 else json.dumps(records)
+    changed = damaged(content.encode(), rng) if rng.random() < 0.3 else changed_json(json.dumps(records).encode(), rng)
+    path = written(folder / "export.json", changed)
+    if rng.random() < 0.2:
+        return partial(graph_of_file, path)
+    return partial(getattr(cg, name), path, malformed=pick(rng, ("error", "skip")))
 
 
 def graphml(folder: Path, rng: Rng) -> Input:
@@ -412,6 +483,7 @@ READERS: dict[str, tuple[Callable[[Path, Rng], Input], str]] = {
     "checkpoint": (checkpoint, ""),
     "results": (results, ""),
     "bombs": (bomb, "2 of 13"),
+    "annotation_tools": (annotations, ""),
 }
 # Those of which few inputs are enough: they take seconds each, and the short form leaves them out.
 FEW = {"bombs": 20}

@@ -1,0 +1,5 @@
+"""The interfaces of other libraries, with crowdgraph's models inside."""
+
+from crowdgraph.compat import crowdkit
+
+__all__ = ["crowdkit"]

@@ -1,0 +1,5 @@
+"""Crowds to start with: simulated ones, Dawid and Skene's table, and readers of well-known public sets."""
+
+from crowdgraph.datasets.registry import Dataset, list, load  # noqa: A004 - called as datasets.list()
+
+__all__ = ["Dataset", "list", "load"]
