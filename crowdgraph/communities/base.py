@@ -17,6 +17,7 @@ from crowdgraph.core.communities import Communities, largest_first, main_communi
 from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
+from crowdgraph.kernels.canonical_order import canonical_order
 from crowdgraph.messages import with_article
 
 __all__ = ["Detection", "Detector"]
@@ -114,11 +115,10 @@ class Detector(Configured, ABC):
     ) -> Snapshot:
         """Detect the communities of a network, given those of the network before it, if there is one."""
         check_seed(seed)
-        linked = network.degree > 0
+        linked = canonical_order(network.weights, network.support)
         detection = Detection(np.zeros((0, 0)))
-        if linked.any():
-            part = network if linked.all() else network.subnetwork(network.ids[linked])
-            part = _in_usual_unit(part)
+        if len(linked):
+            part = _in_usual_unit(network.subnetwork(network.ids[linked]))
             detection = self._detect_after(part, previous, seed=None if seed is None else int(seed), progress=progress)
         communities = candidate = self._communities(network, linked, detection)
         if detection.candidate is not None and detection.candidate.shape != detection.participation.shape:
@@ -128,7 +128,7 @@ class Detector(Configured, ABC):
         return Snapshot(communities, candidate, tuple(self._communities(network, linked, one) for one in others))
 
     def _communities(self, network: VolunteerNetwork, linked: Array, detection: Detection) -> Communities:
-        """Return what was detected among the linked volunteers of a network, the largest community first."""
+        """Return what was detected among the linked volunteers of a network (codes), the largest community first."""
         participation = np.zeros((len(network), detection.participation.shape[1]))
         participation[linked] = detection.participation
         order = largest_first(participation)
