@@ -425,19 +425,30 @@ def attempt(seed):
 
 
 def attack(size):
-    differences = {chosen.name: {} for chosen in RELATIONS}
-    for seed in range(SEEDS[size]):
+    yield from rows(tries(range(SEEDS[size])))
+
+
+def tries(seeds):
+    """Yield seeds, the names of the relations that they draw, and by how much results differ; print failures."""
+    for seed in seeds:
         chosen, difference, error = attempt(seed)
-        differences[chosen.name][seed] = difference
         if difference > chosen.most:
             print(f"seed {seed}, {chosen.name}: differ by {difference:.3g}. {error}", file=sys.stderr, flush=True)
+        yield seed, chosen.name, difference
+
+
+def rows(outcomes):
+    """Yield the rows of the table of what was tried."""
+    differences = {chosen.name: {} for chosen in RELATIONS}
+    for seed, name, difference in outcomes:
+        differences[name][seed] = difference
     for chosen in RELATIONS:
-        tries = differences[chosen.name]
-        failed = [seed for seed, difference in tries.items() if difference > chosen.most]
-        note = f"at most {max(tries.values()):.2g}; asked {chosen.most:g}: {chosen.promise}"
+        own = differences[chosen.name]
+        failed = [seed for seed, difference in own.items() if difference > chosen.most]
+        note = f"at most {max(own.values()):.2g}; asked {chosen.most:g}: {chosen.promise}"
         if failed:
             note += f"; seeds {', '.join(map(str, failed[:5]))}"
-        yield Row(chosen.name, len(tries), len(failed), chosen.before, note)
+        yield Row(chosen.name, len(own), len(failed), chosen.before, note)
 
 
 if __name__ == "__main__":
