@@ -97,9 +97,10 @@ class Detector(Configured, ABC):
         network
             The network; it is not changed.
         seed
-            The same seed gives the same communities of the same network on the same machine, also under other names
-            and once the network was saved with its graph and loaded. With its volunteers in another order, a network
-            may have other communities, as often as with another seed: where several divisions are about as good.
+            The same seed gives the same communities of the same network on the same machine, also under other names, in
+            another order of volunteers, and once the network was saved with its graph and loaded. Volunteers who could
+            change places without a difference to the weights are the exception: where a division tells them apart, the
+            order may decide who is who.
         progress
             Whether to show a progress bar.
         """
@@ -148,7 +149,7 @@ class Detector(Configured, ABC):
 
     @abstractmethod
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:
-        """Return the communities of a network without isolated volunteers."""
+        """Return the communities of a network without isolated volunteers, whose order their weights decide."""
 
     def _detect_after(
         self,
