@@ -14,7 +14,6 @@ from crowdgraph.errors import ParameterError
 from crowdgraph.plot._style import (
     HUES,
     INK,
-    MAX_LINES_NAMED,
     PALE,
     check_kind,
     colours,
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["activity", "responses_over_time"]
 
+# The legend of more labels than this would not fit beside the axes.
+MAX_LABELS_NAMED = 12
 # The shares of all responses that `activity` marks: share, words, offset of the text in points, its alignment.
 MARKED_SHARES = ((0.5, "half", (8, 8), "left"), (0.9, "nine tenths", (-8, -14), "right"))
 
@@ -84,7 +85,7 @@ def activity(graph: CrowdGraph, *, ax: Axes | None = None) -> Axes:
 def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None = None) -> Axes:
     """Plot how many responses of each label were given over time, as stacked bars.
 
-    Of more than 16 labels those with fewer answers are one grey bar, since a legend of all would leave no room.
+    Of more than 12 labels those with fewer answers are one grey bar, since a legend of all would leave no room.
 
     Parameters
     ----------
@@ -132,8 +133,8 @@ def _named_labels(labels: Sequence[Hashable], given: Array) -> list[tuple[list[i
     """Return codes of labels with their name and colour: each label by itself, or those given least together."""
     names = [str(label) for label in labels]
     parts = list(zip(([code] for code in range(len(names))), names, colours(labels), strict=True))
-    if len(parts) <= MAX_LINES_NAMED:
+    if len(parts) <= MAX_LABELS_NAMED:
         return parts
     order = np.argsort(-np.bincount(given[given >= 0], minlength=len(parts)), kind="stable")
-    most, rest = np.sort(order[: MAX_LINES_NAMED - 1]), np.sort(order[MAX_LINES_NAMED - 1 :])
+    most, rest = np.sort(order[: MAX_LABELS_NAMED - 1]), np.sort(order[MAX_LABELS_NAMED - 1 :])
     return [(rest.tolist(), f"{len(rest)} others", PALE), *(parts[code] for code in most)]

@@ -173,10 +173,14 @@ def remove_noise(rng):
 N_STEPS = 10
 
 
+def in_same_mode(model):
+    """The model without a look at other starts than the one that is given."""
+    return replace(model, compare_starts=False) if isinstance(model, cg.IBCC) else model
+
+
 def probs_after_steps(model, graph, *, start):
     """The class probabilities after some plain steps."""
-    changes = {"compare_starts": False} if isinstance(model, cg.IBCC) else {}
-    steps = replace(model, tol=1e-15, max_iter=N_STEPS, accelerate=False, **changes)
+    steps = replace(in_same_mode(model), tol=1e-15, max_iter=N_STEPS, accelerate=False)
     return steps.fit(graph, seed=0, start=start).item_probs
 
 
@@ -299,7 +303,7 @@ def update(rng):
     early = graph.first(int(rng.integers(len(graph.responses) // 2, len(graph.responses))))
     grown = early.extend(graph.to_arrow().slice(len(early.responses)), gold=dict(graph.gold))
     updated = model.update(model.fit(early), grown)
-    return largest(updated.item_probs, model.fit(grown, start=updated).item_probs)
+    return largest(updated.item_probs, in_same_mode(model).fit(grown, start=updated).item_probs)
 
 
 # Networks
