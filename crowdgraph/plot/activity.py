@@ -129,12 +129,12 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
     return ax
 
 
-def _named_labels(labels: Sequence[Hashable], given: Array) -> list[tuple[list[int], str, str]]:
+def _named_labels(labels: Sequence[Hashable], label: Array) -> list[tuple[list[int], str, str]]:
     """Return codes of labels with their name and colour: each label by itself, or those given least together."""
     names = [str(label) for label in labels]
     parts = list(zip(([code] for code in range(len(names))), names, colours(labels), strict=True))
     if len(parts) <= MAX_LABELS_NAMED:
         return parts
-    order = np.argsort(-np.bincount(given[given >= 0], minlength=len(parts)), kind="stable")
+    order = np.argsort(-np.bincount(label[label >= 0], minlength=len(parts)), kind="stable")
     most, rest = np.sort(order[: MAX_LABELS_NAMED - 1]), np.sort(order[MAX_LABELS_NAMED - 1 :])
     return [(rest.tolist(), f"{len(rest)} others", PALE), *(parts[code] for code in most)]
