@@ -198,8 +198,8 @@ def check_detector(detector: Detector, *, seed: int | None = 0) -> None:
     """Raise `AssertionError` unless a detector has the properties that all detectors have.
 
     Participations are not negative and sum to one, or to zero for volunteers without neighbours. Communities are
-    ordered by size. The same seed gives the same bits. The names and the order of volunteers do not matter, nor does the
-    unit of the weights. The network does not change. Planted communities with few links between them are detected.
+    ordered by size. The same seed gives the same bits. The names and the order of volunteers and the unit of weights
+    do not matter. The network does not change. Planted communities with few links between them are detected.
 
     Parameters
     ----------
