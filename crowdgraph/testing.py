@@ -198,8 +198,8 @@ def check_detector(detector: Detector, *, seed: int | None = 0) -> None:
     """Raise `AssertionError` unless a detector has the properties that all detectors have.
 
     Participations are not negative and sum to one, or to zero for volunteers without neighbours. Communities are
-    ordered by size. The same seed gives the same bits. The names of volunteers and the unit of the weights do not
-    matter. The network does not change. Planted communities with few links between them are detected.
+    ordered by size. The same seed gives the same bits. The names and the order of volunteers and the unit of weights
+    do not matter. The network does not change. Planted communities with few links between them are detected.
 
     Parameters
     ----------
@@ -234,9 +234,21 @@ def check_detector(detector: Detector, *, seed: int | None = 0) -> None:
     for change, other in equivalent.items():
         assignment = detector.detect(other, seed=seed).assignment
         assert_array_equal(assignment, communities.assignment, f"{change} changed the communities")
+    reversed_network = network.subnetwork(network.ids[::-1])
+    participation = detector.detect(reversed_network, seed=seed).participation[::-1]
+    assert_array_equal(
+        _in_order_of_members(participation),
+        _in_order_of_members(communities.participation),
+        "another order of volunteers changed the communities",
+    )
     pairs = {*zip(planted.tolist(), communities.assignment.tolist(), strict=True)}
     detected = len(pairs) == len(set(planted.tolist())) == len(communities) + 1
     assert detected, "the planted communities were not detected"
+
+
+def _in_order_of_members(participation: Array) -> Array:
+    """Return participations in communities sorted by what volunteers, one after another, have in them."""
+    return participation[:, np.lexsort(participation[::-1])]
 
 
 def _planted_network(seed: int) -> tuple[VolunteerNetwork, Array]:

@@ -17,6 +17,7 @@ from crowdgraph.core.communities import Communities, largest_first, main_communi
 from crowdgraph.core.evidence import Evidence
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.errors import ParameterError
+from crowdgraph.kernels.canonical_order import canonical_order
 from crowdgraph.messages import with_article
 
 __all__ = ["Detection", "Detector"]
@@ -96,9 +97,10 @@ class Detector(Configured, ABC):
         network
             The network; it is not changed.
         seed
-            The same seed gives the same communities of the same network on the same machine, also under other names
-            and once the network was saved with its graph and loaded. With its volunteers in another order, a network
-            may have other communities, as often as with another seed: where several divisions are about as good.
+            The same seed gives the same communities of the same network on the same machine, also under other names, in
+            another order of volunteers, and once the network was saved with its graph and loaded. Volunteers who could
+            change places without a difference to the weights are the exception: where a division tells them apart, the
+            order may decide who is who.
         progress
             Whether to show a progress bar.
         """
@@ -114,11 +116,10 @@ class Detector(Configured, ABC):
     ) -> Snapshot:
         """Detect the communities of a network, given those of the network before it, if there is one."""
         check_seed(seed)
-        linked = network.degree > 0
+        linked = canonical_order(network.weights, network.support)
         detection = Detection(np.zeros((0, 0)))
-        if linked.any():
-            part = network if linked.all() else network.subnetwork(network.ids[linked])
-            part = _in_usual_unit(part)
+        if len(linked):
+            part = _in_usual_unit(network.subnetwork(network.ids[linked]))
             detection = self._detect_after(part, previous, seed=None if seed is None else int(seed), progress=progress)
         communities = candidate = self._communities(network, linked, detection)
         if detection.candidate is not None and detection.candidate.shape != detection.participation.shape:
@@ -128,7 +129,7 @@ class Detector(Configured, ABC):
         return Snapshot(communities, candidate, tuple(self._communities(network, linked, one) for one in others))
 
     def _communities(self, network: VolunteerNetwork, linked: Array, detection: Detection) -> Communities:
-        """Return what was detected among the linked volunteers of a network, the largest community first."""
+        """Return what was detected among the linked volunteers of a network (codes), the largest community first."""
         participation = np.zeros((len(network), detection.participation.shape[1]))
         participation[linked] = detection.participation
         order = largest_first(participation)
@@ -148,7 +149,7 @@ class Detector(Configured, ABC):
 
     @abstractmethod
     def _detect(self, network: VolunteerNetwork, *, seed: int | None, progress: bool) -> Detection:
-        """Return the communities of a network without isolated volunteers."""
+        """Return the communities of a network without isolated volunteers, whose order their weights decide."""
 
     def _detect_after(
         self,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import quantity
 from crowdgraph.errors import ParameterError
 from crowdgraph.plot._style import (
     HUES,
     INK,
+    PALE,
     check_kind,
     colours,
     drawable_times,
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["activity", "responses_over_time"]
 
+# The legend of more labels than this would not fit beside the axes.
+MAX_LABELS_NAMED = 12
 # The shares of all responses that `activity` marks: share, words, offset of the text in points, its alignment.
 MARKED_SHARES = ((0.5, "half", (8, 8), "left"), (0.9, "nine tenths", (-8, -14), "right"))
 
@@ -80,6 +85,8 @@ def activity(graph: CrowdGraph, *, ax: Axes | None = None) -> Axes:
 def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None = None) -> Axes:
     """Plot how many responses of each label were given over time, as stacked bars.
 
+    Of more than 12 labels those with fewer answers are one grey bar, since a legend of all would leave no room.
+
     Parameters
     ----------
     graph
@@ -108,9 +115,9 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
     edges = np.linspace(0, max(ticks[-1], 1.0) if len(ticks) else 1.0, n_bins + 1)
     x = start + edges.astype(np.int64) if times.dtype.kind == "M" else start + edges
     bottom = np.zeros(n_bins)
-    for code, (label, colour) in enumerate(zip(graph.labels, colours(graph.labels), strict=True)):
-        counts, _ = np.histogram(ticks[answers.label == code], bins=edges)
-        ax.bar(x[:-1], counts, width=np.diff(x), bottom=bottom, align="edge", color=colour, label=str(label))
+    for codes, name, colour in _named_labels(graph.labels, answers.label):
+        counts, _ = np.histogram(ticks[np.isin(answers.label, codes)], bins=edges)
+        ax.bar(x[:-1], counts, width=np.diff(x), bottom=bottom, align="edge", color=colour, label=name)
         bottom = bottom + counts
     handles, names = ax.get_legend_handles_labels()
     # The legend reads from top to bottom, as the bars do.
@@ -120,3 +127,14 @@ def responses_over_time(graph: CrowdGraph, *, n_bins: int = 40, ax: Axes | None 
     ax.margins(x=0)
     ax.set_title(f"{quantity(len(answers), 'response')} over time", loc="left")
     return ax
+
+
+def _named_labels(labels: Sequence[Hashable], label: Array) -> list[tuple[list[int], str, str]]:
+    """Return codes of labels with their name and colour: each label by itself, or those given least together."""
+    names = [str(label) for label in labels]
+    parts = list(zip(([code] for code in range(len(names))), names, colours(labels), strict=True))
+    if len(parts) <= MAX_LABELS_NAMED:
+        return parts
+    order = np.argsort(-np.bincount(label[label >= 0], minlength=len(parts)), kind="stable")
+    most, rest = np.sort(order[: MAX_LABELS_NAMED - 1]), np.sort(order[MAX_LABELS_NAMED - 1 :])
+    return [(rest.tolist(), f"{len(rest)} others", PALE), *(parts[code] for code in most)]

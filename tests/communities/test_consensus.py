@@ -55,7 +55,8 @@ def test_communities_of_a_draw_count_for_those_with_which_they_share_most():
 
     class Thirds(cg.Leiden):
         def _detect(self, network, *, seed, progress):
-            return cg.communities.base.Detection(np.eye(3)[[0, 0, 1, 1, 2, 2, 2, 2]])
+            thirds = dict(zip((f"v{code}" for code in range(8)), [0, 0, 1, 1, 2, 2, 2, 2], strict=True))
+            return cg.communities.base.Detection(np.eye(3)[[thirds[name] for name in network.ids]])
 
     blocks = np.kron(np.eye(2), np.ones((4, 4))) - np.eye(8)
     result = cg.communities.consensus(network_of(blocks), detector=Halving(), draws=2, seed=0)

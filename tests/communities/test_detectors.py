@@ -66,6 +66,35 @@ def test_what_detectors_cannot_take_is_refused(kind, network, options, words):
         kind().detect(network, **options)
 
 
+@pytest.mark.parametrize(
+    "detector", [cg.Leiden(), cg.BayesianNMF(restarts=2), cg.BayesianNMF.as_published()], ids=["hard", "soft", "print"]
+)
+@pytest.mark.parametrize("network", ["behaviour_network", "task_network"])
+def test_the_order_of_volunteers_does_not_matter(request, network, detector):
+    """Null networks are the same, too: there is no crowd here whose volunteers could change places."""
+    network, _ = request.getfixturevalue(network)
+    network = network.subnetwork(network.ids[:60])
+    expected = detector.detect(network, seed=0)
+    other = network.subnetwork(np.random.default_rng(0).permutation(network.ids).tolist())
+    actual = detector.detect(other, seed=0)
+    codes = actual.table.codes(expected.ids)
+    assert set(map(tuple, actual.participation[codes].T)) == set(map(tuple, expected.participation.T))
+    if expected.evidence is not None:
+        assert_array_equal(actual.evidence.null_modularity, expected.evidence.null_modularity)
+        assert actual.evidence.p_value == expected.evidence.p_value or np.isnan(expected.evidence.p_value)
+
+
+def test_a_division_of_volunteers_who_could_change_places_is_as_good_in_another_order():
+    """Nothing tells the members of a ring apart, so that who is together with whom may differ."""
+    ring = np.roll(np.eye(12), 1, axis=0)
+    network = network_of(ring + ring.T)
+    found = [
+        cg.Leiden().detect(network.subnetwork(np.random.default_rng(seed).permutation(network.ids).tolist()), seed=0)
+        for seed in range(5)
+    ]
+    assert {one.modularity for one in found} == {found[0].modularity}
+
+
 class Lazy(cg.Leiden):
     """A detector that puts everybody into one community."""
 

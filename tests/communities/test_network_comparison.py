@@ -171,10 +171,11 @@ def test_the_same_seed_gives_the_same_comparison(task_network, behaviour_network
 
 
 class HalvesDetector(cg.Leiden):
-    """Finds the first half and the second half of the volunteers."""
+    """Finds the first half and the second half of the volunteers, in order of their names."""
 
     def _detect(self, network, *, seed, progress):
-        return Detection(np.eye(2)[np.arange(len(network)) * 2 // len(network)])
+        rank = np.argsort(np.argsort(network.ids.astype(str)))
+        return Detection(np.eye(2)[rank * 2 // len(network)])
 
 
 def test_the_detector_finds_the_communities():

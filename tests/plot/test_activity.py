@@ -2,6 +2,7 @@
 
 import importlib
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -22,6 +23,21 @@ def test_responses_over_time_stack_up(graph):
     bars = [[patch.get_height() for patch in container] for container in ax.containers]
     assert bars == [[1, 1, 1, 0], [1, 1, 0, 1]]
     assert [to_hex(c.patches[0].get_facecolor()).upper() for c in ax.containers] == list(HUES[:2])
+
+
+def test_of_many_labels_the_most_frequent_have_names(tmp_path):
+    rng = np.random.default_rng(0)
+    label = np.concatenate([np.repeat(np.arange(40), 2), np.repeat(np.arange(12, 23), 5)])
+    n = len(label)
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": rng.integers(0, 9, n), "item": rng.integers(0, 30, n), "label": label}
+    )
+    ax = cg.plot.responses_over_time(graph)
+    ax.figure.savefig(tmp_path / "picture.png")  # warnings are errors
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == [*map(str, range(22, 11, -1)), "29 others"]
+    assert sum(patch.get_height() for patch in ax.containers[0]) == 2 * 29
+    assert sum(patch.get_height() for container in ax.containers for patch in container) == n
 
 
 @pytest.mark.parametrize(

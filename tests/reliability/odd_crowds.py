@@ -30,7 +30,7 @@ from results import same_graph
 
 import crowdgraph as cg
 from crowdgraph.analysis import analyse, write_results
-from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning, ResultError
+from crowdgraph.errors import CrowdGraphError, CrowdGraphWarning, LeftOutFigureWarning, ResultError
 
 # How many of the pairs of a crowd and a target the short form tries: one in so many.
 SHORT_STRIDE = 60
@@ -281,7 +281,9 @@ def results_of(subject):
     """The whole analysis as files: tables, figures, page."""
     settings = {"snapshots": 2, "min_responses": 1, "votes": subject.votes()}
     analysis = analyse(subject.graph, detector=cg.BayesianNMF(nulls=3, restarts=1), **settings)
-    write_results(analysis, subject.folder / "results")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeftOutFigureWarning)
+        write_results(analysis, subject.folder / "results")
 
 
 REPORT = {
