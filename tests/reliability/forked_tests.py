@@ -5,6 +5,7 @@ module of it may have another source there than on disk. Which examples hypothes
 test, so a run gives the same when it is repeated.
 """
 
+import gc
 import importlib.util
 import os
 import resource
@@ -70,8 +71,12 @@ class Checkout:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
             copy(ROOT / name, self.root / name)
         os.environ.update(ONE_THREAD, PYTHONPATH=str(self.root), NUMBA_CACHE_DIR=str(self.cache))
+        sys.dont_write_bytecode = False
         for name in IMPORTED:
             importlib.import_module(name)
+        # What forks share is not looked through for garbage, which would take longer than many a test.
+        gc.collect()
+        gc.freeze()
 
     def start(self, arguments, make_plugin, *, changed=None, stale=(), slot=0):
         """Begin a run of pytest in a fork, with the plugin that a function makes there; return its process id.
@@ -165,7 +170,7 @@ class Quick:
 
         _runtime.NOTICE_AFTER = 1e6
         phases = (Phase.explicit, Phase.generate)
-        settings.register_profile("forked", settings.get_profile("usual"), database=None, phases=phases)
+        settings.register_profile("forked", settings.default, database=None, phases=phases)
         settings.load_profile("forked")
 
 

@@ -45,7 +45,7 @@ N_MUTANTS = {Size.SHORT: 25, Size.LONG: 300}
 ASKED = 0.9
 # The tests of a mutant may take so many seconds of processor time, by what they took without it. Those of the first
 # round are of few files, since a file takes time to collect.
-FIRST_SECONDS, FIRST_FILES, MAX_SECONDS = 6, 6, 60
+FIRST_SECONDS, FIRST_FILES, MAX_SECONDS = 5, 6, 30
 # So many runs at a time.
 JOBS = max(1, (os.cpu_count() or 1) // 2)
 
@@ -197,7 +197,10 @@ class Workshop:
         """Record the tests of a directory, unless that was done before."""
         note = self.records / f"{name.replace('/', '-')}.json"
         if not note.exists():
-            yield partial(self.checkout.start, [name, *SELECTED], partial(Recorder, self.checkout.root, note))
+            status = yield partial(self.checkout.start, [name, *SELECTED], partial(Recorder, self.checkout.root, note))
+            if os.waitstatus_to_exitcode(status) not in (0, 1):
+                note.unlink(missing_ok=True)
+                raise RuntimeError(f"The tests of {name} cannot be run.")
         record = json.loads(note.read_text(encoding="utf-8"))
         say(f"recorded {len(record['seconds'])} tests of {name}; {record['failed']} failed")
         return record
