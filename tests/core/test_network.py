@@ -104,6 +104,30 @@ def test_all_rewirings_are_drawn_alike():
         assert chisquare(list(counts.values())).pvalue > 0.001
 
 
+class CountedRounds(np.random.Generator):
+    """A generator that counts the orders drawn from it: one for each round of swaps."""
+
+    n = 0
+
+    def permutation(self, x, axis=0):
+        self.n += 1
+        return super().permutation(x, axis)
+
+
+def test_links_are_swapped_some_times_each_and_no_more_often():
+    links = np.random.default_rng(0).permutation(200 * 300)[:2_000]
+    rng = CountedRounds(np.random.PCG64(0))
+    rewire_bipartite(links // 300, links % 300, 300, rng)
+    # A round swaps somewhat less than 80 % of the links, and each is to be swapped three times.
+    assert 4 <= rng.n <= 5
+    # Where everything is linked, swaps are tried and none is possible.
+    rng = CountedRounds(np.random.PCG64(0))
+    everything = np.arange(64)
+    assert (rewire_bipartite(everything // 8, everything % 8, 8, rng) == everything % 8).all()
+    assert rng.n == 100
+
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_network_made_by_hand_is_rewired(sparse):
     weights = random_weights(np.random.default_rng(0), 60, 0.1)

@@ -81,8 +81,10 @@ class Checkout:
     def start(self, arguments, make_plugin, *, changed=None, stale=(), slot=0):
         """Begin a run of pytest in a fork, with the plugin that a function makes there; return its process id.
 
-        With `changed`, a module and its source, the package has that source. Compiled code of `stale` modules is left
-        out of the cache, which is then one of the run's own. Runs at the same time have different slots.
+        With `changed`, a module and its source, the package has that source. Compiled code of `stale` functions, pairs
+        of modules and names, is left out of the cache, which is then one of the run's own: numba keeps code by the file
+        of a function, and would neither see the change nor that a function it calls has changed. Runs at the same time
+        have different slots.
         """
         sys.stdout.flush()
         sys.stderr.flush()
@@ -91,6 +93,8 @@ class Checkout:
         code = FAULT
         try:
             os.setsid()
+            # A shell lets what it starts in the background ignore it.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.alarm(LIMIT)
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             self._enter(changed, stale, slot)
@@ -125,14 +129,16 @@ class Checkout:
             sys.meta_path.insert(0, Changed(*changed, self.root))
 
     def _leave_out(self, stale, own):
-        """Use a copy of the cache without the code of some modules."""
+        """Use a copy of the cache without some functions."""
         import numba
+
+        def left_out(_, names):
+            """Files are called ``module.function-line.py311.nbi``."""
+            return [name for name in names if tuple(name.partition("-")[0].split(".")[:2]) in stale]
 
         shutil.rmtree(own, ignore_errors=True)
         if self.cache.is_dir():
-            shutil.copytree(
-                self.cache, own, ignore=lambda _, names: [one for one in names if one.split(".")[0] in stale]
-            )
+            shutil.copytree(self.cache, own, ignore=left_out)
         os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(own)
 
 

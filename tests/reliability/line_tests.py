@@ -48,7 +48,7 @@ class LineTests:
         """Return the tests that may notice a change of a line: those of the same name first, and the quickest first."""
         mirrored = f"test_{path.stem.strip('_')}.py"
         found = self._that_run(str(path), self._statement(path, line))
-        found |= self._that_use(self.compiled.get(str(path), ()), line)
+        found |= self._that_call(self.compiled_with(path, line))
         if not found & self.seconds.keys():
             found = self._near(path)
         return sorted(
@@ -59,18 +59,23 @@ class LineTests:
     def _that_run(self, path, lines):
         return {*chain.from_iterable(self.lines[path].get(line, ()) for line in lines)}
 
-    def _that_use(self, functions, line):
-        """Return the tests of the compiled function of a line, or of who compiles it."""
-        found, names, known = set(), {one.name for one in functions if line in one.lines}, set()
-        while names - known:
-            name = (names - known).pop()
-            known.add(name)
-            for path, line in self.uses[name]:
-                inside = {one.name for one in self.compiled.get(path, ()) if line in one.lines}
-                names |= inside
-                if not inside:
-                    found |= self._that_run(path, [line])
-            found |= {test for test in self.seconds if name in self._text(file_of(test))}
+    def compiled_with(self, path, line):
+        """Return the compiled functions that a line is part of, and those that call them: their modules and names."""
+        known, found = set(), {(path.stem, one.name) for one in self.compiled.get(str(path), ()) if line in one.lines}
+        while found - known:
+            function = (found - known).pop()
+            known.add(function)
+            for place, used in self.uses[function]:
+                found |= {(Path(place).stem, one.name) for one in self.compiled.get(place, ()) if used in one.lines}
+        return known
+
+    def _that_call(self, functions):
+        """Return the tests that run a line, or have one, that names one of some compiled functions."""
+        found = set()
+        for function in functions:
+            for path, line in self.uses[function]:
+                found |= self._that_run(path, [line])
+            found |= {test for test in self.seconds if self._words(file_of(test)).issuperset(function)}
         return found
 
     def _near(self, path):
@@ -90,14 +95,13 @@ class LineTests:
                     best, size = range(node.lineno, last + 1), last - node.lineno
         return best
 
-    def _text(self, file):
-        return self.texts.setdefault(file, (self.root / file).read_text(encoding="utf-8"))
-
     def _words(self, file):
-        return set(re.findall(r"\w+", self._text(file)))
+        if file not in self.words:
+            self.words[file] = set(re.findall(r"\w+", (self.root / file).read_text(encoding="utf-8")))
+        return self.words[file]
 
     @cached_property
-    def texts(self):
+    def words(self):
         return {}
 
     @cached_property
@@ -119,14 +123,18 @@ class LineTests:
 
     @cached_property
     def uses(self):
-        """The files and lines that name each compiled function."""
-        names = {one.name for functions in self.compiled.values() for one in functions}
+        """The files and lines that name each compiled function, by its module and name."""
         found = defaultdict(list)
         for path in sorted((self.root / "crowdgraph").rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                name = getattr(node, "id", getattr(node, "attr", None))
-                if name in names:
-                    found[name].append((str(path.relative_to(self.root)), node.lineno))
+            tree, file = ast.parse(path.read_text(encoding="utf-8")), str(path.relative_to(self.root))
+            meant = {one.name: (path.stem, one.name) for one in self.compiled.get(file, ())}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    module = node.module.rpartition(".")[2]
+                    meant |= {alias.asname or alias.name: (module, alias.name) for alias in node.names}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name) and node.id in meant:
+                    found[meant[node.id]].append((file, node.lineno))
         return found
 
 

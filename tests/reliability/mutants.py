@@ -174,20 +174,13 @@ def draw_mutants(number, *, seed=0, folders=FOLDERS):
 
 
 class Workshop:
-    """Where mutants are tried, some at a time.
-
-    Compiled code is kept by the file that defines a function. So what is compiled of modules that use a changed one is
-    left out with it, or the change would go unnoticed.
-    """
+    """Where mutants are tried, some at a time."""
 
     def __init__(self, folder, jobs, records):
         self.folder, self.jobs = Path(folder), jobs
         self.records = (records or self.folder / "records").absolute()
         self.records.mkdir(exist_ok=True)
         self.checkout = Checkout(folder)
-        self.importers = {
-            path.stem: imported_kernels(path) for path in (self.checkout.root / "crowdgraph" / "kernels").glob("*.py")
-        }
 
     def record(self, tests):
         """Run tests without a change; return what the run of each directory recorded."""
@@ -207,7 +200,7 @@ class Workshop:
 
     def trial(self, mutant, known):
         """Try a mutant on the tests of its line, in two rounds; return the outcome."""
-        stale = self.stale(mutant.path.stem) if is_compiled(mutant.path) else set()
+        stale = known.compiled_with(mutant.path, mutant.line)
         tests = known.of(mutant.path, mutant.line)
         for place, chosen in enumerate(rounds(tests, known.seconds)):
             limits = {test: TIMES * known.seconds[test] + SECONDS + TO_COMPILE * bool(stale) for test in chosen}
@@ -229,14 +222,6 @@ class Workshop:
             (yield partial(self.checkout.start, arguments(killers)[1:], partial(Chosen, limits, note))), note
         )
         return outcome.tests
-
-    def stale(self, stem):
-        """Return the modules whose compiled code a changed module is part of."""
-        stale, found = set(), {stem}
-        while found - stale:
-            stale |= found
-            found = {user for user, used in self.importers.items() if used & stale}
-        return stale
 
     def run_all(self, tasks):
         """Return what tasks return: generators that yield what starts a run, and go on with its exit status."""
@@ -284,19 +269,6 @@ def rounds(tests, seconds):
 def arguments(tests):
     """The arguments of pytest that collect tests and stop at the first that fails."""
     return ["-x", *dict.fromkeys(map(file_of, tests))]
-
-
-def is_compiled(path):
-    """Whether a file has compiled functions, or compiled functions may call those of it."""
-    return path.parent.name == "kernels" or "njit" in (ROOT / path).read_text(encoding="utf-8")
-
-
-def imported_kernels(path):
-    """The other kernels that a module imports."""
-    imports = (
-        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)
-    )
-    return {(node.module or "").rpartition(".")[2] for node in imports if "kernels" in (node.module or "")}
 
 
 def say(text):
