@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
 import crowdgraph as cg
+from crowdgraph.communities.quality import modularity
 from crowdgraph.core._rewiring import rewire_bipartite, rewire_pairs
 from crowdgraph.errors import ResultError
 
@@ -127,7 +128,6 @@ def test_links_are_swapped_some_times_each_and_no_more_often():
     assert rng.n == 100
 
 
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_network_made_by_hand_is_rewired(sparse):
     weights = random_weights(np.random.default_rng(0), 60, 0.1)
@@ -191,3 +191,11 @@ def test_beginnings_of_rows_that_do_not_rise_are_refused():
         weights.indptr[:] = wrong
         with pytest.raises(ResultError, match="indptr must rise from 0"):
             cg.VolunteerNetwork(ids="abc", weights=weights, method="by hand")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nobody_is_a_network_and_no_links_have_no_modularity(sparse):
+    nobody = network_of(np.zeros((0, 0)), ids=[], sparse=sparse)
+    assert (len(nobody), nobody.n_edges) == (0, 0)
+    strangers = network_of(np.zeros((3, 3)), sparse=sparse)
+    assert modularity(strangers, [0, 0, 1]) == 0
