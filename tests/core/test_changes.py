@@ -133,7 +133,7 @@ def test_a_change_about_one_class_names_the_class():
 
 @pytest.mark.parametrize("code", range(3))
 def test_the_clearest_class_is_named_even_if_no_p_value_is_small(code):
-    """Of certain classes, one is answered wrongly from the middle on, and the next one rightly, but not quite always."""
+    """Of certain classes, one is answered wrongly from the middle on, and the next one nearly always rightly."""
     number = np.arange(60)
     is_late, classes = number >= 30, number % 3
     is_wrong = np.where(classes == code, is_late, (classes == (code + 1) % 3) & (~is_late | (number % 5 == 0)))

@@ -36,7 +36,7 @@ SELECTED = ["-m", "not science and not browser"]
 TIMES, SECONDS, TO_COMPILE = 5, 10, 60
 # The exit code of a run whose harness, not pytest, came to an error.
 FAULT = 70
-# What a run may take by the clock, and its memory in bytes.
+# What a run with a change may take by the clock, and the memory of any in bytes.
 LIMIT, MEMORY = 1_200, 6 << 30
 
 
@@ -95,7 +95,7 @@ class Checkout:
             os.setsid()
             # A shell lets what it starts in the background ignore it.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.alarm(LIMIT)
+            signal.alarm(LIMIT if changed else 0)
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             self._enter(changed, stale, slot)
             import pytest
@@ -222,8 +222,10 @@ def outcome_of(status, note):
     """Return how a fork ended, by its status and by what it wrote down."""
     code = os.waitstatus_to_exitcode(status)
     tests = note.read_text(encoding="utf-8").split("\n") if note.exists() else []
-    # 2 and 4: tests, or the package itself, cannot be imported. Faults of compiled code end a run by a signal.
-    words = {0: "passed", 1: "failed", 2: "failed", 4: "failed", -signal.SIGVTALRM: "late", -signal.SIGALRM: "late"}
+    # 2 and 4: tests, or the package itself, cannot be imported. Faults of compiled code end a run by a signal. A lack of
+    # memory of the machine does, too, and says nothing.
+    words = {0: "passed", 1: "failed", 2: "failed", 4: "failed", -signal.SIGKILL: "broken"}
+    words |= {-signal.SIGVTALRM: "late", -signal.SIGALRM: "late"}
     return Outcome(
         words.get(code, "failed" if code < 0 else "broken"), [one for one in tests if one] or [str(code)] * bool(code)
     )

@@ -255,15 +255,12 @@ def rounds(tests, seconds):
             first.append(test)
             files.add(file_of(test))
             time += seconds[test]
-    if first:
-        yield first
     later = []
-    for test in tests:
-        if test not in first and time + seconds[test] < MAX_SECONDS:
+    for test in sorted(set(tests).difference(first), key=tests.index):
+        if time + seconds[test] < MAX_SECONDS:
             later.append(test)
             time += seconds[test]
-    if later:
-        yield later
+    yield from filter(None, (first, later))
 
 
 def arguments(tests):
@@ -297,7 +294,7 @@ def try_mutants(mutants, tests=TESTS, *, jobs=JOBS, records=None):
         if outcome.word not in ("failed", "late") or set(outcome.tests) & set(unsound)
     ]
     counts = Counter(outcome.word for outcome in outcomes)
-    share = 1 - len(survivors) / len(mutants)
+    share = 1 - len(survivors) / max(len(mutants), 1)
     notes = [
         f"{share:.1%} noticed, asked {ASKED:.0%}",
         f"{counts['late']} made tests run too long",
