@@ -243,7 +243,7 @@ def test_the_largest_time_can_be_frequent():
 
 
 BAD = {
-    "a null id": ({"item": [7, 7, 3, None, 3]}, {}, MissingValueError, r"Null item in rows 3 (?!.*keep).*responses.parquet"),
+    "a null id": ({"item": [7, 7, 3, None, 3]}, {}, MissingValueError, r"Null item in rows 3 (?!.*keep).*s.parquet"),
     "a null label": ({"label": ["a", "b", "a", None, "b"]}, {}, MissingValueError, "or missing='keep' for null labels"),
     "a label": (
         {},

@@ -222,8 +222,8 @@ def outcome_of(status, note):
     """Return how a fork ended, by its status and by what it wrote down."""
     code = os.waitstatus_to_exitcode(status)
     tests = note.read_text(encoding="utf-8").split("\n") if note.exists() else []
-    # 2 and 4: tests, or the package itself, cannot be imported. Faults of compiled code end a run by a signal. A lack of
-    # memory of the machine does, too, and says nothing.
+    # 2 and 4: tests, or the package itself, cannot be imported. Faults of compiled code end a run by a signal. So does
+    # a lack of memory of the machine, which says nothing.
     words = {0: "passed", 1: "failed", 2: "failed", 4: "failed", -signal.SIGKILL: "broken"}
     words |= {-signal.SIGVTALRM: "late", -signal.SIGALRM: "late"}
     return Outcome(

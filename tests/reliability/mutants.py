@@ -27,6 +27,7 @@ if __name__ == "__main__":
 
 from reliability.attack import Row, Size
 from reliability.forked_tests import FAULT, SECONDS, SELECTED, TIMES, TO_COMPILE, Checkout, Chosen, Outcome, outcome_of
+from reliability.forks import in_fresh_process
 from reliability.line_tests import LineTests, Recorder, file_of, spent
 
 ROOT = Path(__file__).parents[2]
@@ -274,6 +275,10 @@ def say(text):
 
 
 def attack(size):
+    yield from in_fresh_process("reliability.mutants", size)
+
+
+def rows(size):
     short = size is Size.SHORT
     mutants = draw_mutants(N_MUTANTS[size], folders=SHORT_FOLDERS if short else FOLDERS)
     yield from try_mutants(mutants, SHORT_TESTS if short else TESTS)
