@@ -16,6 +16,7 @@ from strategies import graphs, text
 import crowdgraph as cg
 from crowdgraph.core._arrays import columns_equal, object_array
 from crowdgraph.errors import CrowdGraphWarning, IdError, InputError
+from crowdgraph.io import _payload
 from crowdgraph.io._payload import (
     column_texts,
     column_type,
@@ -157,6 +158,14 @@ def test_damaged_annotations_are_refused(annotated, damage):
 def test_annotations_that_are_another_archive_are_refused(annotated):
     with pytest.raises(InputError, match="damaged"):
         unpack_annotations(base64.b64encode(b"no zip").decode(), annotated)
+
+
+def test_annotations_of_later_versions_are_refused(annotated, monkeypatch):
+    with monkeypatch.context() as later:
+        later.setattr(_payload, "VERSION", _payload.VERSION + 1)
+        packed = pack_annotations(annotated)
+    with pytest.raises(InputError, match=f"of version {_payload.VERSION + 1}, this crowdgraph reads up to"):
+        unpack_annotations(packed, annotated)
 
 
 BAD_SETTINGS = [
