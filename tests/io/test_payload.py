@@ -198,6 +198,11 @@ def test_text_of_another_type_is_refused(texts, kind):
         column_values(texts, kind, owner="The attribute 'a'")
 
 
+def test_truth_values_of_other_programs_are_read():
+    texts = ["true", " false ", "True", "False", "1", "0"]
+    assert column_values(texts, "bool", owner="It").tolist() == [True, False] * 3
+
+
 def test_gaps_in_numbers_make_a_list():
     assert column_values(["1", None], "int64", owner="It") == [1, None]
     assert np.isnan(column_values(["1", None], "float64", owner="It")[1])
