@@ -279,7 +279,8 @@ def key_ranges(sample: Array, n_ranges: int) -> tuple[Array, Array]:
 
 def _next(keys: Array) -> Array:
     """Return the lowest key above each."""
-    return np.asarray(keys + 1 if keys.dtype.kind == "i" else np.nextafter(keys, np.inf))
+    with np.errstate(over="ignore"):
+        return np.asarray(keys + 1 if keys.dtype.kind == "i" else np.nextafter(keys, np.inf))
 
 
 def code_ranges(starts: Array, max_rows: int) -> Array:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdgraph.core._arrays import columns_equal, grouped, id_array, lock, read_only
+from crowdgraph.core._arrays import attribute_columns, columns_equal, grouped, id_array, lock, read_only
+from crowdgraph.errors import ColumnError
 
 
 @given(st.lists(st.integers(0, 6)), st.integers(7, 9))
@@ -40,6 +41,13 @@ def test_ids_keep_their_kind():
     assert id_array([True, False]).tolist() == [True, False]
     assert id_array([("a", 1), "b"]).tolist() == [("a", 1), "b"]
     assert id_array([(1, 2), (3, 4)]).shape == (2,)
+
+
+def test_attributes_have_one_or_several_values_for_each_row():
+    columns = attribute_columns({"age": [1, 2], "place": [[1, 2], [3, 4]]}, length=2, owner="items", reserved=[])
+    assert columns["place"].tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ColumnError, match="expected 3 values"):
+        attribute_columns({"age": [1, 2]}, length=3, owner="items", reserved=[])
 
 
 def test_nulls_equal_nulls():

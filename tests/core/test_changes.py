@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 import crowdgraph as cg
-from crowdgraph.core.changes import benjamini_hochberg, holm
+from crowdgraph.core.changes import benjamini_hochberg, describe, holm, step_interval
 from crowdgraph.errors import NotAnnotatedError
+from crowdgraph.kernels.change import Alternatives
 
 N, N_ITEMS = 120, 600
 SHARES = {
@@ -128,6 +129,18 @@ def test_a_change_about_one_class_names_the_class():
     assert change.after < 0.4
     told = f"answers, about items of class yes {change.before:.0%} right before, {change.after:.0%} after"
     assert str(change).endswith(told)
+
+
+@pytest.mark.parametrize("code", range(3))
+def test_the_clearest_class_is_named_even_if_no_p_value_is_small(code):
+    """Of certain classes, one is answered wrongly from the middle on, and the next one nearly always rightly."""
+    number = np.arange(60)
+    is_late, classes = number >= 30, number % 3
+    is_wrong = np.where(classes == code, is_late, (classes == (code + 1) % 3) & (~is_late | (number % 5 == 0)))
+    label = (classes + is_wrong) % 3
+    found = describe(np.eye(3)[classes], label, np.eye(3, dtype=bool), p_values=np.ones(4), level=0.05)
+    assert (found.classes, found.lead, found.kind) == ([code], code, "sudden")
+    assert (found.answers[0], found.before, found.after) == (29 + code, 1, 0)
 
 
 def test_a_change_of_all_classes_says_so(changes):
@@ -246,6 +259,12 @@ def test_unanswered_responses_do_not_count():
     shown["label"][-5:] = [None] * 5
     graph = graph_from(shown, gold, missing="keep")
     assert cg.IBCC().fit(graph).changes().n_answers.max() == N
+
+
+@pytest.mark.parametrize("step", [0, 4, 8])
+def test_a_step_can_be_anywhere(step):
+    logs = np.where(np.arange(9) == step, 50.0, 0.0)[:, None]
+    assert step_interval(Alternatives(steps=logs, ramps=logs), 0) == (step + 1,) * 3
 
 
 def test_seeds():

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from builders import communities_of
+from builders import communities_of, track_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import crowdgraph as cg
 from crowdgraph.core.community_events import GROWTH_FACTOR, find_events, find_moves, stable_participation
+from crowdgraph.errors import ResultError
 
 
 def events_of(*snapshots):
@@ -162,6 +163,19 @@ def test_a_track_reads_its_snapshots():
     assert track.of("c").tolist() == [[0, 0], [0, 0]]
     assert track[0] is early
     assert len(track) == 2
+
+
+def test_reasons_and_confidence_are_of_every_snapshot():
+    rows = [[0, 0, 1], [0, 1, 1]]
+    track = track_of(rows, reasons=["few answers", ""], confidence=[[np.nan, np.nan], [0.5, 1]])
+    assert track.reasons == ("few answers", "")
+    assert track.confidence[1].tolist() == [0.5, 1]
+    with pytest.raises(ResultError, match="as many times and counts as snapshots"):
+        track_of(rows, reasons=[""])
+    with pytest.raises(ResultError, match="confidence"):
+        track_of(rows, confidence=[[0.5, 1]])
+    with pytest.raises(ResultError, match="between 0 and 1"):
+        track_of(rows, confidence=[[np.nan, np.nan], [0.5, 1.1]])
 
 
 def sightings_of(*lines, unclear, apparent=()):

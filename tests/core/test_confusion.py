@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 import crowdgraph as cg
-from crowdgraph.errors import ResultError, UnknownIdError
+from crowdgraph.errors import IdError, ResultError, TimeError, UnknownIdError
 
 NAMES = {"classes": ("no", "yes"), "labels": ("no", "yes", "skip")}
 
@@ -82,12 +82,26 @@ def test_observations_count_rows_of_the_graph_with_and_without_labels(tmp_path):
     ],
 )
 def test_observations_are_checked(observations, message):
+    with pytest.raises(ResultError, match=message):
+        replace(history_of_three(), observations=observations)
+
+
+def test_times_of_a_history_are_of_its_clock():
+    with pytest.raises(TimeError):
+        replace(history_of_three(), times=np.array(["2020-01-01", "2020-01-02", "2020-01-03"], dtype="datetime64[ns]"))
+
+
+def test_volunteers_of_a_snapshot_are_all_different():
+    with pytest.raises(IdError, match="repeat"):
+        cg.ConfusionSnapshot(ids=["a", "b", "a"], concentration=np.ones((3, 2, 3)), **NAMES)
+
+
+def history_of_three():
     track = cg.ConfusionTrack(
         ids=["a"], starts=[0, 3], times=[1, 2, 3], concentration=np.ones((3, 2, 3)), initial=np.ones((2, 3)),
         clock=cg.Clock("number"), **NAMES,
     )  # fmt: skip
-    with pytest.raises(ResultError, match=message):
-        replace(track.of("a"), observations=observations)
+    return track.of("a")
 
 
 @given(tracks(), st.floats(0.05, 0.95))

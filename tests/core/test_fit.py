@@ -1,6 +1,9 @@
 """Fits of models: checked on construction, readable afterwards."""
 
+import pytest
+
 import crowdgraph as cg
+from crowdgraph.errors import NotAnnotatedError
 
 FIT = {
     "model": "m",
@@ -18,3 +21,18 @@ def test_a_fit_predicts():
     frame = fit.to_frame()
     assert frame["class"].tolist() == ["b", "a"]
     assert frame["p(b)"].tolist() == [0.6, 0]
+
+
+def test_a_fit_with_confusion_but_no_prior_cannot_become_one(fit):
+    assert fit.confusion is not None
+    with pytest.raises(NotAnnotatedError, match="no posterior that could become a prior"):
+        fit.as_prior()
+
+
+def test_a_volunteers_response_is_predicted_at_a_moment(fit):
+    """Of the made-up fit: from the prior before the first response, from the last step after the last."""
+    history = fit.confusion.of("anna")
+    for at, mean in ((0, history.at(0).mean), (2, history.at(2).mean), (None, history.latest().mean)):
+        expected = fit.item_probs[0] @ mean
+        assert list(fit.predict_response("anna", "x", at=at).values()) == pytest.approx(expected)
+    assert history.at(0).mean.tolist() != history.at(2).mean.tolist() != history.latest().mean.tolist()

@@ -95,7 +95,7 @@ def test_the_repr_tells_the_story(graph, fit):
     assert "&lt;i&gt;" in page
     assert repr(graph.responses).startswith("Responses: 6 from 1 to 9")
     assert repr(graph.first(0).responses) == "Responses: none"
-    assert "'anna', 'bert', 'cleo'" in repr(graph.volunteers)
+    assert repr(graph.volunteers) == "Volunteers: 3 ('anna', 'bert', 'cleo')"
 
 
 def test_annotating_returns_a_new_graph_that_shares_the_columns(graph, fit):
@@ -206,6 +206,20 @@ def test_responses_are_read_by_slices_and_masks(graph):
     assert [r.volunteer for r in graph.responses[graph.responses.label == 0]] == ["bert", "anna", "cleo"]
     assert graph.volunteers["anna"].responses.to_frame()["item"].tolist() == ["x", "y", "x"]
     assert graph.responses.to_frame(kind="arrow").equals(graph.to_arrow())
+
+
+def test_long_lists_of_nodes_end_in_dots():
+    columns = {"volunteer": list("abcd"), "item": list("wxyz"), "label": [0, 1, 0, 1]}
+    assert repr(cg.CrowdGraph.from_responses(columns).volunteers) == "Volunteers: 4 ('a', 'b', 'c', ...)"
+
+
+@pytest.mark.parametrize(("times", "shown"), [([0, 1, 2], True), ([5, 6, 7], True), (None, False)])
+def test_times_are_columns_unless_they_are_numbers_of_rows(columns, times, shown):
+    rows = {name: values[:3] for name, values in columns.items() if name != "time"}
+    graph = cg.CrowdGraph.from_responses(rows if times is None else {**rows, "time": times})
+    frame = graph.responses.to_frame()
+    assert ("time" in frame) is shown
+    assert not shown or frame["time"].tolist() == times
 
 
 def test_a_track_of_a_view_does_not_fit_the_whole(graph, fit, columns):

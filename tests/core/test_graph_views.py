@@ -110,8 +110,18 @@ def test_single_nodes():
     assert list(graph.edges()) == list(graph.edges)
     columns = {"volunteer": ["anna"], "item": ["x"], "label": [1]}
     alone = cg.CrowdGraph.from_responses(columns, volunteers={"volunteer": ["zoe"]})
+    assert repr(alone.volunteers["zoe"].coworkers()) == "common_items of 0 volunteers"
     assert alone.volunteers["zoe"].coworkers() == {}
     assert alone.neighbors("zoe") == []
+
+
+@pytest.mark.parametrize(("n", "end"), [(4, "'v4' 1"), (5, "'v5' 1"), (6, "'v5' 1, ...")])
+def test_values_name_the_first_five_volunteers(n, end):
+    names = [f"v{k}" for k in range(n + 1)]
+    graph = cg.CrowdGraph.from_responses({"volunteer": names, "item": ["x"] * (n + 1), "label": [1] * (n + 1)})
+    shown = repr(graph.volunteers["v0"].coworkers())
+    assert shown.startswith(f"common_items of {n} volunteers: 'v1' 1, 'v2' 1")
+    assert shown.endswith(end)
 
 
 def test_shared_ids_have_names_that_say_the_kind():

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
 import crowdgraph as cg
+from crowdgraph.communities.quality import modularity
 from crowdgraph.core._rewiring import rewire_bipartite, rewire_pairs
 from crowdgraph.errors import ResultError
 
@@ -104,6 +105,29 @@ def test_all_rewirings_are_drawn_alike():
         assert chisquare(list(counts.values())).pvalue > 0.001
 
 
+class CountedRounds(np.random.Generator):
+    """A generator that counts the orders drawn from it: one for each round of swaps."""
+
+    n = 0
+
+    def permutation(self, x, axis=0):
+        self.n += 1
+        return super().permutation(x, axis)
+
+
+def test_links_are_swapped_some_times_each_and_no_more_often():
+    links = np.random.default_rng(0).permutation(200 * 300)[:2_000]
+    rng = CountedRounds(np.random.PCG64(0))
+    rewire_bipartite(links // 300, links % 300, 300, rng)
+    # A round swaps somewhat less than 80 % of the links, and each is to be swapped three times.
+    assert 4 <= rng.n <= 5
+    # Where everything is linked, swaps are tried and none is possible.
+    rng = CountedRounds(np.random.PCG64(0))
+    everything = np.arange(64)
+    assert (rewire_bipartite(everything // 8, everything % 8, 8, rng) == everything % 8).all()
+    assert rng.n == 100
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_network_made_by_hand_is_rewired(sparse):
     weights = random_weights(np.random.default_rng(0), 60, 0.1)
@@ -167,3 +191,11 @@ def test_beginnings_of_rows_that_do_not_rise_are_refused():
         weights.indptr[:] = wrong
         with pytest.raises(ResultError, match="indptr must rise from 0"):
             cg.VolunteerNetwork(ids="abc", weights=weights, method="by hand")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nobody_is_a_network_and_no_links_have_no_modularity(sparse):
+    nobody = network_of(np.zeros((0, 0)), ids=[], sparse=sparse)
+    assert (len(nobody), nobody.n_edges) == (0, 0)
+    strangers = network_of(np.zeros((3, 3)), sparse=sparse)
+    assert modularity(strangers, [0, 0, 1]) == 0

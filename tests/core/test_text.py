@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 from crowdgraph.core._html import facts_table, html_card, html_table
+from crowdgraph.core._text import percent
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</table>&amp;"]
 
@@ -142,6 +143,24 @@ def test_long_lives_are_shortened():
     wide = checked(track_of([np.arange(50)])._repr_html_())
     assert len(wide.rows) == 21
     assert "20 of 50 communities" in wide.text
+
+
+def test_what_just_fits_is_not_shortened():
+    assert "more" not in checked(track_of([[0, 0], [-1, 0]] * 3)._repr_html_()).rows[1][2]
+    wide = checked(track_of([np.arange(20)])._repr_html_())
+    assert len(wide.rows) == 21
+    assert "of 20 communities" not in wide.text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        *((0, "0%"), (0.0009, "less than 0.1%"), (0.05, "5.0%"), (0.1, "10%"), (0.5, "50%"), (0.9, "90%")),
+        *((0.952, "95.2%"), (0.9995, "more than 99.9%"), (1, "100%")),
+    ],
+)
+def test_shares_have_decimals_where_they_matter(share, text):
+    assert percent(share) == text
 
 
 def test_an_empty_track():

@@ -231,11 +231,19 @@ def test_frequent_times_have_ranges_of_their_own(kind):
     assert np.array_equal(np.searchsorted(first_keys, [4, 5, 6], "right") == constant, [False, True, False])
 
 
+def test_the_largest_time_can_be_frequent():
+    sample = np.array([*range(100), *[np.finfo(float).max] * 50])
+    first_keys, is_constant = _column_files.key_ranges(sample, 10)
+    place = np.searchsorted(first_keys, sample, "right")
+    assert is_constant[place[-1]]
+    assert not is_constant[place[:100]].any()
+
+
 # Input that cannot be converted
 
 
 BAD = {
-    "a null id": ({"item": [7, 7, 3, None, 3]}, {}, MissingValueError, r"Null item in rows 3 .*responses.parquet"),
+    "a null id": ({"item": [7, 7, 3, None, 3]}, {}, MissingValueError, r"Null item in rows 3 (?!.*keep).*s.parquet"),
     "a null label": ({"label": ["a", "b", "a", None, "b"]}, {}, MissingValueError, "or missing='keep' for null labels"),
     "a label": (
         {},
@@ -298,6 +306,14 @@ def test_files_that_cannot_be_read(tmp_path):
     cut = tmp_path / "cut.parquet"
     cut.write_bytes(write(tmp_path, SMALL).read_bytes()[:-20])
     fails(cut, "cannot be read as Parquet")
+
+
+def test_text_can_be_of_known_encodings_only(tmp_path):
+    (tmp_path / "x.csv").write_bytes("volunteer,item,label\nZoë,x,yes\n".encode("latin-1"))
+    with pytest.raises(InputError, match="encoding='klingon' is not a known encoding"):
+        cg.build_store(tmp_path / "x.csv", tmp_path / "store", encoding="klingon")
+    store = cg.build_store(tmp_path / "x.csv", tmp_path / "store", encoding="latin-1")
+    assert store.graph().volunteers.ids.tolist() == ["Zoë"]
 
 
 def test_a_value_of_another_type_late_in_a_csv_file(tmp_path, monkeypatch):

@@ -359,6 +359,7 @@ BOMB = '<!DOCTYPE gexf [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><gexf versio
         (foreign('<edge source="a" target="y" label="1"/>'), "edges to nodes that it does not have: 'y'"),
         (foreign('<edge source="a" target="x"/>'), "has no label"),
         (foreign('<edge source="a" label="1"/>'), "<edge> without target="),
+        (foreign('<edge target="x" label="1"/>'), "<edge> without source="),
         (foreign('<edge source="a" target="x" label="1" start="soon"/>'), "'soon' as the start of an edge"),
         (foreign("", nodes='<node id="a"/>'), "every node needs the attribute kind"),
         (foreign("", nodes='<node id="x"/>'), "two nodes 'x'"),

@@ -112,6 +112,22 @@ def test_apparent_events_and_evidence_of_later_snapshots_are_left_out():
     assert [one.evidence.persists for one in cut] == [False, True]
 
 
+def test_communities_that_came_later_are_not_counted():
+    graph = graph_of(["a", "b", "c", "d"], ["x", "x", "y", "y"], ["no", "yes", "no", "yes"])
+    members = np.eye(3)[[[0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 2, 2]]]
+    track = cg.CommunityTrack(
+        ids=list("abcd"),
+        times=[1, 2, 3],
+        counts=[2, 3, 4],
+        snapshots=[communities_of(one, ids=list("abcd")) for one in members],
+        clock=graph.responses.clock,
+        method="by hand",
+        params={"hindsight": False},
+    )
+    known, _ = known_at(graph.annotate(track), 2)
+    assert known.community_track().n_communities_ever == 2
+
+
 def test_a_snapshot_taken_later_does_not_say_that_nobody_answered_in_between():
     rows = {"volunteer": list("abcabc"), "item": list("xxxyyy"), "label": [0, 1, 0, 1, 0, 1]}
     seen = []

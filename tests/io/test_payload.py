@@ -16,6 +16,7 @@ from strategies import graphs, text
 import crowdgraph as cg
 from crowdgraph.core._arrays import columns_equal, object_array
 from crowdgraph.errors import CrowdGraphWarning, IdError, InputError
+from crowdgraph.io import _payload
 from crowdgraph.io._payload import (
     column_texts,
     column_type,
@@ -159,6 +160,14 @@ def test_annotations_that_are_another_archive_are_refused(annotated):
         unpack_annotations(base64.b64encode(b"no zip").decode(), annotated)
 
 
+def test_annotations_of_later_versions_are_refused(annotated, monkeypatch):
+    with monkeypatch.context() as later:
+        later.setattr(_payload, "VERSION", _payload.VERSION + 1)
+        packed = pack_annotations(annotated)
+    with pytest.raises(InputError, match=f"of version {_payload.VERSION + 1}, this crowdgraph reads up to"):
+        unpack_annotations(packed, annotated)
+
+
 BAD_SETTINGS = [
     None,
     [],
@@ -187,6 +196,11 @@ def test_settings_of_later_versions_are_refused():
 def test_text_of_another_type_is_refused(texts, kind):
     with pytest.raises(InputError, match=f"The attribute 'a' should be of type {kind.split('[')[0]}"):
         column_values(texts, kind, owner="The attribute 'a'")
+
+
+def test_truth_values_of_other_programs_are_read():
+    texts = ["true", " false ", "True", "False", "1", "0"]
+    assert column_values(texts, "bool", owner="It").tolist() == [True, False] * 3
 
 
 def test_gaps_in_numbers_make_a_list():

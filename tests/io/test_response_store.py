@@ -199,6 +199,7 @@ def first_is(value):
         ("by_item/row", lambda row: np.append(row[1:2], row[1:]), "'by_item/row' has some responses twice"),
         ("by_item/volunteer", lambda column: column.view(np.float32), "is of float32: it is damaged"),
         ("by_item/volunteer", lambda column: column.astype(">i4"), "is of >i4: it is damaged"),
+        ("by_item/volunteer", lambda column: column.reshape(-1, 1), r"has shape \(\d+, 1\); expected \("),
     ],
 )
 def test_orders_by_item_that_cannot_be_are_refused(store, name, changed, match):

@@ -17,6 +17,17 @@ def many(n):
     return pytest.param(n, marks=pytest.mark.science)
 
 
+def test_random_words_are_those_of_splitmix64():
+    """The first words of state 1234567, as other implementations give them."""
+    state, words = 1_234_567, []
+    for _ in range(5):
+        state, word = change._next_word(np.uint64(state))
+        words.append(int(word))
+    assert words == [
+        *(6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821)
+    ]
+
+
 def slow_log_bayes_factors(probs, right, patterns):
     """The log Bayes factors of patterns over the answers, (K, n), by weighted regression on each: (K, 1 + J)."""
     logs = []

@@ -17,6 +17,14 @@ from crowdgraph.models._priors import crowd_prior
 from crowdgraph.networks.pi_similarity import pi_similarity
 
 
+def test_a_prior_says_how_much_its_rows_weigh():
+    options = {"shared": [[3, 1], [1, 2]], "class_concentration": [1, 1], "classes": [0, 1], "labels": [0, 1]}
+    own = cg.CrowdPrior(ids=["anna"], confusion=[[[3, 2], [2, 6]]], **options)
+    assert repr(own) == "CrowdPrior(1 volunteers, median weight of a row 6.5)"
+    nobody = cg.CrowdPrior(ids=[], confusion=np.ones((0, 2, 2)), **options)
+    assert repr(nobody) == "CrowdPrior(0 volunteers, median weight of a row 3.5)"
+
+
 def quietly(model, graph, **options):
     """Fit without warnings of tiny graphs that collapse or do not settle."""
     with warnings.catch_warnings():

@@ -131,6 +131,21 @@ def test_volunteers_who_change_stream_as_well(model, untidy_crowd):
             assert not values.flags.writeable
 
 
+@pytest.mark.usefixtures("small_blocks")
+def test_no_more_steps_than_those_of_a_block_or_a_volunteer_are_read_at_once(stored, monkeypatch):
+    read, lengths = _step_blocks.StepColumns.read, []
+
+    def counted(columns, rows):
+        item, label, time = read(columns, rows)
+        lengths.append(len(item))
+        return item, label, time
+
+    monkeypatch.setattr(_step_blocks.StepColumns, "read", counted)
+    cg.DynIBCC(tol=0.1).fit(stored, memory="8GB")
+    busiest = int(np.diff(stored.responses.by_volunteer.starts).max())
+    assert max(lengths) <= max(90, busiest) < len(stored.responses)
+
+
 @pytest.mark.parametrize("limit", [10**5, 2_500])
 def test_the_noise_is_chosen_block_by_block(limit, monkeypatch, tmp_path):
     """From all answers, and from a sample that is refined on all of them."""

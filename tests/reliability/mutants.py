@@ -1,19 +1,24 @@
 """Random small faults in the code that computes, each in a copy of the package, are noticed by the tests.
 
-A mutant has one operator, comparison, number, truth value or sign changed, or one statement less. The tests that
-mention its module run first, then the others of its folder and those of folders that build on it. A seed draws all
-mutants: ``python tests/reliability/mutants.py 25`` tries the first 25.
+A mutant has one operator, comparison, number, truth value or sign changed, or one statement less. The tests that run
+the changed line are tried, the quickest first, until one fails or they have had their time; what no test notices by
+then has survived. First all tests run without a change, to see which line each of them runs; those that fail even so
+are left out.
+
+A seed draws all mutants: ``python tests/reliability/mutants.py --seed 1 --number 25`` tries the first 25 of seed 1,
+``--first 20`` leaves out 20 of these, and ``--records DIRECTORY`` keeps which test runs which line, and uses what is
+there.
 """
 
+import argparse
 import ast
+import json
 import os
 import random
-import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,21 +26,29 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from reliability.attack import Row, Size
+from reliability.forked_tests import FAULT, SECONDS, SELECTED, TIMES, TO_COMPILE, Checkout, Chosen, Outcome, outcome_of
+from reliability.forks import in_fresh_process
+from reliability.line_tests import LineTests, Recorder, file_of, spent
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("core", "kernels", "models", "communities", "io")
-COPIED = ("crowdgraph", "tests", "docs", "conftest.py", "pyproject.toml")
-# Folders of tests that use the code of a folder closely, beside its own.
-NOTICED_BY = {
-    "core": ("report", "dynamics"),
-    "kernels": ("tensors", "models", "communities", "networks", "evaluation"),
-    "models": ("tensors", "evaluation", "ranks"),
-    "communities": ("dynamics",),
-    "io": ("ranks", "cli"),
-}
+# Directories of tests that are seen to run lines of these. The others draw, or start processes that no tool looks into.
+TESTS = (
+    *(f"tests/{name}" for name in FOLDERS),
+    *(f"tests/{name}" for name in ("tensors", "networks", "dynamics", "evaluation", "diagnosis")),
+    *(f"tests/{name}" for name in ("report", "simulate", "nn", "allocation", "analysis")),
+    "crowdgraph",
+)
+# The short form is of one directory of the package and its own tests.
+SHORT_FOLDERS, SHORT_TESTS = ("communities",), ("tests/communities", "crowdgraph/communities")
 N_MUTANTS = {Size.SHORT: 25, Size.LONG: 300}
-# The share that must be noticed, and the seconds that the tests of a mutant may take, in processor time.
-ASKED, MAX_SECONDS = 0.9, 600
+# The share that must be noticed.
+ASKED = 0.9
+# The tests of a mutant may take so many seconds of processor time, by what they took without it. Those of the first
+# round are of few files, since a file takes time to collect.
+FIRST_SECONDS, FIRST_FILES, MAX_SECONDS = 5, 6, 30
+# So many runs at a time.
+JOBS = max(1, (os.cpu_count() or 1) // 2)
 
 OPERATORS = {
     ast.Add: ast.Sub,
@@ -152,125 +165,160 @@ def shortened(text):
     return " ".join(text.split())[:90].replace("|", "or")
 
 
-def draw_mutants(number, *, seed=0):
-    """Draw so many mutants, each of another line."""
-    paths = [path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / "crowdgraph" / folder).glob("*.py")]
+def draw_mutants(number, *, seed=0, folders=FOLDERS):
+    """Draw so many mutants, each of another line; more of a seed begin with the same."""
+    paths = [path.relative_to(ROOT) for folder in folders for path in (ROOT / "crowdgraph" / folder).glob("*.py")]
     changes = {(path, line): nodes for path in sorted(paths) for line, nodes in changes_of(path).items()}
     rng = random.Random(seed)  # noqa: S311 - nothing here is secret
-    return [mutant_of(path, *rng.choice(changes[path, line])) for path, line in rng.sample(sorted(changes), number)]
+    lines = rng.sample(sorted(changes), len(changes))
+    return [mutant_of(path, *rng.choice(changes[path, line])) for path, line in lines[:number]]
 
 
 class Workshop:
-    """A copy of the package in which one file at a time is changed, with a cache of compiled code of its own.
+    """Where mutants are tried, some at a time."""
 
-    Compiled code is kept by the file that defines a function. So what is compiled of modules that use a changed one is
-    thrown away with it, or the change would go unnoticed.
-    """
+    def __init__(self, folder, jobs, records):
+        self.folder, self.jobs = Path(folder), jobs
+        self.records = (records or self.folder / "records").absolute()
+        self.records.mkdir(exist_ok=True)
+        self.checkout = Checkout(folder)
 
-    def __init__(self, folder):
-        self.root, self.cache = Path(folder, "copy"), Path(folder, "cache")
-        self.root.mkdir()
-        for name in COPIED:
-            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
-            copy(ROOT / name, self.root / name)
-        self.importers = {
-            path.stem: imported_kernels(path) for path in (self.root / "crowdgraph" / "kernels").glob("*.py")
-        }
+    def record(self, tests):
+        """Run tests without a change; return what the run of each directory recorded."""
+        return self.run_all([self.recording(name) for name in tests])
 
-    def is_noticed(self, mutant):
-        """Return "failed" if a test fails with a mutant, "late" if the tests take too long, "" if they all pass."""
-        original = (self.root / mutant.path).read_text(encoding="utf-8")
-        kept = self.cache.with_name("kept")
-        if self.cache.is_dir():
-            shutil.copytree(self.cache, kept)
-        try:
-            (self.root / mutant.path).write_text(mutant.source, encoding="utf-8")
-            if mutant.path.parent.name == "kernels":
-                self.forget(mutant.path.stem)
-            return self.run(tests_of(mutant.path))
-        finally:
-            (self.root / mutant.path).write_text(original, encoding="utf-8")
-            shutil.rmtree(self.cache, ignore_errors=True)
-            if kept.is_dir():
-                kept.rename(self.cache)
+    def recording(self, name):
+        """Record the tests of a directory, unless that was done before."""
+        note = self.records / f"{name.replace('/', '-')}.json"
+        if not note.exists():
+            status = yield partial(self.checkout.start, [name, *SELECTED], partial(Recorder, self.checkout.root, note))
+            if os.waitstatus_to_exitcode(status) not in (0, 1):
+                note.unlink(missing_ok=True)
+                raise RuntimeError(f"The tests of {name} cannot be run.")
+        record = json.loads(note.read_text(encoding="utf-8"))
+        say(f"recorded {len(record['seconds'])} tests of {name}; {record['failed']} failed")
+        return record
 
-    def forget(self, stem):
-        """Throw away what was compiled of a module and of those that use it."""
-        stale, found = set(), {stem}
-        while found - stale:
-            stale |= found
-            found = {user for user, used in self.importers.items() if used & stale}
-        for file in self.cache.rglob("*.nb?"):
-            if file.name.split(".")[0] in stale:
-                file.unlink()
+    def trial(self, mutant, known):
+        """Try a mutant on the tests of its line, in two rounds; return the outcome."""
+        stale = known.compiled_with(mutant.path, mutant.line)
+        tests = known.of(mutant.path, mutant.line)
+        for place, chosen in enumerate(rounds(tests, known.seconds)):
+            limits = {test: TIMES * known.seconds[test] + SECONDS + TO_COMPILE * bool(stale) for test in chosen}
+            note = self.folder / f"note-{mutant.path.stem}-{mutant.line}-{place}"
+            start = partial(self.checkout.start, changed=(mutant.path, mutant.source), stale=stale)
+            outcome = outcome_of((yield partial(start, arguments(chosen), partial(Chosen, limits, note))), note)
+            if outcome.word != "passed":
+                break
+        else:
+            outcome = Outcome("survived", [])
+        say(f"{outcome.word:8}  {mutant}  [{' '.join(outcome.tests[:1]) or f'{len(tests)} tests'}]")
+        return outcome
 
-    def run(self, tests):
-        """Run tests until one fails."""
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(self.root),
-            "NUMBA_CACHE_DIR": str(self.cache),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "OMP_NUM_THREADS": "1",
-        }
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
-        limit = f"ulimit -t {MAX_SECONDS}; exec "
-        process = subprocess.run(
-            ["/bin/sh", "-c", limit + '"$@"', "sh", *command, "-m", "not science and not browser", *tests],
-            cwd=self.root,
-            env=environment,
-            check=False,
-            capture_output=True,
-            text=True,
+    def control(self, killers, known):
+        """Run tests that failed with a mutant without any change; return those that fail even so."""
+        limits = {test: TIMES * known.seconds[test] + SECONDS + TO_COMPILE for test in killers}
+        note = self.folder / "note-control"
+        outcome = outcome_of(
+            (yield partial(self.checkout.start, arguments(killers)[1:], partial(Chosen, limits, note))), note
         )
-        if process.returncode < 0:
-            return "late"
-        return "" if process.returncode == 0 else "failed"
+        return outcome.tests
+
+    def run_all(self, tasks):
+        """Return what tasks return: generators that yield what starts a run, and go on with its exit status."""
+        queue = [(place, task, None) for place, task in enumerate(tasks)]
+        running, free, returned = {}, list(range(self.jobs)), {}
+        while queue or running:
+            while queue and free:
+                place, task, status = queue.pop(0)
+                try:
+                    start = task.send(status)
+                except StopIteration as stop:
+                    returned[place] = stop.value
+                    continue
+                slot = free.pop()
+                running[start(slot=slot)] = place, task, slot
+            if running:
+                pid, status = os.wait()
+                place, task, slot = running.pop(pid)
+                free.append(slot)
+                if os.waitstatus_to_exitcode(status) == FAULT:
+                    raise RuntimeError(self.checkout.log(slot).read_text(encoding="utf-8", errors="replace"))
+                queue.insert(0, (place, task, status))
+        return [returned[place] for place in range(len(tasks))]
 
 
-def imported_kernels(path):
-    """The other kernels that a module imports."""
-    imports = (
-        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)
-    )
-    return {(node.module or "").rpartition(".")[2] for node in imports if "kernels" in (node.module or "")}
+def rounds(tests, seconds):
+    """Yield the tests to try first, and then the others that there is time for."""
+    first, files, time = [], set(), 0.0
+    for test in tests:
+        if time + seconds[test] < FIRST_SECONDS and len(files | {file_of(test)}) <= FIRST_FILES:
+            first.append(test)
+            files.add(file_of(test))
+            time += seconds[test]
+    later = []
+    for test in sorted(set(tests).difference(first), key=tests.index):
+        if time + seconds[test] < MAX_SECONDS:
+            later.append(test)
+            time += seconds[test]
+    yield from filter(None, (first, later))
 
 
-def tests_of(path):
-    """The tests of a module: its examples, what mentions it, the other tests of its folder, and those of NOTICED_BY."""
-    folder = path.parent.name
-    nearby = sorted((ROOT / "tests" / folder).glob("test_*.py"))
-    further = [file for name in NOTICED_BY[folder] for file in sorted((ROOT / "tests" / name).glob("test_*.py"))]
-    word = path.stem.strip("_")
-    files = sorted(
-        [*nearby, *further], key=lambda file: word not in file.stem and f".{path.stem}" not in file.read_text()
-    )
-    return [str(path), *(str(file.relative_to(ROOT)) for file in files)]
+def arguments(tests):
+    """The arguments of pytest that collect tests and stop at the first that fails."""
+    return ["-x", *dict.fromkeys(map(file_of, tests))]
+
+
+def say(text):
+    """Write a line about what was just done, with the processor time until now."""
+    print(f"{spent():6.0f} s  {text}", file=sys.stderr, flush=True)
 
 
 def attack(size):
-    yield from try_mutants(N_MUTANTS[size])
+    yield from in_fresh_process("reliability.mutants", size)
 
 
-def try_mutants(number, *, first=0):
-    counts, survivors, start = Counter(), [], time.monotonic()
+def rows(size):
+    short = size is Size.SHORT
+    mutants = draw_mutants(N_MUTANTS[size], folders=SHORT_FOLDERS if short else FOLDERS)
+    yield from try_mutants(mutants, SHORT_TESTS if short else TESTS)
+
+
+def try_mutants(mutants, tests=TESTS, *, jobs=JOBS, records=None):
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(folder)
-        for mutant in draw_mutants(number)[first:]:
-            outcome = workshop.is_noticed(mutant)
-            counts[outcome or "survived"] += 1
-            if not outcome:
-                survivors.append(mutant)
-            print(
-                f"{time.monotonic() - start:6.0f} s  {outcome or 'survived':8}  {mutant}", file=sys.stderr, flush=True
-            )
-    tried = counts.total()
-    note = f"asked at most {1 - ASKED:.0%}; {counts['late']} made tests run too long"
-    note = "; ".join([note, *map(str, survivors)])
-    yield Row("mutants that no test notices", tried, len(survivors), "11 of 48", note)
+        workshop = Workshop(folder, jobs, records)
+        recorded = workshop.record(tests)
+        known = LineTests(workshop.checkout.root, recorded)
+        outcomes = workshop.run_all([workshop.trial(mutant, known) for mutant in mutants])
+        killers = {one.tests[0] for one in outcomes if one.word == "failed" and one.tests[0] in known.seconds}
+        unsound = workshop.run_all([workshop.control(sorted(killers), known)])[0] if killers else []
+    failing = sorted(test for record in recorded for test in record["failed"])
+    survivors = [
+        mutant
+        for mutant, outcome in zip(mutants, outcomes, strict=True)
+        if outcome.word not in ("failed", "late") or set(outcome.tests) & set(unsound)
+    ]
+    counts = Counter(outcome.word for outcome in outcomes)
+    share = 1 - len(survivors) / max(len(mutants), 1)
+    notes = [
+        f"{share:.1%} noticed, asked {ASKED:.0%}",
+        f"{counts['late']} made tests run too long",
+        f"{spent():.0f} s of processor time",
+        *(f"fails without a change: {test}" for test in {*failing, *unsound}),
+        *map(str, survivors),
+    ]
+    yield Row("mutants that no test notices", len(mutants), len(survivors), "11 of 48", "; ".join(notes))
 
 
 if __name__ == "__main__":
-    numbers = [int(argument) for argument in sys.argv[1:]]
-    for row in try_mutants(numbers[0], first=numbers[1] if numbers[1:] else 0):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--number", type=int, default=25)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=JOBS)
+    parser.add_argument("--records", type=Path)
+    given = parser.parse_args()
+    for row in try_mutants(
+        draw_mutants(given.number, seed=given.seed)[given.first :], jobs=given.jobs, records=given.records
+    ):
         print(row)
