@@ -41,6 +41,18 @@ def is_directory(path: Any) -> bool:
         return False
 
 
+def quoted(path: Any) -> str:
+    """Return a path as messages quote it, and anything that is not a path as Python writes it."""
+    return repr(fspath(path)) if isinstance(path, str | PathLike) else repr(path)
+
+
+def not_a_file(path: Any) -> str:
+    """Return how a message begins that is about a path which `is_file` denies."""
+    if is_directory(path):
+        return f"{quoted(path)} is a directory, not a file"
+    return f"{quoted(path)} does not exist or is not a file"
+
+
 def is_saved_graph(path: str | PathLike[str]) -> bool:
     """Return whether a file is a graph that `CrowdGraph.save` wrote, as far as its parts tell."""
     try:

@@ -211,7 +211,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path, graph):
     with pytest.raises(StoreError, match="no manifest"):
         cg.load(path)
     for missing in (tmp_path / "nothing", 5):
-        with pytest.raises(StoreError, match="There is no file"):
+        with pytest.raises(StoreError, match="does not exist or is not a file; give the path that"):
             cg.load(missing)
     with pytest.raises(StoreError, match=r"is not a store: it has no manifest\.json"):
         cg.load(tmp_path)

@@ -1,0 +1,24 @@
+"""A plugin of pytest that stops each test after some seconds of processor time: ``-p reliability.time_limit``.
+
+It is for tests whose sizes were chosen for compiled code, and that are run without. What a test ran until then has run.
+"""
+
+import signal
+
+import pytest
+
+SECONDS = 20
+
+
+def stop(number, frame):
+    pytest.skip(f"stopped after {SECONDS} s of processor time")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
