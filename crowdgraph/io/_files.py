@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crowdgraph.errors import CrowdGraphError, StoreError
 from crowdgraph.io._temporary import let_go, make_part, remove_parts, sync
+from crowdgraph.messages import printable
 
 if TYPE_CHECKING:
     from xml.parsers.expat import XMLParserType
@@ -66,6 +67,11 @@ def file_digest(path: Path) -> str:
     """Return the SHA-256 checksum of a file, so that a run can be repeated on exactly the same data."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error of a library says, for the middle of a sentence: on one line, without its last full stop."""
+    return printable(" ".join(str(error).split())).rstrip(". ")
 
 
 def write_failure(error: OSError) -> tuple[str, str]:

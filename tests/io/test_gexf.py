@@ -387,7 +387,9 @@ def foreign(
 def own_attribute(kind, *, owner="edge", default=""):
     """Declare the attribute t of a type, with the text of its default."""
     inside = f"<default>{default}</default>" if default else ""
-    return f'<attributes class="{owner}"><attribute id="t" title="trained" type="{kind}">{inside}</attribute></attributes>'
+    return (
+        f'<attributes class="{owner}"><attribute id="t" title="trained" type="{kind}">{inside}</attribute></attributes>'
+    )
 
 
 def edge(inside="", *, more=""):
@@ -418,7 +420,11 @@ def test_the_weight_of_an_edge_is_an_attribute(tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "default", "text", "values"),
-    [("boolean", "false", "True", [True, False]), ("integer", "-1", "3", [3, -1]), ("string", "un known", "", ["", "un known"])],
+    [
+        ("boolean", "false", "True", [True, False]),
+        ("integer", "-1", "3", [3, -1]),
+        ("string", "un known", "", ["", "un known"]),
+    ],
 )
 def test_edges_without_a_value_have_the_default(tmp_path, kind, default, text, values):
     declared = own_attribute(kind, default=default)
