@@ -337,6 +337,6 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, pa.ArrowException, zipfile.BadZipFile) as error:
         raise StoreError(
-            f"The partition {path.name!r} of {fspath(path.parent)!r} is damaged ({reason_of(error)}). Copy it again from where "
-            "the fit ran, or fit again."
+            f"The partition {path.name!r} of {fspath(path.parent)!r} is damaged ({reason_of(error)}). Copy it again "
+            "from where the fit ran, or fit again."
         ) from error

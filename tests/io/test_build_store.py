@@ -463,8 +463,12 @@ def test_a_conversion_that_was_interrupted_among_its_moves_goes_on(tmp_path, mon
     path = write(tmp_path, IN_ORDER)
     expected = cg.build_store(path, tmp_path / "expected").fingerprint
     moves = [_conversion_order._move] * n_moved + [interrupt]
+
+    def move(source, target):
+        moves.pop(0)(source, target)
+
     with monkeypatch.context() as patch:
-        patch.setattr(_conversion_order, "_move", lambda source, target: moves.pop(0)(source, target))
+        patch.setattr(_conversion_order, "_move", move)
         with pytest.raises(KeyboardInterrupt):
             cg.build_store(path, tmp_path / "store")
     assert not moves

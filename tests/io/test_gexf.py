@@ -316,7 +316,7 @@ def test_skill_is_written_only_where_it_is_known_which_labels_are_right(tmp_path
     assert "skill" not in (tmp_path / "x.gexf").read_text().partition("<nodes")[0]
     read = cg.read_gexf(tmp_path / "x.gexf").confusion()
     assert np.array_equal(read.latest().concentration, confusion.latest().concentration)
-    with pytest.raises(ParameterError, match="It is not known which labels are right.* leave confusion= out"):
+    with pytest.raises(ParameterError, match=r"It is not known which labels are right.* leave confusion= out"):
         pair_track(ids=graph.volunteers.ids, snapshots=[network_of(np.zeros((3, 3)), ids=graph.volunteers.ids)]).save(
             tmp_path / "y.gexf", confusion=confusion
         )
