@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-SECONDS = 20
+SECONDS = 5
 
 
 def stop(number, frame):
