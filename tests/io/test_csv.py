@@ -72,5 +72,5 @@ def test_the_line_of_a_short_row_counts_empty_lines(write):
 def test_rows_that_python_cannot_split_are_refused_all_the_same(write):
     """Python takes no fields beyond a limit, so that the line of a short row cannot be said."""
     path = write(f'volunteer,item,label\n"{"x" * 140_000}",x,yes\nbert,x\n')
-    with pytest.raises(InputError, match="cannot be read as a CSV file in utf-8.*Expected 3 columns, got 2"):
+    with pytest.raises(InputError, match=r"cannot be read as a CSV file in utf-8.*Expected 3 columns, got 2"):
         cg.read_csv(path)
