@@ -575,7 +575,7 @@ def check_community(k: Any, n_communities: int) -> None:
 
 def check_threshold(threshold: object) -> None:
     """Raise unless the threshold is a participation above 0."""
-    if not is_number(threshold) or not 0 < threshold <= 1:
+    if not is_number(threshold) or not 0 < threshold <= 1:  # type: ignore[operator]
         raise ParameterError(
             f"threshold={threshold!r} must be a participation above 0, at most 1, such as {COVER_THRESHOLD}."
         )

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-SECONDS = 5
+SECONDS = 2
 
 
 def stop(number, frame):
