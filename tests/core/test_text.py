@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 from crowdgraph.core._html import MAX_ROWS, facts_table, html_card, html_table
+from crowdgraph.core._text import percent, time_sentence
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</table>&amp;"]
 
@@ -172,3 +173,19 @@ def test_networks_over_time_are_shown_by_their_last_snapshots():
     rows = re.findall(r"<tr><td[^>]*>(\d+)<", page)
     assert rows == [str(time) for time in range(60 - MAX_ROWS, 60)]
     assert "<caption" not in replace(track, times=[1], counts=[1], snapshots=[network])._repr_html_()
+
+
+def test_shares_that_are_hardly_any_or_all_are_not_rounded_to_none_or_all():
+    assert [percent(share) for share in (0, 1e-9, 0.25, 1 - 1e-9, 1)] == [
+        "0%",
+        "less than 0.1%",
+        "25%",
+        "more than 99.9%",
+        "100%",
+    ]
+
+
+def test_a_graph_without_responses_describes_itself():
+    empty = crowd(n_volunteers=3, n_items=4, n_responses=9).graph.first(0)
+    assert "0 responses" in str(empty)
+    assert time_sentence(empty) == "no responses"
