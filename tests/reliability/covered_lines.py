@@ -37,7 +37,10 @@ TESTS = {
     Size.SHORT: ("tests/kernels/test_special.py",),
     Size.LONG: ("crowdgraph", *(f"tests/{name}" for name in TESTED)),
 }
-COMPILED = ("tests/kernels", "tests/models", "tests/communities", "tests/io/test_build_store.py")
+COMPILED = (
+    *("tests/kernels", "tests/models", "tests/communities"),
+    *("tests/allocation/test_information_gain.py", "tests/io/test_build_store.py"),
+)
 UNCOMPILED_TESTS = {Size.SHORT: TESTS[Size.SHORT], Size.LONG: COMPILED}
 # Without compilation: one thread, which can be stopped; and Python warns where words of compiled code begin anew.
 UNCOMPILED = {"NUMBA_DISABLE_JIT": "1", "NUMBA_NUM_THREADS": "1"}
