@@ -314,9 +314,7 @@ class Communities(VolunteerIndexed, Result):
 
     def members(self, k: int, *, threshold: float | None = None) -> list[Hashable]:
         """Return the volunteers of community `k`: those assigned to it, or who participate by at least `threshold`."""
-        if not is_integer(k) or not 0 <= k < len(self):
-            numbers = f"communities are numbered 0 to {len(self) - 1}" if len(self) else "there are none at all"
-            raise ParameterError(f"There is no community {k!r}; {numbers}.")
+        check_community(k, len(self))
         if threshold is None:
             return list(self.ids[self.assignment == k].tolist())
         check_threshold(threshold)
@@ -566,6 +564,13 @@ def cover_mask(participation: Array, threshold: float = COVER_THRESHOLD) -> Arra
     assigned = np.flatnonzero(main >= 0)
     member[assigned, main[assigned]] = True
     return np.asarray(member)
+
+
+def check_community(k: Any, n_communities: int) -> None:
+    """Raise unless `k` is the number of one of so many communities."""
+    if not is_integer(k) or not 0 <= k < n_communities:
+        numbers = f"communities are numbered 0 to {n_communities - 1}" if n_communities else "there are none at all"
+        raise ParameterError(f"There is no community {k!r}; {numbers}.")
 
 
 def check_threshold(threshold: object) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from crowdgraph.core._arrays import Array, lock, object_array, read_only
 from crowdgraph.core._parameters import is_integer, is_number
 from crowdgraph.core.clock import Clock
-from crowdgraph.core.communities import Communities
+from crowdgraph.core.communities import Communities, check_community
 from crowdgraph.core.community_events import CommunityEvent, Move, find_events, find_moves, stable_participation
 from crowdgraph.core.result import (
     CodedColumn,
@@ -196,10 +196,7 @@ class CommunityTrack(VolunteerIndexed, Result):
 
         Members are weighted by participation, and by their number of answers if it is known.
         """
-        if not is_integer(k) or not 0 <= k < self.n_communities_ever:
-            raise ParameterError(
-                f"There is no community {k!r}; communities are numbered 0 to {self.n_communities_ever - 1}."
-            )
+        check_community(k, self.n_communities_ever)
         return np.array(self._means[:, k])
 
     @cached_property

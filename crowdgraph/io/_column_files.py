@@ -278,9 +278,8 @@ def key_ranges(sample: Array, n_ranges: int) -> tuple[Array, Array]:
 
 
 def _next(keys: Array) -> Array:
-    """Return the lowest key above each."""
-    with np.errstate(over="ignore"):
-        return np.asarray(keys + 1 if keys.dtype.kind == "i" else np.nextafter(keys, np.inf))
+    """Return the lowest key above each; nothing above it where there is none."""
+    return np.asarray(keys + 1 if keys.dtype.kind == "i" else np.nextafter(keys, np.finfo(keys.dtype).max))
 
 
 def code_ranges(starts: Array, max_rows: int) -> Array:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crowdgraph.errors import CrowdGraphError, StoreError
 from crowdgraph.io._temporary import let_go, make_part, remove_parts, sync
+from crowdgraph.messages import printable
 
 if TYPE_CHECKING:
     from xml.parsers.expat import XMLParserType
@@ -41,6 +42,18 @@ def is_directory(path: Any) -> bool:
         return False
 
 
+def quoted(path: Any) -> str:
+    """Return a path as messages quote it, and anything that is not a path as Python writes it."""
+    return repr(fspath(path)) if isinstance(path, str | PathLike) else repr(path)
+
+
+def not_a_file(path: Any) -> str:
+    """Return how a message begins that is about a path which `is_file` denies."""
+    if is_directory(path):
+        return f"{quoted(path)} is a directory, not a file"
+    return f"{quoted(path)} does not exist or is not a file"
+
+
 def is_saved_graph(path: str | PathLike[str]) -> bool:
     """Return whether a file is a graph that `CrowdGraph.save` wrote, as far as its parts tell."""
     try:
@@ -54,6 +67,11 @@ def file_digest(path: Path) -> str:
     """Return the SHA-256 checksum of a file, so that a run can be repeated on exactly the same data."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error of a library says, for the middle of a sentence: on one line, without its last full stop."""
+    return printable(" ".join(str(error).split())).rstrip(". ")
 
 
 def write_failure(error: OSError) -> tuple[str, str]:

@@ -18,12 +18,7 @@ EXACT_FLOATS = 2**53
 
 
 class IdCoder(Protocol):
-    """Codes ids of one type; codes of nulls are -1."""
-
-    @property
-    def n_ids(self) -> int:
-        """The number of ids so far."""
-        ...
+    """Codes ids of one type, among which are no nulls."""
 
     @property
     def n_bytes(self) -> int:
@@ -119,15 +114,10 @@ def _empty_table(size: int) -> tuple[Array, Array]:
 
 
 class TextCoder:
-    """Codes text."""
+    """Codes text; the code of null is -1."""
 
     def __init__(self) -> None:
         self._bytes = ByteCoder()
-
-    @property
-    def n_ids(self) -> int:
-        """The number of ids so far."""
-        return self._bytes.n_ids
 
     @property
     def n_bytes(self) -> int:
@@ -178,11 +168,6 @@ class IntegerCoder:
         self._bytes = ByteCoder()
 
     @property
-    def n_ids(self) -> int:
-        """The number of ids so far."""
-        return self._n_dense if self._table is not None else self._bytes.n_ids
-
-    @property
     def n_bytes(self) -> int:
         """The memory that the tables take."""
         return self._bytes.n_bytes if self._table is None else self._table.nbytes + 8 * self._n_dense
@@ -191,12 +176,7 @@ class IntegerCoder:
         """Return the code of each row."""
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        numbers, is_valid = self._numbers(column)
-        if is_valid is None:
-            return self.code_numbers(numbers)
-        codes = np.full(len(column), -1, np.int32)
-        codes[is_valid] = self.code_numbers(numbers[is_valid])
-        return codes
+        return self.code_numbers(self._numbers(column))
 
     def ids(self) -> pa.Array:
         """Return the ids, in the order of their codes."""
@@ -205,29 +185,20 @@ class IntegerCoder:
         self._table = np.zeros(0, np.int32)
         return pa.array(np.concatenate(self._ids) if self._ids else np.zeros(0, np.int64))
 
-    def _numbers(self, column: pa.Array) -> tuple[Array, Array | None]:
-        """Return the values as integers, and which of them are not null if some are."""
-        if pa.types.is_null(column.type):
-            return np.zeros(len(column), np.int64), np.zeros(len(column), dtype=bool)
-        if pa.types.is_floating(column.type):
-            column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    def _numbers(self, column: pa.Array) -> Array:
+        """Return the values as integers."""
         try:
             integers = column.cast(pa.int64())
         except pa.ArrowInvalid as error:
             raise self._no_integer(column) from error
         if pa.types.is_floating(column.type) and (pc.max(pc.abs(integers)).as_py() or 0) >= EXACT_FLOATS:
             raise self._no_integer(column)
-        is_valid = np.asarray(column.is_valid()) if column.null_count else None
-        return np.asarray((integers.fill_null(0) if column.null_count else integers).to_numpy()), is_valid
+        return np.asarray(integers.to_numpy())
 
     def _no_integer(self, column: pa.Array) -> IdError:
         limit = EXACT_FLOATS if pa.types.is_floating(column.type) else 2**63
         values = column.to_pylist()
-        row = next(
-            row
-            for row, value in enumerate(values)
-            if value is not None and not (abs(value) < limit and float(value).is_integer())
-        )
+        row = next(row for row, value in enumerate(values) if not (abs(value) < limit and float(value).is_integer()))
         return IdError(
             f"The {self._what} in row {row} is {values[row]!r}, which is neither text nor a whole number of at most 64 "
             "bits; a store of columns holds no other ids."

@@ -14,7 +14,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Result
-from crowdgraph.errors import AlignmentError, CrowdGraphWarning, warn
+from crowdgraph.errors import CrowdGraphWarning, warn
 from crowdgraph.messages import quote
 
 
@@ -64,13 +64,7 @@ def _known_result(result: Result, view: CrowdGraph, at: Moment) -> Result | None
     if isinstance(result, CommunityTrack):
         return _known_track(result, view, at)
     source = result.source if isinstance(result, ModelFit | ConfusionTrack) else None
-    if source is None or not _has_only_responses_of(view, source.graph):
-        return None
-    try:
-        result.check_matches(view)
-    except AlignmentError:  # a dynamic fit has a step for each response, so it must have seen all of the view
-        return None
-    return result
+    return result if source is not None and _has_only_responses_of(view, source.graph) else None
 
 
 def _has_only_responses_of(view: CrowdGraph, graph: CrowdGraph) -> bool:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from crowdgraph.errors import ColumnError, CrowdGraphError, InputError
 from crowdgraph.io._cells import has_formulas, original_cells, written_formulas
 from crowdgraph.io._columns import check_column_names
-from crowdgraph.io._files import is_file
+from crowdgraph.io._files import is_file, reason_of
 from crowdgraph.io._unpacked import text_source
 from crowdgraph.io.csv import check_delimiter, check_encoding, csv_header, failure, parse_options
 from crowdgraph.io.parquet import is_dictionary_encoded, is_text, parquet_footers
@@ -146,10 +146,8 @@ class RowStream:
                         yield Batch(columns, path, first_row)
                         first_row += len(batch)
             except (OSError, ValueError, pa.ArrowException) as error:
-                if isinstance(error, CrowdGraphError):
-                    raise
                 raise InputError(
-                    f"{fspath(path)!r} cannot be read beyond row {first_row}: {str(error).rstrip('.')}. Copy or "
+                    f"{fspath(path)!r} cannot be read beyond row {first_row}: {reason_of(error)}. Copy or "
                     "download it again."
                 ) from error
 
@@ -178,12 +176,10 @@ class RowStream:
                         yield Batch({name: cells[name].original(batch[name], path) for name in names}, path, first_row)
                         first_row += len(batch)
             except (OSError, UnicodeError, LookupError, pa.ArrowException) as error:
-                if isinstance(error, CrowdGraphError):
-                    raise
-                if "conversion error" in str(error):
+                if "conversion error" in str(error) and "UTF8" not in str(error):
                     raise ColumnError(
                         f"{fspath(path)!r} has values after row {first_row} that are not of the type that its column "
-                        f"has before: {str(error).rstrip('.')}. Correct them, or write the table as Parquet first."
+                        f"has before: {reason_of(error)}. Correct them, or write the table as Parquet first."
                     ) from error
                 raise self._csv_error(error, path) from error
 

@@ -45,7 +45,7 @@ from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._directories import Record, put, recover
-from crowdgraph.io._files import NO_SPACE_ERRORS, file_digest, undamaged, write_failure
+from crowdgraph.io._files import NO_SPACE_ERRORS, file_digest, reason_of, undamaged, write_failure
 from crowdgraph.io._temporary import PART, label_of, locked, sync_tree
 from crowdgraph.messages import Hint, quote
 
@@ -380,7 +380,9 @@ class ResponseStore:
         try:
             return pq.read_table(path)
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise StoreError(f"The table {path.name!r} of {fspath(self.path)!r} cannot be read: {error}.") from error
+            raise StoreError(
+                f"The table {path.name!r} of {fspath(self.path)!r} cannot be read: {reason_of(error)}."
+            ) from error
 
     def _check_starts(self, starts: Array, n_groups: int, kind: str) -> None:
         # Compiled code runs from one start to the next without looking again.

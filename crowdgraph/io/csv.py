@@ -19,7 +19,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError, ParameterError
 from crowdgraph.io._cells import original_cells
 from crowdgraph.io._columns import check_column_names, id_columns
-from crowdgraph.io._files import is_file, is_saved_graph
+from crowdgraph.io._files import is_file, is_saved_graph, not_a_file, quoted
 from crowdgraph.io._gold_files import GoldFile
 from crowdgraph.io._unpacked import text_source
 from crowdgraph.io.frames import check_options, graph_from_frame
@@ -114,10 +114,10 @@ def csv_table(
     `text` is a list of names, a function that chooses them among those of the file, or None for all.
     """
     if not is_file(path):
-        raise InputError(f"{_quoted(path)} {_not_a_file(path)}; give the path of a CSV file.")
+        raise InputError(f"{not_a_file(path)}; give the path of a CSV file.")
     if is_saved_graph(path):
         raise InputError(
-            f"{_quoted(path)} is a saved graph, not a CSV file.",
+            f"{quoted(path)} is a saved graph, not a CSV file.",
             hint=Hint("Open it with cg.load(path).", cli="Leave out --format, or use --format crowd."),
         )
     check_delimiter(delimiter)
@@ -127,7 +127,7 @@ def csv_table(
         text_names = names if text is None else text(names) if callable(text) else text
         table = _read(path, [name for name in text_names if name in names], delimiter, encoding)
     except (OSError, UnicodeError, LookupError, pa.ArrowException) as error:
-        raise InputError(f"{_quoted(path)} " + failure(error, path, delimiter, encoding)) from error
+        raise InputError(f"{quoted(path)} " + failure(error, path, delimiter, encoding)) from error
     # Exports of other programs, all of whose columns are read as text, have none of our apostrophes.
     return table if text is None else pa.table(list(map(original_cells, table.columns)), table.column_names)
 
@@ -250,17 +250,6 @@ def row_lines(path: str | PathLike[str], rows: Sequence[int], *, delimiter: str,
     """Return the lines of a CSV file on which some of its rows begin; rows count from 0 after the header."""
     lines = [line for line, _ in islice(csv_rows(path, delimiter=delimiter, encoding=encoding), max(rows) + 2)]
     return [lines[row + 1] for row in rows]
-
-
-def _quoted(path: Any) -> str:
-    return repr(fspath(path)) if isinstance(path, str | PathLike) else repr(path)
-
-
-def _not_a_file(path: Any) -> str:
-    try:
-        return "is a directory, not a file" if Path(path).is_dir() else "does not exist or is not a file"
-    except (OSError, TypeError, ValueError):
-        return "is not a file"
 
 
 def failure(error: Exception, path: str | PathLike[str], delimiter: str, encoding: str) -> str:

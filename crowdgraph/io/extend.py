@@ -185,7 +185,9 @@ def _node_attributes(old: NodeTable, new: NodeTable, codes: Array, n_nodes: int)
 def _compact(values: Array, like: Array | None) -> Array:
     """Return objects as a column of numbers or times where that loses nothing."""
     if like is not None and like.dtype.kind == "M":
-        return lock(np.array([np.datetime64("NaT") if value is None else value for value in values]))
+        times = np.array([np.datetime64("NaT") if value is None else value for value in values])
+        # Where none is known, they have no unit.
+        return lock(times.astype(np.promote_types(times.dtype, like.dtype)))
     if like is not None and like.dtype.kind == "f":
         return lock(np.array([np.nan if value is None else value for value in values], dtype=np.float64))
     return attribute_array(values.tolist())

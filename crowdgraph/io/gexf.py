@@ -29,7 +29,7 @@ from crowdgraph.core.result import check_ids
 from crowdgraph.errors import InputError, ParameterError
 from crowdgraph.io._annotated import annotated_columns, annotation_or_none, without_clashes
 from crowdgraph.io._bipartite import ID_KEY, graph_from_bipartite, graph_record, read_record
-from crowdgraph.io._files import atomic_file, is_file
+from crowdgraph.io._files import atomic_file, is_file, not_a_file
 from crowdgraph.io._gexf_parser import ANNOTATIONS, NETWORK, ORIGINAL, RECORD, GexfParser
 from crowdgraph.io._known import known_at
 from crowdgraph.io._payload import pack_annotations
@@ -526,7 +526,7 @@ def read_gexf(path: str | PathLike[str], *, gold: Any = None, duplicates: Duplic
     (True, 'ibcc')
     """
     if not is_file(path):
-        raise InputError(f"There is no file {path!r}; give the path of a GEXF file.")
+        raise InputError(f"{not_a_file(path)}; give the path of a GEXF file.")
     with paused_garbage_collection():
         parser = GexfParser(fspath(path))
         parser.read()

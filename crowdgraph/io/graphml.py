@@ -17,7 +17,7 @@ from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._annotated import AnnotatedColumns, annotated_columns, without_clashes
 from crowdgraph.io._bipartite import ID_KEY, BipartiteGraph, graph_from_bipartite, graph_record, read_record
-from crowdgraph.io._files import atomic_file, is_file
+from crowdgraph.io._files import atomic_file, is_file, not_a_file
 from crowdgraph.io._graph_parser import GraphParser
 from crowdgraph.io._known import known_at
 from crowdgraph.io._network_files import MARK
@@ -271,7 +271,7 @@ def read_graphml(path: str | PathLike[str], *, gold: Any = None, duplicates: Dup
     (True, 'ibcc')
     """
     if not is_file(path):
-        raise InputError(f"There is no file {path!r}; give the path of a GraphML file.")
+        raise InputError(f"{not_a_file(path)}; give the path of a GraphML file.")
     with paused_garbage_collection():
         parser = _GraphMLParser(fspath(path))
         parser.read()

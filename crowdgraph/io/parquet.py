@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._columns import LazyColumns, check_column_names
-from crowdgraph.io._files import is_file
+from crowdgraph.io._files import is_file, reason_of
 from crowdgraph.io._unpacked import check_unpacked
 from crowdgraph.io.frames import check_options, graph_from_frame
 from crowdgraph.messages import quote
@@ -91,7 +91,7 @@ def parquet_footers(paths: list[Path]) -> list[pq.FileMetaData]:
         footers = [pq.read_metadata(path) for path in paths]
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(
-            f"{_quoted(paths)} cannot be read as Parquet: {str(error).rstrip('.')}. Copy or download it again; if it "
+            f"{_quoted(paths)} cannot be read as Parquet: {reason_of(error)}. Copy or download it again; if it "
             "is of another kind, let its name say so, such as .csv."
         ) from error
     for path, footer in zip(paths, footers, strict=True):
@@ -115,7 +115,7 @@ def _column(paths: list[Path], name: str, *, as_dictionary: bool) -> pa.ChunkedA
         column.validate(full=True)
         return column
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"Column {name!r} of {_quoted(paths)} cannot be read: {error}.") from error
+        raise InputError(f"Column {name!r} of {_quoted(paths)} cannot be read: {reason_of(error)}.") from error
 
 
 def _read(path: Path, name: str, *, as_dictionary: bool) -> pa.Table:

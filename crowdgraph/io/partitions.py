@@ -32,7 +32,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import StoreError
-from crowdgraph.io._files import atomic_file, file_digest
+from crowdgraph.io._files import atomic_file, file_digest, reason_of
 from crowdgraph.io.columns import MANIFEST, ResponseStore, is_inside, open_store
 from crowdgraph.messages import quote
 
@@ -337,6 +337,6 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, pa.ArrowException, zipfile.BadZipFile) as error:
         raise StoreError(
-            f"The partition {path.name!r} of {fspath(path.parent)!r} is damaged ({error}). Copy it again from where "
-            "the fit ran, or fit again."
+            f"The partition {path.name!r} of {fspath(path.parent)!r} is damaged ({reason_of(error)}). Copy it again "
+            "from where the fit ran, or fit again."
         ) from error

@@ -39,7 +39,7 @@ from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
-from crowdgraph.io._files import atomic_file, is_directory, is_file, undamaged
+from crowdgraph.io._files import atomic_file, is_directory, is_file, not_a_file, undamaged
 from crowdgraph.io._stored_values import check_stored_fields, read_npy
 from crowdgraph.io._unpacked import check_unpacked
 from crowdgraph.io.columns import open_store
@@ -118,7 +118,7 @@ def load(path: str | PathLike[str]) -> CrowdGraph:
         with undamaged(path):
             return load_results(path) if is_results(path) else open_store(path).graph()
     if not is_file(path):
-        raise StoreError(f"There is no file {path!r}; give the path that graph.save(path) wrote.")
+        raise StoreError(f"{not_a_file(path)}; give the path that graph.save(path) wrote.")
     name = fspath(path)
     try:
         with zipfile.ZipFile(path) as archive:

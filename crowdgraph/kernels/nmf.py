@@ -452,5 +452,6 @@ def _compile_nmf(precision: np.dtype[Any]) -> None:
     with compile_notice("the detector"):
         number, rows = one.astype(precision), double.astype(precision)
         ends, first = np.array([0, 1]), np.zeros(1, np.int64)
-        _products(0, 1, ends, first, np.zeros(1, np.uint32), number, rows, FloatParts.empty(1, precision), double, one)
-        _update_rows(0, 1, double, double, double, one, one, 1.0, 1.0, one)
+        # Of no rows: the types count, and numbers of no network would be none, or infinite.
+        _products(0, 0, ends, first, np.zeros(1, np.uint32), number, rows, FloatParts.empty(1, precision), double, one)
+        _update_rows(0, 0, double, double, double, one, one, 1.0, 1.0, one)

@@ -1,7 +1,7 @@
 """Consensus: participations with their uncertainty, less of it where more is known."""
 
 import numpy as np
-from builders import CLASSES, FIVE, LABELS, network_of
+from builders import CLASSES, FIVE, LABELS, communities_of, network_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 import crowdgraph as cg
@@ -72,3 +72,10 @@ def test_the_same_seed_gives_the_same(task_network):
 def test_loners_stay_alone():
     nobody = cg.communities.consensus(network_of(np.zeros((2, 2))), draws=2, seed=0)
     assert nobody.communities.participation.shape == (2, 0)
+
+
+def test_who_is_never_in_a_community_is_steadily_in_none():
+    draws = np.zeros((5, 3, 0))
+    result = cg.communities.Consensus(communities=communities_of(np.zeros((3, 0))), draws=draws)
+    assert result.stability.tolist() == [1, 1, 1]
+    assert result.interval(0.9)[0].shape == (3, 0)

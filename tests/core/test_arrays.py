@@ -1,11 +1,18 @@
 """Arrays: read-only columns, ids of one kind, and rows gathered by group."""
 
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crowdgraph.core import _memory
 from crowdgraph.core._arrays import attribute_columns, columns_equal, grouped, id_array, lock, read_only
+from crowdgraph.core._maps import reserve
+from crowdgraph.core._memory import resident_bytes
 from crowdgraph.errors import ColumnError
 
 
@@ -55,3 +62,31 @@ def test_nulls_equal_nulls():
     assert columns_equal(np.array([None, "a"], dtype=object), np.array([None, "a"], dtype=object))
     assert not columns_equal(np.array([None, "a"], dtype=object), np.array(["b", "a"], dtype=object))
     assert not columns_equal(np.arange(2), np.arange(3))
+
+
+def test_columns_of_other_kinds_are_other_columns():
+    whole, words = np.array([1, 2]), np.array(["a", "b"])
+    assert not columns_equal(whole, whole.astype(float))
+    assert not columns_equal(whole, whole[:1])
+    assert columns_equal(words, words.copy())
+    assert not columns_equal(words, words[::-1])
+    assert columns_equal(np.array([1.0, np.nan]), np.array([1.0, np.nan]))
+
+
+def test_files_get_their_size_on_every_system(tmp_path, monkeypatch):
+    with (tmp_path / "map").open("wb") as file:
+        reserve(file.fileno(), 100)
+        assert (tmp_path / "map").stat().st_size == 100
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+        reserve(file.fileno(), 200)
+    assert (tmp_path / "map").stat().st_size == 200
+
+
+def test_memory_is_known_as_far_as_the_system_says(monkeypatch):
+    now = resident_bytes()
+    assert 10**7 < now < 10**12
+    monkeypatch.setattr(_memory, "STATUS", Path("/nowhere"))
+    peak = resident_bytes()
+    assert 10**7 < peak < 10**12
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert resident_bytes() == 0

@@ -8,10 +8,15 @@ from builders import communities_of, history_of, network_of
 from scipy.sparse import csr_array
 
 import crowdgraph as cg
-from crowdgraph.core._arrays import value_tuple
+from crowdgraph.core._arrays import id_array, value_tuple
 from crowdgraph.core.behaviour import behaviour
 from crowdgraph.core.clock import Clock
+from crowdgraph.core.fit import Influence
+from crowdgraph.core.forward_state import ForwardState
+from crowdgraph.core.gold import Gold
+from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeTable, ResponseTable
+from crowdgraph.core.volunteer_values import VolunteerValues
 from crowdgraph.errors import (
     AlignmentError,
     ColumnError,
@@ -66,6 +71,29 @@ GOOD = {
         "labels": ("no", "yes", "skip"),
     },
 }
+GOOD |= {
+    cg.NetworkTrack: {
+        "ids": ["v0", "v1"],
+        "times": [1, 2],
+        "counts": [10, 20],
+        "snapshots": 2 * (network_of([[0, 1], [1, 0]]),),
+        "clock": Clock("number"),
+        "method": "m",
+    },
+    CrowdPrior: {
+        "ids": ["a", "b"],
+        "confusion": np.ones((2, 2, 3)),
+        "shared": np.ones((2, 3)),
+        "class_concentration": [1, 1],
+        "classes": ("no", "yes"),
+        "labels": ("no", "yes", "skip"),
+    },
+    VolunteerValues: {"quantity": "strength", "ids": ["a", "b"], "array": [1.0, 2.0]},
+    Gold: {"items_table": NodeTable("item", ["x"]), "classes": ("a", "b"), "probs": [[0.5, 0.5]]},
+}
+FORWARD = ForwardState(
+    ids=["a"], mean=np.zeros((1, 2, 2)), covariance=np.ones((1, 2, 2)), noise=np.zeros((1, 2)), times=np.array([1])
+)
 OTHER_CLASSES = cg.ConfusionTrack.static(
     ids=["v"], concentration=np.ones((1, 2, 2)), classes=("a", "c"), labels=("a", "c")
 )
@@ -92,6 +120,15 @@ RESULTS = [
         (cg.VolunteerNetwork, {"weights": csr_array(np.array(weights, dtype=float))}, ResultError, words)
         for weights, words in NO_NETWORKS
     ),
+    *(
+        (cg.VolunteerNetwork, {"p_values": values}, ResultError, f"p_values {words}")
+        for values, words in (
+            ([[0, 0.5], [0.5, 0]], r"have shape \(2, 2\); expected that of the weights, \(3, 3\)"),
+            ([[0, 1.5, 0], [1.5, 0, 0], [0, 0, 0]], "must be numbers above 0 and at most 1"),
+            ([[0, 0.5, 0], [0.4, 0, 0], [0, 0, 0]], "must be symmetric"),
+            (np.zeros((3, 3)), "lack 2 of 2 links; every link needs one above 0"),
+        )
+    ),
     (cg.VolunteerNetwork, {"support": [1, 2]}, ResultError, r"support has shape \(2,\); expected \(3,\)"),
     (cg.Communities, {"participation": [[1, 0], [0.3, 0.7]]}, ResultError, "shape"),
     (cg.Communities, {"participation": [[1, 0], [0.3, 0.3], [0, 0]]}, ResultError, "one sum is 0.6"),
@@ -103,6 +140,20 @@ RESULTS = [
     (cg.CommunityTrack, {"ids": ["a", "b"]}, CrowdGraphError, r"1 volunteers who are not in the track \('c'\)"),
     (cg.CommunityTrack, {"snapshots": (TWO, communities_of([0], ids=["c"]))}, CrowdGraphError, "columns"),
     (cg.CommunityTrack, {"ids": ["a", "a"], "times": [], "counts": [], "snapshots": ()}, IdError, "repeat"),
+    (
+        cg.CommunityTrack,
+        {"confidence": [[1.5, 0], [0, 0]]},
+        ResultError,
+        "must lie between 0 and 1",
+    ),
+    (cg.NetworkTrack, {"counts": [10]}, ResultError, r"as many times and counts as snapshots; got .*'counts': 1"),
+    (cg.NetworkTrack, {"counts": [10, 5]}, ResultError, "must not be negative or fall"),
+    (cg.NetworkTrack, {"counts": [-1, 5]}, ResultError, "must not be negative or fall"),
+    (cg.NetworkTrack, {"reasons": ["a gap"]}, ResultError, "'reasons': 1"),
+    (CrowdPrior, {"shared": np.ones((3, 2))}, ResultError, r"shared has shape \(3, 2\); expected \(2, 3\)"),
+    (CrowdPrior, {"forward": FORWARD}, ResultError, r"of \(labels, classes\) \(2, 2\); expected \(3, 2\)"),
+    (VolunteerValues, {"array": [1.0]}, ResultError, r"have shape \(1,\); expected \(2,\), one for each volunteer"),
+    (Gold, {"probs": np.zeros((2, 2))}, GoldError, r"Gold has shape \(2, 2\); expected \(1, 2\), items by classes"),
     (cg.ConfusionTrack, {"starts": [0, 1]}, CrowdGraphError, "starts has shape"),
     (cg.ConfusionTrack, {"starts": [0.0, 1.7, 2.0]}, CrowdGraphError, "integers"),
     (cg.ConfusionTrack, {"starts": [0, 2, 1]}, CrowdGraphError, "must rise"),
@@ -196,6 +247,9 @@ FIT = cg.IBCC().fit(cg.simulate.crowd(n_volunteers=5, n_items=20, n_responses=60
 OTHER_GRAPH = cg.simulate.crowd(n_volunteers=6, n_items=21, n_responses=60, seed=1).graph
 FULL = network_of(1 - np.eye(4))
 NONE = communities_of(np.zeros((2, 0)))
+TRACK = cg.CommunityTrack(**GOOD[cg.CommunityTrack])
+EMPTY_TRACK = cg.CommunityTrack(**{**GOOD[cg.CommunityTrack], "times": [], "counts": [], "snapshots": ()})
+OF_VOTES = cg.ModelFit(**GOOD[cg.ModelFit])
 LARGER = network_of([[0, 1], [1, 0]], ids=["a", "d"])
 NO_COMMUNITY = r"There is no community .*; communities are numbered 0 to 1"
 NO_THRESHOLD = "threshold=.* must be a participation above 0, at most 1"
@@ -297,6 +351,24 @@ NO_SNAPSHOT = r"Expected a ConfusionSnapshot, such as fit.confusion.latest\(\); 
         (lambda: FULL.null(seed=0.5), ParameterError, r"seed=0\.5 must be a whole number"),
         (lambda: FULL.resampled(seed=0.5), ParameterError, r"seed=0\.5 must be a whole number"),
         # Clocks
+        *(
+            (lambda change=change: TRACK.moves(min_change=change), ParameterError, "must be a share of participation")
+            for change in (-0.1, 1.5, NAN, "half", True)
+        ),
+        *((lambda k=k: TRACK.mean_confusion(k), ParameterError, NO_COMMUNITY) for k in (2, -1, 1.0, "0")),
+        (lambda: EMPTY_TRACK.mean_confusion(0), ParameterError, "no community 0; there are none at all"),
+        (
+            lambda: TRACK.mean_confusion(0),
+            NotAnnotatedError,
+            "were tracked without confusion matrices",
+        ),
+        (lambda: id_array(np.zeros((2, 2))), IdError, r"Ids have shape \(2, 2\); expected one id for each row"),
+        (lambda: NodeTable("item", []).code("x"), UnknownIdError, r"^There is no item 'x' among 0\.$"),
+        (
+            lambda: Influence(volunteer="v", item=None, n_responses=1, fit=OF_VOTES, without=OF_VOTES).confusion_change,
+            NotAnnotatedError,
+            "'m' has no confusion matrices that could change",
+        ),
         (lambda: Clock("number", "UTC"), TimeError, "belongs to datetimes"),
         *(
             (lambda zone=zone: Clock("datetime", zone), TimeError, "not a known time zone")

@@ -293,3 +293,16 @@ def test_holm_rejects_step_by_step(p_values):
                 break
             rejected.add(code)
         assert set(np.flatnonzero(holm(p_values) <= level)) == rejected
+
+
+def test_the_clearest_class_is_named_though_its_own_p_value_is_not_small_enough():
+    """Those who get worse at one class and a little better at the other are described by the first."""
+    n = 80
+    truth, when = np.arange(n) % 2, np.arange(n) // 2
+    right = np.where(truth == 1, when < 20, when % 5 < np.where(when < 20, 2, 3)).astype(int)
+    label = np.where(right == 1, truth, 1 - truth)
+    description = describe(
+        np.eye(2)[truth], label, np.eye(2, dtype=bool), p_values=np.array([0.001, 1.0, 0.2]), level=0.05
+    )
+    assert description.classes == [1]
+    assert (description.before, description.after) == (pytest.approx(1, abs=0.1), pytest.approx(0, abs=0.1))

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 import crowdgraph as cg
 from crowdgraph.core.community_events import GROWTH_FACTOR, find_events, find_moves, stable_participation
+from crowdgraph.core.evidence import Evidence
 from crowdgraph.errors import ResultError
 
 
@@ -207,3 +208,31 @@ def test_apparent_splits_and_mergers_are_sightings():
     assert (1, "first seen", 1, 0) in events
     assert (2, "no longer seen", 1, 0) in events
     assert not {"split", "merged"} & {event for _, event, _, _ in events}
+
+
+def test_stability_is_unknown_where_nobody_has_communities_twice():
+    together, apart = np.eye(2)[[0, 1]], np.eye(2)[[0, 0]]
+    participation = np.stack([together * [[1], [0]], together * [[0], [1]], apart])
+    assignment = np.array([[0, -1], [-1, 1], [0, 0]])
+    result = stable_participation(participation, assignment)
+    assert np.isnan(result[:2]).all()
+    assert result[2] == 0
+
+
+def test_a_track_knows_how_clear_its_snapshots_were():
+    evidence = [
+        Evidence(agreement=1, modularity=0.2, null_modularity=[0.1, 0.2], structured=structured)
+        for structured in (False, True)
+    ]
+    unclear, clear = (communities_of([0, 0, 1], evidence=one) for one in evidence)
+    nobody = communities_of(np.zeros((0, 2)))
+    track = cg.CommunityTrack(
+        ids=["v0", "v1", "v2"],
+        times=[1, 2, 3, 4, 5],
+        counts=[1, 2, 3, 4, 5],
+        snapshots=(nobody, unclear, nobody, clear, nobody),
+        clock=cg.Clock("number"),
+        method="by hand",
+    )
+    assert track.unclear == (False, True, True, False, False)
+    assert_allclose(track.stability, [np.nan] * 3 + [1.0, np.nan])

@@ -170,3 +170,23 @@ def test_accuracy_interval_holds_draws_of_the_accuracy():
     assert np.allclose([low[0], high[0]], np.quantile(draws, [0.05, 0.95]), atol=0.01)
     mean = snapshot.accuracy([0.7, 0.3], correct=correct)
     assert low[0] < mean[0] < high[0]
+
+
+def test_before_a_moment_is_without_its_own_responses():
+    track = cg.ConfusionTrack(
+        ids=["a", "b"],
+        starts=[0, 2, 3],
+        times=[1, 3, 3],
+        concentration=np.arange(2.0, 5.0)[:, None, None] * np.ones((3, 2, 2)),
+        initial=np.ones((2, 2)),
+        classes=["no", "yes"],
+        labels=["no", "yes"],
+        clock=cg.Clock("number"),
+    )
+    for moment, before, at in ((0, [1, 1], [1, 1]), (1, [1, 1], [2, 1]), (3, [2, 1], [3, 4]), (4, [3, 4], [3, 4])):
+        assert track.before(moment).concentration[:, 0, 0].tolist() == before
+        assert track.at(moment).concentration[:, 0, 0].tolist() == at
+    static = cg.ConfusionTrack.static(
+        ids=["a"], concentration=np.ones((1, 2, 2)), classes=["no", "yes"], labels=["no", "yes"]
+    )
+    assert static.before(0).concentration.tolist() == static.latest().concentration.tolist()

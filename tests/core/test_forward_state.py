@@ -1,5 +1,7 @@
 """Where a filter ended: what it checks."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
@@ -42,3 +44,4 @@ def test_states_are_joined_by_volunteer():
     assert state().joined(None).ids.tolist() == ["anna", "bob"]
     assert len(state().joined(state(ids=["x", "y"], covariance=np.tile(np.eye(2), (2, 3, 1, 1)))).ids) == 2
     assert repr(joined) == "ForwardState(3 volunteers)"
+    assert deepcopy(joined) is joined

@@ -341,3 +341,10 @@ def test_a_subgraph_of_nodes_of_both_kinds():
             graph.subgraph(wrong)
     with pytest.raises(ParameterError, match="either nodes of both kinds"):
         graph.subgraph(["anna"], items=["x"])
+
+
+def test_some_responses_are_gathered_as_all_are(graph):
+    some = graph.responses[1:5]
+    for rows, codes in ((some.by_volunteer, some.volunteer), (some.by_item, some.item)):
+        for code in range(3):
+            assert rows.rows(code).tolist() == np.flatnonzero(codes == code).tolist()

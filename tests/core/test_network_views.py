@@ -265,6 +265,8 @@ def test_bad_input(call, error, words):
 def test_views_describe_themselves_and_change_nothing():
     assert "zoe" not in SMALL
     assert "anna" in SMALL
+    assert "anna" in SMALL.nodes
+    assert "zoe" not in SMALL.nodes
     assert not SMALL.has_edge("anna", "zoe")
     assert [repr(SMALL.nodes), repr(SMALL.edges)] == ["Nodes: 3 volunteers", "Edges: 2 linked pairs"]
     assert SMALL.nodes.to_frame().values.tolist() == [["anna", 2, 3.0], ["bert", 1, 1.0], ["cleo", 1, 2.0]]

@@ -330,3 +330,8 @@ def test_brought_in_communities_make_a_track():
 
 def test_the_builder_of_tests_and_the_entrance_agree():
     assert_same(from_labels([0, 0, 1], ids=["v0", "v1", "v2"]), communities_of([0, 0, 1]))
+
+
+def test_a_community_has_a_name_that_can_be_looked_up():
+    with pytest.raises(ParameterError, match="named by text or a number; got a bytearray"):
+        cg.Communities.from_labels({"a": bytearray(b"x"), "b": 1})

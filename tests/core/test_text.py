@@ -1,17 +1,18 @@
 """What notebooks show: well-formed, escaped, without colours of its own, and true."""
 
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from builders import communities_of, crowd, track_of
+from builders import communities_of, crowd, network_of, track_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.core._html import facts_table, html_card, html_table
-from crowdgraph.core._text import percent
+from crowdgraph.core._html import MAX_ROWS, facts_table, html_card, html_table
+from crowdgraph.core._text import percent, time_sentence
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</table>&amp;"]
 
@@ -177,3 +178,32 @@ def test_tables_show_any_text(words, number):
     assert [row[0] for row in page.rows[1:-1]] == words
     assert page.rows[-1] == [words[0], words[-1]]
     assert page.rows[0][0] == "<w>"
+
+
+def test_networks_over_time_are_shown_by_their_last_snapshots():
+    network = network_of([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    times = np.arange(60)
+    track = cg.NetworkTrack(
+        ids=network.ids, times=times, counts=times + 1, snapshots=60 * [network], clock=cg.Clock("number"), method="m"
+    )
+    page = track._repr_html_()
+    assert f"the last {MAX_ROWS} of 60 snapshots" in page
+    rows = re.findall(r"<tr><td[^>]*>(\d+)<", page)
+    assert rows == [str(time) for time in range(60 - MAX_ROWS, 60)]
+    assert "<caption" not in replace(track, times=[1], counts=[1], snapshots=[network])._repr_html_()
+
+
+def test_shares_that_are_hardly_any_or_all_are_not_rounded_to_none_or_all():
+    assert [percent(share) for share in (0, 1e-9, 0.25, 1 - 1e-9, 1)] == [
+        "0%",
+        "less than 0.1%",
+        "25%",
+        "more than 99.9%",
+        "100%",
+    ]
+
+
+def test_a_graph_without_responses_describes_itself():
+    empty = crowd(n_volunteers=3, n_items=4, n_responses=9).graph.first(0)
+    assert "0 responses" in str(empty)
+    assert time_sentence(empty) == "no responses"

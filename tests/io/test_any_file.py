@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import crowdgraph as cg
 from crowdgraph.analysis import read
-from crowdgraph.errors import ColumnError, InputError, ParameterError
+from crowdgraph.errors import ColumnError, InputError, ParameterError, TimeError
+from crowdgraph.io.any_file import convert
 
 ROWS = [("anna", "x", "yes", "2026-03-01"), ("bert", "x", "no", "2026-03-02"), ("anna", "y", "no", "2026-03-03")]
 
@@ -182,3 +183,25 @@ def test_classes_that_differ_only_in_case_are_noted(write):
     assert "'Yes' and 'yes'" in reading.notes[-1]
     other = read(path, gold=write("item,label\nx,good\ny,bad\n", "gold.csv"))
     assert not any("case" in note for note in other.notes)
+
+
+def test_files_that_hold_a_graph_extend_another(tmp_path, expected):
+    expected.first(2).save(tmp_path / "new.crowd")
+    older = cg.CrowdGraph.from_responses(
+        {"volunteer": ["zoe"], "item": ["x"], "label": ["yes"], "time": ["2026-02-01"]}, labels=["no", "yes"]
+    )
+    assert read(tmp_path / "new.crowd", extend=older).graph.n_responses == 3
+
+
+def test_an_export_has_no_columns_to_name(write):
+    path = write("user_name,created_at,annotations,subject_ids\nanna,2026-03-01 10:00:00 UTC,[],17\n")
+    with pytest.raises(ParameterError, match="The columns of a Zooniverse export are known; leave out their names"):
+        read(path, columns={"item": "subject_ids"})
+
+
+def test_the_way_around_times_of_parquet_files_is_named(tmp_path):
+    columns = {"volunteer": ["a"], "item": ["x"], "label": ["y"], "time": ["soon"]}
+    pq.write_table(pa.table(columns), tmp_path / "r.parquet")
+    for reading in (read, lambda path: convert([path], tmp_path / "store")):
+        with pytest.raises(TimeError, match=r"'soon' in row 0.* Or leave the times out: "):
+            reading(tmp_path / "r.parquet")

@@ -30,7 +30,7 @@ from crowdgraph.errors import (
     StoreError,
     TimeError,
 )
-from crowdgraph.io import _column_files, _conversion_plan, _conversion_rows, _row_streams
+from crowdgraph.io import _column_files, _conversion_order, _conversion_plan, _conversion_rows, _row_streams
 from crowdgraph.io._id_coders import IntegerCoder, TextCoder
 
 SMALL = {
@@ -154,6 +154,22 @@ def test_arrow_types(tmp_path):
     assert store.fingerprint == cg.open_store(tmp_path / "saved").fingerprint
 
 
+IN_ORDER = {**SMALL, "time": [1, 2, 3, 4, 5]}
+
+
+def test_rows_that_are_in_order_already(tmp_path):
+    """Their files become those of the store as they are; labels get the codes of their natural order."""
+    assert build(tmp_path, IN_ORDER).graph().equals(cg.CrowdGraph.from_responses(IN_ORDER))
+    # The label that comes first in order is not in the first batch.
+    later = {**IN_ORDER, "label": ["yes", "yes", "yes", "no", "yes"]}
+    assert build(tmp_path, later, force=True).graph().equals(cg.CrowdGraph.from_responses(later))
+
+
+def test_codes_of_whole_numbers_are_read(tmp_path):
+    table = pa.table({**SMALL, "item": pa.array(SMALL["item"]).dictionary_encode()})
+    assert build(tmp_path, table).graph().equals(cg.CrowdGraph.from_responses(SMALL))
+
+
 def test_csv_files(tmp_path):
     table = pa.table({**SMALL, "item": ["007", "7", "x", "7", "x"], "time": ["2026-03-01", None, *["2026-02-01"] * 3]})
     pa_csv.write_csv(table, tmp_path / "x.csv")
@@ -221,6 +237,40 @@ def test_many_codes_of_text():
     assert [distinct[code] for code in codes] == texts
 
 
+@pytest.mark.parametrize("span", [1.5, 2**10, 2**20, 2**40])
+def test_blocks_are_sorted_stably(span):
+    """Short and long ranges of numbers, and fractions, in the order in which NumPy has them."""
+    drawn = np.random.default_rng(0).random(300).round(1) * span
+    keys = drawn - span / 3 if span < 2 else drawn.astype(np.int64) - int(span) // 3
+    expected = np.argsort(keys, kind="stable")
+    assert _column_files._order(keys).tolist() == expected.tolist()
+    if keys.dtype.kind == "i":
+        assert _column_files._order(keys.view("datetime64[us]")).tolist() == expected.tolist()
+
+
+def test_columns_that_end_early_are_noticed(tmp_path):
+    column = _column_files.ColumnFile.create(tmp_path / "item.npy", np.int32)
+    column.append(np.arange(5))
+    assert column.read(3, 5).tolist() == [3, 4]
+    with pytest.raises(OSError, match=r"^item.npy ends before row 6$"):
+        column.read(3, 6)
+
+
+def test_what_nobody_waits_for_is_not_computed():
+    """Threads compute a few values ahead; those that wait are given up when nobody asks for more."""
+    computed = []
+
+    def compute(number):
+        computed.append(number)
+        return number * 10
+
+    values = _column_files.in_order(compute, range(1_000))
+    assert [next(values), next(values)] == [0, 10]
+    values.close()
+    assert len(computed) <= 3 + _column_files.N_THREADS
+    assert list(_column_files.in_order(compute, range(5))) == [0, 10, 20, 30, 40]
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
 def test_frequent_times_have_ranges_of_their_own(kind):
     sample = np.array([*[5] * 50, *range(100)], dtype=kind)
@@ -231,12 +281,11 @@ def test_frequent_times_have_ranges_of_their_own(kind):
     assert np.array_equal(np.searchsorted(first_keys, [4, 5, 6], "right") == constant, [False, True, False])
 
 
-def test_the_largest_time_can_be_frequent():
-    sample = np.array([*range(100), *[np.finfo(float).max] * 50])
-    first_keys, is_constant = _column_files.key_ranges(sample, 10)
-    place = np.searchsorted(first_keys, sample, "right")
-    assert is_constant[place[-1]]
-    assert not is_constant[place[:100]].any()
+@pytest.mark.parametrize("last", [2**63 - 1, np.finfo(float).max])
+def test_the_last_of_all_times_may_be_frequent(last):
+    first_keys, is_constant = _column_files.key_ranges(np.array([0, last, last]), 3)
+    assert first_keys.tolist() == [last]
+    assert not is_constant.any()
 
 
 # Input that cannot be converted
@@ -255,6 +304,13 @@ BAD = {
     "an infinite time": ({"time": [0.0, 1.0, 2.0, 3.0, np.inf]}, {}, TimeError, "infinite .rows 4."),
     "an id that is no id": ({"item": [1.0, 2.0, 3.0, 4.5, 1.0]}, {}, IdError, "The item in row 3 is 4.5"),
     "a large id": ({"item": pa.array([1, 2, 3, 2**63, 5], pa.uint64())}, {}, IdError, "row 3 is 9223372036854775808"),
+    "a float beyond whole numbers": ({"item": [1.0, 2.0, 2.0**53, 4, 5]}, {}, IdError, "row 2 is 9007199254740992.0"),
+    "only null ids": (
+        {"item": pa.nulls(5), "label": ["a"] * 5},
+        {"missing": "drop"},
+        InputError,
+        "All rows of the table were left out",
+    ),
     "ids of another type": ({"item": [True, False, True, True, True]}, {}, IdError, "holds bool values"),
     "a nested column": ({"tags": [[1], [2], [], [3], []]}, {}, ColumnError, r"Choose others with attributes=\[...\]"),
     "a reserved name": ({"position": [1, 2, 3, 4, 5]}, {}, ColumnError, "cannot be called 'position'"),
@@ -273,6 +329,14 @@ def test_bad_input_is_named_and_leaves_nothing_behind(tmp_path, case):
     with pytest.raises(error, match=message):
         build(tmp_path, {**SMALL, **columns}, **options)
     assert [path.name for path in tmp_path.iterdir()] == ["responses.parquet"]
+
+
+def test_too_many_labels_are_no_labels(tmp_path, monkeypatch):
+    monkeypatch.setattr(_conversion_rows, "MAX_LABELS", 4)
+    with pytest.raises(
+        LabelError, match=r"more than 4 different labels, such as .*; is 'label' the column of labels\?"
+    ):
+        build(tmp_path, {**SMALL, "label": ["a", "b", "c", "d", "e"]})
 
 
 def test_a_row_far_into_the_second_file_is_named(tmp_path):
@@ -325,6 +389,33 @@ def test_a_value_of_another_type_late_in_a_csv_file(tmp_path, monkeypatch):
     assert not list(tmp_path.glob(".store*"))
 
 
+def test_csv_files_that_cannot_be_read(tmp_path, monkeypatch):
+    def fails(content, match):
+        (tmp_path / "x.csv").write_bytes(content)
+        with pytest.raises(InputError, match=rf"x.csv' {match}"):
+            cg.build_store(tmp_path / "x.csv", tmp_path / "store")
+        assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+    monkeypatch.setattr(_row_streams, "CSV_BYTES", 64)
+    rows = "".join(f"anna,{number},yes\n" for number in range(20)).encode()
+    fails(b"", "is empty; give a CSV file with a header")
+    fails("volunteer,ítem,label\n".encode("latin-1") + rows, "cannot be read as a CSV file in utf-8")
+    fails(b"volunteer,item,label\n" + rows + b"bert,20\n", r"has a row that does not fit .* got 2 in line 22; correct")
+    fails(b"volunteer,item,label\n" + rows + b"b\xe9rt,20,no\n", "cannot be read as a CSV file in utf-8")
+
+
+def test_parquet_files_with_damaged_rows(tmp_path):
+    path = write(tmp_path, {**SMALL, "item": ["x", "y", "z", "u", "v"]})
+    content = bytearray(path.read_bytes())
+    # The second group of rows; its pages begin behind those of the first.
+    start = pq.read_metadata(path).row_group(1).column(0).data_page_offset
+    content[start : start + 40] = b"\xff" * 40
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match=r"responses.parquet' cannot be read beyond row 3: .*[^.\n] ?\. Copy or"):
+        cg.build_store(path, tmp_path / "store")
+    assert [file.name for file in tmp_path.iterdir()] == ["responses.parquet"]
+
+
 def test_too_many_ids_for_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(IntegerCoder, "n_bytes", property(lambda _: 10**10))
     with pytest.raises(ParameterError, match=r"the ids of the first 3 rows.* need 1\d\.\d GB.*memory='1\d\.\dGB'"):
@@ -375,6 +466,23 @@ def test_an_interrupted_conversion_goes_on(tmp_path, monkeypatch, phase):
     assert cg.build_store(path, tmp_path / "store", duplicates="last").fingerprint == expected
     assert sorted(file.name for file in tmp_path.iterdir()) == ["expected", "responses.parquet", "store"]
     assert not (tmp_path / "store/conversion.json").exists()
+
+
+@pytest.mark.parametrize("n_moved", [1, 3])
+def test_a_conversion_that_was_interrupted_among_its_moves_goes_on(tmp_path, monkeypatch, n_moved):
+    path = write(tmp_path, IN_ORDER)
+    expected = cg.build_store(path, tmp_path / "expected").fingerprint
+    moves = [_conversion_order._move] * n_moved + [interrupt]
+
+    def move(source, target):
+        moves.pop(0)(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_conversion_order, "_move", move)
+        with pytest.raises(KeyboardInterrupt):
+            cg.build_store(path, tmp_path / "store")
+    assert not moves
+    assert cg.build_store(path, tmp_path / "store").fingerprint == expected
 
 
 @pytest.mark.parametrize("change", ["files", "options"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import text
 
 import crowdgraph as cg
-from crowdgraph.errors import TimeError
+from crowdgraph.errors import InputError, TimeError
 
 HEADER = "volunteer,item,label,time\n"
 
@@ -61,3 +61,16 @@ def test_a_late_bad_time_is_named(write):
     rows = "".join(f"a,{row:01000},yes,{row}\n" for row in range(2_500))
     with pytest.raises(TimeError, match="'soon' in row 2500"):
         cg.read_csv(write(HEADER + rows + "a,last,yes,soon\n"))
+
+
+def test_the_line_of_a_short_row_counts_empty_lines(write):
+    path = write("volunteer,item,label\n\nanna,x,yes\n\n\nbert,x\n")
+    with pytest.raises(InputError, match="Expected 3 columns, got 2 in line 6; correct that line"):
+        cg.read_csv(path)
+
+
+def test_rows_that_python_cannot_split_are_refused_all_the_same(write):
+    """Python takes no fields beyond a limit, so that the line of a short row cannot be said."""
+    path = write(f'volunteer,item,label\n"{"x" * 140_000}",x,yes\nbert,x\n')
+    with pytest.raises(InputError, match=r"cannot be read as a CSV file in utf-8.*Expected 3 columns, got 2"):
+        cg.read_csv(path)

@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import subprocess
+import sys
 from contextlib import suppress
 from fcntl import LOCK_EX, flock
 from pathlib import Path
@@ -14,8 +15,8 @@ import pytest
 import crowdgraph as cg
 from crowdgraph.analysis.output import RESULTS, atomic_directory, check_directory, recover_directory
 from crowdgraph.errors import StoreError
-from crowdgraph.io import _directories
-from crowdgraph.io._directories import put
+from crowdgraph.io import _directories, _temporary
+from crowdgraph.io._directories import new_directory, put
 from crowdgraph.io._files import atomic_file
 from crowdgraph.io._temporary import label_of
 from crowdgraph.io.columns import STORE
@@ -208,6 +209,118 @@ def test_work_that_cannot_take_its_place_is_kept(tmp_path, monkeypatch):
     assert names(tmp_path) == ["out", "out.new"]
 
 
+def refuse_rename(monkeypatch, number, which):
+    """Let the operating system refuse the renames of which `which(source, target)` says so."""
+    rename = os.rename
+
+    def refusing(source, target):
+        if which(Path(source), Path(target)):
+            raise OSError(number, os.strerror(number))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refusing)
+
+
+def test_a_file_that_took_the_name_meanwhile_stays(tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(
+        StoreError, match=r"could not be moved to '.*out': Not a directory\. What could not is in .*out.new"
+    ):
+        write(out, "new", NEW, meanwhile=lambda: out.write_text("mine"))
+    assert out.read_text() == "mine"
+    assert content(tmp_path / "out.new") == NEW
+
+
+def test_a_folder_that_became_a_mount_point_meanwhile_is_filled(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    write(out)
+    refuse_rename(monkeypatch, errno.EBUSY, lambda source, target: target == out)
+    replace(out)
+    assert content(tmp_path) == {f"out/{name}": text for name, text in NEW.items()}
+
+
+def test_two_renames_of_which_the_second_fails_leave_the_old(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    write(out)
+    monkeypatch.setattr(_directories, "_exchange", lambda one, other: False)
+    refuse_rename(monkeypatch, errno.EIO, lambda source, target: target == out and source.suffix == ".part")
+    with pytest.raises(StoreError, match=r"Input/output error\. What could not is in .*out\.new'"):
+        replace(out)
+    assert content(out) == {"a.txt": "old", "figures/b.txt": "old"}
+    assert content(tmp_path / "out.new") == NEW
+
+
+def test_work_that_cannot_be_moved_at_all_is_named_where_it_is(tmp_path, monkeypatch):
+    refuse_rename(monkeypatch, errno.EIO, lambda source, target: True)
+    with pytest.raises(StoreError, match=r"What could not is in '(.*\.part)'; move it from there") as caught:
+        write(tmp_path / "out", "new", NEW)
+    (part,) = tmp_path.iterdir()
+    assert str(part) in str(caught.value)
+    assert content(part) == NEW
+
+
+def test_names_are_exchanged_where_the_system_can(tmp_path, monkeypatch):
+    one, other = tmp_path / "one", tmp_path / "other"
+    (one / "inside").mkdir(parents=True)
+    other.mkdir()
+    assert _directories._exchange(one, other)
+    assert (other / "inside").is_dir()
+    # What Linux calls an invalid argument, and some file systems answer to any exchange.
+    assert not _directories._exchange(other, other / "inside")
+    with pytest.raises(FileNotFoundError):
+        _directories._exchange(one, tmp_path / "nowhere")
+    monkeypatch.setattr(_directories.ctypes, "CDLL", lambda *_, **__: object())
+    assert not _directories._exchange(one, other)
+
+
+def test_a_folder_of_the_user_whose_name_is_a_file_now_does_not_lose_its_files(tmp_path):
+    out = tmp_path / "out"
+    write(out)
+    write(out, "new", ("figures",), force=True, meanwhile=lambda: (out / "figures/sketch.txt").write_text("mine"))
+    assert content(out) == {"figures": "new", "sketch.txt": "mine"}
+
+
+def test_links_that_replaced_our_files_stay(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    write(out)
+    (out / "a.txt").unlink()
+    (out / "a.txt").symlink_to("../elsewhere")
+    monkeypatch.chdir(out)
+    write(out, "new", ("b.txt",), force=True)
+    assert (out / "a.txt").readlink() == Path("../elsewhere")
+    assert content(out) == {"b.txt": "new"}
+
+
+def test_why_a_file_inside_could_not_be_written_is_said_once(tmp_path):
+    with (
+        pytest.raises(StoreError, match=r"^The results .*: No space left on device\. None were kept; free some space"),
+        atomic_directory(tmp_path / "out") as part,
+        atomic_file(part / "x"),
+    ):
+        raise OSError(errno.ENOSPC, "full")
+    assert not names(tmp_path)
+
+
+def test_a_folder_cannot_be_in_a_file(tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with (
+        pytest.raises(StoreError, match=r"could not be written to '.*out': File exists\. None were kept"),
+        new_directory(tmp_path / "notes/out", record=RESULTS),
+    ):
+        pass
+    assert content(tmp_path) == {"notes": "mine"}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files away")
+def test_files_stay_with_their_owner(tmp_path):
+    file = tmp_path / "theirs.txt"
+    file.write_text("old")
+    os.chown(file, 1234, 2345)
+    with atomic_file(file) as part:
+        part.write_text("new")
+    assert (file.read_text(), file.stat().st_uid, file.stat().st_gid) == ("new", 1234, 2345)
+
+
 def test_a_failure_leaves_what_others_write_into_the_same_new_folder(tmp_path):
     def fail():
         write(tmp_path / "new/two")
@@ -275,6 +388,78 @@ def test_leftovers_of_processes_that_run_stay_and_others_go(tmp_path):
     os.close(descriptor)
     check_directory(tmp_path / "out", force=True)
     assert names(tmp_path) == [".other.00000003.part", "out"]
+
+
+def test_leftovers_that_another_process_puts_right_now_stay(tmp_path):
+    out = tmp_path / "out"
+    write(out)
+    for left in (tmp_path / ".out.00000001.old", out / ".out.00000002.complete"):
+        left.mkdir()
+        descriptor = os.open(left, os.O_RDONLY)
+        flock(descriptor, LOCK_EX)
+        recover_directory(out)
+        assert left.is_dir()
+        os.close(descriptor)
+        recover_directory(out)
+        assert not left.exists()
+    assert content(tmp_path) == {"out/a.txt": "old", "out/figures/b.txt": "old"}
+
+
+def test_a_part_that_others_took_for_left_over_is_made_again(tmp_path):
+    made = []
+
+    def make(path):
+        made.append(path)
+        if len(made) > 1:
+            path.touch()
+        if len(made) == 2:
+            descriptors.append(os.open(path, os.O_RDONLY))
+            flock(descriptors[0], LOCK_EX)
+
+    descriptors = []
+    part, descriptor = _temporary.make_part(tmp_path / "x", make)
+    assert part == made[2]
+    for one in (descriptor, *descriptors):
+        os.close(one)
+
+
+def test_file_systems_without_locks_are_written_to(tmp_path, monkeypatch):
+    def refuse(number):
+        def flock(*_):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr("fcntl.flock", flock)
+
+    refuse(errno.ENOLCK)
+    write(tmp_path / "out")
+    assert content(tmp_path / "out") == {"a.txt": "old", "figures/b.txt": "old"}
+    refuse(errno.EIO)
+    with pytest.raises(StoreError, match="Input/output error"):
+        write(tmp_path / "other")
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    replace(tmp_path / "out")
+    assert content(tmp_path / "out") == NEW
+
+
+def test_folders_that_cannot_be_written_through_are_passed_over(tmp_path, monkeypatch):
+    def refuse(call, number):
+        def refusing(*_):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, call, refusing)
+
+    (tmp_path / "x").touch()
+    refuse("fsync", errno.EINVAL)
+    _temporary.sync(tmp_path)
+    with pytest.raises(OSError, match="Invalid argument"):
+        _temporary.sync(tmp_path / "x")
+    refuse("fsync", errno.EIO)
+    with pytest.raises(OSError, match="Input/output error"):
+        _temporary.sync(tmp_path)
+    refuse("open", errno.EACCES)
+    _temporary.sync(tmp_path)
+    with pytest.raises(PermissionError):
+        _temporary.sync(tmp_path / "x")
 
 
 def test_leftovers_of_files_go(tmp_path):

@@ -605,8 +605,12 @@ def test_bad_graphml_is_refused(write, content, words):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    for path in (tmp_path / "no.graphml", tmp_path, None):
-        with pytest.raises(InputError, match="There is no file"):
+    for path, words in (
+        (tmp_path / "no.graphml", r"no.graphml' does not exist or is not a file; give the path of a GraphML file"),
+        (tmp_path, "' is a directory, not a file"),
+        (None, "^None does not exist or is not a file"),
+    ):
+        with pytest.raises(InputError, match=words):
             cg.read_graphml(path)
 
 

@@ -184,6 +184,23 @@ def test_duplicates_of_old_and_new(duplicates, labels):
         assert [response.label for response in longer.responses] == expected["label"]
 
 
+def test_gold_of_added_responses_has_classes_of_the_graph():
+    graph = from_responses(DAY, gold={"x": "yes"})
+    more = {"volunteer": ["anna"], "item": ["y"], "label": ["no"]}
+    added = from_responses(more, gold={"y": "comet"}, classes=["no", "yes", "comet"], labels=["no", "yes"])
+    with pytest.raises(errors.GoldError, match="names 'comet'; the graph's classes are 'no', 'yes'"):
+        graph.extend(added)
+    # A class that the graph lacks, and that no item has, does no harm.
+    added = from_responses(more, gold={"y": "no"}, classes=["no", "yes", "comet"], labels=["no", "yes"])
+    assert dict(graph.extend(added).gold) == {"x": "yes", "y": "no"}
+
+
+def test_a_crowd_without_anybody_in_common_is_warned_of():
+    graph, other = ({name: [one] * 20 for name in ("volunteer", "item", "label")} for one in "ab")
+    with pytest.warns(errors.CrowdGraphWarning, match=r"No volunteer and no item .*another project\?"):
+        from_responses(graph, labels=["a", "b"]).extend(other)
+
+
 def test_duplicates_can_be_an_error():
     with pytest.raises(errors.DuplicateError, match="2 responses repeat a volunteer and item"):
         from_responses(DAY).extend(DAY, duplicates="error")
@@ -197,6 +214,29 @@ def test_attributes_are_null_where_absent():
     assert columns["seconds"].tolist() == [1.5, 2.0, 3.0, 4.0]
     assert columns["visit"].tolist() == [1, 2, None, None]
     assert columns["page"].tolist() == [None, None, 7, 8]
+
+
+def test_numbers_and_times_stay_so_where_they_are_absent():
+    days = np.array(["2026-01-01", "2026-01-02"], "datetime64[s]")
+    first = from_responses({**DAY, "seconds": [1.5, 2.0], "seen": days})
+    for longer, is_null in (
+        (first.extend(DAY), [False, False, True, True]),
+        (from_responses(DAY).extend({**DAY, "seconds": [1.5, 2.0], "seen": days}), [True, True, False, False]),
+    ):
+        seconds, seen = (longer.responses.attributes[name] for name in ("seconds", "seen"))
+        assert (seconds.dtype, seen.dtype) == (np.float64, days.dtype)
+        assert np.isnan(seconds).tolist() == np.isnat(seen).tolist() == is_null
+        assert seconds[~np.isnan(seconds)].tolist() == [1.5, 2.0]
+        assert seen[~np.isnat(seen)].tolist() == days.tolist()
+
+
+@pytest.mark.parametrize("moments", [["2026-01-01", "2026-01-02"], ["2026-01-01", "NaT"], ["NaT", "NaT"]])
+def test_times_of_nodes_stay_times(moments):
+    since = np.array(moments, "datetime64[s]")
+    graph = from_responses(DAY, volunteers={"volunteer": ["anna", "bert"], "since": since})
+    longer = graph.extend({**DAY, "volunteer": ["bert", "cleo"]}).volunteers.attributes["since"]
+    assert longer.dtype == since.dtype
+    assert np.array_equal(longer, [*since, np.datetime64("NaT")], equal_nan=True)
 
 
 def test_attributes_of_nodes():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import graphs
 
 import crowdgraph as cg
-from crowdgraph.errors import IdError
+from crowdgraph.errors import ColumnError, IdError
 from crowdgraph.io.frames import stable_order
 
 from_responses = cg.CrowdGraph.from_responses
@@ -109,6 +109,12 @@ def test_the_fast_sort_is_stable_at_every_width(seed, bits):
     times = np.random.default_rng(seed).integers(-(2**bits), 2**bits, 300)
     times[::7] = times[0]
     assert stable_order(times).tolist() == np.argsort(times, kind="stable").tolist()
+
+
+def test_the_fast_sort_tells_neighbours_in_a_wide_range():
+    """They are equal as far as there is room beside the row number, which is why there is a second pass."""
+    times = np.array([2**61 + 1, 2**61, 0, 2**61 + 1, 2**61])
+    assert stable_order(times).tolist() == [2, 1, 4, 0, 3]
 
 
 def test_integers_with_gaps_and_far_apart_are_ids():
@@ -253,3 +259,34 @@ def test_ids_that_hold_nan_are_refused(bad):
 def test_ids_may_hold_none():
     graph = from_responses({"volunteer": [("a", None), "b"], "item": [1, 1], "label": [0, 1]})
     assert ("a", None) in graph.volunteers
+
+
+def test_columns_of_one_name_are_refused():
+    table = pa.table([["a"], ["b"], ["n"], ["m"]], names=["volunteer", "item", "label", "label"])
+    with pytest.raises(ColumnError, match=r"columns of the same name: 'label'\. Rename or drop them"):
+        from_responses(table)
+
+
+def test_values_that_arrow_has_no_type_for_are_kept(columns):
+    """Such as complex numbers, which pandas holds without Python's objects."""
+    numbers = [1 + 2j] * 6
+    assert from_responses(pd.DataFrame({**columns, "phase": numbers})).responses.attributes["phase"].tolist() == numbers
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [([2**70, 1, 2, 3, 4, 5], "too large"), ([1j, 1, 2, 3, 4, 5], "holds values of type complex and int")],
+)
+def test_what_arrow_cannot_hold_is_named(columns, values, words):
+    graph = from_responses({**columns, "size": values})
+    with pytest.raises(IdError, match=rf"^Column 'size' cannot become an Arrow column: .*{words}.*with to_pandas\(\)"):
+        graph.to_arrow()
+
+
+def test_times_of_a_fixed_offset_are_in_utc_where_tables_have_no_offsets():
+    zone = dt.timezone(dt.timedelta(hours=5))
+    times = [dt.datetime(2026, 1, day, 3, tzinfo=zone) for day in (1, 2)]
+    graph = from_responses({"volunteer": ["a", "b"], "item": ["x", "x"], "label": [0, 1], "time": times})
+    column = graph.to_polars()["time"]
+    assert column.dtype.time_zone == "UTC"
+    assert column.to_list() == times

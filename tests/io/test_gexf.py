@@ -273,6 +273,61 @@ def test_a_link_that_comes_back_has_two_spells(tmp_path):
     assert [(one.get("start"), one.get("end")) for one in edge.iter(f"{NS}attvalue")] == [("1", "2"), ("3", "6")]
 
 
+def pair_track(**options):
+    """One network of two volunteers, at the time 1."""
+    one = {"ids": ["v0", "v1"], "times": [1], "counts": [1], "snapshots": [network_of([[0, 1], [1, 0]])]}
+    return cg.NetworkTrack(**{**one, "clock": cg.Clock("number"), "method": "m", **options})
+
+
+def test_communities_and_skills_without_change_hold_all_the_time(tmp_path):
+    confusion = cg.ConfusionTrack.static(
+        ids=["v0", "v1"], concentration=[[[3, 1], [1, 3]], [[1, 1], [1, 1]]], classes=["a", "b"], labels=["a", "b"]
+    )
+    pair_track().save(tmp_path / "x.gexf", communities=communities_of([0, -1]), confusion=confusion)
+    root = check(tmp_path / "x.gexf")
+    assert changes(root, "community") == {"v0": [("0", "1", "2")], "v1": []}
+    assert changes(root, "skill") == {"v0": [("0.75", "1", "2")], "v1": [("0.5", "1", "2")]}
+
+
+def test_of_skills_at_one_time_the_last_is_written(tmp_path):
+    confusion = cg.ConfusionTrack(
+        ids=["v0", "v1"],
+        starts=[0, 3, 3],
+        times=[1, 1, 2],
+        concentration=[[[9, 1], [1, 9]], [[8, 2], [2, 8]], [[7, 3], [3, 7]]],
+        initial=[[1, 1], [1, 1]],
+        classes=["a", "b"],
+        labels=["a", "b"],
+        clock=cg.Clock("number"),
+    )
+    pair_track(times=[1, 4], counts=[1, 2], snapshots=2 * [network_of([[0, 1], [1, 0]])]).save(
+        tmp_path / "x.gexf", confusion=confusion
+    )
+    assert changes(check(tmp_path / "x.gexf"), "skill") == {"v0": [("0.8", "1", "2"), ("0.7", "2", "7")], "v1": []}
+
+
+def test_skill_is_written_only_where_it_is_known_which_labels_are_right(tmp_path, graph):
+    confusion = cg.ConfusionTrack.static(
+        ids=graph.volunteers.ids, concentration=np.ones((3, 2, 2)), classes=["no", "yes"], labels=["0", "1"]
+    )
+    columns = {**graph.to_arrow().to_pydict(), "label": ["0", "1", "1", "1", "0", "0"]}
+    other = cg.CrowdGraph.from_responses(columns, gold={"x": "yes", "y": "no"}).annotate(confusion)
+    other.to_gexf(tmp_path / "x.gexf")
+    assert "skill" not in (tmp_path / "x.gexf").read_text().partition("<nodes")[0]
+    read = cg.read_gexf(tmp_path / "x.gexf").confusion()
+    assert np.array_equal(read.latest().concentration, confusion.latest().concentration)
+    with pytest.raises(ParameterError, match=r"It is not known which labels are right.* leave confusion= out"):
+        pair_track(ids=graph.volunteers.ids, snapshots=[network_of(np.zeros((3, 3)), ids=graph.volunteers.ids)]).save(
+            tmp_path / "y.gexf", confusion=confusion
+        )
+
+
+def test_a_track_without_snapshots_is_not_written(tmp_path):
+    with pytest.raises(ParameterError, match="has no snapshots, so there is nothing to write"):
+        pair_track(times=[], counts=[], snapshots=[]).save(tmp_path / "x.gexf")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("path", "options", "error", "words"),
     [
@@ -290,12 +345,8 @@ def test_a_link_that_comes_back_has_two_spells(tmp_path):
     ],
 )
 def test_bad_tracks(tmp_path, path, options, error, words):
-    network = network_of([[0, 1], [1, 0]])
-    track = cg.NetworkTrack(
-        ids=["v0", "v1"], times=[1], counts=[1], snapshots=[network], clock=cg.Clock("number"), method="m"
-    )
     with pytest.raises(error) as caught:
-        track.save(tmp_path / path, **options)
+        pair_track().save(tmp_path / path, **options)
     assert words in str(caught.value)
     assert not list(tmp_path.iterdir())
 
@@ -319,14 +370,33 @@ def test_a_file_of_networkx(tmp_path):
 
 
 def foreign(
-    edges, *, graph="", nodes='<node id="a"><attvalues><attvalue for="k" value="volunteer"/></attvalues></node>'
+    edges,
+    *,
+    graph="",
+    nodes='<node id="a"><attvalues><attvalue for="k" value="volunteer"/></attvalues></node>',
+    declared="",
 ):
     items = '<node id="x"><attvalues><attvalue for="k" value="item"/></attvalues></node>'
-    declared = '<attributes class="node"><attribute id="k" title="kind" type="string"/></attributes>'
+    kinds = '<attributes class="node"><attribute id="k" title="kind" type="string"/></attributes>'
     return (
-        f'<gexf xmlns="http://gexf.net/1.3" version="1.3"><graph {graph}>{declared}<nodes>{nodes}{items}</nodes>'
+        f'<gexf xmlns="http://gexf.net/1.3" version="1.3"><graph {graph}>{kinds}{declared}<nodes>{nodes}{items}</nodes>'
         f"<edges>{edges}</edges></graph></gexf>"
     )
+
+
+def own_attribute(kind, *, owner="edge", default=""):
+    """Declare the attribute t of a type, with the text of its default."""
+    inside = f"<default>{default}</default>" if default else ""
+    return (
+        f'<attributes class="{owner}"><attribute id="t" title="trained" type="{kind}">{inside}</attribute></attributes>'
+    )
+
+
+def edge(inside="", *, more=""):
+    return f'<edge source="a" target="x" label="yes" {more}>{inside}</edge>'
+
+
+TRAINED = '<attvalues><attvalue for="t" value="{}"/></attvalues>'
 
 
 @pytest.mark.parametrize(
@@ -341,6 +411,34 @@ def test_the_start_of_an_edge_is_its_time(tmp_path, graph, start, time):
     (tmp_path / "x.gexf").write_text(foreign(f'<edge source="a" target="x" label="yes" start="{start}"/>', graph=graph))
     read = cg.read_gexf(tmp_path / "x.gexf")
     assert str(read.responses[0].time).startswith(str(time))
+
+
+def test_the_weight_of_an_edge_is_an_attribute(tmp_path):
+    (tmp_path / "x.gexf").write_text(foreign(edge(more='weight="2.5"')))
+    assert cg.read_gexf(tmp_path / "x.gexf").responses[0].attributes == {"weight": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "text", "values"),
+    [
+        ("boolean", "false", "True", [True, False]),
+        ("integer", "-1", "3", [3, -1]),
+        ("string", "un known", "", ["", "un known"]),
+    ],
+)
+def test_edges_without_a_value_have_the_default(tmp_path, kind, default, text, values):
+    declared = own_attribute(kind, default=default)
+    (tmp_path / "x.gexf").write_text(foreign(edge(TRAINED.format(text)) + edge(), declared=declared))
+    read = cg.read_gexf(tmp_path / "x.gexf")
+    assert read.responses.attributes["trained"].tolist() == values
+
+
+def test_edges_that_another_program_numbered_are_read(tmp_path, graph):
+    graph.to_gexf(tmp_path / "x.gexf")
+    content = (tmp_path / "x.gexf").read_text()
+    (tmp_path / "x.gexf").write_text(content.replace('<edge id="', '<edge id="e'))
+    read = cg.read_gexf(tmp_path / "x.gexf")
+    assert read.to_arrow() == graph.to_arrow()
 
 
 BOMB = '<!DOCTYPE gexf [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><gexf version="1.2">&b;</gexf>'
@@ -368,6 +466,14 @@ BOMB = '<!DOCTYPE gexf [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><gexf versio
             "does not declare",
         ),
         (foreign("", nodes="<node/>"), "<node> without id="),
+        (foreign(edge(more='weight="heavy"')), "'heavy' as the weight of an edge; expected a number"),
+        (foreign(edge()).replace("</gexf>", "<graph/></gexf>"), "has several graphs"),
+        (foreign(edge(), declared=own_attribute("string", owner="graph")), "attributes of class 'graph'"),
+        (
+            foreign(edge(TRAINED.format("maybe")), declared=own_attribute("boolean")),
+            "declares the attribute 'trained' to be of type boolean, and has 'maybe'",
+        ),
+        (foreign(edge(), declared=own_attribute("integer", default="1.5")), "to be of type integer, and has '1.5'"),
     ],
 )
 def test_bad_files(tmp_path, content, words):
@@ -378,8 +484,10 @@ def test_bad_files(tmp_path, content, words):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(InputError, match="There is no file"):
+    with pytest.raises(InputError, match=r"x.gexf' does not exist or is not a file; give the path of a GEXF file"):
         cg.read_gexf(tmp_path / "x.gexf")
+    with pytest.raises(InputError, match=r"^'.*' is a directory, not a file"):
+        cg.read_gexf(tmp_path)
 
 
 def test_every_cut_of_our_file_is_noticed(tmp_path, annotated):

@@ -14,6 +14,7 @@ from builders import communities_of, crowd
 import crowdgraph as cg
 from crowdgraph.errors import InputError, ParameterError, StoreError
 from crowdgraph.io import _unpacked
+from crowdgraph.io._unpacked import UnpackedStream
 
 # Short fits are enough to have something to damage.
 pytestmark = pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")
@@ -255,3 +256,14 @@ def test_compressed_text_that_unpacks_to_too_much_is_refused(write, tmp_path, al
     monkeypatch.setenv("CROWDGRAPH_MAX_UNPACKED", "-1")
     with pytest.raises(ParameterError, match="CROWDGRAPH_MAX_UNPACKED='-1'"):
         cg.read_csv(path)
+
+
+def test_a_compressed_stream_ends_where_its_limit_is():
+    stream = UnpackedStream(io.BytesIO(b"x" * 100), "'r.csv.gz'", 10, 60)
+    buffer = bytearray(40)
+    assert stream.readable()
+    assert stream.readinto(buffer) == 40
+    with pytest.raises(InputError, match=rf"^'r.csv.gz' of .*{UNPACKS}"):
+        stream.readinto(buffer)
+    whole = UnpackedStream(io.BytesIO(b"y" * 50), "'r.csv.gz'", 10, 60)
+    assert (whole.readinto(buffer), whole.readinto(buffer), bytes(buffer[:10])) == (40, 10, b"y" * 10)

@@ -1,6 +1,7 @@
 """Networks that are brought in: from networkx, igraph, tables and the files that were saved."""
 
 import datetime as dt
+import re
 import warnings
 
 import igraph
@@ -25,6 +26,7 @@ from crowdgraph.errors import (
     MissingValueError,
     ParameterError,
 )
+from crowdgraph.io.networks import read_params
 
 FORMATS = (".graphml", ".gexf")
 PARAMS = {"min_responses": 5, "half_life": None, "prior": [4, 0.1], "note": 'a < "b" & ü'}
@@ -358,6 +360,26 @@ def test_files_with_a_document_type_are_refused(tmp_path, suffix):
     path.write_text('<!DOCTYPE x SYSTEM "file:///etc/hostname">' + body)
     with pytest.raises(InputError, match="declares a document type"):
         cg.VolunteerNetwork.load(path)
+
+
+def test_p_values_and_support_are_of_all_or_of_none(tmp_path):
+    path = tmp_path / "network.gexf"
+    network_of(mirrored(np.ones((3, 3))), p_values=mirrored(np.full((3, 3), 0.5)), support=[1, 2, 3]).save(path)
+    content = path.read_text()
+    for value, words in (
+        ("0.5", "some links have no p-value"),
+        ("3.0", "some nodes have support, and others have none"),
+    ):
+        path.write_text(re.sub(rf'<attvalue for="[^"]*" value="{value}"/>', "", content, count=1))
+        assert path.read_text() != content
+        with pytest.raises(InputError, match=words):
+            cg.VolunteerNetwork.load(path)
+
+
+def test_settings_that_nobody_wrote_are_none():
+    assert read_params('{"tol": 0.5}') == {"tol": 0.5}
+    for other in ("{", "[1]", "[" * 100_000):
+        assert read_params(other) == {}
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

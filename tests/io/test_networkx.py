@@ -1,6 +1,7 @@
 """networkx and igraph graphs, and GraphML and GEXF files of graphs and networks."""
 
 import datetime as dt
+import gc
 import xml.etree.ElementTree as ET
 
 import igraph
@@ -15,7 +16,7 @@ from scipy.sparse import csr_array
 from strategies import graphs
 
 import crowdgraph as cg
-from crowdgraph.errors import AlignmentError, CrowdGraphWarning, InputError, ParameterError
+from crowdgraph.errors import AlignmentError, ColumnError, CrowdGraphWarning, InputError, ParameterError
 
 READ = {".graphml": nx.read_graphml, ".gexf": nx.read_gexf}
 WEIGHTS = np.array([[0, 0.1, 0, 0], [0.1, 0, 1e-17, 0], [0, 1e-17, 0, 0], [0, 0, 0, 0]])
@@ -274,4 +275,31 @@ def test_attributes_of_a_wrong_kind_are_refused(kinds):
     network = crowd(n_volunteers=5, n_items=8, n_responses=20).graph.to_networkx()
     network.graph["crowdgraph"]["settings"]["attributes"]["item"] = kinds
     with pytest.raises(InputError, match="settings in the graph attribute 'crowdgraph' are damaged"):
+        cg.CrowdGraph.from_networkx(network)
+
+
+def test_the_garbage_collector_stays_as_it_was(graph):
+    for change, is_on in ((gc.disable, False), (gc.enable, True)):
+        change()
+        assert cg.CrowdGraph.from_networkx(graph.to_networkx()).equals(graph)
+        assert gc.isenabled() == is_on
+
+
+def test_edited_attributes_of_another_type_are_read_as_they_are(columns):
+    graph = cg.CrowdGraph.from_responses(
+        columns, volunteers={"volunteer": ["cleo", "anna", "bert"], "age": [30, 40, 50]}
+    )
+    network = graph.to_networkx()
+    network.nodes["volunteer", "anna"]["age"] = "unknown"
+    ages = cg.CrowdGraph.from_networkx(network).volunteers.attributes["age"]
+    assert sorted(map(str, ages)) == ["30", "50", "unknown"]
+
+
+def test_names_of_attributes_must_be_text(graph):
+    network = nx.MultiGraph()
+    network.add_node("anna", kind="volunteer")
+    network.add_node("x", kind="item")
+    network.add_edge("anna", "x", label="yes")
+    network.nodes["anna"][5] = "five"
+    with pytest.raises(ColumnError, match=r"^The names of node attributes must be text; got 5\. Rename them"):
         cg.CrowdGraph.from_networkx(network)

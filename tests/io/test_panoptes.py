@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdgraph as cg
-from crowdgraph.errors import CrowdGraphError, DroppedRowsWarning, InputError
+from crowdgraph.errors import ColumnError, CrowdGraphError, DroppedRowsWarning, InputError
 
 COLUMNS = (
     "classification_id",
@@ -128,3 +128,18 @@ def test_errors_name_rows_of_the_file(export):
     with pytest.raises(cg.errors.LabelError, match="7 in row 4"):
         cg.read_panoptes(path, task="T0", workflow=427)
     assert len(cg.read_panoptes(export([*other, row(4)]), task="T0", workflow=427).responses) == 1
+
+
+def test_the_tasks_of_an_export_are_named_though_some_of_its_rows_cannot_be_read(export):
+    rows = [row(1, annotations="{"), row(2, annotations='[{"value": 1}]'), row(3, annotations=task("Yes", "T7"))]
+    with pytest.raises(InputError, match="T7"):
+        cg.read_panoptes(export([rows[2]]), task="T0")
+    with pytest.raises(InputError, match=r"The annotations in row 0 are not readable"):
+        cg.read_panoptes(export(rows), task="T0")
+
+
+def test_an_export_without_workflows_has_none_to_choose(export):
+    columns = [name for name in COLUMNS if name != "workflow_id"]
+    content = [[value for name, value in zip(COLUMNS, row(1), strict=True) if name != "workflow_id"]]
+    with pytest.raises(ColumnError, match=r"no column 'workflow_id'; leave out workflow=\."):
+        cg.read_panoptes(export(content, columns), task="T0", workflow=427)

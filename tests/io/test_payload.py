@@ -212,3 +212,15 @@ def test_attributes_that_text_cannot_hold_are_named():
     with pytest.raises(IdError, match="The attribute 'a' of the items holds"):
         column_texts(object_array([object()]), "json", owner="The attribute 'a' of the items")
     assert decode_value(encode_value(Decimal("1.10"))) == Decimal("1.10")
+
+
+def test_arrays_survive_as_text():
+    """Settings may hold some, such as the prior of a model."""
+    for array in (np.array([[0.1, np.nan]]), np.array(["2026-01-01"], "datetime64[s]"), np.float32(0.1), np.int8(3)):
+        text = json.dumps(encode_value(array))
+        back = decode_value(json.loads(text))
+        assert np.array_equal(back, array, equal_nan=True)
+        assert not isinstance(array, np.ndarray) or back.dtype == array.dtype
+    assert decode_value(encode_value(np.datetime64("2026-01-01", "D"))) == np.datetime64("2026-01-01", "D")
+    with pytest.raises(IdError, match="an array of objects cannot be written as text"):
+        encode_value(object_array(["a", None]))

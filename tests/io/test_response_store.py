@@ -5,13 +5,15 @@ import pickle
 import shutil
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import crowdgraph as cg
-from crowdgraph.errors import CrowdGraphWarning, StoreError
+from crowdgraph.errors import CrowdGraphWarning, IdError, StoreError
 from crowdgraph.io._files import file_digest
 from crowdgraph.io.any_file import read
-from crowdgraph.io.columns import is_store
+from crowdgraph.io.columns import STORE, is_store
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,39 @@ def test_attributes_of_several_types_are_refused(graph, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_graph_without_responses_comes_back(graph, tmp_path):
+    graph.first(0).save(tmp_path / "x", format="columns")
+    assert cg.load(tmp_path / "x").equals(graph.first(0))
+
+
+def test_attributes_of_volunteers_and_items_come_back(tmp_path):
+    columns = {"volunteer": ["a", "b"], "item": [1, 2], "label": [0, 1]}
+    volunteers = {"volunteer": ["a", "b"], "age": [30, 40], "since": np.array(["2026", "NaT"], "datetime64[s]")}
+    graph = cg.CrowdGraph.from_responses(columns, volunteers=volunteers, items={"item": [2, 1], "name": ["M 31", None]})
+    graph.save(tmp_path / "x", format="columns")
+    assert cg.load(tmp_path / "x").equals(graph)
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "words"),
+    [
+        ({"label": [("a", 1), ("b", 2)]}, StoreError, r"\('a', 1\) cannot be kept in a store of columns"),
+        ({"volunteer": ["a", 1]}, IdError, "volunteer id 1 is neither text nor a whole number like the others"),
+    ],
+)
+def test_what_a_store_cannot_hold_is_named(tmp_path, columns, error, words):
+    table = {"volunteer": ["a", "b"], "item": ["x", "y"], "label": [0, 1], **columns}
+    with pytest.raises(error, match=rf"{words}.*save the graph as one file: graph.save\('name.crowd'\)"):
+        cg.CrowdGraph.from_responses(table).save(tmp_path / "x", format="columns")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_store_cannot_be_in_a_file(graph, tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(StoreError, match=r"Cannot write to '.*notes': Not a directory\. Name a directory elsewhere"):
+        graph.save(tmp_path / "notes/x.store", format="columns")
+
+
 def test_annotations_that_are_left_out_are_named(graph, tmp_path):
     annotated = graph.annotate(cg.MajorityVote().fit(graph)).annotate(cg.MajorityVote().fit(graph), name="mine")
     with pytest.warns(CrowdGraphWarning, match=r"no annotations, so it is without 'majority_vote', 'mine'. Keep them"):
@@ -126,6 +161,47 @@ def change(store, **facts):
 
 def damage(store, name, values):
     np.save(store / f"{name}.npy", values)
+
+
+def accept(store, *files):
+    """Let the manifest say that damaged files are as they should be."""
+    manifest = json.loads((store / "manifest.json").read_text())
+    facts = {name: {"bytes": (store / name).stat().st_size, "checksum": file_digest(store / name)} for name in files}
+    change(store, files={**manifest["files"], **facts})
+
+
+def test_tables_of_a_damaged_store(store):
+    opened = cg.open_store(store)
+    gold = pq.read_table(store / "gold.parquet").to_pydict()
+    pq.write_table(pa.table({**gold, "item": [40, *gold["item"][1:]]}), store / "gold.parquet")
+    accept(store, "gold.parquet")
+    with pytest.raises(StoreError, match="its gold names items that do not exist"):
+        opened.graph()
+    (store / "gold.parquet").write_bytes(b"PAR1" * 100)
+    accept(store, "gold.parquet")
+    with pytest.raises(StoreError, match=r"The table 'gold.parquet' of '.*copy.store' cannot be read: [^\n]*[^.]\.$"):
+        cg.open_store(store).graph()
+    times = np.load(store / "responses/time.npy")
+    damage(store, "responses/time", times.reshape(-1, 2))
+    accept(store, "responses/time.npy")
+    with pytest.raises(StoreError, match=r"'responses/time' of .* has shape \(150, 2\); expected \(300,\)"):
+        cg.open_store(store).graph()
+
+
+def test_a_store_that_was_replaced_is_not_taken_for_the_one_that_was_sent(graph, store):
+    sent = pickle.dumps(cg.open_store(store))
+    assert pickle.loads(sent).n_responses == 300  # noqa: S301 - our own bytes
+    shutil.rmtree(store)
+    graph.first(100).save(store, format="columns")
+    with pytest.raises(StoreError, match="is another store than when it was opened first; replace no store that is in"):
+        pickle.loads(sent)  # noqa: S301
+
+
+def test_a_folder_whose_record_is_damaged_has_no_files_of_ours(store):
+    assert "manifest.json" in STORE.files(store)
+    for content in ("{", "[]", "{}", json.dumps({"format": "another", "files": ["mine.txt"]})):
+        (store / "manifest.json").write_text(content)
+        assert STORE.files(store) == set()
 
 
 def test_damaged_stores(store, saved, tmp_path):
@@ -222,9 +298,7 @@ def test_a_fit_over_time_refuses_responses_that_come_twice(store):
 def test_verified_stores_say_the_same_in_each_order(store, name):
     column = np.load(store / f"{name}.npy")
     damage(store, name, column[::-1].copy())
-    manifest = json.loads((store / "manifest.json").read_text())
-    facts = {"bytes": (store / f"{name}.npy").stat().st_size, "checksum": file_digest(store / f"{name}.npy")}
-    change(store, files={**manifest["files"], f"{name}.npy": facts})
+    accept(store, f"{name}.npy")
     cg.open_store(store)
     with pytest.raises(StoreError, match=f"'{name.split('/')[0]}' has other responses than 'responses'"):
         cg.open_store(store, verify=True)

@@ -19,6 +19,8 @@ from scipy.sparse import csr_array
 from strategies import graphs
 
 import crowdgraph as cg
+from crowdgraph.core._arrays import object_array
+from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io import store
 
@@ -211,7 +213,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path, graph):
     with pytest.raises(StoreError, match="no manifest"):
         cg.load(path)
     for missing in (tmp_path / "nothing", 5):
-        with pytest.raises(StoreError, match="There is no file"):
+        with pytest.raises(StoreError, match="does not exist or is not a file; give the path that"):
             cg.load(missing)
     with pytest.raises(StoreError, match=r"is not a store: it has no manifest\.json"):
         cg.load(tmp_path)
@@ -337,3 +339,22 @@ def test_the_model_of_somebody_else_is_not_saved(tmp_path, graph):
     model = OwnModel(**{field: getattr(network.model, field) for field in ("ids", "incidence", "prior")})
     graph.annotate(replace(network, model=model)).save(tmp_path / "g")
     assert cg.load(tmp_path / "g").network("task_cooccurrence").model is None
+
+
+def with_attribute(values):
+    """A graph of two responses with an attribute that no reader makes."""
+    table = ResponseTable(
+        np.array([0, 0]), np.array([0, 1]), np.array([0, 0]), np.array([1, 2]), cg.Clock("number"), {"box": values}
+    )
+    nodes = NodeTable("volunteer", ["a"]), NodeTable("item", ["x", "y"])
+    return cg.CrowdGraph(*nodes, table, classes=["c"], labels=["l"])
+
+
+def test_attributes_of_other_shapes_and_text_that_is_no_unicode_survive(tmp_path):
+    for values in (np.arange(8.0).reshape(2, 4), object_array(["lone \ud800", None])):
+        graph = with_attribute(values)
+        graph.save(tmp_path / "x.crowd")
+        assert cg.load(tmp_path / "x.crowd").equals(graph)
+    with pytest.raises(IdError, match=r"An array of objects of shape \(2, 1\) cannot be saved; use numbers or a list"):
+        with_attribute(np.array([["a"], [None]], dtype=object)).save(tmp_path / "y.crowd")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.crowd"]

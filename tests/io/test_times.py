@@ -87,3 +87,23 @@ def test_times_of_arrow_are_ordered_and_may_be_null(kind):
         graph = graph_of(pa.chunked_array([pa.array([3, None, 1], pa.int64()).cast(kind)]), missing="drop")
     assert list(graph.volunteers) == [2, 0]
     assert graph.responses.time[0] < graph.responses.time[1]
+
+
+class Nowhere(dt.tzinfo):
+    """A zone with a name that nobody can look up."""
+
+    key = "Nowhere/Land"
+
+    def utcoffset(self, moment):
+        return dt.timedelta(hours=3)
+
+
+def test_times_of_unknown_zones_are_in_utc():
+    graph = graph_of([dt.datetime(2026, 7, 1, 12, tzinfo=Nowhere())])
+    assert graph.responses.clock == cg.Clock("datetime", "UTC")
+    assert graph.responses[0].time == dt.datetime(2026, 7, 1, 9, tzinfo=dt.UTC)
+
+
+def test_no_times_are_datetimes_where_the_graph_had_such():
+    graph = graph_of([dt.datetime(2026, 7, 1)]).first(0)
+    assert cg.CrowdGraph.from_networkx(graph.to_networkx()).equals(graph)

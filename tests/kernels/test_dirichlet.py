@@ -168,3 +168,20 @@ def test_people_who_are_all_alike_and_people_who_are_as_different_as_can_be():
 def test_one_answer_each_tells_the_shares_only():
     result = fitted_concentration(np.eye(2)[[0, 0, 0, 1]][:, None])[0]
     assert_allclose(result, [1.5, 0.5])
+
+
+def test_fewer_steps_than_are_needed_still_rise():
+    """What was reached is returned, and no step lowers the objective."""
+    mean_logs = expected_log(torch.tensor([[0.2, 30.0, 4.0]], dtype=torch.float64), axis=1)
+    start = torch.ones(1, 3, dtype=torch.float64)
+    reached = [concentration_from_mean_logs(mean_logs, start, n_steps=n) for n in range(6)]
+    objectives = [float(((one - 1) * mean_logs).sum() - log_normaliser(one, axis=1)) for one in reached]
+    assert objectives == sorted(objectives)
+    assert objectives[0] < objectives[-1]
+    counts = torch.tensor(sampled_counts(np.random.default_rng(0), np.array([0.5, 3.0]), 40, 20), dtype=torch.float64)
+    counts = counts.reshape(len(counts), 1, 2)
+    gains = [
+        log_likelihood(counts.numpy()[:, 0], max_likelihood_concentration(counts, n_steps=n).numpy()[0])
+        for n in (1, 2, 50)
+    ]
+    assert gains == sorted(gains)

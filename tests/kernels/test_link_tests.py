@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import hypergeom
 
+from crowdgraph.errors import FitError
+from crowdgraph.kernels import link_tests
 from crowdgraph.kernels.link_tests import (
     ConfigurationModel,
     common_items_p_values,
@@ -161,3 +163,11 @@ def test_random_splits_are_as_likely_as_disparity_says():
     p_values = disparity_p_values(weights, centres, leaves, n_draws * (n_leaves + 1)) / 2
     for level in (0.01, 0.1, 0.4):
         assert np.mean(p_values <= level) == pytest.approx(level, rel=0.15)
+
+
+def test_a_model_that_is_not_reached_in_time_is_an_error(monkeypatch):
+    monkeypatch.setattr(link_tests, "MAX_ITERATIONS", 1)
+    with pytest.raises(
+        FitError, match=r"did not reproduce the numbers of answers in 1 steps; .*method=\"hypergeometric\"\."
+    ):
+        configuration_model(np.array([3, 2, 1]), np.array([3, 2, 1]))

@@ -13,6 +13,7 @@ import crowdgraph as cg
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.errors import AlignmentError, NotAnnotatedError, ParameterError
 from crowdgraph.models._crowd_prior import weights_of
+from crowdgraph.models.calibrated import calibrated_if_possible
 from crowdgraph.testing import check_model
 
 
@@ -385,3 +386,22 @@ def test_classes_that_gold_never_has_are_not_lifted():
     plain = cg.IBCC().fit(graph)
     said = set(plain.calibrated().predict().values())
     assert said <= set(plain.predict().values()) | {"no", "yes"}
+
+
+def test_the_better_of_two_starts_is_calibrated():
+    graph = simulated().graph
+    model = cg.Calibrated(model=cg.IBCC(), rho=0.3)
+    start = model.fit(graph.first(400))
+    better, n_sweeps = model._fit_better(graph, start=start)
+    plain, n_plain = cg.IBCC()._fit_better(graph, start=start)
+    assert n_sweeps == n_plain
+    assert better.dependence.rho == 0.3
+    assert_array_equal(better.item_probs, plain.calibrated(graph, rho=0.3).item_probs)
+
+
+def test_what_cannot_be_calibrated_stays():
+    graph = simulated().graph
+    fit, votes = cg.IBCC().fit(graph), cg.MajorityVote().fit(graph)
+    assert calibrated_if_possible(fit, graph).dependence is not None
+    assert calibrated_if_possible(votes, graph) is votes
+    assert calibrated_if_possible(fit, small()) is fit

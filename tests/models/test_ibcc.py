@@ -11,6 +11,7 @@ from scipy.special import digamma, gammaln
 from strategies import answered_graphs
 
 import crowdgraph as cg
+from crowdgraph.kernels import sweep
 from crowdgraph.testing import exact_posterior
 
 
@@ -453,3 +454,30 @@ def test_progress_is_shown_when_asked(capsys, every_line):
     assert capsys.readouterr().err == ""
     cg.IBCC().fit(graph, progress=True)
     assert "IBCC from prior" in capsys.readouterr().err
+
+
+def test_a_prior_of_classes_may_name_them():
+    graph = cg.simulate.crowd(n_volunteers=8, n_items=30, n_responses=150, classes=("no", "yes"), seed=0).graph
+    by_name = cg.IBCC(class_prior={"yes": 9.0, "no": 1.0}).fit(graph)
+    np.testing.assert_array_equal(by_name.item_probs, cg.IBCC(class_prior=(1.0, 9.0)).fit(graph).item_probs)
+    assert cg.IBCC(confusion_prior=None) == cg.IBCC()
+
+
+@pytest.mark.parametrize("model", [cg.IBCC(), cg.DawidSkene()])
+def test_warming_up_compiles_what_a_fit_needs(monkeypatch, model):
+    warmed, needed = [], []
+    compile_sweep = sweep.compile_sweep
+
+    def compiling(*types, **options):
+        needed.append(types)
+        compile_sweep(*types, **options)
+
+    graph = cg.simulate.crowd(n_volunteers=8, n_items=30, n_responses=150, seed=0).graph
+    monkeypatch.setattr("crowdgraph.models._tensors.compile_sweep", lambda *types: warmed.append(types))
+    monkeypatch.setattr(sweep, "compile_sweep", compiling)
+    model.warm_up(graph)
+    model.fit(graph, seed=0)
+    assert len(warmed) == 1
+    assert set(needed) == set(warmed)
+    cg.ClassifierIBCC(features=np.eye(30)).warm_up(graph)
+    assert warmed[1] == warmed[0]

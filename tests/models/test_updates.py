@@ -12,6 +12,7 @@ from crowdgraph import errors
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.fit import FitStage, FitState
 from crowdgraph.kernels.sweep import CompiledSweep
+from crowdgraph.models import _updates
 from crowdgraph.models._updates import stage_start
 
 MODELS = {
@@ -189,6 +190,17 @@ def test_every_response_that_is_visited_counts(table, monkeypatch):
     is_new = np.isin(longer.answers.item, longer.answers.item[1_980:])
     assert n_full >= 2
     assert updated.diagnostics["visited"] >= 2_000 * n_full + 4 * np.count_nonzero(is_new)
+
+
+def test_an_update_that_needs_more_cycles_ends_where_a_fit_ends(table, monkeypatch):
+    columns, gold = table
+    graph = cg.CrowdGraph.from_responses(part(columns, 0, 1_000), gold=gold, labels=(0, 1))
+    fit = MODELS["ibcc"].fit(graph)
+    longer = graph.extend(part(columns, 1_000, None), gold=gold)
+    monkeypatch.setattr(_updates, "MAX_CYCLES", 1)
+    updated, cold = MODELS["ibcc"].update(fit, longer), MODELS["ibcc"].fit(longer)
+    assert updated.converged
+    np.testing.assert_allclose(updated.item_probs, cold.item_probs, atol=1e-6)
 
 
 def test_a_loaded_fit_is_updated(table, tmp_path):
