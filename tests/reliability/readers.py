@@ -72,10 +72,14 @@ def files() -> dict[str, bytes]:
         write_table(graph().to_arrow(), folder / "responses.csv")
         write_table(graph().to_arrow(), folder / "responses.parquet")
         write_table(graph().to_arrow(table="gold"), folder / "gold.csv")
+        for kind in ("plain", *annotated().annotations):
+            one = graph() if kind == "plain" else graph().annotate(annotated().annotations[kind], name=kind)
+            one.save(folder / f"{kind}.crowd")
+            one.to_graphml(folder / f"{kind}.graphml")
+            one.to_gexf(folder / f"{kind}.gexf")
+        network = annotated().network("pi_similarity")
+        network.save(folder / "network.graphml", communities=annotated().communities())
         annotated().save(folder / "annotated.crowd")
-        graph().save(folder / "plain.crowd")
-        annotated().to_graphml(folder / "graph.graphml")
-        annotated().to_gexf(folder / "graph.gexf")
         return parts_of(folder)
 
 
@@ -125,6 +129,11 @@ def galaxy_zoo_table(*, header: bool) -> str:
 
 
 # Inputs
+
+
+def saved(ending: str, rng: Rng) -> bytes:
+    """Return a valid graph as a file with an ending: without results, with one of some kind, or with all."""
+    return files()[pick(rng, sorted(name for name in files() if name.endswith(ending) and name != "network.graphml"))]
 
 
 def written(path: Path, content: bytes) -> Path:
@@ -202,21 +211,19 @@ def galaxy_zoo(folder: Path, rng: Rng) -> Input:
 
 
 def graphml(folder: Path, rng: Rng) -> Input:
-    return partial(cg.read_graphml, written(folder / "g.graphml", changed_xml(files()["graph.graphml"].decode(), rng)))
+    return partial(cg.read_graphml, written(folder / "g.graphml", changed_xml(saved(".graphml", rng).decode(), rng)))
 
 
 def gexf(folder: Path, rng: Rng) -> Input:
-    return partial(cg.read_gexf, written(folder / "g.gexf", changed_xml(files()["graph.gexf"].decode(), rng)))
+    return partial(cg.read_gexf, written(folder / "g.gexf", changed_xml(saved(".gexf", rng).decode(), rng)))
 
 
 def crowd_bytes(folder: Path, rng: Rng) -> Input:
-    saved = files()[pick(rng, ("annotated.crowd", "plain.crowd"))]
-    return partial(cg.load, written(folder / "graph.crowd", damaged(saved, rng)))
+    return partial(cg.load, written(folder / "graph.crowd", damaged(saved(".crowd", rng), rng)))
 
 
 def crowd_members(folder: Path, rng: Rng) -> Input:
-    saved = files()[pick(rng, ("annotated.crowd", "annotated.crowd", "plain.crowd"))]
-    return partial(cg.load, written(folder / "graph.crowd", changed_archive(saved, rng)))
+    return partial(cg.load, written(folder / "graph.crowd", changed_archive(saved(".crowd", rng), rng)))
 
 
 def store(folder: Path, rng: Rng) -> Input:
@@ -251,8 +258,8 @@ def partitions(folder: Path, rng: Rng) -> Input:
 
 def checkpoint(folder: Path, rng: Rng) -> Input:
     path = written_folder(folder / "crowd.store", folders()["crowd.store"])
-    saved = folders()["checkpoint"]["fit.npz"]
-    content = damaged(saved, rng) if rng.random() < 0.2 else changed_checkpoint(saved, rng)
+    valid = folders()["checkpoint"]["fit.npz"]
+    content = damaged(valid, rng) if rng.random() < 0.2 else changed_checkpoint(valid, rng)
     file = written(folder / "fit.checkpoint", content)
     return partial(cg.distributed.fit, MODEL, path, checkpoint=file, resume=True)
 
@@ -261,8 +268,8 @@ def changed_checkpoint(content: bytes, rng: Rng) -> bytes:
     """Return a checkpoint whose header, which is JSON in an array, or whose arrays are changed."""
     if rng.random() < 0.5:
         return changed_archive(content, rng)
-    with np.load(io.BytesIO(content)) as saved:
-        arrays = dict(saved)
+    with np.load(io.BytesIO(content)) as valid:
+        arrays = dict(valid)
     header = changed_json(bytes(arrays["header"]), rng)
     file = io.BytesIO()
     np.savez(file, **{**arrays, "header": np.frombuffer(header, np.uint8)})
@@ -270,7 +277,12 @@ def changed_checkpoint(content: bytes, rng: Rng) -> bytes:
 
 
 def results(folder: Path, rng: Rng) -> Input:
-    record = {"settings": {"model": "ibcc", "seed": 0}, "source": {"updates": []}, "files": ["graph.crowd"]}
+    record = {
+        "settings": {"model": "ibcc", "seed": 0},
+        "source": {"updates": []},
+        "commands": [["analyse", "responses.csv"]],
+        "files": ["graph.crowd"],
+    }
     written(folder / "graph.crowd", files()["plain.crowd"])
     written(folder / "run.json", changed_json(json.dumps(record).encode(), rng))
     return lambda: read_results(folder).graph
@@ -282,6 +294,22 @@ def conversion(folder: Path, rng: Rng) -> Input:
     else:
         path = responses(folder, rng)
     return lambda: cg.build_store(path, folder / "crowd.store", **options(rng)).graph()
+
+
+def network(folder: Path, rng: Rng) -> Input:
+    path = written(folder / "n.graphml", changed_xml(files()["network.graphml"].decode(), rng))
+    return partial(cg.VolunteerNetwork.load, path)
+
+
+def columns(folder: Path, rng: Rng) -> Input:
+    table = graph().to_arrow().to_pydict()
+    for _ in range(pick(rng, (1, 1, 2, 5))):
+        column = table[pick(rng, list(table))]
+        if rng.random() < 0.2:
+            column[:] = [odd_value(rng)] * len(column)
+        elif column:
+            column[int(rng.integers(len(column)))] = odd_value(rng)
+    return partial(cg.CrowdGraph.from_responses, table, **options(rng))
 
 
 def networkx(folder: Path, rng: Rng) -> Input:
@@ -358,12 +386,11 @@ def bomb(folder: Path, rng: Rng) -> Input:
         store = written_folder(folder / "crowd.store", folders()["crowd.store"])
         file = with_large_member(folder / "fit.checkpoint", folders()["checkpoint"]["fit.npz"], "state_0.npy")
         return partial(cg.distributed.fit, MODEL, store, checkpoint=file, resume=True)
-    saved = files()["annotated.crowd"]
     if kind == "nested":
         nested = {"manifest.json": b'{"format": "crowdgraph", "version": 1, "classes": ' + b"[" * 2_000_000}
         return partial(cg.load, written(folder / "graph.crowd", archive_of(nested)))
     member = {"manifest": "manifest.json", "array": "arrays/0.npy"}[kind]
-    return partial(cg.load, with_large_member(folder / "graph.crowd", saved, member))
+    return partial(cg.load, with_large_member(folder / "graph.crowd", files()["annotated.crowd"], member))
 
 
 def with_large_member(path: Path, content: bytes, large: str) -> Path:
@@ -400,9 +427,11 @@ READERS: dict[str, tuple[Callable[[Path, Rng], Input], str]] = {
     "read_parquet": (parquet, "1 of 4,000"),
     "read_panoptes": (panoptes, "0 of 2,000"),
     "read_galaxy_zoo": (galaxy_zoo, "9 of 2,000"),
+    "from_responses": (columns, ""),
     "from_networkx": (networkx, "44 of 2,500"),
     "read_graphml": (graphml, ""),
     "read_gexf": (gexf, ""),
+    "network_load": (network, ""),
     "load_bytes": (crowd_bytes, "0 of 1,500"),
     "load_members": (crowd_members, "7 of 3,000"),
     "load_store": (store, ""),
