@@ -255,3 +255,27 @@ def test_compressed_text_that_unpacks_to_too_much_is_refused(write, tmp_path, al
     monkeypatch.setenv("CROWDGRAPH_MAX_UNPACKED", "-1")
     with pytest.raises(ParameterError, match="CROWDGRAPH_MAX_UNPACKED='-1'"):
         cg.read_csv(path)
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused_before_much_of_it_is_read(write, allow):
+    path = write(gzip.compress(b"a,b,c\n" * 10**6), "responses.csv.gz")
+    allow(10**5, ratio=100)
+    n_read = 0
+    with _unpacked.text_source(path) as source:
+
+        def read():
+            nonlocal n_read
+            while block := source.read(1000):
+                n_read += len(block)
+
+        with pytest.raises(InputError, match=UNPACKS):
+            read()
+    assert n_read <= 10**5
+
+
+def test_a_compressed_file_that_is_cut_short_behind_what_is_always_allowed_is_said_to_be(write, allow):
+    rows = "".join(f"a{number},b,c\n" for number in range(10**5))
+    path = write(gzip.compress(f"volunteer,item,label\n{rows}".encode())[:-1000], "responses.csv.gz")
+    allow(10**5, ratio=100)
+    with pytest.raises(InputError, match="is cut short"):
+        cg.read_csv(path)
