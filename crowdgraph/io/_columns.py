@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
-from crowdgraph.core._arrays import Array, cell_text, is_null, lock, object_array, plain, to_list
+from crowdgraph.core._arrays import Array, cell_text, check_text, is_null, lock, object_array, plain, to_list
 from crowdgraph.core.clock import UNITS, Clock, zone_info
 from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice
@@ -112,7 +112,7 @@ def _numpy_column(values: Array, name: object) -> Column:
         values = values.astype("datetime64[s]")
     try:
         return pa.chunked_array([pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))])
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, UnicodeError) as error:
         raise ColumnError(f"Column {name!r} of {values.dtype} cannot be read: {error}. Convert it first.") from error
 
 
@@ -142,7 +142,7 @@ def _series_column(series: nw.Series[Any]) -> Column:
         return list(series.to_list())
     try:
         column = series.to_arrow()
-    except (pa.ArrowException, TypeError):
+    except (pa.ArrowException, TypeError, UnicodeError):
         return list(series.to_list())
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
@@ -198,6 +198,16 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     return values
 
 
+def text_array(column: pa.Array | pa.ChunkedArray) -> Array:
+    """Return text as an array of objects; raise if what Arrow was told to be text is none."""
+    try:
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=object)
+    except pa.ArrowException as error:
+        raise InputError(
+            f"A column of {column.type} holds bytes that are not UTF-8 ({error}); make it one of bytes, or correct it."
+        ) from error
+
+
 def attribute_array(column: Column) -> Array:
     """Return an attribute as a NumPy column with None for null, except in floats (NaN) and datetimes (NaT)."""
     if isinstance(column, list):
@@ -207,7 +217,9 @@ def attribute_array(column: Column) -> Array:
     timestamp = pa.types.is_timestamp(kind) and kind.tz is None
     integer = column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_boolean(kind))
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if timestamp or integer or text or pa.types.is_floating(kind):
+    if text:
+        return lock(np.array(text_array(column)))
+    if timestamp or integer or pa.types.is_floating(kind):
         return lock(np.array(column.to_numpy()))
     return lock(object_array(python_values(column)))
 
@@ -215,6 +227,7 @@ def attribute_array(column: Column) -> Array:
 def _object_attribute(objects: list[Any]) -> Array:
     """Convert to numbers or booleans where nothing changes; keep other objects (copies, if they are mutable)."""
     values = [plain(value) for value in objects]
+    check_text([value for value in values if isinstance(value, str)], what="An attribute", error=ColumnError)
     types = {type(value) for value in values if not is_null(value)}
     complete = not any(is_null(value) for value in values)
     if types in ({bool}, {int}) and complete and all(-(2**63) <= value < 2**63 for value in values):

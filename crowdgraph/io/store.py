@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crowdgraph.core._arrays import Array, is_null, object_array, same_values
+from crowdgraph.core._arrays import Array, check_text, is_null, object_array, same_values
 from crowdgraph.core._sparse import sparse_array
 from crowdgraph.core.clock import Clock, zone_info
 from crowdgraph.core.communities import Communities
@@ -37,7 +37,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
-from crowdgraph.errors import IdError, StoreError
+from crowdgraph.errors import ColumnError, IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._files import atomic_file, is_directory, is_file, undamaged
 from crowdgraph.io._stored_values import check_stored_fields, read_npy
@@ -357,7 +357,11 @@ class _ArchiveReader:
                 self._allow(8 * file.metadata.num_rows * file.metadata.num_columns)
                 table = file.read()
             columns = {name: attribute_array(table[name]) for name in table.column_names}
-        columns |= {name: self.value(part) for name, part in node["arrays"].items()}
+        for name, part in node["arrays"].items():
+            columns[name] = self.value(part)
+            if columns[name].dtype == object:
+                texts = [value for value in columns[name].tolist() if isinstance(value, str)]
+                check_text(texts, what=f"A value of {name!r}", error=ColumnError)
         return {name: columns[name] for name in node["order"]}
 
     def json(self, file: str) -> Any:
