@@ -15,6 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from builders import crowd
 from reliability.mutators import (
     TOKENS,
@@ -377,11 +379,18 @@ def odd_value(rng: Rng) -> Any:
 
 def bomb(folder: Path, rng: Rng) -> Input:
     """Write a small file that unpacks to much more than a process may take, or that is nested very deeply."""
-    kind = pick(rng, ("manifest", "array", "table", "nested", "checkpoint"))
+    kind = pick(rng, ("manifest", "array", "table", "repeated", "nested", "checkpoint"))
     if kind == "table":
         with gzip.open(folder / "responses.csv.gz", "wb", compresslevel=1) as file:
             write_zeros(file, b"volunteer,item,label\n", b"a,b,c\n")
         return partial(cg.read_csv, folder / "responses.csv.gz")
+    if kind == "repeated":
+        n_rows = 12_000
+        text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_rows, np.int32)), pa.array(["x" * 100_000]))
+        ids = pa.array(range(n_rows))
+        table = pa.table({"volunteer": ids, "item": ids, "label": ids, pick(rng, ("label", "note")): text})
+        pq.write_table(table, folder / "responses.parquet", store_schema=False)
+        return partial(cg.read_parquet, folder / "responses.parquet")
     if kind == "checkpoint":
         store = written_folder(folder / "crowd.store", folders()["crowd.store"])
         file = with_large_member(folder / "fit.checkpoint", folders()["checkpoint"]["fit.npz"], "state_0.npy")
