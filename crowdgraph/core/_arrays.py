@@ -231,6 +231,9 @@ def attribute_columns(
             raise ColumnError(
                 f"Attribute {name!r} of {owner} has shape {column.shape}; expected {length:,} values, one for each row."
             )
+        if column.dtype == object:
+            texts = [value for value in column.tolist() if isinstance(value, str)]
+            check_text(texts, what=f"A value of the attribute {name!r} of {owner}", error=ColumnError)
         columns[name] = column
     return FrozenMapping(columns)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError as NarwhalsDuplicateError
 
-from crowdgraph.core._arrays import Array, cell_text, check_text, is_null, lock, object_array, plain, to_list
+from crowdgraph.core._arrays import Array, cell_text, is_null, lock, object_array, plain, to_list
 from crowdgraph.core.clock import UNITS, Clock, zone_info
 from crowdgraph.core.result import CodedColumn, Columns, TimeColumn
 from crowdgraph.errors import ColumnError, IdError, InputError, MissingPackageError, check_choice
@@ -227,7 +227,6 @@ def attribute_array(column: Column) -> Array:
 def _object_attribute(objects: list[Any]) -> Array:
     """Convert to numbers or booleans where nothing changes; keep other objects (copies, if they are mutable)."""
     values = [plain(value) for value in objects]
-    check_text([value for value in values if isinstance(value, str)], what="An attribute", error=ColumnError)
     types = {type(value) for value in values if not is_null(value)}
     complete = not any(is_null(value) for value in values)
     if types in ({bool}, {int}) and complete and all(-(2**63) <= value < 2**63 for value in values):

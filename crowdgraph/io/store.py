@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crowdgraph.core._arrays import Array, check_text, is_null, object_array, same_values
+from crowdgraph.core._arrays import Array, is_null, object_array, same_values
 from crowdgraph.core._sparse import sparse_array
 from crowdgraph.core.clock import Clock, zone_info
 from crowdgraph.core.communities import Communities
@@ -37,7 +37,7 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.network import NetworkModel, VolunteerNetwork
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
-from crowdgraph.errors import ColumnError, IdError, StoreError
+from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._files import atomic_file, is_directory, is_file, undamaged
 from crowdgraph.io._repeated_text import repeated_text
@@ -360,11 +360,7 @@ class _ArchiveReader:
                 self._allow(repeated_text(pa.BufferReader(content), file.metadata, limit=limit))
                 table = file.read()
             columns = {name: attribute_array(table[name]) for name in table.column_names}
-        for name, part in node["arrays"].items():
-            columns[name] = self.value(part)
-            if columns[name].dtype == object:
-                texts = [value for value in columns[name].tolist() if isinstance(value, str)]
-                check_text(texts, what=f"A value of {name!r}", error=ColumnError)
+        columns |= {name: self.value(part) for name, part in node["arrays"].items()}
         return {name: columns[name] for name in node["order"]}
 
     def json(self, file: str) -> Any:
@@ -434,17 +430,9 @@ def _is_exact_in_parquet(column: Array) -> bool:
     if column.ndim != 1:
         return False
     if column.dtype == object:
-        return all(value is None or (type(value) is str and _is_unicode(value)) for value in column.tolist())
+        return all(value is None or type(value) is str for value in column.tolist())
     is_number = column.dtype.kind in "iub" or column.dtype in (np.float32, np.float64)
     return is_number or column.dtype in ("datetime64[ms]", "datetime64[us]", "datetime64[ns]")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _to_arrow(column: Array) -> pa.Array:
