@@ -240,7 +240,8 @@ IDS = {
     "ids are dates": lambda: sized(
         [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2026, 2, 28), dt.date(2026, 3, 1)]
     ),
-    "ids are bytes": lambda: sized([b"", b"\0", b"x", b"\xff"]),
+    "ids are bytes": lambda: sized([b"", b"\0", b"x", b"\x7f"]),
+    "ids are bytes that are no text": lambda: sized([b"", b"\0", b"x", b"\xff"]),
     "ids are sets": lambda: sized([frozenset({1}), frozenset(), frozenset({"a", 1}), frozenset({2})]),
     "ids of several types": lambda: sized([1, "1", 1.5, (1, 2), dt.date(2020, 1, 1), b"x", "q"]),
     "ids that are not equal to themselves": lambda: sized([float("nan"), 1.0, 2.0]),

@@ -12,13 +12,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from crowdgraph.errors import ColumnError, IdError, ParameterError
+from crowdgraph.errors import ColumnError, CrowdGraphError, IdError, ParameterError
 from crowdgraph.messages import quote
 
 Array = NDArray[Any]
 Value = TypeVar("Value")
 # How many rows are looked at together, so that what is computed from them takes little memory.
 ROWS_PER_BLOCK = 2**20
+# What is wrong with broken text.
+WHY_BROKEN = (
+    ", which is no text that a file can hold: half a character ('\\ud83d'), or bytes that are not UTF-8. Read it with "
+    "the encoding in which it was written; write other bytes as text, such as value.hex()."
+)
 
 
 class FrozenMapping(Mapping[str, Value]):
@@ -158,6 +163,7 @@ def id_array(values: Iterable[Hashable]) -> Array:
         return read_only(values)
     ids: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
     types = set(map(type, ids))
+    check_text(ids, what="An id", error=IdError)
     if any(issubclass(kind, np.generic) for kind in types - {np.datetime64}):
         return id_array([plain(value) for value in ids])
     if types == {int} and all(-(2**63) <= value < 2**63 for value in ids):
@@ -165,6 +171,40 @@ def id_array(values: Iterable[Hashable]) -> Array:
     if isinstance(values, np.ndarray) and values.dtype == object:
         return read_only(values)
     return lock(object_array(ids))
+
+
+def check_text(values: Sequence[object], *, what: str, error: type[CrowdGraphError]) -> None:
+    """Raise if a value is text or bytes that no file can hold, at any depth of tuples."""
+    broken = first_broken(values)
+    if broken is not None:
+        raise error(f"{what} is {quote([values[broken]])}{WHY_BROKEN}")
+
+
+def first_broken(values: Sequence[object]) -> int | None:
+    """Return the position of the first value that is or holds broken text; None if there is none."""
+    # To ask for ASCII takes no time, and most text is.
+    return next(
+        (row for row, value in enumerate(values) if not (type(value) is str and value.isascii()) and is_broken(value)),
+        None,
+    )
+
+
+def is_broken(value: object) -> bool:
+    r"""Return whether a value is or holds text with half a character, or bytes that are no text in UTF-8.
+
+    Examples
+    --------
+    >>> [is_broken(value) for value in ("Zoë", "\ud83d", b"Zo\xc3\xab", b"\xff", ("a", "\ud83d"), 7)]
+    [False, True, False, True, True, False]
+    """
+    try:
+        if isinstance(value, str):
+            value.encode()
+        elif isinstance(value, bytes):
+            value.decode()
+    except UnicodeError:
+        return True
+    return isinstance(value, tuple | frozenset) and any(map(is_broken, value))
 
 
 def has_repeats(ids: Array) -> bool:
@@ -184,11 +224,16 @@ def attribute_columns(
             raise ColumnError(
                 f"An attribute of {owner} cannot be called {name!r}; rename it (taken are {quote(reserved, most=10)})."
             )
+        if is_broken(name):
+            raise ColumnError(f"The name of an attribute of {owner} is {name!r}{WHY_BROKEN}")
         column = read_only(values)
         if column.shape[:1] != (length,):
             raise ColumnError(
                 f"Attribute {name!r} of {owner} has shape {column.shape}; expected {length:,} values, one for each row."
             )
+        if column.dtype == object:
+            texts = [value for value in column.tolist() if isinstance(value, str)]
+            check_text(texts, what=f"A value of the attribute {name!r} of {owner}", error=ColumnError)
         columns[name] = column
     return FrozenMapping(columns)
 
@@ -253,6 +298,7 @@ def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise ParameterError(f"{what}={values!r} must be several values, such as {what}=['no', 'yes'].")
     names = tuple(plain(value) for value in values)
+    check_text(names, what=f"One of the {what}", error=ParameterError)
     unhashable = [value for value in names if not isinstance(value, Hashable)]
     if unhashable:
         raise ParameterError(f"{what} must be plain values such as text or numbers; got {quote(unhashable)}.")

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from crowdgraph.errors import ColumnError
+
 # What formulas begin with, also in the full width of East Asian keyboards.
 STARTS = r"[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]"
 FORMULA = rf"^'*{STARTS}"
@@ -26,7 +28,21 @@ def write_csv(table: pa.Table, target: Any, *, raw_cells: bool = False) -> None:
         table = pa.table(
             {name: _neutral(column) for name, column in zip(table.column_names, table.columns, strict=True)}
         )
-    pa_csv.write_csv(table, target)
+    pa_csv.write_csv(_as_text(table), target)
+
+
+def _as_text(table: pa.Table) -> pa.Table:
+    """Return a table whose bytes are text; raise if they are not UTF-8."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+            try:
+                table = table.set_column(number, field.name, table[number].cast(pa.large_string()))
+            except pa.ArrowInvalid as error:
+                raise ColumnError(
+                    f"Column {field.name!r} holds bytes that are not UTF-8, which a CSV file cannot hold; leave it "
+                    "out, or write Parquet."
+                ) from error
+    return table
 
 
 def original_cells(column: Any) -> Any:

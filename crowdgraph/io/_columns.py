@@ -114,7 +114,7 @@ def _numpy_column(values: Array, name: object) -> Column:
         values = values.astype("datetime64[s]")
     try:
         return pa.chunked_array([pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))])
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, UnicodeError) as error:
         raise ColumnError(f"Column {name!r} of {values.dtype} cannot be read: {error}. Convert it first.") from error
 
 
@@ -144,7 +144,7 @@ def _series_column(series: nw.Series[Any]) -> Column:
         return list(series.to_list())
     try:
         column = series.to_arrow()
-    except (pa.ArrowException, TypeError):
+    except (pa.ArrowException, TypeError, UnicodeError):
         return list(series.to_list())
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
@@ -200,6 +200,16 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     return values
 
 
+def text_array(column: pa.Array | pa.ChunkedArray) -> Array:
+    """Return text as an array of objects; raise if what Arrow was told to be text is none."""
+    try:
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=object)
+    except pa.ArrowException as error:
+        raise InputError(
+            f"A column of {column.type} holds bytes that are not UTF-8 ({error}); make it one of bytes, or correct it."
+        ) from error
+
+
 def attribute_array(column: Column) -> Array:
     """Return an attribute as a NumPy column with None for null, except in floats (NaN) and datetimes (NaT)."""
     if isinstance(column, list):
@@ -209,7 +219,9 @@ def attribute_array(column: Column) -> Array:
     timestamp = pa.types.is_timestamp(kind) and kind.tz is None
     integer = column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_boolean(kind))
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if timestamp or integer or text or pa.types.is_floating(kind):
+    if text:
+        return lock(np.array(text_array(column)))
+    if timestamp or integer or pa.types.is_floating(kind):
         return lock(np.array(column.to_numpy()))
     return lock(object_array(python_values(column)))
 

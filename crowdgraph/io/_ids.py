@@ -10,16 +10,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdgraph.core._arrays import Array, is_null, object_array, plain
+from crowdgraph.core._arrays import WHY_BROKEN, Array, first_broken, is_null, object_array, plain
 from crowdgraph.core._text import quantity
 from crowdgraph.core.result import CodedColumn
 from crowdgraph.errors import IdError, InputError, LabelError
-from crowdgraph.io._columns import Column, python_values
+from crowdgraph.io._columns import Column, python_values, text_array
 from crowdgraph.messages import Hint, quote
 
 
 def encode(column: Column, *, what: str) -> CodedColumn:
     """Return a code for each row and the distinct values, some of which may not occur; -1 is null."""
+    coded = _encode(column, what)
+    is_text = not isinstance(column, list) and pa.types.is_string(column.type)
+    broken = None if is_text or coded.values.dtype != object else first_broken(coded.values.tolist())
+    if broken is not None:
+        row = int(np.argmax(coded.codes == broken))
+        raise IdError(f"The {what} in row {row} is {quote(coded.values[[broken]])}{WHY_BROKEN}")
+    return coded
+
+
+def _encode(column: Column, what: str) -> CodedColumn:
+    """Encode a column of any kind."""
     if isinstance(column, list):
         return _encode_objects(column, what)
     if pa.types.is_dictionary(column.type):
@@ -62,7 +73,7 @@ def _encode_dictionary(column: pa.ChunkedArray, what: str) -> CodedColumn:
     chunks = column.chunks
     is_new = [index == 0 or not _same_memory(chunks[index - 1], chunk) for index, chunk in enumerate(chunks)]
     dictionaries = [chunk.dictionary for chunk, new in zip(chunks, is_new, strict=True) if new]
-    merged = encode(pa.chunked_array(dictionaries, column.type.value_type), what=what)
+    merged = _encode(pa.chunked_array(dictionaries, column.type.value_type), what)
     # The last entry of each table serves index -1, so that nulls stay -1.
     tables = np.split(merged.codes, np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1])
     tables = [np.append(table, np.int32(-1)) for table in tables]
@@ -87,7 +98,7 @@ def _values(dictionary: pa.Array) -> Array:
     if pa.types.is_integer(dictionary.type) and dictionary.type != pa.uint64():
         return np.asarray(dictionary.to_numpy(), dtype=np.int64)
     if pa.types.is_string(dictionary.type) or pa.types.is_large_string(dictionary.type):
-        return np.asarray(dictionary.to_numpy(zero_copy_only=False), dtype=object)
+        return text_array(dictionary)
     return exact_integers(object_array(python_values(dictionary)))
 
 

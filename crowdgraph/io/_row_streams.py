@@ -17,6 +17,7 @@ from crowdgraph.errors import ColumnError, CrowdGraphError, InputError
 from crowdgraph.io._cells import has_formulas, original_cells, written_formulas
 from crowdgraph.io._columns import check_column_names
 from crowdgraph.io._files import is_file, reason_of
+from crowdgraph.io._repeated_text import BUFFER_BYTES
 from crowdgraph.io._unpacked import text_source
 from crowdgraph.io.csv import check_delimiter, check_encoding, csv_header, failure, parse_options
 from crowdgraph.io.parquet import is_dictionary_encoded, is_text, parquet_footers
@@ -24,8 +25,6 @@ from crowdgraph.messages import Message, quote, wording
 
 # How many rows are read at once.
 BATCH_ROWS = 2**19
-# How much of a Parquet column is read from disk at once; Arrow's own read-ahead would hold the whole file.
-BUFFER_BYTES = 2**20
 # How much of a CSV file is read at once. Its first block decides the types of columns.
 CSV_BYTES = 2**25
 # How messages name rows.

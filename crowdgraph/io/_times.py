@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdgraph.core._arrays import Array, is_null, plain
+from crowdgraph.core._arrays import Array, check_text, is_null, plain
 from crowdgraph.core.clock import UNITS, Clock, iso_datetime
 from crowdgraph.core.result import TimeColumn
 from crowdgraph.errors import TimeError
@@ -140,6 +140,7 @@ def _object_times(column: list[Any]) -> tuple[TimeColumn, Array]:
     if kind == "number":
         return _numbers(values, null), null
     if kind == "string":
+        check_text(values, what="A time", error=TimeError)
         return _string_times(pa.chunked_array([pa.array(values, pa.string(), from_pandas=True)]), null)
     if kind == "NumPy datetime":
         epoch = np.datetime64("1970")

@@ -46,7 +46,9 @@ from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._directories import Record, put, recover
 from crowdgraph.io._files import NO_SPACE_ERRORS, file_digest, reason_of, undamaged, write_failure
+from crowdgraph.io._repeated_text import repeated_text
 from crowdgraph.io._temporary import PART, label_of, locked, sync_tree
+from crowdgraph.io._unpacked import check_unpacked, unpacked_limit
 from crowdgraph.messages import Hint, quote
 
 __all__ = ["ResponseStore", "StoreWriter", "is_store", "open_store", "save_store"]
@@ -378,7 +380,13 @@ class ResponseStore:
     def _parquet(self, name: str) -> pa.Table:
         path = self.path / f"{name}.parquet"
         try:
-            return pq.read_table(path)
+            with pq.ParquetFile(path) as file:
+                packed = path.stat().st_size
+                unpacked = repeated_text(path, file.metadata, limit=unpacked_limit(packed))
+                check_unpacked(repr(fspath(path)), packed=packed, unpacked=unpacked, error=StoreError)
+                return file.read()
+        except StoreError:
+            raise
         except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(
                 f"The table {path.name!r} of {fspath(self.path)!r} cannot be read: {reason_of(error)}."

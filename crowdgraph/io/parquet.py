@@ -14,7 +14,8 @@ from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.errors import ColumnError, InputError
 from crowdgraph.io._columns import LazyColumns, check_column_names
 from crowdgraph.io._files import is_file, reason_of
-from crowdgraph.io._unpacked import check_unpacked
+from crowdgraph.io._repeated_text import repeated_text
+from crowdgraph.io._unpacked import check_unpacked, unpacked_limit
 from crowdgraph.io.frames import check_options, graph_from_frame
 from crowdgraph.messages import quote
 
@@ -97,8 +98,10 @@ def parquet_footers(paths: list[Path]) -> list[pq.FileMetaData]:
     for path, footer in zip(paths, footers, strict=True):
         pages = sum(footer.row_group(group).total_byte_size for group in range(footer.num_row_groups))
         # Repetitions take no room in pages, but in memory.
-        values = 8 * footer.num_rows * footer.num_columns
-        check_unpacked(repr(fspath(path)), packed=path.stat().st_size, unpacked=max(pages, values))
+        widths = [max(footer.schema.column(index).length, 8) for index in range(footer.num_columns)]
+        name, packed = repr(fspath(path)), path.stat().st_size
+        check_unpacked(name, packed=packed, unpacked=max(pages, footer.num_rows * sum(widths)))
+        check_unpacked(name, packed=packed, unpacked=repeated_text(path, footer, limit=unpacked_limit(packed)))
     return footers
 
 

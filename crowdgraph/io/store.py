@@ -40,8 +40,9 @@ from crowdgraph.core.tables import NodeKind, NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io._columns import attribute_array
 from crowdgraph.io._files import atomic_file, is_directory, is_file, not_a_file, undamaged
+from crowdgraph.io._repeated_text import repeated_text
 from crowdgraph.io._stored_values import check_stored_fields, read_npy
-from crowdgraph.io._unpacked import check_unpacked
+from crowdgraph.io._unpacked import check_unpacked, unpacked_limit
 from crowdgraph.io.columns import open_store
 from crowdgraph.io.partitions import is_results, load_results
 from crowdgraph.messages import Hint, with_article
@@ -355,6 +356,8 @@ class _ArchiveReader:
             content = self._read(node["file"])
             with pq.ParquetFile(pa.BufferReader(content)) as file:
                 self._allow(8 * file.metadata.num_rows * file.metadata.num_columns)
+                limit = unpacked_limit(self._packed)
+                self._allow(repeated_text(pa.BufferReader(content), file.metadata, limit=limit))
                 table = file.read()
             columns = {name: attribute_array(table[name]) for name in table.column_names}
         columns |= {name: self.value(part) for name, part in node["arrays"].items()}
@@ -427,17 +430,9 @@ def _is_exact_in_parquet(column: Array) -> bool:
     if column.ndim != 1:
         return False
     if column.dtype == object:
-        return all(value is None or (type(value) is str and _is_unicode(value)) for value in column.tolist())
+        return all(value is None or type(value) is str for value in column.tolist())
     is_number = column.dtype.kind in "iub" or column.dtype in (np.float32, np.float64)
     return is_number or column.dtype in ("datetime64[ms]", "datetime64[us]", "datetime64[ns]")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _to_arrow(column: Array) -> pa.Array:

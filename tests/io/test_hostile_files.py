@@ -14,7 +14,6 @@ from builders import communities_of, crowd
 import crowdgraph as cg
 from crowdgraph.errors import InputError, ParameterError, StoreError
 from crowdgraph.io import _unpacked
-from crowdgraph.io._unpacked import UnpackedStream
 
 # Short fits are enough to have something to damage.
 pytestmark = pytest.mark.filterwarnings("ignore::crowdgraph.errors.ConvergenceWarning")
@@ -244,6 +243,55 @@ def test_tables_that_repeat_one_value_without_end_are_refused(write, tmp_path, a
             read(path)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["x" * 10**4] * 10**3),
+        pa.array([["x" * 10**4]] * 10**3),
+        pa.array([{"a": "x" * 10**4}] * 10**3),
+        pa.array([[("a", "x" * 10**4)]] * 10**3, pa.map_(pa.string(), pa.string())),
+        pa.array([b"x" * 10**4] * 10**3),
+        pa.array([b"x" * 10**4] * 10**3, pa.binary(10**4)),
+    ],
+    ids=["text", "lists", "records", "maps", "bytes", "bytes of one length"],
+)
+def test_tables_that_hold_a_long_text_once_and_repeat_it_are_refused(column, tmp_path, allow):
+    path, n_rows = tmp_path / "responses.parquet", len(column)
+    ids = [f"{number}" for number in range(n_rows)]
+    table = pa.table({"volunteer": ids, "item": ids, "label": ["a"] * n_rows, "note": column})
+    pq.write_table(table, path, row_group_size=300)
+    assert path.stat().st_size < 10**5
+    assert cg.read_parquet(path).n_responses == n_rows
+    allow(5 * 10**6)
+    for read in (cg.read_parquet, lambda source: cg.build_store(source, tmp_path / "a.store")):
+        with pytest.raises(InputError, match=UNPACKS):
+            read(path)
+    allow(10**8)
+    assert cg.read_parquet(path).n_responses == n_rows
+
+
+@pytest.mark.parametrize("form", ["file", "columns"])
+def test_saved_graphs_that_repeat_a_long_text_are_refused(form, tmp_path, allow):
+    graph = cg.CrowdGraph.from_responses(
+        {"volunteer": list(range(1000)), "item": list(range(1000)), "label": ["a"] * 1000},
+        volunteers={"volunteer": list(range(1000)), "note": ["x" * 10**4] * 1000},
+    )
+    graph.save(tmp_path / "graph", format=form)
+    assert cg.load(tmp_path / "graph").equals(graph)
+    allow(5 * 10**6)
+    with pytest.raises(StoreError, match=UNPACKS):
+        cg.load(tmp_path / "graph").volunteers  # noqa: B018 - a store reads when it is asked
+
+
+def test_tables_of_which_one_text_is_long_are_read(tmp_path, allow):
+    path, n_rows = tmp_path / "responses.parquet", 1000
+    ids = [f"{number}" for number in range(n_rows)]
+    notes = ["x" * 10**4, *["a", "b", "c"] * 333]
+    pq.write_table(pa.table({"volunteer": ids, "item": ids, "label": ["a"] * n_rows, "note": notes}), path)
+    allow(10**5)
+    assert cg.read_parquet(path).responses.attributes["note"].tolist() == notes
+
+
 def test_compressed_text_that_unpacks_to_too_much_is_refused(write, tmp_path, allow, monkeypatch):
     path = write(gzip.compress(b"volunteer,item,label\n" + b"a,b,c\n" * 10**5), "responses.csv.gz")
     assert cg.read_csv(path).n_responses == 10**5
@@ -258,12 +306,25 @@ def test_compressed_text_that_unpacks_to_too_much_is_refused(write, tmp_path, al
         cg.read_csv(path)
 
 
-def test_a_compressed_stream_ends_where_its_limit_is():
-    stream = UnpackedStream(io.BytesIO(b"x" * 100), "'r.csv.gz'", 10, 60)
-    buffer = bytearray(40)
-    assert stream.readable()
-    assert stream.readinto(buffer) == 40
-    with pytest.raises(InputError, match=rf"^'r.csv.gz' of .*{UNPACKS}"):
-        stream.readinto(buffer)
-    whole = UnpackedStream(io.BytesIO(b"y" * 50), "'r.csv.gz'", 10, 60)
-    assert (whole.readinto(buffer), whole.readinto(buffer), bytes(buffer[:10])) == (40, 10, b"y" * 10)
+def test_a_file_that_unpacks_to_too_much_is_refused_before_much_of_it_is_read(write, allow):
+    path = write(gzip.compress(b"a,b,c\n" * 10**6), "responses.csv.gz")
+    allow(10**5, ratio=100)
+    n_read = 0
+    with _unpacked.text_source(path) as source:
+
+        def read():
+            nonlocal n_read
+            while block := source.read(1000):
+                n_read += len(block)
+
+        with pytest.raises(InputError, match=UNPACKS):
+            read()
+    assert n_read <= 10**5
+
+
+def test_a_compressed_file_that_is_cut_short_behind_what_is_always_allowed_is_said_to_be(write, allow):
+    rows = "".join(f"a{number},b,c\n" for number in range(10**5))
+    path = write(gzip.compress(f"volunteer,item,label\n{rows}".encode())[:-1000], "responses.csv.gz")
+    allow(10**5, ratio=100)
+    with pytest.raises(InputError, match="is cut short"):
+        cg.read_csv(path)

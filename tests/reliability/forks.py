@@ -88,8 +88,9 @@ class Fork:
                 os._exit(code)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Send a signal."""
-        os.kill(self.pid, number)
+        """Send a signal, unless the fork has been waited for."""
+        if self._code is None:
+            os.kill(self.pid, number)
 
     def wait(self) -> int:
         """Wait for the end; return the exit code, or minus the number of the signal that ended the fork."""

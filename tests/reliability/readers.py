@@ -15,6 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from builders import crowd
 from reliability.mutators import (
     TOKENS,
@@ -72,10 +74,14 @@ def files() -> dict[str, bytes]:
         write_table(graph().to_arrow(), folder / "responses.csv")
         write_table(graph().to_arrow(), folder / "responses.parquet")
         write_table(graph().to_arrow(table="gold"), folder / "gold.csv")
+        for kind in ("plain", *annotated().annotations):
+            one = graph() if kind == "plain" else graph().annotate(annotated().annotations[kind], name=kind)
+            one.save(folder / f"{kind}.crowd")
+            one.to_graphml(folder / f"{kind}.graphml")
+            one.to_gexf(folder / f"{kind}.gexf")
+        network = annotated().network("pi_similarity")
+        network.save(folder / "network.graphml", communities=annotated().communities())
         annotated().save(folder / "annotated.crowd")
-        graph().save(folder / "plain.crowd")
-        annotated().to_graphml(folder / "graph.graphml")
-        annotated().to_gexf(folder / "graph.gexf")
         return parts_of(folder)
 
 
@@ -186,6 +192,11 @@ def annotation_exports() -> dict[str, list[dict[str, Any]]]:
 # Inputs
 
 
+def saved(ending: str, rng: Rng) -> bytes:
+    """Return a valid graph as a file with an ending: without results, with one of some kind, or with all."""
+    return files()[pick(rng, sorted(name for name in files() if name.endswith(ending) and name != "network.graphml"))]
+
+
 def written(path: Path, content: bytes) -> Path:
     """Write a file and return its path."""
     path.write_bytes(content)
@@ -273,21 +284,19 @@ def annotations(folder: Path, rng: Rng) -> Input:
 
 
 def graphml(folder: Path, rng: Rng) -> Input:
-    return partial(cg.read_graphml, written(folder / "g.graphml", changed_xml(files()["graph.graphml"].decode(), rng)))
+    return partial(cg.read_graphml, written(folder / "g.graphml", changed_xml(saved(".graphml", rng).decode(), rng)))
 
 
 def gexf(folder: Path, rng: Rng) -> Input:
-    return partial(cg.read_gexf, written(folder / "g.gexf", changed_xml(files()["graph.gexf"].decode(), rng)))
+    return partial(cg.read_gexf, written(folder / "g.gexf", changed_xml(saved(".gexf", rng).decode(), rng)))
 
 
 def crowd_bytes(folder: Path, rng: Rng) -> Input:
-    saved = files()[pick(rng, ("annotated.crowd", "plain.crowd"))]
-    return partial(cg.load, written(folder / "graph.crowd", damaged(saved, rng)))
+    return partial(cg.load, written(folder / "graph.crowd", damaged(saved(".crowd", rng), rng)))
 
 
 def crowd_members(folder: Path, rng: Rng) -> Input:
-    saved = files()[pick(rng, ("annotated.crowd", "annotated.crowd", "plain.crowd"))]
-    return partial(cg.load, written(folder / "graph.crowd", changed_archive(saved, rng)))
+    return partial(cg.load, written(folder / "graph.crowd", changed_archive(saved(".crowd", rng), rng)))
 
 
 def store(folder: Path, rng: Rng) -> Input:
@@ -322,8 +331,8 @@ def partitions(folder: Path, rng: Rng) -> Input:
 
 def checkpoint(folder: Path, rng: Rng) -> Input:
     path = written_folder(folder / "crowd.store", folders()["crowd.store"])
-    saved = folders()["checkpoint"]["fit.npz"]
-    content = damaged(saved, rng) if rng.random() < 0.2 else changed_checkpoint(saved, rng)
+    valid = folders()["checkpoint"]["fit.npz"]
+    content = damaged(valid, rng) if rng.random() < 0.2 else changed_checkpoint(valid, rng)
     file = written(folder / "fit.checkpoint", content)
     return partial(cg.distributed.fit, MODEL, path, checkpoint=file, resume=True)
 
@@ -332,8 +341,8 @@ def changed_checkpoint(content: bytes, rng: Rng) -> bytes:
     """Return a checkpoint whose header, which is JSON in an array, or whose arrays are changed."""
     if rng.random() < 0.5:
         return changed_archive(content, rng)
-    with np.load(io.BytesIO(content)) as saved:
-        arrays = dict(saved)
+    with np.load(io.BytesIO(content)) as valid:
+        arrays = dict(valid)
     header = changed_json(bytes(arrays["header"]), rng)
     file = io.BytesIO()
     np.savez(file, **{**arrays, "header": np.frombuffer(header, np.uint8)})
@@ -341,7 +350,12 @@ def changed_checkpoint(content: bytes, rng: Rng) -> bytes:
 
 
 def results(folder: Path, rng: Rng) -> Input:
-    record = {"settings": {"model": "ibcc", "seed": 0}, "source": {"updates": []}, "files": ["graph.crowd"]}
+    record = {
+        "settings": {"model": "ibcc", "seed": 0},
+        "source": {"updates": []},
+        "commands": [["analyse", "responses.csv"]],
+        "files": ["graph.crowd"],
+    }
     written(folder / "graph.crowd", files()["plain.crowd"])
     written(folder / "run.json", changed_json(json.dumps(record).encode(), rng))
     return lambda: read_results(folder).graph
@@ -353,6 +367,22 @@ def conversion(folder: Path, rng: Rng) -> Input:
     else:
         path = responses(folder, rng)
     return lambda: cg.build_store(path, folder / "crowd.store", **options(rng)).graph()
+
+
+def network(folder: Path, rng: Rng) -> Input:
+    path = written(folder / "n.graphml", changed_xml(files()["network.graphml"].decode(), rng))
+    return partial(cg.VolunteerNetwork.load, path)
+
+
+def columns(folder: Path, rng: Rng) -> Input:
+    table = graph().to_arrow().to_pydict()
+    for _ in range(pick(rng, (1, 1, 2, 5))):
+        column = table[pick(rng, list(table))]
+        if rng.random() < 0.2:
+            column[:] = [odd_value(rng)] * len(column)
+        elif column:
+            column[int(rng.integers(len(column)))] = odd_value(rng)
+    return partial(cg.CrowdGraph.from_responses, table, **options(rng))
 
 
 def networkx(folder: Path, rng: Rng) -> Input:
@@ -420,21 +450,27 @@ def odd_value(rng: Rng) -> Any:
 
 def bomb(folder: Path, rng: Rng) -> Input:
     """Write a small file that unpacks to much more than a process may take, or that is nested very deeply."""
-    kind = pick(rng, ("manifest", "array", "table", "nested", "checkpoint"))
+    kind = pick(rng, ("manifest", "array", "table", "repeated", "nested", "checkpoint"))
     if kind == "table":
         with gzip.open(folder / "responses.csv.gz", "wb", compresslevel=1) as file:
             write_zeros(file, b"volunteer,item,label\n", b"a,b,c\n")
         return partial(cg.read_csv, folder / "responses.csv.gz")
+    if kind == "repeated":
+        n_rows = 12_000
+        text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_rows, np.int32)), pa.array(["x" * 100_000]))
+        ids = pa.array(range(n_rows))
+        table = pa.table({"volunteer": ids, "item": ids, "label": ids, pick(rng, ("label", "note")): text})
+        pq.write_table(table, folder / "responses.parquet", store_schema=False)
+        return partial(cg.read_parquet, folder / "responses.parquet")
     if kind == "checkpoint":
         store = written_folder(folder / "crowd.store", folders()["crowd.store"])
         file = with_large_member(folder / "fit.checkpoint", folders()["checkpoint"]["fit.npz"], "state_0.npy")
         return partial(cg.distributed.fit, MODEL, store, checkpoint=file, resume=True)
-    saved = files()["annotated.crowd"]
     if kind == "nested":
         nested = {"manifest.json": b'{"format": "crowdgraph", "version": 1, "classes": ' + b"[" * 2_000_000}
         return partial(cg.load, written(folder / "graph.crowd", archive_of(nested)))
     member = {"manifest": "manifest.json", "array": "arrays/0.npy"}[kind]
-    return partial(cg.load, with_large_member(folder / "graph.crowd", saved, member))
+    return partial(cg.load, with_large_member(folder / "graph.crowd", files()["annotated.crowd"], member))
 
 
 def with_large_member(path: Path, content: bytes, large: str) -> Path:
@@ -471,9 +507,11 @@ READERS: dict[str, tuple[Callable[[Path, Rng], Input], str]] = {
     "read_parquet": (parquet, "1 of 4,000"),
     "read_panoptes": (panoptes, "0 of 2,000"),
     "read_galaxy_zoo": (galaxy_zoo, "9 of 2,000"),
+    "from_responses": (columns, ""),
     "from_networkx": (networkx, "44 of 2,500"),
     "read_graphml": (graphml, ""),
     "read_gexf": (gexf, ""),
+    "network_load": (network, ""),
     "load_bytes": (crowd_bytes, "0 of 1,500"),
     "load_members": (crowd_members, "7 of 3,000"),
     "load_store": (store, ""),
