@@ -80,6 +80,19 @@ class Grouping(NamedTuple):
         return np.asarray(self.order[np.repeat(starts, lengths) + within])
 
 
+def cast_exactly(values: Array, dtype: DTypeLike) -> Array | None:
+    """Return numbers or times in another type, or None where it cannot hold them all exactly.
+
+    Times beyond the years of a unit overflow in silence in NumPy before 2.5, and raise since.
+    """
+    try:
+        cast = values.astype(dtype)
+        unchanged = (cast.astype(values.dtype) == values) | (values != values)
+    except OverflowError:
+        return None
+    return cast if unchanged.all() else None
+
+
 def lock(array: Array) -> Array:
     """Make an array read-only, with all that it is a view of, and return it; for arrays that nobody else holds."""
     part: Any = array

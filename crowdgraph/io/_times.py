@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdgraph.core._arrays import Array, check_text, is_null, plain
+from crowdgraph.core._arrays import Array, cast_exactly, check_text, is_null, plain
 from crowdgraph.core.clock import UNITS, Clock, iso_datetime
 from crowdgraph.core.result import TimeColumn
 from crowdgraph.errors import TimeError
@@ -120,10 +120,14 @@ def _add_nanoseconds(times: Array, nanoseconds: list[int]) -> Array:
     """Add nanoseconds to times in microseconds."""
     if not any(nanoseconds):
         return times
-    finer = times.astype("datetime64[ns]")
-    if (finer.astype("datetime64[us]") != times)[~np.isnat(times)].any():
-        raise TimeError("Times with nanoseconds must lie between the years 1678 and 2262.")
+    finer = cast_exactly(times, "datetime64[ns]")
+    if finer is None:
+        raise _out_of_reach()
     return np.asarray(finer + np.array(nanoseconds, dtype="timedelta64[ns]"))
+
+
+def _out_of_reach() -> TimeError:
+    return TimeError("Times with nanoseconds must lie between the years 1678 and 2262.")
 
 
 def _object_times(column: list[Any]) -> tuple[TimeColumn, Array]:
@@ -146,6 +150,13 @@ def _object_times(column: list[Any]) -> tuple[TimeColumn, Array]:
         epoch = np.datetime64("1970")
         times = np.array([epoch if is_missing else value for value, is_missing in zip(values, null, strict=True)])
         unit = np.datetime_data(times.dtype)[0]
+        others = [
+            value
+            for value, is_missing in zip(values, null, strict=True)
+            if not is_missing and value.dtype != times.dtype
+        ]
+        if any(cast_exactly(value, times.dtype) is None for value in others):
+            raise _out_of_reach()
         return TimeColumn(times if unit in UNITS else times.astype("datetime64[s]"), Clock("datetime")), null
     return _datetimes(values, null, aware=kind == "datetime with zone"), null
 

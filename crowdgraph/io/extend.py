@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdgraph.core._arrays import Array, id_array, lock, object_array
+from crowdgraph.core._arrays import Array, cast_exactly, id_array, lock, object_array
 from crowdgraph.core._text import quantity
 from crowdgraph.core.clock import UNITS, Clock, is_sorted
 from crowdgraph.core.gold import Gold
@@ -234,14 +234,13 @@ def _merged_times(old: ResponseTable, new: ResponseTable) -> Array:
         dtype: Any = np.dtype(f"datetime64[{max(units, key=lambda unit: UNITS[unit])}]")
     else:
         dtype = np.promote_types(old.time.dtype, new.time.dtype)
-    parts = [table.time.astype(dtype) for table in (old, new)]
-    for table, part in zip((old, new), parts, strict=True):
-        if (part.astype(table.time.dtype) != table.time).any():
-            raise TimeError(
-                f"The graph's times are {old.time.dtype}, the new ones {new.time.dtype}, and {dtype} cannot hold both "
-                "exactly.",
-                hint="Convert the new times to the type of the graph's.",
-            )
+    parts = [part for table in (old, new) if (part := cast_exactly(table.time, dtype)) is not None]
+    if len(parts) < 2:
+        raise TimeError(
+            f"The graph's times are {old.time.dtype}, the new ones {new.time.dtype}, and {dtype} cannot hold both "
+            "exactly.",
+            hint="Convert the new times to the type of the graph's.",
+        )
     return np.concatenate(parts)
 
 

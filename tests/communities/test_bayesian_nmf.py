@@ -58,17 +58,28 @@ def test_crowds_without_communities_of_tasks_have_none():
     assert len(groups.evidence.null_modularity) == 9
 
 
-def test_members_of_two_communities_belong_to_both_by_half():
-    """Two cliques share three volunteers, who belong to both by half."""
+def cliques_that_share_three(*, rounding=0.0):
+    """Two cliques of ten volunteers each and three who are in both; weights are off by this share of themselves."""
     weights = np.zeros((23, 23))
     for clique in (range(13), range(10, 23)):
         weights[np.ix_(clique, clique)] = 1
     np.fill_diagonal(weights, 0)
-    groups = cg.BayesianNMF().detect(network_of(weights, sparse=True), seed=0)
+    signs = np.triu(np.random.default_rng(0).choice([-1.0, 1.0], weights.shape), 1)
+    return network_of(weights * (1 + rounding * (signs + signs.T)), sparse=True)
+
+
+def test_members_of_two_communities_belong_to_both_by_half():
+    groups = cg.BayesianNMF().detect(cliques_that_share_three(), seed=0)
     assert len(groups) == 2
     assert_allclose(groups.participation[10:13], 0.5, atol=0.02)
     assert groups.participation[:10].max(axis=1).min() > 0.95
     assert sorted(map(len, groups.cover())) == [13, 13]
+
+
+@pytest.mark.parametrize("rounding", [1e-15, 1e-7])
+def test_cliques_that_share_volunteers_are_two_with_any_seed_and_rounding(rounding):
+    network = cliques_that_share_three(rounding=rounding)
+    assert [len(cg.BayesianNMF().detect(network, seed=seed)) for seed in range(5)] == [2] * 5
 
 
 def test_relevance_tells_which_communities_survived(task_network):

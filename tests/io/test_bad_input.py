@@ -78,7 +78,9 @@ COLUMNS = [
     ({"time": [dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=5))), AWARE, AWARE]}, TimeError,
      "outside the years"),
     ({"time": ["0500-01-01T00:00:00.000000005Z", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"]}, TimeError,
-     "1678 and 2262"),
+     "between the years 1678 and 2262"),
+    ({"time": [np.datetime64(time) for time in ("0500-01-01", "2026-01-01T00:00:00.000000005", "2026")]}, TimeError,
+     "nanoseconds must lie"),
 ]  # fmt: skip
 TABLES = [
     ({}, ColumnError, "no columns"),

@@ -109,6 +109,12 @@ def test_numbers_of_both_types():
         from_responses({**DAY, "time": [1, 2**60 + 1]}).extend({**DAY, "time": [0.5, 2.0**61]})
 
 
+def test_years_that_nanoseconds_do_not_reach_are_refused():
+    old = from_responses({**DAY, "time": np.array(["0500-01-01", "2026-01-01"], dtype="datetime64[us]")})
+    with pytest.raises(errors.TimeError, match="cannot hold both"):
+        old.extend({**DAY, "time": np.array([10**18 + 1, 10**18 + 2]).astype("datetime64[ns]")})
+
+
 def test_another_zone_is_converted():
     moments = [dt.datetime(2026, 3, day, 12, tzinfo=ZoneInfo("Europe/Amsterdam")) for day in (1, 2)]
     graph = from_responses({**DAY, "time": moments})
