@@ -24,6 +24,7 @@ from crowdgraph.core.graph_views import GraphDegrees, GraphEdges, GraphNodes, No
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result, Tabular
+from crowdgraph.core.soft_answers import is_label_column, label_probs_of
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import (
     ColumnError,
@@ -212,6 +213,41 @@ class CrowdGraph:
     def answers(self) -> Answers:
         """The responses that are answers; items that were shown but not answered are left out."""
         return Answers(self._responses, n_volunteers=len(self._volunteers), n_items=len(self._items))
+
+    @cached_property
+    def label_probs(self) -> Array | None:
+        """The probability of each label in each response, of shape (R, L); None where all answers are certain.
+
+        Soft answers are read with `probability` of `from_responses`. Certain answers have a one, responses without a
+        label zeros. They are kept as attributes of the responses, such as ``probability[yes]``.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses(
+        ...     {"volunteer": ["net", "anna"], "item": ["x", "x"], "label": ["yes", "no"], "sure": [0.8, None]},
+        ...     probability="sure")
+        >>> graph.label_probs
+        array([[0.2, 0.8],
+               [1. , 0. ]])
+        """
+        return label_probs_of(self._responses, self.labels)
+
+    def certain(self) -> CrowdGraph:
+        """Return the graph with the most probable label of each soft answer as a certain answer, without annotations.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses(
+        ...     {"volunteer": ["net"], "item": ["x"], "yes": [0.8], "no": [0.2]}, probability=["no", "yes"])
+        >>> graph.certain().label_probs is None
+        True
+        """
+        table = self._responses
+        attributes = {name: column for name, column in table.attributes.items() if not is_label_column(name)}
+        responses = ResponseTable(table.volunteer, table.item, table.label, table.time, table.clock, attributes)
+        return self._replace(responses, self.gold, {})
 
     # As a network
 

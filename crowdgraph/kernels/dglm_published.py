@@ -74,6 +74,7 @@ def filter_published(
     label: Any,
     weight: Any,
     drift: Any,
+    shares: Any,
     probs: Any,
     prior_mean: Any,
     prior_covariance: Any,
@@ -118,7 +119,12 @@ def filter_published(
             # The Beta distribution of eq:Dyn_priorAlpha.
             hits, misses, count = (1.0 + odds) / variance, (1.0 + 1.0 / odds) / variance, weight[step]
             # alpha + delta, beta + 1 - delta, eta' - eta and r - r', "Forward Pass Filtering Steps".
-            if label[step] == target:
+            if len(shares) > 0:
+                hit, miss = count * shares[step, target], count * (1.0 - shares[step, target])
+                new_hits, new_misses = hits + hit, misses + miss
+                shift = math.log1p(hit / hits) - math.log1p(miss / misses)
+                reduction = hit / hits / new_hits + miss / misses / new_misses
+            elif label[step] == target:
                 new_hits, new_misses = hits + count, misses
                 shift = math.log1p(count / hits)
                 reduction = count / hits / new_hits
@@ -215,6 +221,7 @@ def scan_published(
     label: Any,
     weight: Any,
     drift: Any,
+    shares: Any,
     probs: Any,
     prior_means: Any,
     prior_covariances: Any,
@@ -248,6 +255,7 @@ def scan_published(
                 label,
                 weight,
                 drift,
+                shares,
                 probs,
                 prior_means[prior_row, target],
                 prior_covariances[prior_row, target],

@@ -19,6 +19,7 @@ from crowdgraph.kernels.dglm_compiled import (
     CompiledScan,
     Workspace,
     filter_weighted,
+    shares_array,
     smooth_weighted,
     split_work,
 )
@@ -67,6 +68,7 @@ def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published
     sequence, n_classes, n_steps = seen_by(label, steps, prior, probs, noise_scale), prior.shape[1], len(steps.item)
     workspace = Workspace.for_steps(n_steps, 1, n_classes, published=published)
     columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
+    columns.append(shares_array(steps))
     hits, misses = (np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses))
     first = (np.log(hits / misses), np.diag(1 / hits + 1 / misses)) if published else (hits[None], misses[None])
     start = (*first, float(noise_scale), stage == "predicted")
@@ -384,7 +386,7 @@ def test_extremes_stay_positive_and_finite(crowd):
 def test_covariances_of_extremes_are_positive(crowd):
     steps, prior, probs, noise_scale = crowd
     last = int(steps.starts[1])
-    steps = Steps(steps.starts[:2], *(column[:last] for column in steps[1:]))
+    steps = steps.at(torch.arange(last), steps.starts[:2])
     for stage in STAGES:
         mean, covariance = compiled_states(0, steps, prior, probs, noise_scale, stage=stage, published=True)
         assert np.isfinite(mean).all()
@@ -511,7 +513,7 @@ def split_each(steps, rng):
         ranges = [range(*pair) for pair in bounds]
         index = torch.tensor([step for one in ranges for step in one], dtype=torch.int64)
         lengths = [len(one) for one in ranges]
-        parts.append(Steps(torch.tensor([0, *np.cumsum(lengths)]), *(column[index] for column in steps[1:])))
+        parts.append(steps.at(index, torch.tensor([0, *np.cumsum(lengths)])))
     return parts
 
 
