@@ -6,7 +6,7 @@ NaN where the answer is certain. So whatever carries attributes carries soft ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "label_column",
     "label_probs_of",
     "refuse_soft_answers",
+    "refuse_streamed_soft_answers",
     "warn_of_most_probable_labels",
 ]
 
@@ -182,6 +183,18 @@ def refuse_soft_answers(graph: CrowdGraph, what: str) -> None:
             hint=Hint(
                 "Use IBCC, DynIBCC, DawidSkene or MajorityVote; or take the most probable labels: graph.certain().",
                 cli="Use --model ibcc, dynibcc, dawid_skene or majority_vote, or leave --probability out.",
+            ),
+        )
+
+
+def refuse_streamed_soft_answers(attributes: Iterable[str]) -> None:
+    """Raise if responses with these attributes are soft: a store keeps attributes only in order of time."""
+    if any(map(is_label_column, attributes)):
+        raise ParameterError(
+            "These responses have soft answers, which are read only where one process has all responses in memory.",
+            hint=Hint(
+                "Leave memory= and further processes out, or save graph.certain() as columns.",
+                cli="Leave --memory and further processes out, or convert a table without the columns probability[...].",
             ),
         )
 

@@ -19,7 +19,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.forward_state import ForwardState
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
-from crowdgraph.core.soft_answers import answer_parts, is_label_column
+from crowdgraph.core.soft_answers import answer_parts
 from crowdgraph.errors import ParameterError, StoreError
 from crowdgraph.kernels._runtime import chunk_bounds
 from crowdgraph.kernels.backends import Backend, step_kernels, sweep_kernels
@@ -100,7 +100,6 @@ class AnswerTensors:
                 "memory= streams through compiled code on CPUs, and backend='torch' or a device was chosen.",
                 hint="Leave backend= and device= out, or memory=.",
             )
-        refuse_streamed_soft_answers(self._graph)
         n_labels, stored = len(self._graph.labels), require_stored(self._graph)
         self._probs = scratch_array((len(self._graph.items), len(self._graph.classes)), self.backend.array_type)
         block = self._responses_per_block(memory)
@@ -243,18 +242,6 @@ def answer_sums(graph: CrowdGraph, backend: Backend) -> AnswerSums | None:
         return None
     tensors = AnswerTensors(graph, backend)
     return AnswerSums(tensors, tensors.kernels()[0])
-
-
-def refuse_streamed_soft_answers(graph: CrowdGraph) -> None:
-    """Raise if responses that pass through memory block by block, or are shared by processes, are soft."""
-    stored = graph.responses.table.stored
-    names = graph.responses.table.attributes if stored is None else stored.store.responses().attributes
-    if any(map(is_label_column, names)):
-        raise ParameterError(
-            "Soft answers need all responses in memory, so that a fit takes no limit of memory and no other processes.",
-            hint="Leave memory= out; or leave the soft answers out: convert the responses without the columns "
-            "probability[...].",
-        )
 
 
 def check_labels(label: Array, n_labels: int) -> None:

@@ -17,6 +17,7 @@ from crowdgraph.core._memory import resident_bytes
 from crowdgraph.core._parameters import choice, number, setting
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.soft_answers import AnswerParts, answer_parts
 from crowdgraph.errors import GoldError, ParameterError
 from crowdgraph.messages import Hint, quote, suggestion
 from crowdgraph.models._resources import check_memory, current_resources, require_stored
@@ -62,6 +63,7 @@ class MajorityVote(Model):
     """
 
     name: ClassVar[str] = "majority_vote"
+    soft_answers: ClassVar[bool] = True
     streams: ClassVar[bool] = True
 
     votes: Votes | None = setting(None, check_mapping)
@@ -101,6 +103,7 @@ class WeightedMajority(Model):
     """
 
     name: ClassVar[str] = "weighted_majority"
+    soft_answers: ClassVar[bool] = True
 
     votes: Votes | None = setting(None, check_mapping)
     factor: float = _factor()
@@ -145,6 +148,7 @@ class MeanScore(Model):
     """
 
     name: ClassVar[str] = "mean_score"
+    soft_answers: ClassVar[bool] = True
 
     scores: Scores | None = setting(None, check_mapping)
     positive: Hashable | None = None
@@ -180,6 +184,7 @@ class WeightedSum(Model):
     """
 
     name: ClassVar[str] = "weighted_sum"
+    soft_answers: ClassVar[bool] = True
 
     scores: Scores | None = setting(None, check_mapping)
     votes: Votes | None = setting(None, check_mapping)
@@ -209,12 +214,12 @@ def vote_shares(graph: CrowdGraph, votes: Array, *, log_weights: Array | None, o
     """Return the share of an item's votes for each class, (N, J), or 1 for the class with the most votes ("winner")."""
     if log_weights is None and current_resources().memory is not None:
         return _streamed_vote_shares(graph, votes, output=output)
-    answers = graph.answers
-    targets = votes[answers.label]
+    parts = answer_parts(graph)
+    targets = votes[parts.label]
     voting = targets >= 0
-    weights = _answer_weights(graph, log_weights, counts=voting)
+    weights = _answer_weights(graph, parts, log_weights, counts=voting)
     n_items, n_classes = len(graph.items), len(graph.classes)
-    cells = answers.item[voting].astype(np.int64) * n_classes + targets[voting]
+    cells = parts.item[voting].astype(np.int64) * n_classes + targets[voting]
     tallies = np.bincount(cells, weights[voting], minlength=n_items * n_classes).reshape(n_items, n_classes)
     return _shares_of(tallies, output=output)
 
@@ -251,7 +256,7 @@ def _mean_score_probs(
     graph: CrowdGraph, scores: Array, *, log_weights: Array | None, positive: Hashable | None
 ) -> Array:
     """Return class probabilities, (N, 2): an item's weighted mean score, rescaled to [0, 1], for the positive class."""
-    answers, positive_code = graph.answers, _positive_code(graph, scores, positive)
+    parts, positive_code = answer_parts(graph), _positive_code(graph, scores, positive)
     lowest, highest = float(scores.min()), float(scores.max())
     if lowest == highest:
         raise ParameterError(
@@ -259,10 +264,10 @@ def _mean_score_probs(
         )
     if not np.isfinite(highest - lowest):
         raise ParameterError(f"Scores from {lowest:g} to {highest:g} are too far apart to be averaged; rescale them.")
-    weights = _answer_weights(graph, log_weights, counts=np.ones(len(answers), dtype=bool))
+    weights = _answer_weights(graph, parts, log_weights, counts=np.ones(len(parts.label), dtype=bool))
     n_items = len(graph.items)
-    totals = np.bincount(answers.item, weights, minlength=n_items)
-    sums = np.bincount(answers.item, weights * (scores[answers.label] - lowest) / (highest - lowest), minlength=n_items)
+    totals = np.bincount(parts.item, weights, minlength=n_items)
+    sums = np.bincount(parts.item, weights * (scores[parts.label] - lowest) / (highest - lowest), minlength=n_items)
     share = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), 0.5).clip(0, 1)
     probs = np.empty((n_items, 2))
     probs[:, positive_code], probs[:, 1 - positive_code] = share, 1 - share
@@ -293,7 +298,7 @@ def _learned_log_weights(graph: CrowdGraph, votes: Array, *, factor: float) -> A
     After Littlestone and Warmuth (1994), with the weight after the last mistake. Soft gold and labels that vote for no
     class are ignored.
     """
-    answers, gold = graph.answers, graph.gold.codes
+    parts, gold = answer_parts(graph), graph.gold.codes
     if not (gold >= 0).any():
         raise GoldError(
             "Weights are learned from mistakes on items whose class is known, and the graph has no such gold.",
@@ -302,18 +307,19 @@ def _learned_log_weights(graph: CrowdGraph, votes: Array, *, factor: float) -> A
                 cli="Add some with --gold FILE, or use --model majority_vote or --model mean_score.",
             ),
         )
-    truth, voted = gold[answers.item], votes[answers.label]
+    truth, voted = gold[parts.item], votes[parts.label]
     mistaken = (truth >= 0) & (voted >= 0) & (voted != truth)
-    n_mistakes: Array = np.bincount(answers.volunteer[mistaken], minlength=len(graph.volunteers))
+    share = None if parts.share is None else parts.share[mistaken]
+    n_mistakes: Array = np.bincount(parts.volunteer[mistaken], share, minlength=len(graph.volunteers))
     return np.asarray(n_mistakes * np.log(factor))
 
 
-def _answer_weights(graph: CrowdGraph, log_weights: Array | None, *, counts: Array) -> Array:
-    """Return a weight for each answer that counts, relative to the largest of its item, so that some remain."""
-    answers = graph.answers
+def _answer_weights(graph: CrowdGraph, parts: AnswerParts, log_weights: Array | None, *, counts: Array) -> Array:
+    """Return a weight for each part that counts, relative to the largest of its item, so that some remain."""
+    share = np.ones(len(parts.label)) if parts.share is None else parts.share
     if log_weights is None:
-        return np.ones(len(answers))
-    logs = log_weights[answers.volunteer]
+        return share
+    logs = log_weights[parts.volunteer]
     largest = np.full(len(graph.items), -np.inf)
-    np.maximum.at(largest, answers.item[counts], logs[counts])
-    return np.where(counts, np.exp(np.minimum(logs - largest[answers.item], 0.0)), 0.0)
+    np.maximum.at(largest, parts.item[counts], logs[counts])
+    return share * np.where(counts, np.exp(np.minimum(logs - largest[parts.item], 0.0)), 0.0)
