@@ -78,7 +78,7 @@ class ResponseOptions:
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Soft answers: the column of the confidence in the label, or of JSON such as {\"yes\": 0.9, \"no\": "
+            help='Soft answers: the column of the confidence in the label, or of JSON such as {"yes": 0.9, "no": '
             "0.1}; or LABEL=COLUMN, one option for each label.",
             rich_help_panel=READING,
         ),

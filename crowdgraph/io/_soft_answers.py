@@ -216,7 +216,9 @@ def _numbers(column: Column) -> Array | None:
         values = column.to_pylist() if _is_decimal(column.type) else None
         if values is None:
             return np.array(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
-    if not all(is_null(value) or isinstance(value, int | float | np.number) or hasattr(value, "as_tuple") for value in values):
+    if not all(
+        is_null(value) or isinstance(value, int | float | np.number) or hasattr(value, "as_tuple") for value in values
+    ):
         return None
     return np.array([np.nan if is_null(value) else float(value) for value in values], dtype=np.float64)
 

@@ -28,7 +28,15 @@ from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_paralle
 from crowdgraph.kernels.dglm_published import scan_published
 from crowdgraph.tensors.dynibcc import LastStates, Stage, Steps, prior_counts, state_counts
 
-__all__ = ["CompiledScan", "Workspace", "compile_scan", "filter_weighted", "shares_array", "smooth_weighted", "split_work"]
+__all__ = [
+    "CompiledScan",
+    "Workspace",
+    "compile_scan",
+    "filter_weighted",
+    "shares_array",
+    "smooth_weighted",
+    "split_work",
+]
 
 # Fewer steps than this are not worth a second thread.
 MIN_STEPS_PER_THREAD = 2_000

@@ -131,7 +131,11 @@ class DawidSkene(Model):
 
         seed = seed_of(fit)
         backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
-        if fit.state is None or self.smoothing < MIN_SMOOTHING or not runs_locally(graph, backend, fit.state, n_stages=1):
+        if (
+            fit.state is None
+            or self.smoothing < MIN_SMOOTHING
+            or not runs_locally(graph, backend, fit.state, n_stages=1)
+        ):
             return super()._update(fit, graph, progress=progress)
         tensors = AnswerTensors(graph, backend)
         em, sweeper = self._map(tensors)

@@ -566,9 +566,7 @@ def _trigamma(values: Tensor) -> Tensor:
     return torch.polygamma(1, values)
 
 
-def _mean_of_labels(
-    steps: Steps, table: Tensor, function: Callable[[Tensor], Tensor], *, power: int = 1
-) -> Tensor:
+def _mean_of_labels(steps: Steps, table: Tensor, function: Callable[[Tensor], Tensor], *, power: int = 1) -> Tensor:
     """Return a function of the entries of a table, (S, J, L), averaged over the labels of each answer, (S, J).
 
     The labels count by powers of their shares.

@@ -45,8 +45,14 @@ def sequences(draw):
         kind=draw(truths),
         drift=draw(st.sampled_from([0, 0.3])),
         unanswered=draw(st.sampled_from([0, 0.3])),
+        soft_answers=draw(st.booleans()),
     )
     return *crowd, draw(st.just(0) | st.floats(0, 3))
+
+
+def shares_of(label, steps):
+    """The share of each answer that a label has; zero where no answer is soft."""
+    return np.zeros(len(steps.item)) if steps.shares is None else steps.shares[:, label].numpy()
 
 
 def seen_by(label, steps, prior, probs, noise_scale):
@@ -54,7 +60,10 @@ def seen_by(label, steps, prior, probs, noise_scale):
     given_labels, table = steps.label.tolist(), prior.numpy()[0]
     return Sequence(
         truth=probs.numpy()[steps.item.numpy()],
-        hit=[None if given_label < 0 else given_label == label for given_label in given_labels],
+        hit=[
+            None if given_label < 0 else given_label == label if steps.shares is None else float(share)
+            for given_label, share in zip(given_labels, shares_of(label, steps), strict=True)
+        ],
         weight=steps.weight.numpy(),
         drift=steps.drift.numpy(),
         hits=table[:, label],
