@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerParts",
     "answer_parts",
-    "check_label_probs",
     "chances_by_share",
+    "check_label_probs",
     "count_soft_answers",
     "is_label_column",
     "label_column",
@@ -94,7 +94,8 @@ def check_label_probs(probs: Array, rows: Array, *, counted: str = "") -> Array:
         return f"of {len(wrong):,} soft answers{counted}: {listed}"
 
     # A comparison with NaN is false.
-    if (is_wrong := ~((probs >= 0) & (probs <= 1 + SUM_TOLERANCE)).all(axis=1)).any():
+    is_wrong: Array = ~((probs >= 0) & (probs <= 1 + SUM_TOLERANCE)).all(axis=1)
+    if is_wrong.any():
         raise ColumnError(
             f"Probabilities of labels must lie between 0 and 1, and so do not those {examples(is_wrong)}.",
             hint=Hint(
@@ -105,7 +106,8 @@ def check_label_probs(probs: Array, rows: Array, *, counted: str = "") -> Array:
             ),
         )
     sums = probs.sum(axis=1)
-    if (is_wrong := np.abs(sums - 1) > SUM_TOLERANCE).any():
+    is_wrong = np.abs(sums - 1) > SUM_TOLERANCE
+    if is_wrong.any():
         raise ColumnError(
             f"Probabilities of labels must sum to one, and so do not those {examples(is_wrong)}.",
             hint="Name the columns of all labels, or divide each row by its sum if other labels were left out.",
@@ -191,10 +193,10 @@ def refuse_streamed_soft_answers(attributes: Iterable[str]) -> None:
     """Raise if responses with these attributes are soft: a store keeps attributes only in order of time."""
     if any(map(is_label_column, attributes)):
         raise ParameterError(
-            "These responses have soft answers, which are read only where one process has all responses in memory.",
+            "These responses have soft answers, which one process reads with all responses in memory.",
             hint=Hint(
                 "Leave memory= and further processes out, or save graph.certain() as columns.",
-                cli="Leave --memory and further processes out, or convert a table without the columns probability[...].",
+                cli="Leave --memory out, or convert a table without the columns probability[...].",
             ),
         )
 

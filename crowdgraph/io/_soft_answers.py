@@ -1,4 +1,4 @@
-"""Read soft answers: a confidence beside each label, or the probabilities of the labels, as they are or as logarithms."""
+"""Read soft answers: a confidence beside each label, or probabilities of the labels, plain or as logarithms."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from crowdgraph.core._arrays import Array, is_null, lock
 from crowdgraph.core.soft_answers import SUM_TOLERANCE, check_label_probs, is_label_column, label_column
@@ -74,7 +75,7 @@ class SoftColumns:
             if row is not None:
                 probs[number] = 0.0
                 for key, value in row.items():
-                    probs[number, of_key[key]] = self._as_probs(np.float64(value))
+                    probs[number, of_key[key]] = float(self._as_probs(np.array(value)))
         return self._finish(probs, said, names)
 
     def _read_by_label(
@@ -113,7 +114,7 @@ class SoftColumns:
                     cli="Name that with --label, or say whose probability it is: --probability LABEL=COLUMN.",
                 ),
             )
-        codes, _ = encode_labels(said, labels=names)
+        codes: NDArray[np.int32] = encode_labels(said, labels=names)[0].astype(np.int32)
         is_soft = ~np.isnan(values) & (codes >= 0)
         low = is_soft & (values < (1 - SUM_TOLERANCE) / len(names))
         if low.any():
@@ -151,7 +152,7 @@ class SoftColumns:
         if said is not None:
             codes = encode_labels(said, labels=names)[0].copy()
         most = checked.argmax(axis=1)
-        own = codes[rows]
+        own: NDArray[np.int32] = codes[rows].astype(np.int32)
         unlike = (own >= 0) & (checked[np.arange(len(rows)), own] < checked.max(axis=1) - SUM_TOLERANCE)
         if unlike.any():
             first = int(np.argmax(unlike))
@@ -178,7 +179,7 @@ def soft_columns(columns: Iterable[str], *, probability: Any, log_probability: A
     option = "probability" if log_probability is None else "log_probability"
     named = probability if log_probability is None else log_probability
     if named is None:
-        own = {name[len(PREFIX) : -1]: name for name in available if is_label_column(name)}
+        own: dict[Hashable, str] = {name[len(PREFIX) : -1]: name for name in available if is_label_column(name)}
         return SoftColumns("", None, own) if own else None
     if isinstance(named, str):
         soft = SoftColumns(option, named, {})

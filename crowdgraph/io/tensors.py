@@ -145,7 +145,7 @@ class ResponseTensors(TensorGroup):
 
     @cached_property
     def answers(self) -> AnswerMatrix:
-        """The responses that have a label, as `crowdgraph.tensors` takes them: soft ones once for each of their labels."""
+        """The responses that have a label, as `crowdgraph.tensors` takes them: soft ones with each of their labels."""
         from crowdgraph.tensors import AnswerMatrix
 
         columns, weight = (self.volunteer, self.item, self.label), None

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
-from crowdgraph.kernels.dglm_published import scan_published
+from crowdgraph.kernels.dglm_published import scan_published, share_of
 from crowdgraph.tensors.dynibcc import LastStates, Stage, Steps, prior_counts, state_counts
 
 __all__ = [
@@ -181,7 +181,7 @@ class CompiledScan:
 
 
 def shares_array(steps: Steps) -> NDArray[Any]:
-    """Return the shares of the labels in soft answers, (S, L), as compiled code takes them: empty where there are none."""
+    """Return the shares of the labels in soft answers, (S, L), for compiled code: empty where there are none."""
     if steps.shares is not None:
         return np.ascontiguousarray(steps.shares.numpy())
     return np.empty((0, 2), steps.weight.numpy().dtype)
@@ -326,17 +326,13 @@ def filter_weighted(
     u = current_hits * current_misses / (current_hits + current_misses) ** 2
     answer_noise, truth = noise[0].copy(), np.empty(n_classes)
     for step in range(first, last):
-        t, answer = step - first, label[step] - first_label
-        answered, count = label[step] >= 0, weight[step]
+        t, answered, count = step - first, label[step] >= 0, weight[step]
         for j in range(n_classes):
             truth[j] = probs[item[step], j]
         for target in range(n_labels):
             process_noise = answer_noise[target] + drift[step]
             noise[t, target] = process_noise
-            if len(shares) > 0:
-                hit = count * shares[step, first_label + target]
-            else:
-                hit = count if answer == target else 0.0
+            hit = count * share_of(shares, label, step, first_label + target)
             next_noise = 0.0
             for j in range(n_classes):
                 a, b = current_hits[target, j], current_misses[target, j]

@@ -15,7 +15,15 @@ from numba import njit
 
 from crowdgraph.tensors.dynibcc import MAX_LOG_ODDS
 
-__all__ = ["filter_published", "scan_published", "smooth_published"]
+__all__ = ["filter_published", "scan_published", "share_of", "smooth_published"]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def share_of(shares: Any, label: Any, step: int, target: int) -> float:
+    """Return the share of an answer that a label has: one or zero where `shares` is empty, so that none is soft."""
+    if len(shares) > 0:
+        return float(shares[step, target])
+    return 1.0 if label[step] == target else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -119,19 +127,11 @@ def filter_published(
             # The Beta distribution of eq:Dyn_priorAlpha.
             hits, misses, count = (1.0 + odds) / variance, (1.0 + 1.0 / odds) / variance, weight[step]
             # alpha + delta, beta + 1 - delta, eta' - eta and r - r', "Forward Pass Filtering Steps".
-            if len(shares) > 0:
-                hit, miss = count * shares[step, target], count * (1.0 - shares[step, target])
-                new_hits, new_misses = hits + hit, misses + miss
-                shift = math.log1p(hit / hits) - math.log1p(miss / misses)
-                reduction = hit / hits / new_hits + miss / misses / new_misses
-            elif label[step] == target:
-                new_hits, new_misses = hits + count, misses
-                shift = math.log1p(count / hits)
-                reduction = count / hits / new_hits
-            else:
-                new_hits, new_misses = hits, misses + count
-                shift = -math.log1p(count / misses)
-                reduction = count / misses / new_misses
+            hit = count * share_of(shares, label, step, target)
+            miss = count - hit
+            new_hits, new_misses = hits + hit, misses + miss
+            shift = math.log1p(hit / hits) - math.log1p(miss / misses)
+            reduction = hit / hits / new_hits + miss / misses / new_misses
             total = new_hits + new_misses
             process_noise = noise_scale * max(new_hits / total * (new_misses / total) - u_before, 0.0)  # eq:q_tau
             # Erratum 1: the answer amounts to an observation of eta with variance r r' / (r - r'), the inverse of this.

@@ -84,8 +84,8 @@ class Steps(NamedTuple):
 
     def at(self, index: Tensor, starts: Tensor) -> Steps:
         """Return the steps with some indices, (n,), one volunteer after another, where `starts` says, (K + 1,)."""
-        columns = (column[index] for column in self[1:5])
-        return Steps(starts, *columns, None if self.shares is None else self.shares[index])
+        shares = None if self.shares is None else self.shares[index]
+        return Steps(starts, self.item[index], self.label[index], self.weight[index], self.drift[index], shares)
 
     def reordered(self, order: Tensor) -> Steps:
         """Return the steps with items and answers in another order; the times between steps stay."""

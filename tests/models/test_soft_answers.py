@@ -88,12 +88,12 @@ def test_certain_soft_answers_give_the_same_bits_as_answers(model):
 
 
 def vb_oracle(graph, prior, *, n_sweeps=3_000):
-    """Variational Bayes by the definition: q_l ln pi_jl in the E-step, pseudo-counts q_l in the M-step; and the bound."""
+    """Variational Bayes by definition: q_l ln pi_jl in the E-step, pseudo-counts q_l in the M-step; and the bound."""
     answers, probs = graph.answers, graph.label_probs
     n_volunteers, n_items = len(graph.volunteers), len(graph.items)
     known = graph.gold.known
     alpha, nu = np.array(np.broadcast_to(prior, (n_volunteers, 3, 3))), np.ones(3)
-    q = np.full((n_items, 3), 1 / 3)
+    q, previous = np.full((n_items, 3), 1 / 3), np.inf
     for sweep in range(n_sweeps):
         logs = digamma(alpha) - digamma(alpha.sum(2, keepdims=True))
         class_logs = digamma(nu) - digamma(nu.sum())
@@ -109,7 +109,7 @@ def vb_oracle(graph, prior, *, n_sweeps=3_000):
         alpha, nu = np.array(np.broadcast_to(prior, alpha.shape)), 1 + q.sum(0)
         for row in range(len(answers)):
             alpha[answers.volunteer[row]] += q[answers.item[row]][:, None] * probs[row]
-        if sweep and abs(bound - previous) < 1e-13 * abs(bound):
+        if abs(bound - previous) < 1e-13 * abs(bound):
             break
         previous = bound
     return q, alpha, bound
@@ -253,7 +253,7 @@ def test_steps_count_labels_by_shares():
 
 @pytest.mark.parametrize("kind", [CompiledScan, TensorScan])
 def test_without_noise_a_soft_step_is_its_labels_one_after_another(kind):
-    """Shares of a fifth each are five steps with a weight of a fifth, and the order in which labels come is the same."""
+    """Shares in fifths are five steps with a weight of a fifth each."""
     tally, item = np.array([[3, 1, 1], [0, 5, 0], [2, 2, 1]]), np.array([0, 1, 0])
     soft = Steps(
         torch.tensor([0, 3]),
