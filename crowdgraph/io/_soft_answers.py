@@ -18,8 +18,6 @@ from crowdgraph.io._columns import COUNTED, Column, python_values
 from crowdgraph.io._ids import encode_labels, natural_order
 from crowdgraph.messages import Hint, argument, quote
 
-__all__ = ["SoftColumns", "soft_columns"]
-
 PREFIX = label_column("")[:-1]
 
 

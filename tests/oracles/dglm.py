@@ -2,8 +2,9 @@
 
 Nothing here uses crowdgraph's kernels. A sequence is one volunteer's steps, seen by one label: the truth `h` of the
 items, (T, J); `hit`, which is True, False, or None where the item was not answered, or the share of a soft answer that
-the label has; how much each answer counts; and the drift before each step. The prior is given as counts for and against
-the label, (J,). Every function returns means, (T, J), and covariances, (T, J, J), by stage. Comments cite the paper as those in `crowdgraph.kernels` do.
+the label has; how much each answer counts; and the drift before each step. The prior is given as counts for and
+against the label, (J,). Every function returns means, (T, J), and covariances, (T, J, J), by stage. Comments cite the
+paper as those in `crowdgraph.kernels` do.
 """
 
 from typing import NamedTuple
