@@ -60,6 +60,7 @@ from crowdgraph.models import DynIBCC as DynIBCC
 from crowdgraph.models import GibbsIBCC as GibbsIBCC
 from crowdgraph.models import MajorityVote as MajorityVote
 from crowdgraph.models import MeanScore as MeanScore
+from crowdgraph.models import OrdinalIBCC as OrdinalIBCC
 from crowdgraph.models import StreamingIBCC as StreamingIBCC
 from crowdgraph.models import WeightedMajority as WeightedMajority
 from crowdgraph.models import WeightedSum as WeightedSum

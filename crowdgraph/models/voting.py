@@ -17,6 +17,7 @@ from crowdgraph.core._memory import resident_bytes
 from crowdgraph.core._parameters import choice, number, setting
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.item_scores import name_scores
 from crowdgraph.core.soft_answers import AnswerParts, answer_parts
 from crowdgraph.errors import GoldError, ParameterError
 from crowdgraph.messages import Hint, quote, suggestion
@@ -124,18 +125,19 @@ class WeightedMajority(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanScore(Model):
-    """The mean of the labels' scores, for two classes: how Galaxy Zoo Supernovae ranked its candidates.
+    """The mean of the labels' scores: how Galaxy Zoo Supernovae ranked its candidates, and how ratings are averaged.
 
-    The mean is rescaled to [0, 1], between the lowest and the highest score, and used as a probability: it ranks items
-    well enough, but it is not calibrated.
+    For two classes the mean is rescaled to [0, 1], between the lowest and the highest score, and used as a probability:
+    it ranks items well enough, but it is not calibrated. More classes are scores as well: the two next to the mean
+    share the probability so that the expected score, ``fit.expected_scores()``, is the mean.
 
     Parameters
     ----------
     scores
         For each label the number it stands for; labels that are numbers stand for themselves.
     positive
-        The class that high scores stand for. If left out, the one named by the highest label or, where labels are not
-        classes, the last class.
+        Of two classes the one that high scores stand for. If left out, the one named by the highest label or, where
+        labels are not classes, the last class.
 
     Examples
     --------
@@ -154,8 +156,28 @@ class MeanScore(Model):
     positive: Hashable | None = None
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, **_: Any) -> ModelFit:
-        probs = _mean_score_probs(graph, label_scores(graph, self.scores), log_weights=None, positive=self.positive)
+        scores = label_scores(graph, self.scores)
+        if len(graph.classes) == 2:
+            probs = _mean_score_probs(graph, scores, log_weights=None, positive=self.positive)
+        else:
+            probs = _probs_of_means(graph, scores, self._class_scores(graph, scores))
         return self._result(graph, seed=seed, item_probs=probs, class_probs=probs.mean(axis=0))
+
+    def _class_scores(self, graph: CrowdGraph, scores: Array) -> Array:
+        """Return the numbers that more than two classes stand for: those of labels of the same name, or their own."""
+        if self.positive is not None:
+            raise ParameterError(
+                f"positive={self.positive!r} names one of two classes; the graph has {len(graph.classes)}: "
+                f"{quote(graph.classes)}.",
+                hint="Leave positive= out.",
+            )
+        values = name_scores(graph.classes, dict(zip(graph.labels, scores.tolist(), strict=True)), what="classes")
+        if len(set(values.tolist())) < len(values):
+            raise ParameterError(
+                f"Several classes have the same score: {dict(zip(graph.classes, values.tolist(), strict=True))}.",
+                hint="Give each class a score of its own: scores={...}.",
+            )
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,12 +296,29 @@ def _mean_score_probs(
     return probs
 
 
+def _probs_of_means(graph: CrowdGraph, scores: Array, class_scores: Array) -> Array:
+    """Return class probabilities, (N, J), of which the two classes next to an item's mean score share all."""
+    parts, n_items = answer_parts(graph), len(graph.items)
+    totals = np.bincount(parts.item, parts.share, minlength=n_items)
+    share = 1.0 if parts.share is None else parts.share
+    means = np.bincount(parts.item, share * scores[parts.label], minlength=n_items) / np.maximum(totals, 1e-300)
+    order = np.argsort(class_scores)
+    ranked = class_scores[order]
+    means = means.clip(ranked[0], ranked[-1])
+    lower = np.clip(np.searchsorted(ranked, means, side="right") - 1, 0, len(ranked) - 2)
+    above = (means - ranked[lower]) / (ranked[lower + 1] - ranked[lower])
+    probs, rows = np.zeros((n_items, len(ranked))), np.arange(n_items)
+    probs[rows, order[lower]], probs[rows, order[lower + 1]] = 1 - above, above
+    probs[totals == 0] = 1 / len(ranked)
+    return probs
+
+
 def _positive_code(graph: CrowdGraph, scores: Array, positive: Hashable | None) -> int:
     """Return which of two classes high scores stand for: the named one, that of the highest label, or the last."""
     if len(graph.classes) != 2:
         raise ParameterError(
-            f"A mean score tells two classes apart; the graph has {len(graph.classes)}: {quote(graph.classes)}.",
-            hint="Use a model for several classes, such as MajorityVote or IBCC.",
+            f"A weighted sum tells two classes apart; the graph has {len(graph.classes)}: {quote(graph.classes)}.",
+            hint="Use a model for several classes, such as MeanScore or OrdinalIBCC.",
         )
     if positive is None:
         top = graph.labels[int(scores.argmax())]
