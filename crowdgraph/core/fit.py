@@ -291,9 +291,7 @@ class ModelFit(Result):
         best = self.item_probs.argmax(axis=1)
         return {item: self.classes[code] for item, code in zip(self.items.tolist(), best, strict=True)}
 
-    def expected_scores(
-        self, scores: Mapping[Hashable, float] | None = None, *, level: float = 0.9
-    ) -> ItemScores:
+    def expected_scores(self, scores: Mapping[Hashable, float] | None = None, *, level: float = 0.9) -> ItemScores:
         """Return the expected score of each item, for classes that are numbers, with an interval.
 
         Parameters

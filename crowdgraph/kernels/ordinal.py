@@ -1,11 +1,12 @@
 r"""Graders: volunteers who perceive an item's score with a bias and noise of their own, and name the nearest label.
 
-Grader `k` perceives an item of class `j` at :math:`x_j + b_k + s_k \varepsilon` with normal :math:`\varepsilon` and names
-the label whose score is nearest (ordered probit):
+Grader `k` perceives an item of class `j` at :math:`x_j + b_k + s_k \varepsilon` with normal :math:`\varepsilon` and
+names the label whose score is nearest (ordered probit):
 
 .. math:: T_{jl}(b, s) = \Phi((\tau_{l+1} - x_j - b) / s) - \Phi((\tau_l - x_j - b) / s),
 
-where :math:`\tau_l` lies midway between the scores of neighbouring labels. A share of the answers is of any label alike.
+where :math:`\tau_l` lies midway between the scores of neighbouring labels. A share of the answers is of any label
+alike.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ START_SCALE, START_WEIGHT = 0.6, 4.0
 
 @dataclass(frozen=True, kw_only=True)
 class OrdinalIBCC(Model):
-    r"""IBCC for classes and labels that are numbers, such as scores from 1 to 5: near labels are likelier than far ones.
+    r"""IBCC for classes and labels that are numbers, such as scores from 1 to 5: near labels are likelier than far.
 
     Every volunteer is a grader, who perceives an item's score :math:`x_j` with a bias :math:`b_k` and normal noise
     :math:`s_k` of their own, and says the nearest label. The rows of their confusion matrix lie around those of such a
