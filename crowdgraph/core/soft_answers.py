@@ -94,7 +94,7 @@ def check_label_probs(probs: Array, rows: Array, *, counted: str = "") -> Array:
         return f"of {len(wrong):,} soft answers{counted}: {listed}"
 
     # A comparison with NaN is false.
-    is_wrong: Array = ~((probs >= 0) & (probs <= 1 + SUM_TOLERANCE)).all(axis=1)
+    is_wrong = np.logical_not(((probs >= 0) & (probs <= 1 + SUM_TOLERANCE)).all(axis=1))
     if is_wrong.any():
         raise ColumnError(
             f"Probabilities of labels must lie between 0 and 1, and so do not those {examples(is_wrong)}.",
