@@ -35,6 +35,7 @@ from crowdgraph.core.fit import PosteriorDraws as PosteriorDraws
 from crowdgraph.core.forward_state import ForwardState as ForwardState
 from crowdgraph.core.gold import Gold as Gold
 from crowdgraph.core.graph import CrowdGraph as CrowdGraph
+from crowdgraph.core.item_scores import ItemScores as ItemScores
 from crowdgraph.core.network import VolunteerNetwork as VolunteerNetwork
 from crowdgraph.core.network_track import NetworkTrack as NetworkTrack
 from crowdgraph.core.prior import CrowdPrior as CrowdPrior
