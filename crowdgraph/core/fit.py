@@ -313,8 +313,8 @@ class ModelFit(Result):
         check_number(
             "level", level, valid=lambda value: 0 < value < 1, expected="be a probability below 1, such as 0.9"
         )
-        given = self.params.get("scores") if scores is None else scores
-        values = name_scores(self.classes, given, what="classes")
+        stated = self.params.get("scores") if scores is None else scores
+        values = name_scores(self.classes, stated, what="classes")
         return expected_scores(self.items, self.item_probs, values, level=float(level))
 
     def predict_response(

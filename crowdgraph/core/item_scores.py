@@ -36,8 +36,8 @@ def name_scores(names: Iterable[Hashable], scores: Mapping[Hashable, float] | No
     array([1., 2., 4.])
     """
     named = list(names)
-    given = {} if scores is None else scores
-    values = np.array([given[name] if name in given else as_number(name) for name in named], dtype=float)
+    stated = {} if scores is None else scores
+    values = np.array([stated[name] if name in stated else as_number(name) for name in named], dtype=float)
     if not np.isfinite(values).all():
         words = [name for name, value in zip(named, values, strict=True) if not np.isfinite(value)]
         raise ParameterError(
@@ -82,10 +82,10 @@ class ItemScores(ReadOnlyArrays, Tabular):
 
     def __getitem__(self, item: Hashable) -> float:
         """Return the expected score of an item."""
-        found = np.flatnonzero([one == item for one in self.items.tolist()])
-        if not len(found):
+        rows = np.flatnonzero([one == item for one in self.items.tolist()])
+        if not len(rows):
             raise UnknownIdError(f"There is no item {item!r} among {len(self):,}.")
-        return float(self.expected[found[0]])
+        return float(self.expected[rows[0]])
 
     def __repr__(self) -> str:
         return f"ItemScores({len(self):,} items, intervals of {self.level:.0%})"
