@@ -263,7 +263,8 @@ def _all_labels(
 ) -> tuple[tuple[Hashable, ...], dict[Hashable, int]]:
     """Return all labels, and the code of the label that each key stands for: the same one, or one with that text."""
     known: Callable[[Hashable], Hashable] = {str(name): name for name in (labels or names)}.get  # type: ignore[assignment]
-    label_of = {key: key if (same := known(str(key))) is None else same for key in keys}
+    kinds = {type(name) for name in labels or names}
+    label_of = {key: _typed(key, kinds) if (same := known(str(key))) is None else same for key in keys}
     if labels is not None and (unknown := [key for key in label_of.values() if key not in labels]):
         raise LabelError(
             f"There are probabilities of {quote(unknown)}, which are not among the labels {quote(labels)}.",
@@ -271,3 +272,14 @@ def _all_labels(
         )
     every = labels if labels is not None else natural_order(dict.fromkeys([*names, *label_of.values()]))
     return every, {key: every.index(label) for key, label in label_of.items()}
+
+
+def _typed(key: Hashable, kinds: set[type]) -> Hashable:
+    """Return the number that a text spells, if the labels are numbers of one type; names of columns are text."""
+    for kind in (int, float):
+        if isinstance(key, str) and kinds == {kind}:
+            try:
+                return kind(key)
+            except ValueError:
+                return key
+    return key

@@ -85,6 +85,18 @@ def test_labels_that_are_numbers_are_known_by_their_text():
     assert_allclose(graph.label_probs, [[0.1, 0.2, 0.7], [1, 0, 0], [0, 1, 0]])
 
 
+def test_labels_that_are_never_the_most_probable_are_numbers_like_the_others():
+    table = {"label": [5, 1, 5], "p": ['{"1": 0.1, "3": 0.2, "5": 0.7}', None, None]}
+    graph = read(table, probability="p")
+    assert graph.labels == (1, 3, 5)
+    assert cg.CrowdGraph.from_responses(graph.to_arrow()).equals(graph)
+    tenths = read(
+        {"label": [0.5, 1.5, 0.5], "0.5": [0.6, 0, 1], "2.5": [0.4, 0, 0], "1.5": [0, 1, 0]},
+        probability=["0.5", "1.5", "2.5"],
+    )
+    assert tenths.labels == (0.5, 1.5, 2.5)
+
+
 def test_answers_without_a_label_follow_from_probabilities_or_are_none():
     table = {"label": ["no", None, None], "no": [None, 0.4, None], "yes": [None, 0.6, None]}
     graph = read(table, probability=["no", "yes"], missing="keep")
