@@ -130,8 +130,11 @@ def filter_published(
             hit = count * share_of(shares, label, step, target)
             miss = count - hit
             new_hits, new_misses = hits + hit, misses + miss
-            shift = math.log1p(hit / hits) - math.log1p(miss / misses)
-            reduction = hit / hits / new_hits + miss / misses / new_misses
+            shift, reduction = 0.0, 0.0
+            if hit > 0.0:
+                shift, reduction = math.log1p(hit / hits), hit / hits / new_hits
+            if miss > 0.0:
+                shift, reduction = shift - math.log1p(miss / misses), reduction + miss / misses / new_misses
             total = new_hits + new_misses
             process_noise = noise_scale * max(new_hits / total * (new_misses / total) - u_before, 0.0)  # eq:q_tau
             # Erratum 1: the answer amounts to an observation of eta with variance r r' / (r - r'), the inverse of this.
