@@ -48,7 +48,7 @@ def soft_graph(seed=0, *, n_volunteers=8, n_items=30, n_responses=160, certain=0
 
 def certain_graphs(seed=0):
     """A crowd without soft answers, and the same in which each answer says its label with probability one."""
-    plain = crowd(seed=seed, n_volunteers=15, n_items=60, n_responses=500, gold=0.1).graph
+    plain = crowd(seed=seed, n_volunteers=12, n_items=30, n_responses=200, gold=0.2).graph
     one_hot = np.asarray(plain.responses.label)[:, None] == np.arange(len(plain.labels))
     table = plain.to_arrow()
     for code, label in enumerate(plain.labels):
@@ -87,7 +87,7 @@ def test_certain_soft_answers_give_the_same_bits_as_answers(model):
         assert (actual.confusion.concentration == expected.confusion.concentration).all()
 
 
-def vb_oracle(graph, prior, *, n_sweeps=3_000):
+def vb_oracle(graph, prior, *, n_sweeps=2_000):
     """Variational Bayes by definition: q_l ln pi_jl in the E-step, pseudo-counts q_l in the M-step; and the bound."""
     answers, probs = graph.answers, graph.label_probs
     n_volunteers, n_items = len(graph.volunteers), len(graph.items)
