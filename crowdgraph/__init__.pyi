@@ -37,6 +37,7 @@ from crowdgraph.core.fit import PosteriorDraws as PosteriorDraws
 from crowdgraph.core.forward_state import ForwardState as ForwardState
 from crowdgraph.core.gold import Gold as Gold
 from crowdgraph.core.graph import CrowdGraph as CrowdGraph
+from crowdgraph.core.item_scores import ItemScores as ItemScores
 from crowdgraph.core.network import VolunteerNetwork as VolunteerNetwork
 from crowdgraph.core.network_track import NetworkTrack as NetworkTrack
 from crowdgraph.core.prior import CrowdPrior as CrowdPrior
@@ -67,6 +68,7 @@ from crowdgraph.models import DynIBCC as DynIBCC
 from crowdgraph.models import GibbsIBCC as GibbsIBCC
 from crowdgraph.models import MajorityVote as MajorityVote
 from crowdgraph.models import MeanScore as MeanScore
+from crowdgraph.models import OrdinalIBCC as OrdinalIBCC
 from crowdgraph.models import StreamingIBCC as StreamingIBCC
 from crowdgraph.models import WeightedMajority as WeightedMajority
 from crowdgraph.models import WeightedSum as WeightedSum

@@ -12,6 +12,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.soft_answers import warn_of_most_probable_labels
 from crowdgraph.kernels.discount import item_discount, log_evidence
 from crowdgraph.kernels.item_kinds import ItemKinds, learn_item_kinds
 from crowdgraph.models._crowd_prior import learn_prior, weights_of
@@ -66,6 +67,7 @@ class ItemKindSource:
     """
 
     def __init__(self, graph: CrowdGraph, fit: ModelFit) -> None:
+        warn_of_most_probable_labels(graph, "the forecast of further answers")
         answers = graph.answers
         self._learn = partial(
             learn_item_kinds,

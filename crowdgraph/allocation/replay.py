@@ -18,6 +18,7 @@ from crowdgraph.allocation.policy import Policy
 from crowdgraph.allocation.retirement import Retirement
 from crowdgraph.core._parameters import check_instance, check_seed
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.soft_answers import warn_of_most_probable_labels
 from crowdgraph.errors import GoldError
 from crowdgraph.models.base import Model
 from crowdgraph.models.calibrated import Calibrated
@@ -70,6 +71,7 @@ class RecordedAnswers(AnswerSource):
     """Answers that were recorded."""
 
     def __init__(self, graph: CrowdGraph) -> None:
+        warn_of_most_probable_labels(graph, "a replay")
         answers = graph.answers.first
         pairs = zip(answers.volunteer.tolist(), answers.item.tolist(), strict=True)
         self.available = graph

@@ -108,7 +108,11 @@ def shared_errors(
     if_alone, if_drawn = _agreement(confusion[volunteer[first]], confusion[volunteer[second]])
     classes = np.where(gold[:, None] >= 0, np.eye(len(graph.classes))[gold], beliefs.item_probs)[item]
     if_alone, if_drawn = ((classes * rates).sum(axis=1) for rates in (if_alone, if_drawn))
-    agree = responses.label[first] == responses.label[second]
+    label_probs = graph.label_probs
+    if label_probs is None:
+        agree = responses.label[first] == responses.label[second]
+    else:
+        agree = (label_probs[first] * label_probs[second]).sum(axis=1)
     pair_community, n_communities = community[volunteer[first]], len(groups)
     # Least squares of the observed agreement on the line from "alone" to "one draw", through the origin.
     difference = if_drawn - if_alone

@@ -13,6 +13,7 @@ from crowdgraph.core.communities import Communities
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import check_ids_match
+from crowdgraph.core.soft_answers import answer_parts
 from crowdgraph.errors import AlignmentError
 
 __all__ = ["Specialisation", "specialisation"]
@@ -90,9 +91,10 @@ def specialisation(
     kind = _kinds(graph, groups)
     n_volunteers, n_classes, n_labels = beliefs.concentration.shape
     counts = np.zeros((len(groups) + 1, n_volunteers, n_labels, n_classes))
-    answers = graph.answers.where(kind[graph.answers.item] < len(groups))
-    cells = (kind[answers.item], answers.volunteer, answers.label)
-    np.add.at(counts, cells, beliefs.item_probs[answers.item])
+    parts = answer_parts(graph, graph.answers.where(kind[graph.answers.item] < len(groups)))
+    cells = (kind[parts.item], parts.volunteer, parts.label)
+    probs = beliefs.item_probs[parts.item]
+    np.add.at(counts, cells, probs if parts.share is None else parts.share[:, None] * probs)
     return Specialisation(
         volunteers=graph.volunteers.ids,
         items=graph.items.ids,

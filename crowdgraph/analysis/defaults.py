@@ -22,6 +22,7 @@ from crowdgraph.models import (
     MajorityVote,
     MeanScore,
     Model,
+    OrdinalIBCC,
     WeightedMajority,
     WeightedSum,
 )
@@ -45,6 +46,7 @@ MODELS: Mapping[str, Model] = FrozenMapping(
             MeanScore(),
             WeightedSum(),
             Cautious(),
+            OrdinalIBCC(),
         )
     }
 )

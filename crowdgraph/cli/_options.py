@@ -75,6 +75,18 @@ class ResponseOptions:
     item: Annotated[str | None, typer.Option(help="Column of the item.", rich_help_panel=READING)] = None
     label: Annotated[str | None, typer.Option(help="Column of the label.", rich_help_panel=READING)] = None
     time: Annotated[str | None, typer.Option(help="Column of the time.", rich_help_panel=READING)] = None
+    probability: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help='Soft answers: the column of the confidence in the label, or of JSON such as {"yes": 0.9, "no": '
+            "0.1}; or LABEL=COLUMN, one option for each label.",
+            rich_help_panel=READING,
+        ),
+    ] = None
+    log_probability: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="The same as logarithms.", rich_help_panel=READING)
+    ] = None
     no_time: Annotated[bool, typer.Option("--no-time", help="Leave times out.", rich_help_panel=READING)] = False
     delimiter: Annotated[
         str | None, typer.Option(help="What stands between fields; guessed if left out.", rich_help_panel=READING)
@@ -102,6 +114,9 @@ class ResponseOptions:
         for name in ("workflow", "classes"):
             if getattr(self, name):
                 options[name] = getattr(self, name)
+        for name in ("probability", "log_probability"):
+            if getattr(self, name):
+                options[name] = parse_probability(getattr(self, name))
         reading = read(self.responses, **self._table_options(), extend=extend, **options)
         note(reading.notes)
         return reading
@@ -112,6 +127,10 @@ class ResponseOptions:
         """Convert tables to a store of columns without reading them into memory, and print what was guessed."""
         from crowdgraph.io.any_file import convert
 
+        if self.probability or self.log_probability:
+            raise ParameterError(
+                "A store of columns is made of certain answers; leave --probability out, or analyse the table itself."
+            )
         built, notes = convert(
             [self.responses, *more],
             store,
@@ -154,6 +173,8 @@ class ResponseOptions:
             },
             "format": reading.kind,
             "columns": dict(reading.columns),
+            "probability": self.probability,
+            "log_probability": self.log_probability,
             "classes": self.classes,
             "duplicates": self.duplicates,
             "missing": self.missing,
@@ -205,6 +226,16 @@ def parse_votes(pairs: list[str] | None, labels: tuple[Any, ...], classes: tuple
             raise ParameterError(f"--vote {pair} has no '='; write LABEL=CLASS, or LABEL= for one that votes for none.")
         votes[_by_text(label, labels)] = _by_text(target, classes) if target else None
     return votes
+
+
+def parse_probability(columns: list[str] | None) -> str | list[str] | dict[str, str] | None:
+    """Return the columns of soft answers: one for all, or those of the labels, from ``LABEL=COLUMN`` or ``COLUMN``."""
+    if not columns:
+        return None
+    pairs = [column.rpartition("=") for column in columns]
+    if all(equals for _, equals, _ in pairs):
+        return {label: column for label, _, column in pairs}
+    return columns[0] if len(columns) == 1 else columns
 
 
 def parse_prior(text: str | None) -> str | tuple[float, float] | None:

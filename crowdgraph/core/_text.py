@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdgraph.core._arrays import Array
+from crowdgraph.core.soft_answers import count_soft_answers, is_label_column
 
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
@@ -72,6 +73,9 @@ def facts(graph: CrowdGraph) -> Iterator[tuple[str, str]]:
     if len(answers) < len(responses):
         n = len(responses) - len(answers)
         yield "unanswered", f"{quantity(n, 'response')} show{'s' * (n == 1)} an item without an answer"
+    soft = count_soft_answers(graph)
+    if soft:
+        yield "soft", f"{soft:,} of {quantity(len(answers), 'answer')} are probabilities of labels"
     yield "classes", class_sentence(graph)
     yield "time", time_sentence(graph)
     if len(responses):
@@ -85,8 +89,8 @@ def facts(graph: CrowdGraph) -> Iterator[tuple[str, str]]:
         again = f"{quantity(n, 'response')} answer{'s' * (n == 1)} an item"
         yield "repeats", f"{again} that the volunteer had answered before"
     for name, part in (("volunteers", graph.volunteers), ("items", graph.items), ("responses", responses)):
-        if part.attributes:
-            yield name, f"also have {join_names(part.attributes, most=MAX_NAMES)}"
+        if names := [attribute for attribute in part.attributes if not is_label_column(attribute)]:
+            yield name, f"also have {join_names(names, most=MAX_NAMES)}"
     if graph.annotations:
         yield "annotated", ", ".join(f"{name} ({type(result).__name__})" for name, result in graph.annotations.items())
 

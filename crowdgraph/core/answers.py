@@ -186,8 +186,13 @@ def expected_counts(graph: CrowdGraph, item_probs: Array, *, answers: Answers | 
     answers
         The answers that count; all if left out.
     """
-    answers = graph.answers if answers is None else answers
+    from crowdgraph.core.soft_answers import answer_parts
+
+    parts = answer_parts(graph, answers)
     shape = (len(graph.volunteers), len(graph.classes), len(graph.labels))
-    cells = answers.volunteer.astype(np.int64) * shape[2] + answers.label
-    by_class = [np.bincount(cells, item_probs[answers.item, j], minlength=shape[0] * shape[2]) for j in range(shape[1])]
+    cells = parts.volunteer.astype(np.int64) * shape[2] + parts.label
+    share = 1.0 if parts.share is None else parts.share
+    by_class = [
+        np.bincount(cells, share * item_probs[parts.item, j], minlength=shape[0] * shape[2]) for j in range(shape[1])
+    ]
     return np.stack([column.reshape(shape[0], shape[2]) for column in by_class], axis=1)

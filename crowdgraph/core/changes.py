@@ -15,6 +15,7 @@ from crowdgraph.core._text import quantity
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.confusion import Correct, correct_labels
 from crowdgraph.core.result import Columns, Tabular, TimeColumn, VolunteerIndexed, real_array, unique_ids
+from crowdgraph.core.soft_answers import warn_of_most_probable_labels
 from crowdgraph.errors import ResultError
 
 if TYPE_CHECKING:
@@ -247,6 +248,7 @@ class ChangeSource:
         from crowdgraph.kernels.change import Sequences, permutation_test
 
         graph, answers = self.graph, self.graph.answers
+        warn_of_most_probable_labels(graph, "the test for changes")
         n_answers = answers.n_by_volunteer
         tested = np.flatnonzero(n_answers >= min_answers)
         order = answers.by_volunteer.order

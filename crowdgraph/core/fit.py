@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, value_tuple
-from crowdgraph.core._parameters import check_instance
+from crowdgraph.core._parameters import check_instance, check_number
 from crowdgraph.core.changes import Changes, ChangeSource
 from crowdgraph.core.clock import Moment
 from crowdgraph.core.confusion import ConfusionTrack, Correct
 from crowdgraph.core.dependence import Dependence
 from crowdgraph.core.forward_state import ForwardState
+from crowdgraph.core.item_scores import ItemScores, expected_scores, name_scores
 from crowdgraph.core.prior import CrowdPrior
 from crowdgraph.core.result import (
     CodedColumn,
@@ -290,6 +291,32 @@ class ModelFit(Result):
         """Return the most probable class of each item; of equally probable ones the first."""
         best = self.item_probs.argmax(axis=1)
         return {item: self.classes[code] for item, code in zip(self.items.tolist(), best, strict=True)}
+
+    def expected_scores(self, scores: Mapping[Hashable, float] | None = None, *, level: float = 0.9) -> ItemScores:
+        """Return the expected score of each item, for classes that are numbers, with an interval.
+
+        Parameters
+        ----------
+        scores
+            The numbers that classes stand for. If left out, those with which the model was fitted, and classes that are
+            numbers, or spell one, stand for themselves.
+        level
+            The least probability of the intervals. Their ends are scores of classes.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses({"volunteer": ["anna", "bert"], "item": ["x", "x"], "label": [1, 3]})
+        >>> print(cg.MajorityVote().fit(graph).expected_scores().to_frame(kind="text"))
+        item  expected  deviation  low  high
+        x            2          1    1     3
+        """
+        check_number(
+            "level", level, valid=lambda value: 0 < value < 1, expected="be a probability below 1, such as 0.9"
+        )
+        stated = self.params.get("scores") if scores is None else scores
+        values = name_scores(self.classes, stated, what="classes")
+        return expected_scores(self.items, self.item_probs, values, level=float(level))
 
     def predict_response(
         self, volunteer: Hashable, item: Hashable, *, at: Moment | None = None

@@ -24,6 +24,7 @@ from crowdgraph.core.graph_views import GraphDegrees, GraphEdges, GraphNodes, No
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
 from crowdgraph.core.result import Result, Tabular
+from crowdgraph.core.soft_answers import is_label_column, label_probs_of
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import (
     ColumnError,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CrowdGraph"]
 
+# A column, columns that are named like their labels, or a mapping from labels to columns.
+Probability = str | Sequence[str] | Mapping[Hashable, str]
 Duplicates = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop", "keep"]
 History = Literal["latest", "full"]
@@ -213,6 +216,41 @@ class CrowdGraph:
         """The responses that are answers; items that were shown but not answered are left out."""
         return Answers(self._responses, n_volunteers=len(self._volunteers), n_items=len(self._items))
 
+    @cached_property
+    def label_probs(self) -> Array | None:
+        """The probability of each label in each response, of shape (R, L); None where all answers are certain.
+
+        Soft answers are read with `probability` of `from_responses`. Certain answers have a one, responses without a
+        label zeros. They are kept as attributes of the responses, such as ``probability[yes]``.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses(
+        ...     {"volunteer": ["net", "anna"], "item": ["x", "x"], "label": ["yes", "no"], "sure": [0.8, None]},
+        ...     probability="sure")
+        >>> graph.label_probs
+        array([[0.2, 0.8],
+               [1. , 0. ]])
+        """
+        return label_probs_of(self._responses, self.labels)
+
+    def certain(self) -> CrowdGraph:
+        """Return the graph with the most probable label of each soft answer as a certain answer, without annotations.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.CrowdGraph.from_responses(
+        ...     {"volunteer": ["net"], "item": ["x"], "yes": [0.8], "no": [0.2]}, probability=["no", "yes"])
+        >>> graph.certain().label_probs is None
+        True
+        """
+        table = self._responses
+        attributes = {name: column for name, column in table.attributes.items() if not is_label_column(name)}
+        responses = ResponseTable(table.volunteer, table.item, table.label, table.time, table.clock, attributes)
+        return self._replace(responses, self.gold, {})
+
     # As a network
 
     @property
@@ -316,6 +354,8 @@ class CrowdGraph:
         item: str = "item",
         label: str = "label",
         time: str = "time",
+        probability: Probability | None = None,
+        log_probability: Probability | None = None,
         gold: Any = None,
         classes: Iterable[Hashable] | None = None,
         labels: Iterable[Hashable] | None = None,
@@ -338,6 +378,16 @@ class CrowdGraph:
             The name of the column of times: integers, floats, datetimes with or without zone, or ISO strings. Without
             such a column, the order of the rows is the time. Rows are sorted by time; rows of equal time keep their
             order. Datetimes of several zones, and text with offsets, are converted to UTC.
+        probability
+            For soft answers, such as those of a classifier or an LLM: the column of the confidence in the label, whose
+            rest the other labels share equally; or of all probabilities of an answer, as JSON or mappings such as
+            ``{"yes": 0.9, "no": 0.1}``. Or the columns of the labels, each named like its label; or a mapping from
+            labels to columns, where labels without one share the rest equally. The probabilities of an answer sum to
+            one (within 0.005, and are scaled to it); where all are null, the answer is certain. With probabilities of
+            the labels no column of labels is needed: the label is the most probable one. A table with columns such as
+            ``probability[yes]``, as `to_pandas` writes them, needs no option.
+        log_probability
+            The same as logarithms, such as those of an LLM.
         gold
             The known classes: a mapping from item to class (or to a mapping from class to probability), a table with
             the columns `item` and `label` (named as in `frame`), a table with a column of probabilities for each class,
@@ -378,6 +428,8 @@ class CrowdGraph:
             item=item,
             label=label,
             time=time,
+            probability=probability,
+            log_probability=log_probability,
             gold=gold,
             classes=classes,
             labels=labels,
@@ -452,6 +504,8 @@ class CrowdGraph:
         item: str = "item",
         label: str = "label",
         time: str = "time",
+        probability: Probability | None = None,
+        log_probability: Probability | None = None,
         gold: Any = None,
         duplicates: Duplicates = "all",
         missing: Missing = "error",
@@ -470,7 +524,7 @@ class CrowdGraph:
         ----------
         more
             A table, in any form that `from_responses` takes, or another graph.
-        volunteer, item, label, time, missing
+        volunteer, item, label, time, probability, log_probability, missing
             As in `from_responses`, for a table.
         gold
             Known classes of old and new items, as in `from_responses`; gold that contradicts the graph's is an error.
@@ -507,6 +561,8 @@ class CrowdGraph:
             item=item,
             label=label,
             time=time,
+            probability=probability,
+            log_probability=log_probability,
             gold=gold,
             duplicates=duplicates,
             missing=missing,

@@ -9,6 +9,7 @@ import numpy as np
 from crowdgraph.core._arrays import Array, lock
 from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
+from crowdgraph.core.soft_answers import chances_by_share
 from crowdgraph.errors import NotAnnotatedError
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def response_confusion(graph: CrowdGraph, track: ConfusionTrack) -> Array:
 def response_surprise(graph: CrowdGraph, fit: ModelFit) -> Array:
     r"""Return how surprising each response was in nats, of shape (R,); NaN for responses without a label.
 
-    It is :math:`-\log \sum_j p(t_i = j) E[\pi_{j, label}]` with the fit's class probabilities of the item and the
+    It is :math:`-\log \sum_j p(t_i = j) E[\pi_{j, label}]`, of a soft answer with :math:`\prod_l E[\pi_{jl}]^{q_l}` in
+    place of :math:`E[\pi_{j, label}]`, with the fit's class probabilities of the item and the
     confusion of `response_confusion`. The fit uses everything that it knows, the response itself and what came later
     included. So this says how well a response agrees with the fit; it is not a prediction from the past alone, and its
     mean is too small to serve as a score of the model.
@@ -91,8 +93,12 @@ def response_surprise(graph: CrowdGraph, fit: ModelFit) -> Array:
             hint="Use a model that has some, such as cg.IBCC() or cg.DynIBCC().",
         )
     responses = graph.responses
-    label = responses.label[:, None, None]
-    chances = np.take_along_axis(response_confusion(graph, fit.confusion), label.astype(np.intp), axis=2)[:, :, 0]
+    confusion = response_confusion(graph, fit.confusion)
+
+    def chance_of(label: Array) -> Array:
+        return np.take_along_axis(confusion, label[:, None, None].astype(np.intp), axis=2)[:, :, 0]
+
+    chances = chances_by_share(chance_of, responses.label, graph.label_probs)
     chance = np.einsum("rj,rj->r", fit.item_probs[responses.item], chances)
     # Rounding can lift the sum a little above one.
     surprise = np.abs(np.log(np.minimum(chance, 1.0)))

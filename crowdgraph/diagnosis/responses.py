@@ -11,6 +11,7 @@ from crowdgraph.core._arrays import Array
 from crowdgraph.core._text import percent, quantity
 from crowdgraph.core.clock import ticks
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.soft_answers import count_soft_answers
 from crowdgraph.diagnosis._statistics import upper_tail
 from crowdgraph.diagnosis.findings import Finding, FindingType, Severity, reports
 from crowdgraph.messages import Hint
@@ -37,9 +38,16 @@ SHOWN_NOT_ANSWERED = FindingType(
     why="Items that are skipped are often the hard ones; models leave these responses out.",
     advice="If skipping means something, such as 'cannot tell', make it a label of its own.",
 )
+SOFT_ANSWERS = FindingType(
+    topic="counts",
+    name="soft answers",
+    severity="info",
+    why="The checks of the doctor, and models without soft answers, know only the most probable label of each.",
+    advice="Fit IBCC, DynIBCC, DawidSkene or a vote, for which soft answers count by their probabilities.",
+)
 
 
-@reports(COUNTS, NO_ANSWERS, SHOWN_NOT_ANSWERED)
+@reports(COUNTS, NO_ANSWERS, SHOWN_NOT_ANSWERED, SOFT_ANSWERS)
 def check_counts(graph: CrowdGraph) -> list[Finding]:
     """Report how much there is of everything; warn if there are no answers at all."""
     n_responses, n_answers = len(graph.responses), len(graph.answers)
@@ -58,9 +66,19 @@ def check_counts(graph: CrowdGraph) -> list[Finding]:
         f"{quantity(sizes['items'], 'item')}, with {quantity(sizes['labels'], 'label')} to choose from.",
         numbers=sizes,
     )
+    findings = [counts]
+    if n_soft := count_soft_answers(graph):
+        share = n_soft / n_answers
+        findings.append(
+            SOFT_ANSWERS.finding(
+                f"{quantity(n_soft, 'answer')} ({percent(share)}) {'is' if n_soft == 1 else 'are'} soft: probabilities "
+                "of several labels.",
+                numbers={"soft": n_soft, "share": share},
+            )
+        )
     n_unanswered = n_responses - n_answers
     if not n_unanswered:
-        return [counts]
+        return findings
     share = n_unanswered / n_responses
     unanswered = SHOWN_NOT_ANSWERED.finding(
         f"{quantity(n_unanswered, 'response')} ({percent(share)}) show{'s' * (n_unanswered == 1)} an item "
@@ -68,7 +86,7 @@ def check_counts(graph: CrowdGraph) -> list[Finding]:
         severity="note" if share > UNANSWERED_SHARE else "info",
         numbers={"unanswered": n_unanswered, "share": share},
     )
-    return [counts, unanswered]
+    return [*findings, unanswered]
 
 
 # Coverage

@@ -22,6 +22,7 @@ from crowdgraph.core._memory import memory_in_bytes
 from crowdgraph.core._parameters import check_integer, check_number
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.soft_answers import refuse_streamed_soft_answers
 from crowdgraph.distributed._checkpoints import CheckpointFile, facts_of, open_checkpoint
 from crowdgraph.distributed._ranks import TIMEOUT, TorchRanks, joined, on_first
 from crowdgraph.distributed._shares import item_share, shares, volunteer_share
@@ -152,6 +153,7 @@ class _Share(NamedTuple):
 
 
 def _fit_share(model: Model, store: ResponseStore, ranks: TorchRanks, *, on_disk: bool, visible: bool) -> _Share:
+    refuse_streamed_soft_answers(store.manifest["attributes"])
     with undamaged(store.path):
         parts = shares(store.by_item.starts, ranks.size, kind="item")
         graph = item_share(store, parts[ranks.rank], on_disk=on_disk)

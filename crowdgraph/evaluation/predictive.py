@@ -16,6 +16,7 @@ from crowdgraph.core.dependence import Dependence
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import Columns, Tabular
+from crowdgraph.core.soft_answers import warn_of_most_probable_labels
 from crowdgraph.errors import ParameterError, TooFewError, UnknownIdError
 from crowdgraph.messages import Message, quote, suggestion, with_article
 
@@ -262,6 +263,7 @@ def predictive_checks(
     fit.check_matches(graph)
     if not len(graph.answers):
         raise TooFewError("There are no answers, so there is nothing to compare.")
+    warn_of_most_probable_labels(graph, "the comparison with replicates")
     from crowdgraph.evaluation.replicates import compare_with_replicates, replicates_for
 
     n_replicates = replicates_for(graph, int(n_replicates))

@@ -31,6 +31,7 @@ from crowdgraph.io._annotations import TOOLS, sniff_tool
 from crowdgraph.io._columns import COUNTED, ROW_NUMBERS, SYNONYMS, find_column
 from crowdgraph.io._gold import gold_items
 from crowdgraph.io._gold_files import GoldFile
+from crowdgraph.io._soft_answers import soft_columns
 from crowdgraph.io.columns import ResponseStore, is_store
 from crowdgraph.io.conversion import build_store
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
@@ -41,7 +42,7 @@ from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
 from crowdgraph.io.parquet import parquet_columns, parquet_schema
 from crowdgraph.io.partitions import is_results
 from crowdgraph.io.store import SAVED_GRAPH, load
-from crowdgraph.messages import Message, argument, quote, wording
+from crowdgraph.messages import Hint, Message, argument, quote, wording
 
 __all__ = ["FILE_KINDS", "Reading", "convert", "read", "saved_graph_path"]
 
@@ -118,7 +119,8 @@ def read(
     extend
         A graph to which the responses are added, as by `CrowdGraph.extend`; its labels and classes stay.
     **options
-        As in `CrowdGraph.from_responses`: `duplicates`, `missing`, `classes`, `labels`; for exports `workflow`.
+        As in `CrowdGraph.from_responses`: `duplicates`, `missing`, `classes`, `labels`, and of tables `probability` and
+        `log_probability`; for exports `workflow`.
 
     Examples
     --------
@@ -280,8 +282,8 @@ class _FileReader:
 
     def _csv(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         delimiter, header = self.header("csv")
-        used = _guess_columns(header, self.user_columns, self.notes, self.path)
-        text = [used[role] for role in ("volunteer", "item", "label")]
+        used = self._guess_columns(header)
+        text = [used[role] for role in ("volunteer", "item", "label") if role in used]
         table = csv_table(self.path, text=text, delimiter=delimiter, encoding=self.encoding)
         if not table.num_rows:
             raise InputError(
@@ -291,10 +293,30 @@ class _FileReader:
 
     def _parquet(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         _, header = self.header("parquet")
-        used = _guess_columns(header, self.user_columns, self.notes, self.path)
+        used = self._guess_columns(header)
         return self._graph(parquet_columns(self.path, columns=self._selected(header)), used), used
 
+    def _guess_columns(self, header: list[str]) -> dict[str, str]:
+        """Return the column of each role; columns of probabilities have none, and may make that of labels needless."""
+        named = {name: self.options.get(name) for name in ("probability", "log_probability")}
+        soft = soft_columns(header, **named)
+        free = [name for name in header if soft is None or name not in soft.names]
+        follows = soft is not None and (soft.single is None or "label" not in header)
+        if not follows or "label" in self.user_columns:
+            return _guess_columns(free, self.user_columns, self.notes, self.path)
+        # Any column may be called like one of answers; beside probabilities only the usual name counts.
+        others = [name for name in free if name == "label" or name not in SYNONYMS["label"]]
+        return _guess_columns(others, self.user_columns, self.notes, self.path, needs_label=False)
+
+    def _refuse_probabilities(self, what: str) -> None:
+        if any(self.options.get(name) is not None for name in ("probability", "log_probability")):
+            raise ParameterError(
+                f"{what} has no columns of probabilities.",
+                hint=Hint("Leave probability= out.", cli="Leave --probability out."),
+            )
+
     def _panoptes(self) -> tuple[CrowdGraph, Mapping[str, str]]:
+        self._refuse_probabilities("A Zooniverse export")
         if self.user_columns:
             raise ParameterError("The columns of a Zooniverse export are known; leave out their names.")
         self.notes.append(f"This is a Zooniverse export: the answers to task {self.task} are read.")
@@ -312,6 +334,7 @@ class _FileReader:
 
     def _graph_file(self, what: str, read_graph: Callable[[Any], CrowdGraph]) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Read a file that holds a graph, and replace its gold and classes if there are others."""
+        self._refuse_probabilities(what)
         if self.user_columns:
             raise ParameterError(f"{what} has no columns to name; leave out their names.")
         graph, classes = read_graph(self.path), self.options.get("classes")
@@ -390,7 +413,9 @@ def _in_both_wordings(message: str, change: Callable[[str], str]) -> Message:
     return Message(change(wording(message, "python")), cli=change(wording(message, "cli")))
 
 
-def _guess_columns(header: list[str], user_columns: Mapping[str, str], notes: list[str], path: Any) -> dict[str, str]:
+def _guess_columns(
+    header: list[str], user_columns: Mapping[str, str], notes: list[str], path: Any, *, needs_label: bool = True
+) -> dict[str, str]:
     """Return the column of each role: the user_columns one, or one with a usual name."""
     absent = [name for role, name in user_columns.items() if name not in header and (role, name) != ("time", "")]
     if absent:
@@ -404,7 +429,8 @@ def _guess_columns(header: list[str], user_columns: Mapping[str, str], notes: li
                 used[role] = column
     if user_columns.get("time") == "":
         del used["time"]
-    lacking = next((role for role in ("volunteer", "item", "label") if role not in used), None)
+    needed = ("volunteer", "item", "label") if needs_label else ("volunteer", "item")
+    lacking = next((role for role in needed if role not in used), None)
     if lacking is not None:
         headless = "" if used else HEADLESS_HINT
         raise ColumnError(

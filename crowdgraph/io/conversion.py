@@ -159,7 +159,7 @@ def _columns_to_read(
 ) -> dict[str, str]:
     """Return the column of each role, and each attribute under its own name."""
     available = [name for name in header if name != "time" or time is not None]
-    names = role_columns(available, time=time or "time", **roles)
+    names = role_columns(available, None, time=time or "time", **roles)
     names = {role: name for role, name in names.items() if name in available}
     further = [name for name in available if name not in names.values()]
     if attributes is not None:

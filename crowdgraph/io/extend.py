@@ -13,6 +13,7 @@ from crowdgraph.core.clock import UNITS, Clock, is_sorted
 from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.result import CodedColumn
+from crowdgraph.core.soft_answers import label_column
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import (
     ColumnError,
@@ -28,6 +29,7 @@ from crowdgraph.errors import (
 from crowdgraph.io._columns import attribute_array, frame_columns
 from crowdgraph.io._gold import read_gold
 from crowdgraph.io._ids import natural_order
+from crowdgraph.io._soft_answers import soft_columns
 from crowdgraph.io.frames import Rows, graph_from_frame, role_columns, stable_order, without_duplicates
 from crowdgraph.messages import Hint, quote
 
@@ -58,7 +60,8 @@ def extend_graph(
     else:
         roles = {role: options.get(role, role) for role in ("volunteer", "item", "label", "time")}
         table = frame_columns(more)
-        columns = role_columns(table, **roles)
+        named = {name: options.get(name) for name in ("probability", "log_probability")}
+        columns = {**columns, **role_columns(table, soft_columns(table, **named), **roles)}
         added = _read(graph, table, new_labels=new_labels, **options)
     labels, label_codes = _merged_labels(graph, added, new_labels=new_labels)
     # Where labels are the classes, they stay so.
@@ -74,6 +77,8 @@ def extend_graph(
             hint="Are they of another project?",
         )
     old, new = graph.responses.table, added.responses.table
+    unused = {label_column(label) for label in added.labels if label not in labels}
+    new_attributes = {name: new.attributes[name] for name in new.attributes if name not in unused}
     times = _merged_times(old, new)
     n_late = int(np.count_nonzero(times[len(old) :] < times[len(old) - 1])) if len(old) else 0
     rows = Rows(
@@ -82,7 +87,7 @@ def extend_graph(
         _appended(old.label, label_codes[new.label]),
         times,
         old.clock,
-        _merged_attributes(old.attributes, new.attributes, len(old), len(new)),
+        _merged_attributes(old.attributes, new_attributes, len(old), len(new)),
     )
     if not is_sorted(times):
         rows = rows.take(stable_order(times))
@@ -130,6 +135,8 @@ def _appended(old: Array, new: Array) -> Array:
 def _merged_labels(graph: CrowdGraph, added: CrowdGraph, *, new_labels: bool) -> tuple[tuple[Hashable, ...], Array]:
     """Return the labels, and the code of each label of the added responses; the last entry serves code -1."""
     used = np.bincount(added.answers.label, minlength=len(added.labels)) > 0
+    if added.label_probs is not None:
+        used |= (added.label_probs > 0).any(axis=0)
     code_of = {label: code for code, label in enumerate(graph.labels)}
     unknown = [label for label, is_used in zip(added.labels, used, strict=True) if is_used and label not in code_of]
     if unknown and not new_labels:

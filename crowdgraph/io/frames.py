@@ -37,6 +37,7 @@ from crowdgraph.io._columns import (
 )
 from crowdgraph.io._gold import read_gold
 from crowdgraph.io._ids import encode, encode_labels, first_appearance
+from crowdgraph.io._soft_answers import SoftColumns, soft_columns
 from crowdgraph.io._times import read_times
 from crowdgraph.messages import Hint, argument, quote, suggestion
 
@@ -87,6 +88,8 @@ def graph_from_frame(
     item: str = "item",
     label: str = "label",
     time: str = "time",
+    probability: Any = None,
+    log_probability: Any = None,
     gold: Any = None,
     classes: Iterable[Hashable] | None = None,
     labels: Iterable[Hashable] | None = None,
@@ -105,14 +108,15 @@ def graph_from_frame(
     check_choice("duplicates", duplicates, ("all", "first", "last", "error"))
     check_choice("missing", missing, ("error", "drop", "keep"))
     columns = frame_columns(frame)
-    names = role_columns(columns, volunteer=volunteer, item=item, label=label, time=time)
+    soft = soft_columns(columns, probability=probability, log_probability=log_probability)
+    names = role_columns(columns, soft, volunteer=volunteer, item=item, label=label, time=time)
     label_names = None if labels is None else value_tuple(labels, what="labels")
-    rows, label_names, null = _read_rows(columns, names, label_names, clock)
+    rows, label_names, null = _read_rows(columns, names, soft, label_names, clock)
     n_rows = len(rows.label)
     if row_mask is not None:
         null = {role: mask & row_mask for role, mask in null.items()}
     rows = _without_missing(rows, null, missing, row_mask)
-    if labels is None and len(rows.label) < n_rows:
+    if labels is None and soft is None and len(rows.label) < n_rows:
         rows.label, label_names = _drop_unused_labels(rows.label, label_names)
     if not len(rows.label) and volunteers is None and items is None:
         raise InputError(
@@ -154,12 +158,17 @@ def check_options(reader: Callable[..., CrowdGraph], options: Mapping[str, Any])
     raise TypeError(f"{reader.__name__}() has no option {wrong!r}.{guess}")
 
 
-def role_columns(columns: Collection[str], **names: str) -> dict[str, str]:
-    """Return the column of each role (volunteer, item, label, time); raise if one is missing or named twice."""
+def role_columns(columns: Collection[str], soft: SoftColumns | None = None, **names: str) -> dict[str, str]:
+    """Return the column of each role (volunteer, item, label, time); raise if one is missing or named twice.
+
+    Where columns have the probabilities of all labels, a column of labels is not needed.
+    """
     not_text = [f"{role}={name!r}" for role, name in names.items() if not isinstance(name, str)]
     if not_text:
         raise ParameterError(f"Columns are named by text; got {quote(not_text)}.")
     names["volunteer"], names["item"] = id_columns(columns, volunteer=names["volunteer"], item=names["item"])
+    if soft is not None and names["label"] == "label" and "label" not in columns:
+        del names["label"]
     for role, name in names.items():
         if name in columns or (role == "time" and name == "time"):
             continue
@@ -169,7 +178,7 @@ def role_columns(columns: Collection[str], **names: str) -> dict[str, str]:
             f"There is no column {name!r} for the {role}; the table has {quote(columns, most=12) or 'no columns'}. "
             f"Name the column with {role}='...'.{guess}"
         )
-    used = [name for name in names.values() if name in columns]
+    used = [name for name in (*names.values(), *(() if soft is None else soft.names)) if name in columns]
     repeated = sorted({name for name in used if used.count(name) > 1})
     if repeated:
         raise ColumnError(
@@ -187,6 +196,7 @@ def role_columns(columns: Collection[str], **names: str) -> dict[str, str]:
 def _read_rows(
     columns: Mapping[str, Column],
     names: Mapping[str, str],
+    soft: SoftColumns | None,
     labels: tuple[Hashable, ...] | None,
     clock: Clock | None,
 ) -> tuple[Rows, tuple[Hashable, ...], dict[str, Array]]:
@@ -195,13 +205,18 @@ def _read_rows(
     with ThreadPoolExecutor(2) as pool:
         item = pool.submit(lambda: encode(columns[names["item"]], what="item"))
         volunteer = pool.submit(lambda: encode(columns[names["volunteer"]], what="volunteer"))
-        label = pool.submit(lambda: encode_labels(columns[names["label"]], labels=labels))
-        codes, label_names = label.result()
+        if soft is None:
+            label = pool.submit(lambda: encode_labels(columns[names["label"]], labels=labels))
+            codes, label_names = label.result()
+            probs: dict[str, Array] = {}
+        else:
+            codes, label_names, probs = soft.read(columns, names.get("label"), labels)
         if names["time"] in columns:
             time, null_time = pool.submit(lambda: read_times(columns[names["time"]], clock=clock)).result()
         else:
             time, null_time = TimeColumn(np.arange(len(codes)), Clock("order")), np.zeros(len(codes), dtype=bool)
-        attributes = {name: attribute_array(columns[name]) for name in columns if name not in names.values()}
+        used = (*names.values(), *(() if soft is None else soft.names))
+        attributes = {name: attribute_array(columns[name]) for name in columns if name not in used} | probs
         rows = Rows(volunteer.result(), item.result(), codes, time.times, time.clock, attributes)
     null = {
         "volunteer": rows.volunteer.codes < 0,

@@ -116,6 +116,8 @@ class ResponseTensors(TensorGroup):
         The known class probabilities, of shape (N, J); NaN where nothing is known.
     n_volunteers, n_labels
         K and L.
+    label_probs
+        The probability of each label, of shape (R, L), where some answers are soft; None otherwise.
     """
 
     volunteer: Tensor
@@ -126,6 +128,7 @@ class ResponseTensors(TensorGroup):
     gold: Tensor
     n_volunteers: int
     n_labels: int
+    label_probs: Tensor | None = None
 
     @property
     def n_items(self) -> int:
@@ -142,13 +145,16 @@ class ResponseTensors(TensorGroup):
 
     @cached_property
     def answers(self) -> AnswerMatrix:
-        """The responses that have a label, as `crowdgraph.tensors` takes them."""
+        """The responses that have a label, as `crowdgraph.tensors` takes them: soft ones with each of their labels."""
         from crowdgraph.tensors import AnswerMatrix
 
+        columns, weight = (self.volunteer, self.item, self.label), None
+        if self.label_probs is not None:
+            row, label = self.label_probs.nonzero(as_tuple=True)
+            columns, weight = (self.volunteer[row], self.item[row], label), self.label_probs[row, label]
         return AnswerMatrix(
-            self.volunteer,
-            self.item,
-            self.label,
+            *columns,
+            weight=weight,
             n_volunteers=self.n_volunteers,
             n_items=self.n_items,
             n_labels=self.n_labels,
@@ -178,6 +184,7 @@ class ResponseTensors(TensorGroup):
             label=self.label[order],
             weight=torch.ones_like(self.elapsed),
             drift=(self.elapsed[order] * drift).clamp(max=MAX_DRIFT),
+            shares=None if self.label_probs is None else self.label_probs[order],
         )
 
     def __repr__(self) -> str:
@@ -240,7 +247,8 @@ class ConfusionTensors(TensorGroup):
 
 def graph_to_torch(graph: CrowdGraph, *, device: Any = None, dtype: Any = "float64") -> ResponseTensors:
     """Copy the columns of a graph to tensors; see `CrowdGraph.to_torch`."""
-    responses = graph.responses
+    responses, label_probs = graph.responses, graph.label_probs
+    soft = {} if label_probs is None else {"label_probs": label_probs}
     return ResponseTensors(
         **_copies(
             device,
@@ -251,6 +259,7 @@ def graph_to_torch(graph: CrowdGraph, *, device: Any = None, dtype: Any = "float
             time=_numbers(responses.time),
             elapsed=_elapsed(graph),
             gold=graph.gold.probs,
+            **soft,
         ),
         n_volunteers=len(graph.volunteers),
         n_labels=len(graph.labels),

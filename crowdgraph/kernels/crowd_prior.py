@@ -195,7 +195,14 @@ def _shares(values: Numbers) -> Numbers:
 
 
 def class_variance(
-    volunteer: Numbers, item: Numbers, label: Numbers, probs: Numbers, effect: Numbers, *, n_volunteers: int
+    volunteer: Numbers,
+    item: Numbers,
+    label: Numbers,
+    probs: Numbers,
+    effect: Numbers,
+    *,
+    n_volunteers: int,
+    share: Numbers | None = None,
 ) -> Numbers:
     """Return by how much a volunteer's sum of effects varies because the classes of items are unknown, of shape (K,).
 
@@ -209,6 +216,9 @@ def class_variance(
         What an answer adds if its item has a class, by volunteer, class and label, of shape (1 or K, J, L).
     n_volunteers
         K.
+    share
+        How much each answer counts, of shape (R,), if not one. Soft answers are answers with each of their labels; the
+        mean of the labels' variances is at most too large.
     """
     variance = np.zeros(n_volunteers)
     for first in range(0, len(volunteer), ANSWERS_PER_CHUNK):
@@ -217,7 +227,8 @@ def class_variance(
         values = effect[who if len(effect) > 1 else np.zeros_like(who), :, label[chunk]]
         weights = probs[item[chunk]]
         mean = (weights * values).sum(axis=1)
-        variance += np.bincount(who, (weights * values**2).sum(axis=1) - mean**2, minlength=n_volunteers)
+        own = (weights * values**2).sum(axis=1) - mean**2
+        variance += np.bincount(who, own if share is None else share[chunk] * own, minlength=n_volunteers)
     return np.maximum(variance, 0.0)
 
 

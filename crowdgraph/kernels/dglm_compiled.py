@@ -25,10 +25,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
-from crowdgraph.kernels.dglm_published import scan_published
+from crowdgraph.kernels.dglm_published import scan_published, share_of
 from crowdgraph.tensors.dynibcc import LastStates, Stage, Steps, prior_counts, state_counts
 
-__all__ = ["CompiledScan", "Workspace", "compile_scan", "filter_weighted", "smooth_weighted", "split_work"]
+__all__ = [
+    "CompiledScan",
+    "Workspace",
+    "compile_scan",
+    "filter_weighted",
+    "shares_array",
+    "smooth_weighted",
+    "split_work",
+]
 
 # Fewer steps than this are not worth a second thread.
 MIN_STEPS_PER_THREAD = 2_000
@@ -143,6 +151,7 @@ class CompiledScan:
     def _set(self, steps: Steps, prior: Tensor | LastStates) -> None:
         self.prior = prior
         self._columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
+        self._columns.append(shares_array(steps))
         self._initial = [part.double().contiguous().numpy() for part in self._initial_states(prior)]
 
     def _initial_states(self, prior: Tensor | LastStates) -> tuple[Tensor, Tensor, Tensor]:
@@ -169,6 +178,13 @@ class CompiledScan:
             rows = self._rows[self._starts[k] : self._starts[k + 1]]
             bounds = chunk_bounds(len(rows), at_most=len(self._tasks))
             in_parallel(partial(_join_chunk, bounds, hits, misses, rows), len(bounds) - 1)
+
+
+def shares_array(steps: Steps) -> NDArray[Any]:
+    """Return the shares of the labels in soft answers, (S, L), for compiled code: empty where there are none."""
+    if steps.shares is not None:
+        return np.ascontiguousarray(steps.shares.numpy())
+    return np.empty((0, 2), steps.weight.numpy().dtype)
 
 
 class Workspace(NamedTuple):
@@ -257,6 +273,7 @@ def compile_scan(
             np.zeros(1, dtype=label_type),
             one,
             one,
+            np.empty((0, 2), precision),
             np.full((1, n_classes), 1 / n_classes, precision),
             table,
             square,
@@ -287,6 +304,7 @@ def filter_weighted(
     label: Any,
     weight: Any,
     drift: Any,
+    shares: Any,
     probs: Any,
     prior_hits: Any,
     prior_misses: Any,
@@ -299,7 +317,8 @@ def filter_weighted(
     """Fill in the counts of one volunteer at every step, (T, L, J), from `first_label` on, and the noise before it.
 
     On entry the first noise is what earlier answers caused; the last one, (T + 1, L), becomes what awaits the next
-    step. All labels take a step together: each waits for its own divisions, and so they wait at the same time.
+    step. All labels take a step together: each waits for its own divisions, and so they wait at the same time. A soft
+    answer counts for each label by its share, and against it by the rest.
     """
     n_classes, n_labels = len(classes), len(prior_hits)
     current_hits, current_misses = prior_hits.copy(), prior_misses.copy()
@@ -307,14 +326,13 @@ def filter_weighted(
     u = current_hits * current_misses / (current_hits + current_misses) ** 2
     answer_noise, truth = noise[0].copy(), np.empty(n_classes)
     for step in range(first, last):
-        t, answer = step - first, label[step] - first_label
-        answered, count = label[step] >= 0, weight[step]
+        t, answered, count = step - first, label[step] >= 0, weight[step]
         for j in range(n_classes):
             truth[j] = probs[item[step], j]
         for target in range(n_labels):
             process_noise = answer_noise[target] + drift[step]
             noise[t, target] = process_noise
-            hit = count if answer == target else 0.0
+            hit = count * share_of(shares, label, step, first_label + target)
             next_noise = 0.0
             for j in range(n_classes):
                 a, b = current_hits[target, j], current_misses[target, j]
@@ -411,6 +429,7 @@ def _scan_weighted(
     label: Any,
     weight: Any,
     drift: Any,
+    shares: Any,
     probs: Any,
     prior_hits: Any,
     prior_misses: Any,
@@ -443,6 +462,7 @@ def _scan_weighted(
             label,
             weight,
             drift,
+            shares,
             probs,
             prior_hits[prior_row, first_label:last_label],
             prior_misses[prior_row, first_label:last_label],

@@ -15,7 +15,15 @@ from numba import njit
 
 from crowdgraph.tensors.dynibcc import MAX_LOG_ODDS
 
-__all__ = ["filter_published", "scan_published", "smooth_published"]
+__all__ = ["filter_published", "scan_published", "share_of", "smooth_published"]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def share_of(shares: Any, label: Any, step: int, target: int) -> float:
+    """Return the share of an answer that a label has: one or zero where `shares` is empty, so that none is soft."""
+    if len(shares) > 0:
+        return float(shares[step, target])
+    return 1.0 if label[step] == target else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -74,6 +82,7 @@ def filter_published(
     label: Any,
     weight: Any,
     drift: Any,
+    shares: Any,
     probs: Any,
     prior_mean: Any,
     prior_covariance: Any,
@@ -118,14 +127,14 @@ def filter_published(
             # The Beta distribution of eq:Dyn_priorAlpha.
             hits, misses, count = (1.0 + odds) / variance, (1.0 + 1.0 / odds) / variance, weight[step]
             # alpha + delta, beta + 1 - delta, eta' - eta and r - r', "Forward Pass Filtering Steps".
-            if label[step] == target:
-                new_hits, new_misses = hits + count, misses
-                shift = math.log1p(count / hits)
-                reduction = count / hits / new_hits
-            else:
-                new_hits, new_misses = hits, misses + count
-                shift = -math.log1p(count / misses)
-                reduction = count / misses / new_misses
+            hit = count * share_of(shares, label, step, target)
+            miss = count - hit
+            new_hits, new_misses = hits + hit, misses + miss
+            shift, reduction = 0.0, 0.0
+            if hit > 0.0:
+                shift, reduction = math.log1p(hit / hits), hit / hits / new_hits
+            if miss > 0.0:
+                shift, reduction = shift - math.log1p(miss / misses), reduction + miss / misses / new_misses
             total = new_hits + new_misses
             process_noise = noise_scale * max(new_hits / total * (new_misses / total) - u_before, 0.0)  # eq:q_tau
             # Erratum 1: the answer amounts to an observation of eta with variance r r' / (r - r'), the inverse of this.
@@ -215,6 +224,7 @@ def scan_published(
     label: Any,
     weight: Any,
     drift: Any,
+    shares: Any,
     probs: Any,
     prior_means: Any,
     prior_covariances: Any,
@@ -248,6 +258,7 @@ def scan_published(
                 label,
                 weight,
                 drift,
+                shares,
                 probs,
                 prior_means[prior_row, target],
                 prior_covariances[prior_row, target],

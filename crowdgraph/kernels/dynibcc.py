@@ -16,6 +16,7 @@ from torch import Tensor
 
 from crowdgraph.kernels._runtime import chunk_bounds, compile_notice, in_parallel
 from crowdgraph.kernels.dglm import Scan
+from crowdgraph.kernels.dglm_compiled import shares_array
 from crowdgraph.kernels.dynamic_bound import step_priors
 from crowdgraph.kernels.fixed_point import min_state
 from crowdgraph.kernels.special import digamma_and_log_gamma, trigamma
@@ -181,7 +182,7 @@ class CompiledLikelihood:
         table, bounds = concentration.numpy(), self._bounds
         in_parallel(
             lambda chunk: _expected_logs(
-                bounds[chunk], bounds[chunk + 1], table, self._label, self._weight, self._logs
+                bounds[chunk], bounds[chunk + 1], table, self._label, self._weight, self._shares, self._logs
             ),
             len(bounds) - 1,
         )
@@ -199,7 +200,8 @@ class CompiledLikelihood:
 
     def add_feedback(self, concentration: Tensor, position: Tensor, effects: Tensor) -> None:
         """See `Likelihood`."""
-        columns = (concentration.numpy(), self._item, self._label, self._weight, position.numpy(), effects.numpy())
+        answers = self._item, self._label, self._weight, self._shares
+        columns = (concentration.numpy(), *answers, position.numpy(), effects.numpy())
         bounds = chunk_bounds(len(effects), at_most=len(self._bounds) - 1)
         in_parallel(lambda chunk: _add_feedback(bounds[chunk], bounds[chunk + 1], *columns), len(bounds) - 1)
 
@@ -218,7 +220,7 @@ class CompiledLikelihood:
         left_out, expected = zip(
             *in_parallel(
                 lambda chunk: _predictive(
-                    bounds[chunk], bounds[chunk + 1], self._item, self._label, self._weight, *columns
+                    bounds[chunk], bounds[chunk + 1], self._item, self._label, self._weight, self._shares, *columns
                 ),
                 len(bounds) - 1,
             ),
@@ -234,6 +236,7 @@ class CompiledLikelihood:
 
     def _set(self, steps: Steps) -> None:
         self._item, self._label, self._weight = (part.numpy() for part in (steps.item, steps.label, steps.weight))
+        self._shares = shares_array(steps)
         self._bounds = chunk_bounds(len(self._item), at_most=len(self._item) // MIN_STEPS_PER_THREAD)
 
 
@@ -344,7 +347,7 @@ class DynamicVB:
         noise_scale
             The factor of the process noise that answers cause.
         """
-        steps = Steps(starts, *(column[index] for column in self._steps[1:]))
+        steps = self._steps.at(index, starts)
         scan, item = self._scan.for_steps(steps, initial), steps.item.long()
         before = self.probs.clamp_min(min_state(self.probs.dtype)).log()
         # Once with the items as they were, and once as the new steps say.
@@ -581,8 +584,7 @@ def first_steps_of_some(steps: Steps, *, n_steps: int, seed: int = 0) -> tuple[T
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
     within = torch.arange(int(starts[-1])) - starts[:-1].repeat_interleave(lengths)
     index = (steps.starts.cpu()[volunteers].repeat_interleave(lengths) + within).to(steps.item.device)
-    columns = (column[index] for column in steps[1:])
-    return volunteers.to(index.device), index, Steps(starts.to(index.device), *columns)
+    return volunteers.to(index.device), index, steps.at(index, starts.to(index.device))
 
 
 def draw_volunteers(counts: Tensor, *, n_steps: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -654,11 +656,12 @@ def _compile_likelihood(item_type: np.dtype[Any], label_type: np.dtype[Any], pre
     one, probs, fixed = np.ones(1, precision), np.full((1, 2), 0.5, precision), np.zeros(1, dtype=bool)
     item, label, table = np.zeros(1, dtype=item_type), np.zeros(1, dtype=label_type), np.ones((1, 2, 2), precision)
     with compile_notice("the likelihood of answers over time"):
-        _expected_logs(0, 1, table, label, one, probs.copy())
+        no_shares = np.empty((0, 2), precision)
+        _expected_logs(0, 1, table, label, one, no_shares, probs.copy())
         _update_items(0, 1, np.array([0, 1]), np.zeros(1, dtype=np.int32), probs, probs[0], fixed, probs.copy())
-        _add_feedback(0, 1, table, item, label, one, np.zeros(1, np.int32), probs.copy())
+        _add_feedback(0, 1, table, item, label, one, no_shares, np.zeros(1, np.int32), probs.copy())
         _add_to_items(0, 1, item, probs, probs.astype(np.float64))
-        _predictive(0, 1, item, label, one, table, probs, probs, fixed)
+        _predictive(0, 1, item, label, one, no_shares, table, probs, probs, fixed)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -671,11 +674,18 @@ def _shuffle(starts: Any, uniforms: Any, order: Any) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expected_logs(first: int, last: int, table: Any, label: Any, weight: Any, logs: Any) -> None:
-    """Fill in E[ln pi_tau] of each answer, below eq:DynVB_alpha."""
+def _is_soft(shares: Any, step: int, answer: int) -> bool:
+    """Return whether an answer says more than one label; `shares` is empty where none does."""
+    return len(shares) > 0 and answer >= 0 and shares[step, answer] < 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _expected_logs(first: int, last: int, table: Any, label: Any, weight: Any, shares: Any, logs: Any) -> None:
+    """Fill in E[ln pi_tau] of each answer, below eq:DynVB_alpha; of a soft one the mean over its labels."""
     _, n_classes, n_labels = table.shape
     for step in range(first, last):
         answer = label[step]
+        soft = _is_soft(shares, step, answer)
         for j in range(n_classes):
             if answer < 0:
                 logs[step, j] = 0.0
@@ -683,7 +693,13 @@ def _expected_logs(first: int, last: int, table: Any, label: Any, weight: Any, l
             total = 0.0
             for m in range(n_labels):
                 total += table[step, j, m]
-            own_digamma, _ = digamma_and_log_gamma(table[step, j, answer])
+            if soft:
+                own_digamma = 0.0
+                for m in range(n_labels):
+                    label_digamma, _ = digamma_and_log_gamma(table[step, j, m])
+                    own_digamma += shares[step, m] * label_digamma
+            else:
+                own_digamma, _ = digamma_and_log_gamma(table[step, j, answer])
             total_digamma, _ = digamma_and_log_gamma(total)
             logs[step, j] = weight[step] * (own_digamma - total_digamma)
 
@@ -716,7 +732,7 @@ def _update_items(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _add_feedback(
-    first: int, last: int, table: Any, item: Any, label: Any, weight: Any, position: Any, effects: Any
+    first: int, last: int, table: Any, item: Any, label: Any, weight: Any, shares: Any, position: Any, effects: Any
 ) -> None:
     """Add up `crowdgraph.tensors.dynibcc.step_feedback` for the items whose rows are from `first` to `last`."""
     _, n_classes, n_labels = table.shape
@@ -724,11 +740,18 @@ def _add_feedback(
         row, answer = position[item[step]], label[step]
         if not first <= row < last or answer < 0:
             continue
+        soft = _is_soft(shares, step, answer)
         for j in range(n_classes):
             total = 0.0
             for m in range(n_labels):
                 total += table[step, j, m]
-            slope = trigamma(table[step, j, answer]) - trigamma(total)
+            own_trigamma = 0.0
+            if soft:
+                for m in range(n_labels):
+                    own_trigamma += shares[step, m] * shares[step, m] * trigamma(table[step, j, m])
+            else:
+                own_trigamma = trigamma(table[step, j, answer])
+            slope = own_trigamma - trigamma(total)
             effects[row, j] += weight[step] * weight[step] * slope
 
 
@@ -745,7 +768,16 @@ def _add_to_items(first: int, last: int, item: Any, logs: Any, log_weights: Any)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _predictive(
-    first: int, last: int, item: Any, label: Any, weight: Any, table: Any, logs: Any, probs: Any, fixed: Any
+    first: int,
+    last: int,
+    item: Any,
+    label: Any,
+    weight: Any,
+    shares: Any,
+    table: Any,
+    logs: Any,
+    probs: Any,
+    fixed: Any,
 ) -> tuple[float, float]:
     """Return the two sums of `Likelihood.predictive` for some steps (erratum 3)."""
     _, n_classes, n_labels = table.shape
@@ -755,6 +787,7 @@ def _predictive(
         answer = label[step]
         if answer < 0:
             continue
+        soft = _is_soft(shares, step, answer)
         own = probs[item[step]]
         norm = 1.0
         if fixed[item[step]]:
@@ -773,8 +806,15 @@ def _predictive(
             total = 0.0
             for m in range(n_labels):
                 total += table[step, j, m]
-            share = table[step, j, answer] / total
-            likelihood += rest[j] / norm * share
-            expected += weight[step] * own[j] * math.log(share)
+            if soft:
+                log_chance = 0.0
+                for m in range(n_labels):
+                    if shares[step, m] > 0.0:
+                        log_chance += shares[step, m] * math.log(table[step, j, m] / total)
+                chance = math.exp(log_chance)
+            else:
+                chance = table[step, j, answer] / total
+            likelihood += rest[j] / norm * chance
+            expected += weight[step] * own[j] * math.log(chance)
         left_out += weight[step] * math.log(likelihood)
     return left_out, expected

@@ -227,7 +227,7 @@ class BlockwiseVB(DynamicVB):
         index += torch.arange(len(index))
         own_prior = prior if len(prior) == 1 else prior[own.to(prior.device)]
         # All processes have the sample, so that all of them take the same decisions.
-        parts = self._ranks.gather((*steps[1:], own_prior))
+        parts = self._ranks.gather((*steps[1:5], own_prior))
         columns = [torch.cat(column) for column in zip(*parts, strict=True)]
         starts = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)]).to(steps.starts.device)
         sample = Steps(starts, *columns[:-1])

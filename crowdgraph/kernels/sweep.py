@@ -87,7 +87,8 @@ class Streaming(NamedTuple):
 class ItemResponses(NamedTuple):
     """Responses grouped by item: item `i` has ``codes[starts[i]:starts[i + 1]]``, each volunteer * L + label.
 
-    With `streaming` they are maps of files that are larger than memory.
+    With `streaming` they are maps of files that are larger than memory. A soft answer is a response for each of its
+    labels, and `shares` says how much each counts, of the shape of `codes`; None if all count one.
     """
 
     starts: Tensor
@@ -95,6 +96,7 @@ class ItemResponses(NamedTuple):
     n_volunteers: int
     n_labels: int
     streaming: Streaming | None = None
+    shares: Tensor | None = None
 
 
 class Sweep(NamedTuple):
@@ -152,12 +154,14 @@ class TensorSweep:
         n_items = len(responses.starts) - 1
         rows = torch.repeat_interleave(torch.arange(n_items), responses.starts.diff())
         self._cells, self._items, self._shape = responses.codes.to(device), rows.to(device), responses[2:4]
+        self._shares = None if responses.shares is None else responses.shares.to(device)
         self._answers = AnswerMatrix.from_cells(
             self._cells,
             self._items,
             n_volunteers=responses.n_volunteers,
             n_items=n_items,
             n_labels=responses.n_labels,
+            weight=self._shares,
         )
 
     def __call__(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Sweep:
@@ -180,6 +184,8 @@ class TensorSweep:
             cells = self._cells[answers].long()
             values, weights = effects[cells], probs[self._items[answers]]
             part = (weights * values**2).sum(1) - (weights * values).sum(1) ** 2
+            if self._shares is not None:
+                part = self._shares[answers].to(part.dtype) * part
             variance.index_add_(0, cells // n_labels, part)
         return variance.clamp_min(0.0)
 
@@ -222,13 +228,17 @@ class CompiledSweep:
         # Unsigned, so that compiled code need not check whether an index counts from the end.
         self._codes = codes.view(f"u{codes.itemsize}")
         self._streaming = responses.streaming
+        # Empty if all responses count one.
+        self._shares = np.zeros(0) if responses.shares is None else responses.shares.double().numpy()
+        self._soft = responses.shares is not None
         n_rows = responses.n_volunteers * responses.n_labels
         self._totals = np.zeros(n_rows)
         for first, last in self._blocks(0, len(self._starts) - 1):
-            _count_codes(self._codes[self._starts[first] : self._starts[last]], self._totals)
+            rows = slice(self._starts[first], self._starts[last])
+            _count_codes(self._codes[rows], self._shares[rows], self._totals)
             self._leave(first, last)
         self._tiny_counts = tiny_counts
-        self._sweep = sweep_for(n_classes, tiny_counts=tiny_counts)
+        self._sweep = sweep_for(n_classes, tiny_counts=tiny_counts, soft=self._soft)
         width = 2 * (n_classes - 1) + tiny_counts
         max_chunks = min(
             MAX_TABLE_BYTES // max(dtype.itemsize * n_rows * width, 1), len(codes) // MIN_RESPONSES_PER_THREAD
@@ -237,7 +247,10 @@ class CompiledSweep:
         self._item_bounds = np.searchsorted(self._starts, bounds)
         self._item_bounds[-1] = len(self._starts) - 1
         self._tables = torch.empty((len(bounds) - 1, n_rows, width), dtype=dtype).numpy()
-        compile_sweep(n_classes, self._codes.dtype, self._tables.dtype, tiny_counts=tiny_counts)
+        types = self._codes.dtype, self._tables.dtype
+        compile_sweep(n_classes, *types, tiny_counts=tiny_counts)
+        if self._soft:
+            _sweep_one_response(n_classes, *types, tiny_counts=tiny_counts, soft=True)
 
     def __call__(self, logs: Tensor, class_logs: Tensor, probs: Tensor, fixed: Tensor) -> Sweep:
         """Sweep once; see `Sweeper`."""
@@ -254,7 +267,7 @@ class CompiledSweep:
         """
         n_rows, n_classes = self._shape[0] * self._shape[1], self._shape[2]
         sums = np.zeros((len(self._tables), n_rows, n_classes * (n_classes - 1) // 2))
-        variant = {"tiny_counts": self._tiny_counts, "sums_pairs": True}
+        variant = {"tiny_counts": self._tiny_counts, "sums_pairs": True, "soft": self._soft}
         _sweep_one_response(n_classes, self._codes.dtype, self._tables.dtype, **variant)
         sweep = sweep_for(n_classes, **variant)
         return self._run(sweep, logs, class_logs, probs, fixed, sums), sums.sum(0)
@@ -281,6 +294,7 @@ class CompiledSweep:
                     last,
                     self._starts,
                     self._codes,
+                    self._shares,
                     first_logs,
                     fixed.numpy(),
                     probs.numpy(),
@@ -315,7 +329,8 @@ class CompiledSweep:
 
         def add_chunk(chunk: int) -> None:
             for first, last in self._blocks(self._item_bounds[chunk], self._item_bounds[chunk + 1]):
-                _class_variance(first, last, self._starts, self._codes, weights, effects, variances[chunk])
+                columns = self._starts, self._codes, self._shares
+                _class_variance(first, last, *columns, weights, effects, variances[chunk])
                 self._leave(first, last)
 
         in_parallel(add_chunk, len(self._tables))
@@ -414,8 +429,8 @@ def compile_sweep(
     logs, probs, tables = _sweep_one_response(n_classes, code_type, precision, tiny_counts=tiny_counts)
     with compile_notice(f"the sweep over responses for {n_classes} classes"):
         _start_table(tables[0], logs)
-        _count_codes(codes, np.zeros(1))
-        _class_variance(0, 1, np.array([0, 1]), codes, probs, np.ones((1, 1, n_classes)), np.zeros(1))
+        _count_codes(codes, np.zeros(0), np.zeros(1))
+        _class_variance(0, 1, np.array([0, 1]), codes, np.zeros(0), probs, np.ones((1, 1, n_classes)), np.zeros(1))
         _add_tables(0, 1, tables, np.ones(1), probs)
         _expectations(0, 1, cube, cube, cube.copy())
 
@@ -428,6 +443,7 @@ def _sweep_one_response(
     *,
     tiny_counts: bool = False,
     sums_pairs: bool = False,
+    soft: bool = False,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Compile a sweep, or load it from disk, by sweeping over one response; return its logarithms, q and tables."""
     starts, codes = np.array([0, 1]), np.zeros(1, dtype=code_type)
@@ -436,18 +452,19 @@ def _sweep_one_response(
     fixed, class_counts = np.zeros(1, dtype=bool), np.zeros(n_classes)
     pair_sums = np.zeros((1, n_classes * (n_classes - 1) // 2))
     with compile_notice(f"the sweep over responses for {n_classes} classes"):
-        sweep = sweep_for(n_classes, tiny_counts=tiny_counts, sums_pairs=sums_pairs)
-        sweep(0, 1, starts, codes, logs[0], fixed, probs, tables[0], class_counts, pair_sums)
+        sweep = sweep_for(n_classes, tiny_counts=tiny_counts, sums_pairs=sums_pairs, soft=soft)
+        sweep(0, 1, starts, codes, np.ones(int(soft)), logs[0], fixed, probs, tables[0], class_counts, pair_sums)
     return logs, probs, tables
 
 
 @cache
 def sweep_for(
-    n_classes: int, *, tiny_counts: bool = False, sums_pairs: bool = False
+    n_classes: int, *, tiny_counts: bool = False, sums_pairs: bool = False, soft: bool = False
 ) -> Callable[..., tuple[float, float]]:
     """Return the compiled sweep for a number of classes; known at compile time, it lets short loops be unrolled.
 
-    With `sums_pairs` it also adds up the products of two class probabilities; see `CompiledSweep.with_pair_sums`.
+    With `sums_pairs` it also adds up the products of two class probabilities; see `CompiledSweep.with_pair_sums`. If
+    `soft`, responses count by their shares.
     """
     rest, n_pairs = n_classes - 1, n_classes * (n_classes - 1) // 2
     first_counted = 0 if tiny_counts else 1
@@ -458,6 +475,7 @@ def sweep_for(
         last_item: int,
         starts: Any,
         codes: Any,
+        shares: Any,
         class_logs: Any,
         fixed: Any,
         probs: Any,
@@ -480,8 +498,12 @@ def sweep_for(
                     weights[offset, j + 1] = class_logs[j + 1] - class_logs[0]
                 for response in range(starts[item], starts[item + 1]):
                     row = codes[response]
-                    for j in range(rest):
-                        weights[offset, j + 1] += table[row, j]
+                    if soft:
+                        for j in range(rest):
+                            weights[offset, j + 1] += shares[response] * table[row, j]
+                    else:
+                        for j in range(rest):
+                            weights[offset, j + 1] += table[row, j]
             # q(t_i = j) = rho_ij / sum_m rho_im, "Variational Equations for IBCC"; eq:classCount.
             for offset in range(n_items):
                 item = first + offset
@@ -517,11 +539,15 @@ def sweep_for(
                             pairs[j * (j - 1) // 2 + m] = weights[offset, j] * weights[offset, m]
                 for response in range(starts[item], starts[item + 1]):
                     row = codes[response]
-                    for j in range(first_counted, n_classes):
-                        table[row, rest + j - first_counted] += weights[offset, j]
+                    if soft:
+                        for j in range(first_counted, n_classes):
+                            table[row, rest + j - first_counted] += shares[response] * weights[offset, j]
+                    else:
+                        for j in range(first_counted, n_classes):
+                            table[row, rest + j - first_counted] += weights[offset, j]
                     if sums_pairs:
                         for pair in range(n_pairs):
-                            pair_sums[row, pair] += pairs[pair]
+                            pair_sums[row, pair] += shares[response] * pairs[pair] if soft else pairs[pair]
         class_counts += own_counts
         return evidence, change
 
@@ -540,16 +566,19 @@ def _start_table(table: Any, logs: Any) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _count_codes(codes: Any, totals: Any) -> None:
+def _count_codes(codes: Any, shares: Any, totals: Any) -> None:
     for response in range(len(codes)):
-        totals[codes[response]] += 1.0
+        totals[codes[response]] += shares[response] if len(shares) > 0 else 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _class_variance(
-    first_item: int, last_item: int, starts: Any, codes: Any, probs: Any, effects: Any, variance: Any
+    first_item: int, last_item: int, starts: Any, codes: Any, shares: Any, probs: Any, effects: Any, variance: Any
 ) -> None:
-    """Add the variance of each answer's effect, over the classes that its item may have, to that of its volunteer."""
+    """Add the variance of each answer's effect, over the classes that its item may have, to that of its volunteer.
+
+    That of a soft answer is the mean over its labels, which is at most too large.
+    """
     shared = len(effects) == 1
     _, n_labels, n_classes = effects.shape
     for item in range(first_item, last_item):
@@ -561,7 +590,8 @@ def _class_variance(
                 value = effects[row, label, j]
                 mean += probs[item, j] * value
                 square += probs[item, j] * value * value
-            variance[volunteer] += square - mean * mean
+            share = shares[response] if len(shares) > 0 else 1.0
+            variance[volunteer] += share * (square - mean * mean)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

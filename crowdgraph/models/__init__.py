@@ -8,6 +8,7 @@ from crowdgraph.models.dawid_skene import DawidSkene
 from crowdgraph.models.dynibcc import DynIBCC
 from crowdgraph.models.gibbs_ibcc import GibbsIBCC
 from crowdgraph.models.ibcc import IBCC
+from crowdgraph.models.ordinal_ibcc import OrdinalIBCC
 from crowdgraph.models.streaming_ibcc import StreamingIBCC
 from crowdgraph.models.voting import MajorityVote, MeanScore, WeightedMajority, WeightedSum
 
@@ -22,6 +23,7 @@ __all__ = [
     "MajorityVote",
     "MeanScore",
     "Model",
+    "OrdinalIBCC",
     "StreamingIBCC",
     "WeightedMajority",
     "WeightedSum",

@@ -14,6 +14,7 @@ from crowdgraph.core.confusion import ConfusionTrack, correct_labels
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.core.soft_answers import answer_parts
 from crowdgraph.kernels.crowd_prior import (
     MAX_MISSING,
     CrowdWeights,
@@ -266,7 +267,13 @@ def _accuracy(rows: Array, is_correct: Array, class_probs: Array) -> Array:
 
 
 def _class_variance(graph: CrowdGraph, item_probs: Array, effect: Array) -> Array:
-    answers = graph.answers
+    parts = answer_parts(graph)
     return class_variance(
-        answers.volunteer, answers.item, answers.label, item_probs, effect, n_volunteers=len(graph.volunteers)
+        parts.volunteer,
+        parts.item,
+        parts.label,
+        item_probs,
+        effect,
+        n_volunteers=len(graph.volunteers),
+        share=parts.share,
     )

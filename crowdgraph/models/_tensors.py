@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crowdgraph.core._arrays import Array, lock, row_blocks
+from crowdgraph.core._arrays import Array, grouped, lock, row_blocks
 from crowdgraph.core._maps import release, scratch_array, scratch_copy
 from crowdgraph.core._memory import resident_bytes
 from crowdgraph.core.clock import ticks
@@ -19,6 +19,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.forward_state import ForwardState
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.core.soft_answers import answer_parts
 from crowdgraph.errors import ParameterError, StoreError
 from crowdgraph.kernels._runtime import chunk_bounds
 from crowdgraph.kernels.backends import Backend, step_kernels, sweep_kernels
@@ -82,12 +83,15 @@ class AnswerTensors:
 
     def _in_memory(self, table_row: Array) -> ItemResponses:
         answers, n_labels = self._graph.answers, len(self._graph.labels)
-        order, starts = answers.by_item
-        codes: Array = table_row[answers.volunteer]
+        parts = answer_parts(self._graph)
+        by_item = answers.by_item if parts.share is None else grouped(parts.item, len(self._graph.items))
+        order, starts = by_item
+        codes: Array = table_row[parts.volunteer]
         codes *= n_labels
-        codes += answers.label
+        codes += parts.label
         columns = torch.from_numpy(starts.astype(np.int64)), torch.from_numpy(codes.take(order))
-        return ItemResponses(*columns, len(self._busiest), n_labels)
+        shares = None if parts.share is None else self.backend.values(parts.share[order])
+        return ItemResponses(*columns, len(self._busiest), n_labels, shares=shares)
 
     def _on_disk(self, table_row: Array, memory: int) -> ItemResponses:
         """Write the codes of the answers to a file, and plan how many of them are in memory at a time."""
@@ -281,6 +285,7 @@ class StepTensors:
     ) -> None:
         self._graph, self._backend, self._forward = graph, backend, forward
         order, starts = graph.responses.by_volunteer
+        label_probs = graph.label_probs
         self.starts = lock(starts.astype(np.int64))
         self.times = lock(graph.responses.time[order])
         item = graph.responses.item[order]
@@ -291,6 +296,7 @@ class StepTensors:
             self._backend.column(graph.responses.label[order]),
             self._backend.values(answer_weights(item, graph.responses.label[order], self.starts, repeat_span)),
             self._backend.values(np.minimum(elapsed * drift, MAX_DRIFT)),
+            None if label_probs is None else self._backend.values(label_probs[order]),
         )
         step_of_row = np.empty_like(order)
         step_of_row[order] = np.arange(len(order))
@@ -460,10 +466,15 @@ class StepTensors:
 
     def _add_label_counts(self, steps: Steps, probs: Tensor, counts: Tensor) -> None:
         """Add the class probabilities of what was answered to the counts by volunteer and label, (K * L, J)."""
-        answered = steps.label >= 0
         codes = torch.repeat_interleave(torch.arange(len(steps.starts) - 1, device=counts.device), steps.starts.diff())
-        cells = (codes * len(self._graph.labels) + steps.label)[answered]
-        counts.index_add_(0, cells, (steps.weight[:, None] * probs[steps.item.long()])[answered])
+        values, n_labels = steps.weight[:, None] * probs[steps.item.long()], len(self._graph.labels)
+        if steps.shares is not None:
+            for label in range(n_labels):
+                counts.index_add_(0, codes * n_labels + label, steps.shares[:, label, None] * values)
+            return
+        answered = steps.label >= 0
+        cells = (codes * n_labels + steps.label)[answered]
+        counts.index_add_(0, cells, values[answered])
 
 
 class _NewSteps(NamedTuple):

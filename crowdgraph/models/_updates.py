@@ -208,6 +208,11 @@ class StageUpdater:
         return step_map.from_expected_counts(counts, class_counts), local
 
 
-def runs_locally(backend: Backend, state: FitState | None, *, n_stages: int) -> bool:
-    """Return whether local sweeps can run: on CPUs, in double precision, from where as many stages ended."""
+def runs_locally(graph: CrowdGraph, backend: Backend, state: FitState | None, *, n_stages: int) -> bool:
+    """Return whether local sweeps can run: on CPUs, in double precision, from where as many stages ended.
+
+    They count answers, not shares of soft ones.
+    """
+    if graph.label_probs is not None:
+        return False
     return state is not None and len(state.stages) == n_stages and backend.compiled and backend.dtype == torch.float64

@@ -16,6 +16,7 @@ from crowdgraph.core._memory import memory_in_bytes
 from crowdgraph.core._parameters import Configured, check_seed
 from crowdgraph.core.fit import FitSource, ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.soft_answers import refuse_soft_answers, refuse_streamed_soft_answers
 from crowdgraph.errors import (
     AlignmentError,
     CollapsedFitWarning,
@@ -51,6 +52,8 @@ class Model(Configured, ABC):
 
     # Whether the model can be fitted to a crowd on disk within a limit of memory.
     streams: ClassVar[bool] = False
+    # Whether the model takes answers that are distributions over the labels; others refuse them.
+    soft_answers: ClassVar[bool] = False
 
     def fit(
         self,
@@ -101,6 +104,7 @@ class Model(Configured, ABC):
                 hint="Leave memory= out, or fit IBCC, DynIBCC, DawidSkene or MajorityVote.",
             )
         require_stored(graph)
+        refuse_streamed_soft_answers(graph.responses.table.attributes)
 
     def update(self, fit: ModelFit, graph: CrowdGraph, *, progress: bool = False) -> ModelFit:
         """Fit a graph to which responses were added since an earlier fit, starting from where that fit ended.
@@ -262,6 +266,8 @@ class Model(Configured, ABC):
             )
         check_seed(seed)
         check_crowd(graph.classes, len(graph.answers))
+        if not self._soft_answers:
+            refuse_soft_answers(graph, type(self).__name__)
         if start is not None:
             if not isinstance(start, ModelFit):
                 raise ParameterError(f"start= takes an earlier fit (a ModelFit); got {with_article(type(start))}.")
@@ -287,6 +293,11 @@ class Model(Configured, ABC):
     def _sequential(self) -> bool:
         """Whether repeated answers are separate steps; for models around another model, whether they are for that."""
         return self.sequential
+
+    @property
+    def _soft_answers(self) -> bool:
+        """Whether the model takes soft answers; for models around another model, whether that takes them."""
+        return self.soft_answers
 
     def _warn_about(self, fit: ModelFit, graph: CrowdGraph) -> None:
         """Warn if a fit did not converge or no longer tells items apart."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.dependence import Dependence
 from crowdgraph.core.fit import FitSource, ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.soft_answers import answer_parts, chances_by_share
 from crowdgraph.errors import CrowdGraphError, NotAnnotatedError, ParameterError
 from crowdgraph.messages import Message
 from crowdgraph.models.base import Model
@@ -86,6 +88,10 @@ class Calibrated(Model):
     def warm_up(self, graph: CrowdGraph) -> None:
         """Compile, or load from disk, what the model that estimates the confusion needs."""
         self.model.warm_up(graph)
+
+    @property
+    def _soft_answers(self) -> bool:
+        return self.model._soft_answers
 
     @property
     def _sequential(self) -> bool:
@@ -210,7 +216,7 @@ def _static_rows(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Cal
     """Return a function of a stretch of answers: the probability of each given each class, of shape (n, J)."""
     from crowdgraph.models._crowd_prior import posterior_mean, weights_of
 
-    answers, weights = graph.answers, weights_of(fit)
+    answers, weights, label_probs = graph.answers, weights_of(fit), _label_probs(graph)
     counts = expected_counts(graph, fit.item_probs)
     label_use, votes = counts.sum(axis=(0, 1)), fit.params.get("votes")
     concentration = track.latest().concentration
@@ -218,11 +224,13 @@ def _static_rows(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Cal
 
     def rows_of(chunk: slice) -> Array:
         volunteer, label = answers.volunteer[chunk], answers.label[chunk]
+        shares = None if label_probs is None else label_probs[chunk]
         own = fit.item_probs[answers.item[chunk]][:, :, None] * labels_of(chunk)[:, None, :]
         if weights is None:
-            return _without_own(concentration[volunteer], label, own)
+            return _without_own(concentration[volunteer], label, own, shares)
         others = np.maximum(counts[volunteer] - own, 0.0)
-        return _chosen(posterior_mean(graph, others, weights, votes=votes, label_use=label_use), label)
+        mean = posterior_mean(graph, others, weights, votes=votes, label_use=label_use)
+        return chances_by_share(partial(_chosen, mean), label, shares)
 
     return rows_of
 
@@ -232,34 +240,49 @@ def _labels_about_item(graph: CrowdGraph) -> Callable[[slice], Array]:
 
     That is the answer itself, and those in which the volunteer repeated or changed it.
     """
-    answers, each = graph.answers, np.eye(len(graph.labels))
+    answers, each, label_probs = graph.answers, np.eye(len(graph.labels)), _label_probs(graph)
     if not answers.n_repeats:
-        return lambda chunk: each[answers.label[chunk]]
+        return lambda chunk: each[answers.label[chunk]] if label_probs is None else label_probs[chunk]
     pair = np.unique(answers.volunteer.astype(np.int64) * len(graph.items) + answers.item, return_inverse=True)[1]
-    cells = np.bincount(pair * len(each) + answers.label, minlength=(pair.max() + 1) * len(each))
+    parts = answer_parts(graph)
+    cells = np.bincount(
+        pair[parts.answer] * len(each) + parts.label, parts.share, minlength=(pair.max() + 1) * len(each)
+    )
     tallies = cells.reshape(-1, len(each))
     return lambda chunk: np.asarray(tallies[pair[chunk]])
 
 
 def _dynamic_rows(fit: ModelFit, track: ConfusionTrack, graph: CrowdGraph) -> Callable[[slice], Array]:
     """Do the same as `_static_rows` for confusion over time."""
-    answers = graph.answers
+    answers, label_probs = graph.answers, _label_probs(graph)
     concentration = answers.of_responses(track.at_responses(graph))
     each = np.eye(len(graph.labels))
 
     def rows_of(chunk: slice) -> Array:
         label = answers.label[chunk]
-        own = fit.item_probs[answers.item[chunk]][:, :, None] * each[label][:, None, :]
-        return _without_own(concentration[chunk], label, own)
+        shares = None if label_probs is None else label_probs[chunk]
+        said = each[label] if shares is None else shares
+        own = fit.item_probs[answers.item[chunk]][:, :, None] * said[:, None, :]
+        return _without_own(concentration[chunk], label, own, shares)
 
     return rows_of
 
 
-def _without_own(concentration: Array, label: Array, own: Array) -> Array:
+def _label_probs(graph: CrowdGraph) -> Array | None:
+    """Return the probability of each label in each answer, of shape (A, L); None where all answers are certain."""
+    return None if graph.label_probs is None else graph.answers.of_responses(graph.label_probs)
+
+
+def _without_own(concentration: Array, label: Array, own: Array, shares: Array | None) -> Array:
     """Return the probability of answers, (n, J), from Dirichlets less what answers about the item added, (n, J, L)."""
     others = concentration - own
-    chosen = np.maximum(_chosen(others, label), MIN_COUNT)
-    return np.asarray(chosen / np.maximum(others.sum(axis=2), chosen))
+    totals = others.sum(axis=2)
+
+    def chance(label: Array) -> Array:
+        chosen = np.maximum(_chosen(others, label), MIN_COUNT)
+        return np.asarray(chosen / np.maximum(totals, chosen))
+
+    return chances_by_share(chance, label, shares)
 
 
 def _chosen(table: Array, label: Array) -> Array:

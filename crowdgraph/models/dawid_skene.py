@@ -73,6 +73,7 @@ class DawidSkene(Model):
 
     name: ClassVar[str] = "dawid_skene"
     streams: ClassVar[bool] = True
+    soft_answers: ClassVar[bool] = True
 
     votes: Votes | None = setting(None, check_mapping)
     smoothing: float = number(0.01, valid=lambda value: 0 <= value <= 1e8, expected="be a number from 0 to 1e8")
@@ -130,7 +131,11 @@ class DawidSkene(Model):
 
         seed = seed_of(fit)
         backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
-        if fit.state is None or self.smoothing < MIN_SMOOTHING or not runs_locally(backend, fit.state, n_stages=1):
+        if (
+            fit.state is None
+            or self.smoothing < MIN_SMOOTHING
+            or not runs_locally(graph, backend, fit.state, n_stages=1)
+        ):
             return super()._update(fit, graph, progress=progress)
         tensors = AnswerTensors(graph, backend)
         em, sweeper = self._map(tensors)

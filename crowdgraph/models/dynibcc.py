@@ -174,6 +174,7 @@ class DynIBCC(Model):
     name: ClassVar[str] = "dynibcc"
     sequential: ClassVar[bool] = True
     streams: ClassVar[bool] = True
+    soft_answers: ClassVar[bool] = True
 
     confusion_prior: ConfusionPrior = converted(CROWD, normalise_confusion_prior)
     class_prior: ClassPrior = converted(None, normalise_class_prior)

@@ -117,6 +117,7 @@ class IBCC(Model):
 
     name: ClassVar[str] = "ibcc"
     streams: ClassVar[bool] = True
+    soft_answers: ClassVar[bool] = True
 
     confusion_prior: ConfusionPrior = converted(CROWD, normalise_confusion_prior)
     class_prior: ClassPrior = converted(None, normalise_class_prior)
@@ -216,7 +217,7 @@ class IBCC(Model):
         seed = seed_of(fit)
         backend = choose_backend(self.backend, device=self.device, dtype=self.dtype)
         state, learns_from_crowd = fit.state, self.confusion_prior == CROWD
-        if state is None or self.learn_prior or not runs_locally(backend, state, n_stages=1 + learns_from_crowd):
+        if state is None or self.learn_prior or not runs_locally(graph, backend, state, n_stages=1 + learns_from_crowd):
             return super()._update(fit, graph, progress=progress)
         prior = crowd_prior(graph, self.confusion_prior, self.class_prior, self.votes)
         tensors = AnswerTensors(graph, backend)

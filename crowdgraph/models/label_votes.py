@@ -11,6 +11,7 @@ from crowdgraph.core._arrays import Array, row_blocks
 from crowdgraph.core._parameters import is_number
 from crowdgraph.core.answers import expected_counts
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.item_scores import as_number
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import Hint, Message, quote, suggestion
 from crowdgraph.models._resources import current_resources
@@ -87,7 +88,7 @@ def vote_mask(graph: CrowdGraph, votes: Votes | None, *, alternative: str = "") 
 def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
     """Return for each label the number it stands for, of shape (L,); numbers, or their text, stand for themselves."""
     if scores is None:
-        values = np.array([_as_number(label) for label in graph.labels])
+        values = np.array([as_number(label) for label in graph.labels])
         words = [label for label, value in zip(graph.labels, values, strict=True) if not np.isfinite(value)]
         if words:
             raise ParameterError(
@@ -101,14 +102,6 @@ def label_scores(graph: CrowdGraph, scores: Scores | None) -> Array:
     if not np.isfinite(values).all():
         raise ParameterError(f"scores= must give a finite number for each label; got {dict(scores)!r}.")
     return values
-
-
-def _as_number(label: Hashable) -> float:
-    """Return the number that a label is or spells, as in a CSV file; NaN for others."""
-    try:
-        return float(label) if is_number(label) or isinstance(label, str) else np.nan  # type: ignore[arg-type]
-    except ValueError:
-        return np.nan
 
 
 def _setting_name(name: str) -> Message:

@@ -17,6 +17,7 @@ from crowdgraph.core.confusion import ConfusionTrack
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.prior import CrowdPrior
+from crowdgraph.core.soft_answers import refuse_soft_answers
 from crowdgraph.errors import AlignmentError, InputError, ParameterError
 from crowdgraph.messages import quote
 from crowdgraph.models._priors import (
@@ -266,6 +267,7 @@ class StreamingIBCC(Configured):
             graph = batch if gold is None else batch.with_gold(gold)
         else:
             graph = CrowdGraph.from_responses(batch, gold=gold, classes=base.classes, labels=base.labels, **columns)
+        refuse_soft_answers(graph, "A stream")
         if not len(graph.answers):
             raise InputError("The batch has no answers.", hint="Leave out batches without any.")
         return graph

@@ -17,6 +17,8 @@ from crowdgraph.core._memory import resident_bytes
 from crowdgraph.core._parameters import choice, number, setting
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
+from crowdgraph.core.item_scores import name_scores
+from crowdgraph.core.soft_answers import AnswerParts, answer_parts
 from crowdgraph.errors import GoldError, ParameterError
 from crowdgraph.messages import Hint, quote, suggestion
 from crowdgraph.models._resources import check_memory, current_resources, require_stored
@@ -62,6 +64,7 @@ class MajorityVote(Model):
     """
 
     name: ClassVar[str] = "majority_vote"
+    soft_answers: ClassVar[bool] = True
     streams: ClassVar[bool] = True
 
     votes: Votes | None = setting(None, check_mapping)
@@ -101,6 +104,7 @@ class WeightedMajority(Model):
     """
 
     name: ClassVar[str] = "weighted_majority"
+    soft_answers: ClassVar[bool] = True
 
     votes: Votes | None = setting(None, check_mapping)
     factor: float = _factor()
@@ -121,18 +125,19 @@ class WeightedMajority(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanScore(Model):
-    """The mean of the labels' scores, for two classes: how Galaxy Zoo Supernovae ranked its candidates.
+    """The mean of the labels' scores: how Galaxy Zoo Supernovae ranked its candidates, and how ratings are averaged.
 
-    The mean is rescaled to [0, 1], between the lowest and the highest score, and used as a probability: it ranks items
-    well enough, but it is not calibrated.
+    For two classes the mean is rescaled to [0, 1], between the lowest and the highest score, and used as a probability:
+    it ranks items well enough, but it is not calibrated. More classes are scores as well: the two next to the mean
+    share the probability so that the expected score, ``fit.expected_scores()``, is the mean.
 
     Parameters
     ----------
     scores
         For each label the number it stands for; labels that are numbers stand for themselves.
     positive
-        The class that high scores stand for. If left out, the one named by the highest label or, where labels are not
-        classes, the last class.
+        Of two classes the one that high scores stand for. If left out, the one named by the highest label or, where
+        labels are not classes, the last class.
 
     Examples
     --------
@@ -145,13 +150,34 @@ class MeanScore(Model):
     """
 
     name: ClassVar[str] = "mean_score"
+    soft_answers: ClassVar[bool] = True
 
     scores: Scores | None = setting(None, check_mapping)
     positive: Hashable | None = None
 
     def _fit(self, graph: CrowdGraph, *, seed: int | None, **_: Any) -> ModelFit:
-        probs = _mean_score_probs(graph, label_scores(graph, self.scores), log_weights=None, positive=self.positive)
+        scores = label_scores(graph, self.scores)
+        if len(graph.classes) == 2:
+            probs = _mean_score_probs(graph, scores, log_weights=None, positive=self.positive)
+        else:
+            probs = _probs_of_means(graph, scores, self._class_scores(graph, scores))
         return self._result(graph, seed=seed, item_probs=probs, class_probs=probs.mean(axis=0))
+
+    def _class_scores(self, graph: CrowdGraph, scores: Array) -> Array:
+        """Return the numbers that more than two classes stand for: those of labels of the same name, or their own."""
+        if self.positive is not None:
+            raise ParameterError(
+                f"positive={self.positive!r} names one of two classes; the graph has {len(graph.classes)}: "
+                f"{quote(graph.classes)}.",
+                hint="Leave positive= out.",
+            )
+        values = name_scores(graph.classes, dict(zip(graph.labels, scores.tolist(), strict=True)), what="classes")
+        if len(set(values.tolist())) < len(values):
+            raise ParameterError(
+                f"Several classes have the same score: {dict(zip(graph.classes, values.tolist(), strict=True))}.",
+                hint="Give each class a score of its own: scores={...}.",
+            )
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +206,7 @@ class WeightedSum(Model):
     """
 
     name: ClassVar[str] = "weighted_sum"
+    soft_answers: ClassVar[bool] = True
 
     scores: Scores | None = setting(None, check_mapping)
     votes: Votes | None = setting(None, check_mapping)
@@ -209,12 +236,12 @@ def vote_shares(graph: CrowdGraph, votes: Array, *, log_weights: Array | None, o
     """Return the share of an item's votes for each class, (N, J), or 1 for the class with the most votes ("winner")."""
     if log_weights is None and current_resources().memory is not None:
         return _streamed_vote_shares(graph, votes, output=output)
-    answers = graph.answers
-    targets = votes[answers.label]
+    parts = answer_parts(graph)
+    targets = votes[parts.label]
     voting = targets >= 0
-    weights = _answer_weights(graph, log_weights, counts=voting)
+    weights = _answer_weights(graph, parts, log_weights, counts=voting)
     n_items, n_classes = len(graph.items), len(graph.classes)
-    cells = answers.item[voting].astype(np.int64) * n_classes + targets[voting]
+    cells = parts.item[voting].astype(np.int64) * n_classes + targets[voting]
     tallies = np.bincount(cells, weights[voting], minlength=n_items * n_classes).reshape(n_items, n_classes)
     return _shares_of(tallies, output=output)
 
@@ -251,7 +278,7 @@ def _mean_score_probs(
     graph: CrowdGraph, scores: Array, *, log_weights: Array | None, positive: Hashable | None
 ) -> Array:
     """Return class probabilities, (N, 2): an item's weighted mean score, rescaled to [0, 1], for the positive class."""
-    answers, positive_code = graph.answers, _positive_code(graph, scores, positive)
+    parts, positive_code = answer_parts(graph), _positive_code(graph, scores, positive)
     lowest, highest = float(scores.min()), float(scores.max())
     if lowest == highest:
         raise ParameterError(
@@ -259,13 +286,30 @@ def _mean_score_probs(
         )
     if not np.isfinite(highest - lowest):
         raise ParameterError(f"Scores from {lowest:g} to {highest:g} are too far apart to be averaged; rescale them.")
-    weights = _answer_weights(graph, log_weights, counts=np.ones(len(answers), dtype=bool))
+    weights = _answer_weights(graph, parts, log_weights, counts=np.ones(len(parts.label), dtype=bool))
     n_items = len(graph.items)
-    totals = np.bincount(answers.item, weights, minlength=n_items)
-    sums = np.bincount(answers.item, weights * (scores[answers.label] - lowest) / (highest - lowest), minlength=n_items)
+    totals = np.bincount(parts.item, weights, minlength=n_items)
+    sums = np.bincount(parts.item, weights * (scores[parts.label] - lowest) / (highest - lowest), minlength=n_items)
     share = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), 0.5).clip(0, 1)
     probs = np.empty((n_items, 2))
     probs[:, positive_code], probs[:, 1 - positive_code] = share, 1 - share
+    return probs
+
+
+def _probs_of_means(graph: CrowdGraph, scores: Array, class_scores: Array) -> Array:
+    """Return class probabilities, (N, J), of which the two classes next to an item's mean score share all."""
+    parts, n_items = answer_parts(graph), len(graph.items)
+    totals = np.bincount(parts.item, parts.share, minlength=n_items)
+    share = 1.0 if parts.share is None else parts.share
+    means = np.bincount(parts.item, share * scores[parts.label], minlength=n_items) / np.maximum(totals, 1e-300)
+    order = np.argsort(class_scores)
+    ranked = class_scores[order]
+    means = means.clip(ranked[0], ranked[-1])
+    lower = np.clip(np.searchsorted(ranked, means, side="right") - 1, 0, len(ranked) - 2)
+    above = (means - ranked[lower]) / (ranked[lower + 1] - ranked[lower])
+    probs, rows = np.zeros((n_items, len(ranked))), np.arange(n_items)
+    probs[rows, order[lower]], probs[rows, order[lower + 1]] = 1 - above, above
+    probs[totals == 0] = 1 / len(ranked)
     return probs
 
 
@@ -273,8 +317,8 @@ def _positive_code(graph: CrowdGraph, scores: Array, positive: Hashable | None) 
     """Return which of two classes high scores stand for: the named one, that of the highest label, or the last."""
     if len(graph.classes) != 2:
         raise ParameterError(
-            f"A mean score tells two classes apart; the graph has {len(graph.classes)}: {quote(graph.classes)}.",
-            hint="Use a model for several classes, such as MajorityVote or IBCC.",
+            f"A weighted sum tells two classes apart; the graph has {len(graph.classes)}: {quote(graph.classes)}.",
+            hint="Use a model for several classes, such as MeanScore or OrdinalIBCC.",
         )
     if positive is None:
         top = graph.labels[int(scores.argmax())]
@@ -293,7 +337,7 @@ def _learned_log_weights(graph: CrowdGraph, votes: Array, *, factor: float) -> A
     After Littlestone and Warmuth (1994), with the weight after the last mistake. Soft gold and labels that vote for no
     class are ignored.
     """
-    answers, gold = graph.answers, graph.gold.codes
+    parts, gold = answer_parts(graph), graph.gold.codes
     if not (gold >= 0).any():
         raise GoldError(
             "Weights are learned from mistakes on items whose class is known, and the graph has no such gold.",
@@ -302,18 +346,19 @@ def _learned_log_weights(graph: CrowdGraph, votes: Array, *, factor: float) -> A
                 cli="Add some with --gold FILE, or use --model majority_vote or --model mean_score.",
             ),
         )
-    truth, voted = gold[answers.item], votes[answers.label]
+    truth, voted = gold[parts.item], votes[parts.label]
     mistaken = (truth >= 0) & (voted >= 0) & (voted != truth)
-    n_mistakes: Array = np.bincount(answers.volunteer[mistaken], minlength=len(graph.volunteers))
+    share = None if parts.share is None else parts.share[mistaken]
+    n_mistakes: Array = np.bincount(parts.volunteer[mistaken], share, minlength=len(graph.volunteers))
     return np.asarray(n_mistakes * np.log(factor))
 
 
-def _answer_weights(graph: CrowdGraph, log_weights: Array | None, *, counts: Array) -> Array:
-    """Return a weight for each answer that counts, relative to the largest of its item, so that some remain."""
-    answers = graph.answers
+def _answer_weights(graph: CrowdGraph, parts: AnswerParts, log_weights: Array | None, *, counts: Array) -> Array:
+    """Return a weight for each part that counts, relative to the largest of its item, so that some remain."""
+    share = np.ones(len(parts.label)) if parts.share is None else parts.share
     if log_weights is None:
-        return np.ones(len(answers))
-    logs = log_weights[answers.volunteer]
+        return share
+    logs = log_weights[parts.volunteer]
     largest = np.full(len(graph.items), -np.inf)
-    np.maximum.at(largest, answers.item[counts], logs[counts])
-    return np.where(counts, np.exp(np.minimum(logs - largest[answers.item], 0.0)), 0.0)
+    np.maximum.at(largest, parts.item[counts], logs[counts])
+    return share * np.where(counts, np.exp(np.minimum(logs - largest[parts.item], 0.0)), 0.0)

@@ -104,7 +104,11 @@ def _residual_model(
     rows = answers.row + period.first_row
     concentration = fit.confusion.at_responses(graph)[rows]  # type: ignore[union-attr]
     probs = fit.item_probs[answers.item]
-    answer = np.arange(len(graph.labels)) == graph.responses.label[rows, None]
+    label_probs = graph.label_probs
+    if label_probs is None:
+        answer = np.arange(len(graph.labels)) == graph.responses.label[rows, None]
+    else:
+        answer = label_probs[rows]
     residual = answer[:, None, :] - concentration / concentration.sum(axis=2, keepdims=True)
     return ResidualModel(
         ids=graph.volunteers.ids[volunteers],

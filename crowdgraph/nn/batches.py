@@ -32,6 +32,7 @@ class AnswersByItem:
         self._n_volunteers, n_items, self._n_labels = answers.sizes
         order = torch.argsort(answers.item, stable=True)
         self._cell = (answers.volunteer * self._n_labels + answers.label)[order]
+        self._weight = None if answers.weight is None else answers.weight[order]
         self._counts = torch.bincount(answers.item, minlength=n_items)
         self._starts = self._counts.cumsum(0) - self._counts
 
@@ -50,10 +51,12 @@ class AnswersByItem:
         counts = self._counts[items]
         position = torch.repeat_interleave(torch.arange(len(items), device=items.device), counts)
         within = torch.arange(len(position), device=items.device) - (counts.cumsum(0) - counts)[position]
+        rows = self._starts[items][position] + within
         return AnswerMatrix.from_cells(
-            self._cell[self._starts[items][position] + within],
+            self._cell[rows],
             position,
             n_volunteers=self._n_volunteers,
             n_items=len(items),
             n_labels=self._n_labels,
+            weight=None if self._weight is None else self._weight[rows],
         )

@@ -18,6 +18,7 @@ so that there are as many rounds as the busiest volunteer has steps.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -69,6 +70,9 @@ class Steps(NamedTuple):
         How much the answer counts, of shape (S,): 1 for an ordinary one.
     drift
         The variance that the random walk gains before each step regardless of the answers, of shape (S,).
+    shares
+        The probability of each label in each answer, of shape (S, L), where some answers are soft; None otherwise. The
+        label is then the most probable one.
     """
 
     starts: Tensor
@@ -76,10 +80,16 @@ class Steps(NamedTuple):
     label: Tensor
     weight: Tensor
     drift: Tensor
+    shares: Tensor | None = None
+
+    def at(self, index: Tensor, starts: Tensor) -> Steps:
+        """Return the steps with some indices, (n,), one volunteer after another, where `starts` says, (K + 1,)."""
+        shares = None if self.shares is None else self.shares[index]
+        return Steps(starts, self.item[index], self.label[index], self.weight[index], self.drift[index], shares)
 
     def reordered(self, order: Tensor) -> Steps:
         """Return the steps with items and answers in another order; the times between steps stay."""
-        return self._replace(item=self.item[order], label=self.label[order], weight=self.weight[order])
+        return self.at(order, self.starts)._replace(drift=self.drift)
 
 
 class States(NamedTuple):
@@ -212,7 +222,7 @@ def filter_states(
         n = max(rounds.sizes, default=0)
         mean, covariance, noise = (part.expand(n, *part.shape[1:]) for part in initial)
     label = steps.label[:, None]
-    hits = label == torch.arange(mean.shape[1], device=mean.device)
+    hits = _label_shares(steps, mean.shape[1])
     weights = torch.where(label >= 0, steps.weight[:, None], 0.0)
     columns = (probs[steps.item.long()][:, None, :], hits, weights, label >= 0, steps.drift[:, None])
     update = _update_published if published else _update_weighted
@@ -365,10 +375,11 @@ def confusion_over_time(
 def step_logs(steps: Steps, concentration: Tensor) -> Tensor:
     """Return the weighted expected log probability of each answer, by class, of shape (S, J).
 
-    `concentration` has a Dirichlet for each step, of shape (S, J, L). Where an item was not answered, it is zero.
+    `concentration` has a Dirichlet for each step, of shape (S, J, L). Where an item was not answered, it is zero. A
+    soft answer has the mean over its labels.
     """
     # E[ln pi_tau], below eq:DynVB_alpha.
-    logs = torch.digamma(_of_labels(steps, concentration)) - torch.digamma(concentration.sum(-1))
+    logs = _mean_of_labels(steps, concentration, torch.digamma) - torch.digamma(concentration.sum(-1))
     return _answer_weights(steps)[:, None] * logs
 
 
@@ -378,7 +389,7 @@ def step_feedback(steps: Steps, concentration: Tensor) -> Tensor:
     An answer adds its share of the class to the Dirichlet at its own step. This is exact without noise, and hardly less
     so with noise, which shrinks what came before and after.
     """
-    slopes = torch.polygamma(1, _of_labels(steps, concentration)) - torch.polygamma(1, concentration.sum(-1))
+    slopes = _mean_of_labels(steps, concentration, _trigamma, power=2) - _trigamma(concentration.sum(-1))
     return _answer_weights(steps)[:, None] ** 2 * slopes
 
 
@@ -413,12 +424,12 @@ def predictive_score(
     others = torch.softmax(own_logs - logs, dim=1)
     if gold is not None:
         others = torch.where(gold[item].isnan(), others, own)
-    return total(_answer_weights(steps) * (others * _shares(steps, predicted)).sum(1).log())
+    return total(_answer_weights(steps) * (others * _chances(steps, predicted)).sum(1).log())
 
 
 def expected_score(steps: Steps, predicted: Tensor, *, probs: Tensor) -> Tensor:
     r"""Return the weighted sum over the answers of :math:`\sum_j q_{ij} \ln p_{jl}`; see `predictive_score`."""
-    return total(_answer_weights(steps) * (probs[steps.item.long()] * _shares(steps, predicted).log()).sum(1))
+    return total(_answer_weights(steps) * (probs[steps.item.long()] * _chances(steps, predicted).log()).sum(1))
 
 
 def _initial_states(prior: Tensor | LastStates, *, published: bool) -> LastStates:
@@ -457,11 +468,14 @@ def _unanswered_noise(mean: Tensor, truth: Tensor, *, published: bool) -> Tensor
 
 
 def _update_beta(mean: Tensor, variance: Tensor, hit: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Condition log odds on an answer: return their shift, their posterior variance and the noise the answer causes."""
+    """Condition log odds on an answer: return their shift, their posterior variance and the noise the answer causes.
+
+    `hit` is the share of the answer that the label has: one or zero unless the answer is soft.
+    """
     hits, misses = state_counts(mean, variance)
     # alpha + delta and beta + 1 - delta, "Forward Pass Filtering Steps".
-    new_hits, new_misses = hits + weight * hit, misses + weight * ~hit
-    shift = torch.where(hit, torch.log1p(weight / hits), -torch.log1p(weight / misses))
+    new_hits, new_misses = hits + weight * hit, misses + weight * (1 - hit)
+    shift = torch.log1p(weight * hit / hits) - torch.log1p(weight * (1 - hit) / misses)
     # u before and after the answer, below eq:q_tau.
     counts, new_counts = hits + misses, new_hits + new_misses
     growth = new_hits / new_counts * (new_misses / new_counts) - hits / counts * (misses / counts)
@@ -541,6 +555,32 @@ def _of_labels(steps: Steps, table: Tensor) -> Tensor:
     return table.gather(2, index)[..., 0]
 
 
-def _shares(steps: Steps, concentration: Tensor) -> Tensor:
-    """Return the probability of each answer given each class, of shape (S, J)."""
-    return _of_labels(steps, concentration) / concentration.sum(-1)
+def _label_shares(steps: Steps, n_labels: int) -> Tensor:
+    """Return the share of each label in each answer, of shape (S, L): one or zero unless the answer is soft."""
+    if steps.shares is not None:
+        return steps.shares
+    return (steps.label[:, None] == torch.arange(n_labels, device=steps.label.device)).to(steps.weight.dtype)
+
+
+def _trigamma(values: Tensor) -> Tensor:
+    return torch.polygamma(1, values)
+
+
+def _mean_of_labels(steps: Steps, table: Tensor, function: Callable[[Tensor], Tensor], *, power: int = 1) -> Tensor:
+    """Return a function of the entries of a table, (S, J, L), averaged over the labels of each answer, (S, J).
+
+    The labels count by powers of their shares.
+    """
+    if steps.shares is None:
+        return function(_of_labels(steps, table))
+    return (steps.shares[:, None, :].to(table.dtype) ** power * function(table)).sum(-1)
+
+
+def _chances(steps: Steps, concentration: Tensor) -> Tensor:
+    """Return the probability of each answer given each class, of shape (S, J); of a soft one the geometric mean."""
+    chances = _of_labels(steps, concentration) / concentration.sum(-1)
+    if steps.shares is None:
+        return chances
+    rows = concentration / concentration.sum(-1, keepdim=True)
+    is_soft = (steps.shares > 0).sum(1, keepdim=True) > 1
+    return torch.where(is_soft, _mean_of_labels(steps, rows, torch.log).exp(), chances)

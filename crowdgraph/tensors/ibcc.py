@@ -40,6 +40,8 @@ class AnswerMatrix:
         and not answered; they are left out.
     n_volunteers, n_items, n_labels
         K, N and L.
+    weight
+        How much each answer counts, of shape (R,); one if left out. A soft answer is a row for each of its labels.
     sparse
         Whether to multiply by a sparse matrix. If left out, wherever the device and the type allow it, and outside of
         autocasting. Sums by index are slower on CPUs; ``torch.func`` and ``vmap`` need them.
@@ -64,6 +66,7 @@ class AnswerMatrix:
         n_volunteers: int,
         n_items: int,
         n_labels: int,
+        weight: Tensor | None = None,
         sparse: bool | None = None,
     ) -> None:
         sizes = {"volunteer": n_volunteers, "item": n_items, "label": n_labels}
@@ -72,18 +75,39 @@ class AnswerMatrix:
             _checked_codes(name, column, sizes[name], len(volunteer)) for name, column in columns.items()
         )
         answered = label >= 0
+        if weight is not None:
+            if weight.shape != label.shape:
+                raise ParameterError(f"weight= has the shape {tuple(weight.shape)}; expected {tuple(label.shape)}.")
+            weight = weight[answered]
         volunteer, item, label = volunteer[answered], item[answered], label[answered]
-        self._set(volunteer * n_labels + label, item, (n_volunteers, n_items, n_labels), sparse=sparse)
+        self._set(volunteer * n_labels + label, item, (n_volunteers, n_items, n_labels), weight, sparse=sparse)
 
     @classmethod
-    def from_cells(cls, cell: Tensor, item: Tensor, *, n_volunteers: int, n_items: int, n_labels: int) -> AnswerMatrix:
+    def from_cells(
+        cls,
+        cell: Tensor,
+        item: Tensor,
+        *,
+        n_volunteers: int,
+        n_items: int,
+        n_labels: int,
+        weight: Tensor | None = None,
+    ) -> AnswerMatrix:
         """Return the matrix of answers that are coded as volunteer * L + label, unchecked."""
         matrix = cls.__new__(cls)
-        matrix._set(cell.long(), item.long(), (n_volunteers, n_items, n_labels))
+        matrix._set(cell.long(), item.long(), (n_volunteers, n_items, n_labels), weight)
         return matrix
 
-    def _set(self, cell: Tensor, item: Tensor, sizes: tuple[int, int, int], *, sparse: bool | None = None) -> None:
-        self._cell, self._item, self._sizes, self._prefer_sparse = cell, item, sizes, sparse
+    def _set(
+        self,
+        cell: Tensor,
+        item: Tensor,
+        sizes: tuple[int, int, int],
+        weight: Tensor | None,
+        *,
+        sparse: bool | None = None,
+    ) -> None:
+        self._cell, self._item, self._sizes, self._weight, self._prefer_sparse = cell, item, sizes, weight, sparse
         self._sparse: dict[torch.dtype, tuple[Tensor, Tensor]] = {}
 
     def __getstate__(self) -> dict[str, object]:
@@ -93,7 +117,8 @@ class AnswerMatrix:
     def to(self, device: torch.device | str) -> AnswerMatrix:
         """Return the answers on another device."""
         matrix = AnswerMatrix.__new__(AnswerMatrix)
-        matrix._set(self._cell.to(device), self._item.to(device), self._sizes, sparse=self._prefer_sparse)
+        weight = None if self._weight is None else self._weight.to(device)
+        matrix._set(self._cell.to(device), self._item.to(device), self._sizes, weight, sparse=self._prefer_sparse)
         return matrix
 
     def _multiplies(self, values: Tensor) -> bool:
@@ -136,6 +161,15 @@ class AnswerMatrix:
         """The codes of the labels, of shape (R,)."""
         return self._cell % self._sizes[2]
 
+    @property
+    def weight(self) -> Tensor | None:
+        """How much each answer counts, of shape (R,); None if all count one."""
+        return self._weight
+
+    def _weighted(self, values: Tensor) -> Tensor:
+        """Return values of the answers, (R, J), times the answers' weights."""
+        return values if self._weight is None else values * self._weight.to(values.dtype)[:, None]
+
     def sum_by_item(self, values: Tensor) -> Tensor:
         """Return for each item the sum of ``values[volunteer, :, label]`` over its answers, of shape (N, J).
 
@@ -145,7 +179,7 @@ class AnswerMatrix:
         table = values.transpose(1, 2).reshape(n_volunteers * n_labels, values.shape[1])
         if self._multiplies(table):
             return self._matrices(table.dtype)[0] @ table
-        return table.new_zeros(n_items, table.shape[1]).index_add(0, self._item, table[self._cell])
+        return table.new_zeros(n_items, table.shape[1]).index_add(0, self._item, self._weighted(table[self._cell]))
 
     def sum_by_volunteer(self, probs: Tensor) -> Tensor:
         """Return for each volunteer and label the sum of ``probs[item]`` over their answers, of shape (K, J, L).
@@ -157,7 +191,8 @@ class AnswerMatrix:
             table = self._matrices(probs.dtype)[1] @ probs
         else:
             n_cells = n_volunteers * n_labels
-            table = probs.new_zeros(n_cells, probs.shape[1]).index_add(0, self._cell, probs[self._item])
+            weighted = self._weighted(probs[self._item])
+            table = probs.new_zeros(n_cells, probs.shape[1]).index_add(0, self._cell, weighted)
         return table.reshape(n_volunteers, n_labels, probs.shape[1]).transpose(1, 2)
 
     def _matrices(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -166,8 +201,8 @@ class AnswerMatrix:
             n_volunteers, n_items, n_labels = self._sizes
             size = (n_items, n_volunteers * n_labels)
             self._sparse[dtype] = (
-                _sparse_matrix(self._item, self._cell, size, dtype),
-                _sparse_matrix(self._cell, self._item, size[::-1], dtype),
+                _sparse_matrix(self._item, self._cell, self._weight, size, dtype),
+                _sparse_matrix(self._cell, self._item, self._weight, size[::-1], dtype),
             )
         return self._sparse[dtype]
 
@@ -210,14 +245,16 @@ def _checked_codes(name: str, column: Tensor, size: int, n_answers: int) -> Tens
     return column
 
 
-def _sparse_matrix(row: Tensor, column: Tensor, size: tuple[int, int], dtype: torch.dtype) -> Tensor:
+def _sparse_matrix(
+    row: Tensor, column: Tensor, weight: Tensor | None, size: tuple[int, int], dtype: torch.dtype
+) -> Tensor:
     order = torch.argsort(row, stable=True)
     starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=size[0]).cumsum(0)])
-    ones = torch.ones(len(row), dtype=dtype, device=row.device)
+    values = torch.ones(len(row), dtype=dtype, device=row.device) if weight is None else weight[order].to(dtype)
     with warnings.catch_warnings():
         # torch warns once that sparse tensors may change; our tests cover what is used of them.
         warnings.filterwarnings("ignore", message="Sparse")
-        return torch.sparse_csr_tensor(starts, column[order], ones, size, check_invariants=False)
+        return torch.sparse_csr_tensor(starts, column[order], values, size, check_invariants=False)
 
 
 def item_log_weights(answers: AnswerMatrix, logs: Tensor, *, class_logs: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from crowdgraph.kernels.dglm_compiled import (
     CompiledScan,
     Workspace,
     filter_weighted,
+    shares_array,
     smooth_weighted,
     split_work,
 )
@@ -44,8 +45,14 @@ def sequences(draw):
         kind=draw(truths),
         drift=draw(st.sampled_from([0, 0.3])),
         unanswered=draw(st.sampled_from([0, 0.3])),
+        soft_answers=draw(st.booleans()),
     )
     return *crowd, draw(st.just(0) | st.floats(0, 3))
+
+
+def shares_of(label, steps):
+    """The share of each answer that a label has; zero where no answer is soft."""
+    return np.zeros(len(steps.item)) if steps.shares is None else steps.shares[:, label].numpy()
 
 
 def seen_by(label, steps, prior, probs, noise_scale):
@@ -53,7 +60,10 @@ def seen_by(label, steps, prior, probs, noise_scale):
     given_labels, table = steps.label.tolist(), prior.numpy()[0]
     return Sequence(
         truth=probs.numpy()[steps.item.numpy()],
-        hit=[None if given_label < 0 else given_label == label for given_label in given_labels],
+        hit=[
+            None if given_label < 0 else given_label == label if steps.shares is None else float(share)
+            for given_label, share in zip(given_labels, shares_of(label, steps), strict=True)
+        ],
         weight=steps.weight.numpy(),
         drift=steps.drift.numpy(),
         hits=table[:, label],
@@ -67,6 +77,7 @@ def compiled_states(label, steps, prior, probs, noise_scale, *, stage, published
     sequence, n_classes, n_steps = seen_by(label, steps, prior, probs, noise_scale), prior.shape[1], len(steps.item)
     workspace = Workspace.for_steps(n_steps, 1, n_classes, published=published)
     columns = [column.numpy() for column in (steps.item, steps.label, steps.weight, steps.drift)]
+    columns.append(shares_array(steps))
     hits, misses = (np.ascontiguousarray(part) for part in (sequence.hits, sequence.misses))
     first = (np.log(hits / misses), np.diag(1 / hits + 1 / misses)) if published else (hits[None], misses[None])
     start = (*first, float(noise_scale), stage == "predicted")
@@ -384,7 +395,7 @@ def test_extremes_stay_positive_and_finite(crowd):
 def test_covariances_of_extremes_are_positive(crowd):
     steps, prior, probs, noise_scale = crowd
     last = int(steps.starts[1])
-    steps = Steps(steps.starts[:2], *(column[:last] for column in steps[1:]))
+    steps = steps.at(torch.arange(last), steps.starts[:2])
     for stage in STAGES:
         mean, covariance = compiled_states(0, steps, prior, probs, noise_scale, stage=stage, published=True)
         assert np.isfinite(mean).all()
@@ -511,7 +522,7 @@ def split_each(steps, rng):
         ranges = [range(*pair) for pair in bounds]
         index = torch.tensor([step for one in ranges for step in one], dtype=torch.int64)
         lengths = [len(one) for one in ranges]
-        parts.append(Steps(torch.tensor([0, *np.cumsum(lengths)]), *(column[index] for column in steps[1:])))
+        parts.append(steps.at(index, torch.tensor([0, *np.cumsum(lengths)])))
     return parts
 
 

@@ -26,7 +26,7 @@ from crowdgraph.kernels.sweep import (
 )
 
 
-def problem(seed, *, n_items=7, n_volunteers=4, n_labels=3, n_classes=3, n_responses=40, gold=2):
+def problem(seed, *, n_items=7, n_volunteers=4, n_labels=3, n_classes=3, n_responses=40, gold=2, soft=False):
     """Random responses in item order, random logarithms, and class probabilities of which some are known."""
     rng = np.random.default_rng(seed)
     item = np.sort(rng.integers(0, n_items, n_responses))
@@ -37,6 +37,7 @@ def problem(seed, *, n_items=7, n_volunteers=4, n_labels=3, n_classes=3, n_respo
         torch.from_numpy((volunteer * n_labels + label).astype(np.int32)),
         n_volunteers,
         n_labels,
+        shares=torch.from_numpy(rng.random(n_responses)) if soft else None,
     )
     logs = torch.from_numpy(rng.normal(0, 3, (n_volunteers, n_labels, n_classes)))
     class_logs = torch.from_numpy(rng.normal(size=n_classes))
@@ -50,19 +51,23 @@ def written_out(responses, logs, class_logs, probs, fixed):
     """The sweep in plain Python."""
     n_labels = responses.n_labels
     counts, evidence, updated = np.zeros(logs.shape), 0.0, probs.numpy().copy()
+    shares = np.ones(len(responses.codes)) if responses.shares is None else responses.shares.numpy()
     for item in range(len(updated)):
+        rows = slice(int(responses.starts[item]), int(responses.starts[item + 1]))
         answers = [
-            divmod(code, n_labels)
-            for code in responses.codes[responses.starts[item] : responses.starts[item + 1]].tolist()
+            (*divmod(code, n_labels), share)
+            for code, share in zip(responses.codes[rows].tolist(), shares[rows], strict=True)
         ]
-        weights = class_logs.numpy() + sum((logs[k, label].numpy() for k, label in answers), np.zeros(len(class_logs)))
+        weights = class_logs.numpy() + sum(
+            (share * logs[k, label].numpy() for k, label, share in answers), np.zeros(len(class_logs))
+        )
         if fixed[item]:
             evidence += updated[item] @ weights + entr(updated[item]).sum()
         else:
             evidence += logsumexp(weights)
             updated[item] = np.exp(weights - logsumexp(weights))
-        for k, label in answers:
-            counts[k, label] += updated[item]
+        for k, label, share in answers:
+            counts[k, label] += share * updated[item]
     return updated, counts, evidence
 
 
@@ -89,8 +94,9 @@ def both_sweeps(responses, n_classes):
     st.integers(1, 5),
     st.integers(2, 4),
     st.integers(1, 200),
+    st.booleans(),
 )
-def test_both_sweeps_are_the_one_written_out(seed, n_items, n_volunteers, n_labels, n_classes, n_responses):
+def test_both_sweeps_are_the_one_written_out(seed, n_items, n_volunteers, n_labels, n_classes, n_responses, soft):
     arguments = problem(
         seed,
         n_items=n_items,
@@ -99,6 +105,7 @@ def test_both_sweeps_are_the_one_written_out(seed, n_items, n_volunteers, n_labe
         n_classes=n_classes,
         n_responses=n_responses,
         gold=n_items // 3,
+        soft=soft,
     )
     updated, counts, evidence = written_out(*arguments)
     n_answers = np.diff(arguments[0].starts.numpy())[:, None]

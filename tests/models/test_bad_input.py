@@ -260,7 +260,7 @@ NO_GOLD = "the graph has no such gold"
         (cg.MeanScore(scores={"no": 1, "yes": 1}), small, ParameterError, "All labels have the score 1"),
         (cg.MeanScore(scores={"no": 0, "yes": 1}, positive="yess"), small, ParameterError, "Did you mean 'yes'"),
         (cg.MeanScore(scores={"no": -1e308, "yes": 1e308}), small, ParameterError, "too far apart to be averaged"),
-        (cg.MeanScore(), three_classes, ParameterError, "tells two classes apart; the graph has 3"),
+        (cg.MeanScore(positive=1), three_classes, ParameterError, "names one of two classes; the graph has 3"),
         (cg.IBCC(), supernovae, ParameterError, VOTES_OR_PRIOR),
         (cg.GibbsIBCC(), supernovae, ParameterError, VOTES_OR_PRIOR),
         (cg.Calibrated(), supernovae, ParameterError, VOTES_OR_PRIOR),

@@ -1,9 +1,10 @@
 """Dynamic IBCC's states of one volunteer and label, as one joint Gaussian and by the equations of the paper.
 
 Nothing here uses crowdgraph's kernels. A sequence is one volunteer's steps, seen by one label: the truth `h` of the
-items, (T, J); `hit`, which is True, False, or None where the item was not answered; how much each answer counts; and
-the drift before each step. The prior is given as counts for and against the label, (J,). Every function returns means,
-(T, J), and covariances, (T, J, J), by stage. Comments cite the paper as those in `crowdgraph.kernels` do.
+items, (T, J); `hit`, which is True, False, or None where the item was not answered, or the share of a soft answer that
+the label has; how much each answer counts; and the drift before each step. The prior is given as counts for and
+against the label, (J,). Every function returns means, (T, J), and covariances, (T, J, J), by stage. Comments cite the
+paper as those in `crowdgraph.kernels` do.
 """
 
 from typing import NamedTuple
@@ -69,8 +70,9 @@ def condition_on(start, variance, noise, observations):
 def update_beta(eta, r, *, hit, weight):
     """Update a Beta distribution by an answer; return log odds and variance after it, and the reduction of variance."""
     a, b = (1 + np.exp(eta)) / r, (1 + np.exp(-eta)) / r  # eq:Dyn_priorAlpha
-    reduction = weight / (a * (a + weight)) if hit else weight / (b * (b + weight))
-    a, b = (a + weight, b) if hit else (a, b + weight)
+    for_label, against = weight * hit, weight * (1 - hit)
+    reduction = for_label / (a * (a + for_label)) + against / (b * (b + against))
+    a, b = a + for_label, b + against
     return np.log(a / b), 1 / a + 1 / b, reduction
 
 
