@@ -48,6 +48,8 @@ from crowdgraph.io.csv import read_csv as read_csv
 from crowdgraph.io.galaxy_zoo import read_galaxy_zoo_supernovae as read_galaxy_zoo_supernovae
 from crowdgraph.io.gexf import read_gexf as read_gexf
 from crowdgraph.io.graphml import read_graphml as read_graphml
+from crowdgraph.io.panoptes import PanoptesExport as PanoptesExport
+from crowdgraph.io.panoptes import open_panoptes as open_panoptes
 from crowdgraph.io.panoptes import read_panoptes as read_panoptes
 from crowdgraph.io.parquet import read_parquet as read_parquet
 from crowdgraph.io.store import load as load
