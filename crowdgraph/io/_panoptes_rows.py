@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from crowdgraph.core._arrays import Array, is_null
 from crowdgraph.errors import ColumnError, InputError
-from crowdgraph.io._panoptes_values import CHOSEN, NOTHING, TICKED, form_of
+from crowdgraph.io._panoptes_values import CHOSEN, NOTHING, PLAIN, TICKED, form_of
 from crowdgraph.io.csv import csv_table, row_lines
 from crowdgraph.messages import Hint, quote
 
@@ -140,10 +140,13 @@ def read_rows(path: str | PathLike[str]) -> ExportRows:
                 _add(export, TaskKey(workflow, task, form), row, entry)
     for row, workflow, entry in pending:
         task = str(entry["task"])
-        forms = [key.form for key in export.answers if key[:2] == (workflow, task)]
-        # Nothing ticked is an answer to whatever else this task asks for.
-        lists = [form for form in (TICKED, CHOSEN, *forms) if form in forms]
-        _add(export, TaskKey(workflow, task, lists[0] if lists else NOTHING), row, entry)
+        forms = [key.form for key in export.answers if key[:2] == (workflow, task) and key.form != NOTHING]
+        # Nothing ticked is an answer to whatever this task lets people tick, but not to what has one answer.
+        lists = [form for form in (TICKED, CHOSEN, *forms) if form in forms and form != PLAIN]
+        if forms and not lists:
+            export.unanswered.setdefault((workflow, task), []).append(row)
+        else:
+            _add(export, TaskKey(workflow, task, lists[0] if lists else NOTHING), row, entry)
     return export
 
 
