@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
     from crowdgraph.io.any_file import Reading
     from crowdgraph.io.columns import ResponseStore
+    from crowdgraph.io.panoptes import PanoptesExport
 
-READING = "Reading"
+READING, EXPORT = "Reading", "Zooniverse exports"
 Votes = Annotated[
     list[str] | None,
     typer.Option(
@@ -85,22 +86,72 @@ class ResponseOptions:
     missing: Annotated[
         str, typer.Option(help="Rows with gaps: error, drop, or keep (null labels).", rich_help_panel=READING)
     ] = "error"
-    task: Annotated[str, typer.Option(help="Task of a Zooniverse export.", rich_help_panel=READING)] = "T0"
-    workflow: Annotated[str | None, typer.Option(help="Workflow of a Zooniverse export.", rich_help_panel=READING)] = (
-        None
-    )
+    workflow: Annotated[
+        str | None, typer.Option(help="The workflow, by its id or its name.", rich_help_panel=EXPORT)
+    ] = None
+    task: Annotated[
+        list[str] | None,
+        typer.Option(help="The task, such as T0; analyse takes several, or all if left out.", rich_help_panel=EXPORT),
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of a multiple choice or a survey: whether this was chosen, yes or no. Analyse takes several, or all.",
+            rich_help_panel=EXPORT,
+        ),
+    ] = None
+    version: Annotated[
+        str | None,
+        typer.Option(help="Only this version of the workflow, such as 14.41, or 14.", rich_help_panel=EXPORT),
+    ] = None
+    bins: Annotated[
+        str | None,
+        typer.Option(help="Where to divide the numbers of a slider, such as 10,50.", rich_help_panel=EXPORT),
+    ] = None
+    anonymous: Annotated[
+        str | None,
+        typer.Option(
+            help="Visitors who were not logged in: keep (each address is a volunteer), drop, pool (none answers twice "
+            "about an item), or session.",
+            rich_help_panel=EXPORT,
+        ),
+    ] = None
+    malformed: Annotated[
+        str | None, typer.Option(help="Rows that are not readable: error, or skip.", rich_help_panel=EXPORT)
+    ] = None
+    gold_standard: Annotated[
+        str | None,
+        typer.Option(help="Rows of experts marked gold_standard: gold, answers or drop.", rich_help_panel=EXPORT),
+    ] = None
 
     def read(self, *, extend: CrowdGraph | None = None) -> Reading:
         """Read the responses, which may be added to those of a graph, and print what was guessed."""
         from crowdgraph.io.any_file import read
 
-        options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing, "task": self.task}
-        for name in ("workflow", "classes"):
-            if getattr(self, name):
-                options[name] = getattr(self, name)
+        options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing, **self.export_options()}
+        for name in ("task", "option"):
+            values = getattr(self, name) or []
+            if len(values) > 1:
+                raise ParameterError(f"--{name} names {len(values)}, and this command reads one; name one.")
+            if values:
+                options[name] = values[0]
+        if self.classes:
+            options["classes"] = self.classes
         reading = read(self.responses, **self._table_options(), extend=extend, **options)
         note(reading.notes)
         return reading
+
+    def export_options(self) -> dict[str, Any]:
+        """Return how a Zooniverse export is read, beside the tasks and options."""
+        names = ("workflow", "version", "anonymous", "malformed", "gold_standard")
+        values = {name: getattr(self, name) for name in names} | {"bins": parse_bins(self.bins)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def export(self) -> PanoptesExport | None:
+        """Return the Zooniverse export with its questions; None if the file is none."""
+        from crowdgraph.io.any_file import open_export
+
+        return open_export(self.responses, kind=self.format)
 
     def convert(
         self, more: list[Path], store: Path, *, labels: list[str] | None, attributes: list[str] | None, **options: Any
@@ -150,6 +201,7 @@ class ResponseOptions:
             },
             "format": reading.kind,
             "columns": dict(reading.columns),
+            **({} if reading.account is None else {"rows": reading.account.to_dict(), "choice": dict(reading.choice)}),
             "classes": self.classes,
             "duplicates": self.duplicates,
             "missing": self.missing,
@@ -214,6 +266,16 @@ def parse_prior(text: str | None) -> str | tuple[float, float] | None:
     if not (0 < right < float("inf") and 0 < wrong < float("inf")):
         raise ParameterError(f"--prior {text} must be made of numbers above zero, such as 4,1.")
     return right, wrong
+
+
+def parse_bins(text: str | None) -> list[float] | None:
+    """Return the bounds between bins, from ``10,50``."""
+    if text is None:
+        return None
+    try:
+        return [float(bound) for bound in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"--bins {text} must be numbers with commas between them, such as 10,50.") from None
 
 
 def options_of(fit: ModelFit) -> dict[str, Any]:

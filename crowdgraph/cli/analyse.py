@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdgraph.cli._options import (
+    EXPORT,
     Prior,
     ResponseOptions,
     Votes,
@@ -19,6 +20,7 @@ from crowdgraph.cli._options import (
     with_response_options,
 )
 from crowdgraph.cli._output import Quiet, RawCells, note, say, write_and_report
+from crowdgraph.cli._questions import analyse_questions, count_questions
 from crowdgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["analyse", "demo", "update"]
+__all__ = ["analyse", "analysis_of", "demo", "update"]
 
 # The numbers of responses after which the paper looked for communities, beside the end.
 PAPER_COUNTS = (3_000, 12_000)
@@ -58,6 +60,15 @@ def analyse(
         float | None,
         typer.Option(help="Keep only links by shared items that chance does not explain, at this rate, such as 0.01."),
     ] = None,
+    survey: Annotated[
+        str,
+        typer.Option(
+            help="Of a survey in a Zooniverse export: the label is the species (or whatever was chosen), or there is an "
+            "analysis for each, with yes or no.",
+            metavar="species|each",
+            rich_help_panel=EXPORT,
+        ),
+    ] = "species",
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.", min=0)] = 0,
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results.")] = False,
@@ -72,7 +83,10 @@ def analyse(
     [bold]crowdgraph analyse responses.csv[/bold]
     [bold]crowdgraph analyse responses.csv.gz --gold gold.csv --out results[/bold]
     [bold]crowdgraph analyse answers.tsv --volunteer user --item picture --label choice[/bold]
-    [bold]crowdgraph analyse classifications.csv --format panoptes --task T1[/bold]
+    [bold]crowdgraph analyse classifications.csv --malformed skip[/bold]
+    [bold]crowdgraph analyse classifications.csv --workflow "Which species?" --task T0[/bold]
+
+    Of a Zooniverse export every question is analysed, and index.html leads to the reports.
     """
     from crowdgraph import analysis
     from crowdgraph.analysis.finished import choose_fit
@@ -85,13 +99,8 @@ def analyse(
     name = source.responses.name.split(".")[0]
     out = Path(f"{name or 'crowd'}-results") if out is None else out
     check_directory(out, force=force)
-    reading = source.read()
-    votes = parse_votes(vote, reading.graph.labels, reading.graph.classes)
-    chosen = choose_fit(reading.graph, model=model, votes=votes, confusion_prior=confusion_prior)
-    notes = () if chosen.note is None else (chosen.note,)
-    note(notes)
     settings: dict[str, Any] = {
-        "model": chosen.model,
+        "model": model,
         "prior": prior,
         "vote": vote,
         "snapshots": snapshots,
@@ -102,11 +111,26 @@ def analyse(
         "title": title or f"The crowd of {source.responses.name}",
         "raw_cells": raw_cells,
     }
+    export = source.export()
+    if export is not None and count_questions(source, export, survey) > 1:
+        settings["model"] = model or analysis.DEFAULT_MODEL
+        analyse_questions(
+            source, export, out, settings, survey=survey, force=force, as_json=as_json, progress=not quiet
+        )
+        return
+    if survey != "species" and export is None:
+        raise ParameterError("--survey each is for a Zooniverse export with a survey; leave it out.")
+    reading = source.read()
+    votes = parse_votes(vote, reading.graph.labels, reading.graph.classes)
+    chosen = choose_fit(reading.graph, model=model, votes=votes, confusion_prior=confusion_prior)
+    notes = () if chosen.note is None else (chosen.note,)
+    note(notes)
+    settings["model"] = chosen.model
     if chosen.fit is not None:
         # So that an update of the results asks for what the fit is.
         settings |= options_of(chosen.fit)
     write_and_report(
-        _analysis(reading.graph, settings, progress=not quiet, fit=chosen.fit),
+        analysis_of(reading.graph, settings, progress=not quiet, fit=chosen.fit),
         out,
         title=settings["title"],
         source=source.record(reading),
@@ -118,7 +142,7 @@ def analyse(
     )
 
 
-def _analysis(
+def analysis_of(
     graph: CrowdGraph,
     settings: Mapping[str, Any],
     *,
@@ -180,7 +204,7 @@ def update(
         )
     updates = [*before, record]
     write_and_report(
-        _analysis(reading.graph, earlier.settings, progress=not quiet, earlier=earlier.fit),
+        analysis_of(reading.graph, earlier.settings, progress=not quiet, earlier=earlier.fit),
         results,
         title=earlier.settings["title"],
         source={**earlier.source, "updates": updates},

@@ -19,6 +19,7 @@ from crowdgraph.cli._output import (
     say_json,
     write_table,
 )
+from crowdgraph.cli._questions import count_questions, say_export
 from crowdgraph.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -47,10 +48,21 @@ def inspect(
 
     [bold]crowdgraph inspect responses.csv[/bold]
     [bold]crowdgraph inspect responses.csv --gold gold.csv --json[/bold]
+    [bold]crowdgraph inspect classifications.csv[/bold]
+
+    Of a Zooniverse export with several questions it lists these, and how each was answered.
     """
     from crowdgraph.analysis.defaults import votes_note
     from crowdgraph.models.label_votes import guess_votes
 
+    export = source.export()
+    if export is not None and count_questions(source, export, "species") > 1:
+        if as_json:
+            say_json(export.to_dict())
+        else:
+            say_export(export)
+            say("Examine one of them: name it with --workflow, --task and --option; analyse reads all.")
+        return
     graph = source.read().graph
     if not set(graph.labels) <= set(graph.classes):
         note([votes_note(graph, guess_votes(graph))])

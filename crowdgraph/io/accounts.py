@@ -33,7 +33,7 @@ class RowAccount:
     Examples
     --------
     >>> print(RowAccount(rows=10, read=7, skipped={"not answered": 3}))
-    Of 10 rows 7 were read; 3 were not: not answered 3.
+    Of 10 rows, 7 were read; 3 were not: not answered 3.
     """
 
     rows: int
@@ -58,7 +58,7 @@ class RowAccount:
             return all_read
         was = "was" if self.n_skipped == 1 else "were"
         return (
-            f"Of {quantity(self.rows, 'row')} {self.read:,} were read; {self.n_skipped:,} {was} not: "
+            f"Of {quantity(self.rows, 'row')}, {self.read:,} were read; {self.n_skipped:,} {was} not: "
             f"{', '.join(self._reasons())}."
         )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -26,21 +27,22 @@ from crowdgraph.errors import (
     collect_warnings,
 )
 from crowdgraph.io._columns import COUNTED, SYNONYMS, find_column
-from crowdgraph.io._gold import gold_items
+from crowdgraph.io._gold import gold_items, unseen_classes
 from crowdgraph.io._gold_files import GoldFile
+from crowdgraph.io.accounts import RowAccount
 from crowdgraph.io.columns import ResponseStore, is_store
 from crowdgraph.io.conversion import build_store
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
 from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.gexf import read_gexf
 from crowdgraph.io.graphml import read_graphml
-from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
+from crowdgraph.io.panoptes import REQUIRED_COLUMNS, PanoptesExport, QuestionReading, open_panoptes
 from crowdgraph.io.parquet import parquet_columns, parquet_schema
 from crowdgraph.io.partitions import is_results
 from crowdgraph.io.store import SAVED_GRAPH, load
 from crowdgraph.messages import Message, argument, quote, wording
 
-__all__ = ["FILE_KINDS", "Reading", "convert", "read", "saved_graph_path"]
+__all__ = ["FILE_KINDS", "Reading", "convert", "file_kind", "open_export", "read", "read_questions", "saved_graph_path"]
 
 FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "store", "graphml", "gexf")
 # The columns of graphs that were not read from a table.
@@ -49,6 +51,9 @@ OWN_COLUMNS = {"item": "item", "label": "label"}
 WITHOUT_TIMES = Message("columns={'time': ''}.", cli="--no-time.")
 # How messages name rows.
 ROW_NUMBERS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)")
+
+# What can be said of Zooniverse exports only, and how these options are called on the command line.
+EXPORT_OPTIONS = ("task", "workflow", "option", "version", "bins", "anonymous", "malformed", "gold_standard")
 
 # What to do about a file whose columns are not recognised, perhaps because it has no header.
 HEADLESS_HINT = " If the first line is already a response, add a header line above it, such as: volunteer,item,label"
@@ -69,12 +74,21 @@ class Reading:
         The column that was read for each role; empty for kinds of files that leave no choice.
     notes
         What was guessed, and what the reader warned about, in sentences.
+    account
+        What became of every row of a Zooniverse export; None for other kinds.
+    title
+        What a Zooniverse export asks; None for other kinds.
+    choice
+        The workflow, the task and what else says which answers of a Zooniverse export these are.
     """
 
     graph: CrowdGraph
     kind: str
     columns: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    account: RowAccount | None = None
+    title: str | None = None
+    choice: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read(
@@ -85,7 +99,6 @@ def read(
     columns: Mapping[str, str] | None = None,
     delimiter: str | None = None,
     encoding: str = "utf-8",
-    task: str = "T0",
     extend: CrowdGraph | None = None,
     **options: Any,
 ) -> Reading:
@@ -107,12 +120,11 @@ def read(
         leaves times out.
     delimiter, encoding
         Of CSV files; by default the delimiter is guessed from the first line.
-    task
-        The task to read from a Zooniverse export.
     extend
         A graph to which the responses are added, as by `CrowdGraph.extend`; its labels and classes stay.
     **options
-        As in `CrowdGraph.from_responses`: `duplicates`, `missing`, `classes`, `labels`; for exports `workflow`.
+        As in `CrowdGraph.from_responses`: `duplicates`, `missing`, `classes`, `labels`; for Zooniverse exports those of
+        `crowdgraph.read_panoptes`, such as `task` and `workflow`.
 
     Examples
     --------
@@ -136,17 +148,72 @@ def read(
         raise ParameterError(f"columns= names {quote(unknown)}; the columns are {quote(SYNONYMS)}.")
     if kind is not None:
         check_choice("kind", kind, FILE_KINDS, option="format")
-    kind = kind or _file_kind(path, delimiter, encoding)
-    reader = _FileReader(path, gold, user_columns, delimiter, encoding, task, options, notes, extend)
+    kind = kind or file_kind(path, delimiter, encoding)
+    if kind != "panoptes":
+        _check_no_export_options(options, path)
+    reader = _FileReader(path, gold, user_columns, delimiter, encoding, options, notes, extend)
     try:
         with collect_warnings(notes):
             graph, used = reader.read(kind)
     except (TimeError, MissingValueError, GoldError) as error:
         raise type(error)(reader.explain(error, kind)) from error
     reader.check_gold(graph, used)
-    if kind == "csv":
+    if kind in ("csv", "panoptes"):
         notes = [reader.with_lines(note, path) for note in notes]
-    return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=(*notes, *_case_notes(graph)))
+    notes += [*_case_notes(graph), *_unseen_class_notes(graph)]
+    facts = _export_facts(reader.export_reading[0], options) if reader.export_reading else {}
+    return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=tuple(notes), **facts)
+
+
+def open_export(path: str | PathLike[str], *, kind: str | None = None) -> PanoptesExport | None:
+    """Return a Zooniverse export with its questions; None if a file is none."""
+    _check_readable(path)
+    is_export = kind == "panoptes" or (kind is None and file_kind(path, None, "utf-8") == "panoptes")
+    return open_panoptes(path) if is_export else None
+
+
+def read_questions(export: PanoptesExport, **options: Any) -> tuple[tuple[Reading, ...], Mapping[str, str]]:
+    """Read all questions of a Zooniverse export, or some of them; see `PanoptesExport.read_all`.
+
+    Returns
+    -------
+    tuple, dict
+        The readings; and why other questions were not read, by the question.
+    """
+    notes: list[str] = []
+    with collect_warnings(notes):
+        readings, refused = export.read_all(**options)
+    named = {"tasks", "options", "survey"}
+    return tuple(
+        Reading(
+            graph=one.graph,
+            kind="panoptes",
+            columns=FrozenMapping({}),
+            notes=(*(notes if number == 0 else ()), *one.notes, *_unseen_class_notes(one.graph)),
+            **_export_facts(one, {name: value for name, value in options.items() if name not in named}),
+        )
+        for number, one in enumerate(readings)
+    ), refused
+
+
+def _export_facts(reading: QuestionReading, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a reading of an export has beside its graph; the choice holds what other files are read with."""
+    choice = {name: options[name] for name in EXPORT_OPTIONS if options.get(name) is not None}
+    choice |= {"workflow": reading.question.workflow or None, "task": reading.question.task, "option": reading.option}
+    return {
+        "account": reading.account,
+        "title": reading.title,
+        "choice": FrozenMapping({name: value for name, value in choice.items() if value is not None}),
+    }
+
+
+def _check_no_export_options(options: Mapping[str, Any], path: Any) -> None:
+    wrong = next((name for name in EXPORT_OPTIONS if options.get(name) is not None), None)
+    if wrong is not None:
+        raise ParameterError(
+            Message(f"{wrong}=", cli=f"--{wrong.replace('_', '-')}")
+            + f" is for Zooniverse exports, and {fspath(path)!r} is none; leave it out."
+        )
 
 
 def convert(
@@ -183,7 +250,7 @@ def convert(
     """
     for path in paths:
         _check_readable(path)
-    kinds = {kind or _file_kind(path, delimiter, encoding) for path in paths}
+    kinds = {kind or file_kind(path, delimiter, encoding) for path in paths}
     if not kinds <= {"csv", "parquet"} or len(kinds) > 1:
         raise InputError(
             f"Only tables of one kind, CSV or Parquet, are converted to a store without reading them into memory; got "
@@ -191,7 +258,7 @@ def convert(
         )
     (one_kind,) = kinds
     notes: list[str] = []
-    reader = _FileReader(paths[0], gold, dict(columns or {}), delimiter, encoding, "", {}, notes)
+    reader = _FileReader(paths[0], gold, dict(columns or {}), delimiter, encoding, {}, notes)
     mark, header = reader.header(one_kind)
     used = _guess_columns(header, reader.user_columns, notes, paths[0])
     try:
@@ -237,10 +304,10 @@ class _FileReader:
     user_columns: Mapping[str, str]
     delimiter: str | None
     encoding: str
-    task: str
     options: Mapping[str, Any]
     notes: list[str]
     extend: CrowdGraph | None = None
+    export_reading: list[QuestionReading] = field(default_factory=list)
 
     def read(self, kind: str) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Return the graph, and the column of each role."""
@@ -291,8 +358,14 @@ class _FileReader:
     def _panoptes(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         if self.user_columns:
             raise ParameterError("The columns of a Zooniverse export are known; leave out their names.")
-        self.notes.append(f"This is a Zooniverse export: the answers to task {self.task} are read.")
-        return read_panoptes(self.path, task=self.task, gold=self.gold_file, **self.options), {}
+        options = {name: value for name, value in self.options.items() if value is not None}
+        reading = open_panoptes(self.path).read(gold=self.gold_file, **options)
+        self.export_reading.append(reading)
+        asked = reading.question if reading.option is None else f"{reading.question}, whether {reading.option}"
+        self.notes.extend(
+            [f"This is a Zooniverse export: read are the answers to {asked}.", *reading.notes, str(reading.account)]
+        )
+        return reading.graph, {}
 
     def _graph_file(self, what: str, read_graph: Callable[[Any], CrowdGraph]) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Read a file that holds a graph, and replace its gold and classes if there are others."""
@@ -342,7 +415,7 @@ class _FileReader:
     def explain(self, error: InputError, kind: str) -> Message:
         """Return an error's message with lines of the file instead of rows, and the way around unreadable times."""
         message = error.message
-        if isinstance(error, GoldError) or kind == "csv":
+        if isinstance(error, GoldError) or kind in ("csv", "panoptes"):
             message = self.with_lines(message, self.gold if isinstance(error, GoldError) else self.path)
         if isinstance(error, TimeError) and "--no-time" not in message.wording("cli"):
             return message + " Or leave the times out: " + WITHOUT_TIMES
@@ -361,7 +434,8 @@ class _FileReader:
                 return match[0]
             return f"line{match[1]} {', '.join(map(str, numbers))}"
 
-        names_rows = ROW_NUMBERS.search(message) and _file_kind(path, self.delimiter, self.encoding) == "csv"
+        is_text = file_kind(path, self.delimiter, self.encoding) in ("csv", "panoptes")
+        names_rows = ROW_NUMBERS.search(message) and is_text
 
         def change(text: str) -> str:
             changed = ROW_NUMBERS.sub(lines, text) if names_rows else text
@@ -410,6 +484,21 @@ def _case_notes(graph: CrowdGraph) -> list[str]:
     return [f"Classes of gold and labels differ only in case; a typo? {', '.join(pairs)}."] if pairs else []
 
 
+def _unseen_class_notes(graph: CrowdGraph) -> list[str]:
+    """Return a note on labels that are classes although gold never is, which chance alone does not explain."""
+    unseen = unseen_classes(graph)
+    if not unseen:
+        return []
+    seen = [name for name in graph.classes if name not in unseen]
+    classes = Message(f"classes={seen!r}", cli=" ".join(f"--class {shlex.quote(str(name))}" for name in seen))
+    one = len(unseen) == 1
+    sentence = (
+        f"No gold item is {quote(unseen)}, though volunteers say so: {'it is a class' if one else 'they are classes'} "
+        f"here. If no item can be {'that' if one else 'those'}, name what items can be: "
+    )
+    return [sentence + classes + "."]
+
+
 def _check_readable(path: str | PathLike[str]) -> None:
     """Raise unless there is something to read at a path."""
     if not isinstance(path, str | PathLike):
@@ -436,7 +525,7 @@ def _check_readable(path: str | PathLike[str]) -> None:
         ) from error
 
 
-def _file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
+def file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
     """Return the kind of a file by its name or, for CSV, by its columns."""
     suffix = Path(path).suffix.lower()
     if is_store(path) or is_results(path):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike, fspath
+from os import PathLike
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
 from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import InputError, check_choice
 from crowdgraph.io._panoptes_choice import choose_question, optioned
+from crowdgraph.io._panoptes_gold import QuestionGold
 from crowdgraph.io._panoptes_graph import MalformedError, Selection, graph_of
 from crowdgraph.io._panoptes_rows import REQUIRED_COLUMNS, ExportRows, TaskKey, read_rows
 from crowdgraph.io._panoptes_values import (
@@ -28,8 +30,8 @@ from crowdgraph.io._panoptes_values import (
     options_of,
     question_kind,
 )
-from crowdgraph.io.accounts import RowAccount
-from crowdgraph.messages import Hint, printable, short
+from crowdgraph.io.accounts import MAX_LINES, RowAccount
+from crowdgraph.messages import Hint, Interface, printable, quote, short, suggestion, wording
 
 __all__ = ["REQUIRED_COLUMNS", "PanoptesExport", "Question", "QuestionReading", "open_panoptes", "read_panoptes"]
 
@@ -277,30 +279,50 @@ class PanoptesExport(Tabular):
         survey
             Whether the label of a survey is the ``"species"`` that was chosen, or there is a graph for ``"each"``.
         **settings
-            As for `read`.
+            As for `read`. Gold of several questions is a table, or a file, with the columns `item`, `task`, `label` and,
+            for a multiple choice, `option`, about which the labels are yes and no.
 
         Returns
         -------
         tuple, dict
             The readings; and why other questions were not read, by the question.
         """
+        choices = self.choices(
+            tasks=tasks, workflow=workflow, options=options, survey=survey, version=settings.get("version")
+        )
+        golds = QuestionGold(settings.pop("gold", None)) if len(choices) > 1 else None
+        readings: list[QuestionReading] = []
+        refused: dict[str, str] = {}
+        for question, option in choices:
+            own_gold = {} if golds is None else {"gold": golds.of(question, option)}
+            try:
+                readings.append(self._read(question, option=option, **{**TABLE, **settings, **own_gold}))
+            except MalformedError:
+                raise
+            except InputError as error:
+                refused[str(question) if option is None else f"{question}: {option}"] = error.message
+        return tuple(readings), MappingProxyType(refused)
+
+    def choices(
+        self,
+        *,
+        tasks: Iterable[str] | None = None,
+        workflow: int | str | None = None,
+        options: Iterable[Hashable] | None = None,
+        survey: SurveyLabels = "species",
+        version: float | str | None = None,
+    ) -> tuple[tuple[Question, Hashable | None], ...]:
+        """Return what `read_all` reads: questions, each with one of its options or, where labels are choices, None."""
         check_choice("survey", survey, ("species", "each"))
         wanted = None if options is None else list(options)
         questions: list[Question] = []
         for task in [None] if tasks is None else list(tasks):
-            for question in choose_question(self.questions, self._rows, task=task, workflow=workflow, several=True):
+            for question in choose_question(
+                self.questions, self._rows, task=task, workflow=workflow, version=version, several=True
+            ):
                 questions += [] if question in questions else [question]
-        readings: list[QuestionReading] = []
-        refused: dict[str, str] = {}
-        for question in questions:
-            for option in _options(question, wanted, survey):
-                try:
-                    readings.append(self._read(question, option=option, **{**TABLE, **settings}))
-                except MalformedError:
-                    raise
-                except InputError as error:
-                    refused[str(question) if option is None else f"{question}: {option}"] = error.message
-        return tuple(readings), MappingProxyType(refused)
+        _check_options(questions, wanted)
+        return tuple((question, option) for question in questions for option in _options(question, wanted, survey))
 
     def _question(self, key: TaskKey) -> Question:
         answers = self._rows.answers[key]
@@ -319,26 +341,49 @@ class PanoptesExport(Tabular):
             n_answers=len(answers.rows),
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the questions for machines."""
+        names = ("workflow", "workflow_name", "task", "text", "kind", "n_answers")
+        return {
+            "rows": self.n_rows,
+            "malformed_lines": list(self.malformed),
+            "questions": [
+                {
+                    **{name: getattr(one, name) for name in names},
+                    "options": {str(name): n for name, n in one.options.items()},
+                    "versions": dict(one.versions),
+                }
+                for one in self.questions
+            ],
+        }
+
     def _columns(self) -> Columns:
         names = ("workflow", "workflow_name", "task", "text", "kind", "n_answers")
         return {name: object_array([getattr(one, name) for one in self.questions]) for name in names}
 
     def __repr__(self) -> str:
-        return "\n".join([f"PanoptesExport of {fspath(self.path)!r}: {quantity(self.n_rows, 'row')}", *self._lines()])
+        return "\n".join(self.lines())
 
-    def _lines(self) -> Iterable[str]:
+    def lines(self, interface: Interface = "python") -> Iterator[str]:
+        """Yield the questions in words, with what was chosen, and how many rows are not readable."""
+        yield f"Zooniverse export {Path(self.path).name!r}: {quantity(self.n_rows, 'row')}"
         for question in self.questions:
             yield f"  {question}"
             if question.options:
-                shown = [f"{short(str(name), most=40)} {n:,}" for name, n in question.options.items()][:MAX_OPTIONS]
+                shown = [f"{printable(short(str(name), most=40))} {n:,}" for name, n in question.options.items()][
+                    :MAX_OPTIONS
+                ]
                 more = len(question.options) - len(shown)
                 yield f"    {', '.join(shown)}{f' and {more:,} more' if more else ''}"
             if len(question.versions) > 1:
                 yield "    versions " + ", ".join(f"{name} ({n:,})" for name, n in question.versions.items())
             if question.refusal is not None:
-                yield f"    not read as it is: {question.refusal}"
-        if self._rows.malformed:
-            yield f"  annotations that are not readable: {quantity(len(self._rows.malformed), 'row')}"
+                yield f"    not read as it is: {wording(question.refusal, interface)}"
+        if self.malformed:
+            lines = list(map(str, self.malformed))
+            more = ", ..." if len(lines) > MAX_LINES else ""
+            where = f"line{'s' * (len(lines) > 1)} {', '.join(lines[:MAX_LINES])}{more}"
+            yield f"  annotations not readable: {quantity(len(lines), 'row')} ({where})"
 
 
 def open_panoptes(path: str | PathLike[str]) -> PanoptesExport:
@@ -446,11 +491,30 @@ def read_panoptes(
 
 def _options(question: Question, wanted: Sequence[Hashable] | None, survey: str) -> list[Hashable | None]:
     """Return the options of which each is read: None for a question that is read as it is."""
-    if question.kind == MULTIPLE or (question.kind == SURVEY and (survey == "each" or wanted is not None)):
-        options = list(question.options)
-        # Nobody has to be right about the case of an option.
-        return [option for option in options if wanted is None or option in wanted] or [None]
-    return [None]
+    if wanted is not None:
+        return [option for option in question.options if _is_named(option, wanted)] if _has_options(question) else []
+    is_each = question.kind == MULTIPLE or (question.kind == SURVEY and survey == "each")
+    return list(question.options) if is_each and question.options else [None]
+
+
+def _check_options(questions: Sequence[Question], wanted: Sequence[Hashable] | None) -> None:
+    """Raise if nobody chose one of the options that are named."""
+    options = [option for question in questions if _has_options(question) for option in question.options]
+    for name in wanted or ():
+        if not any(_is_named(option, [name]) for option in options):
+            raise InputError(
+                f"Nobody chose {str(name)!r}; what was chosen is {quote(options, most=20) or 'nothing'}."
+                + suggestion(name, options)
+            )
+
+
+def _has_options(question: Question) -> bool:
+    return question.kind in (MULTIPLE, SURVEY)
+
+
+def _is_named(option: Hashable, names: Sequence[Hashable]) -> bool:
+    """Return whether an option is among some names; nobody has to be right about their case."""
+    return str(option).strip().casefold() in [str(name).strip().casefold() for name in names]
 
 
 def _natural(name: str) -> tuple[Any, ...]:
