@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["analyse_questions", "count_questions", "say_export"]
 
 
-def count_questions(source: ResponseOptions, export: PanoptesExport, survey: str) -> int:
+def count_questions(source: ResponseOptions, export: PanoptesExport, survey: Any) -> int:
     """Return how many analyses a command asks for."""
     options = source.export_options()
     choices = export.choices(

@@ -63,8 +63,8 @@ def analyse(
     survey: Annotated[
         str,
         typer.Option(
-            help="Of a survey in a Zooniverse export: the label is the species (or whatever was chosen), or there is an "
-            "analysis for each, with yes or no.",
+            help="Of a survey in a Zooniverse export: the label is the species (or whatever was chosen), or there is "
+            "an analysis for each, with yes or no.",
             metavar="species|each",
             rich_help_panel=EXPORT,
         ),

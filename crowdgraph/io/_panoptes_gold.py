@@ -1,4 +1,4 @@
-"""Gold for several questions of a Zooniverse export: one table that says which task, and which option, each row is of."""
+"""Gold for several questions of a Zooniverse export: one table, of which each row names its task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from crowdgraph.errors import ColumnError
 from crowdgraph.io._columns import Column, frame_columns, python_values
 from crowdgraph.io._gold_files import GoldFile
-from crowdgraph.messages import Hint
+from crowdgraph.messages import Hint, quote
 
 if TYPE_CHECKING:
     from crowdgraph.io.panoptes import Question
@@ -36,23 +36,17 @@ class QuestionGold:
             return
         table = _table(gold)
         names = {name.strip().lower(): name for name in table}
-        if "task" not in names or "label" not in names:
+        absent = [name for name in ("task", "label") if name not in names]
+        if absent:
             raise ColumnError(
-                "There are several questions, and the gold does not say of which each row is: it lacks the columns "
-                "'task' and 'label'."
-                if "label" not in names
-                else "There are several questions, and the gold does not say of which each row is: it has no column 'task'.",
+                f"There are several questions, and the gold does not say of which each row is: it lacks {quote(absent)}.",
                 hint=ONE_QUESTION,
             )
         item = next((names[name] for name in ("item", "subject_id", "subject_ids", "subject") if name in names), None)
         if item is None:
             raise ColumnError("The gold has no column 'item' with the subject ids.")
-        for role, name in {
-            "item": item,
-            **{name: names.get(name) for name in ("task", "label", "option", "workflow")},
-        }.items():
-            if name is not None:
-                self._columns[role] = _texts(table[name])
+        roles = {"item": item, **{name: names.get(name) for name in ("task", "label", "option", "workflow")}}
+        self._columns = {role: _texts(table[name]) for role, name in roles.items() if name is not None}
 
     def of(self, question: Question, option: Hashable | None) -> dict[Hashable, Hashable] | None:
         """Return the class of each item by the rows of a question, or of an option; None if there are none."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from crowdgraph.core._arrays import FrozenMapping, object_array
-from crowdgraph.core._text import quantity
+from crowdgraph.core._text import join_names, quantity
 from crowdgraph.core.graph import CrowdGraph, Duplicates, Missing
 from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import InputError, check_choice
@@ -279,8 +279,8 @@ class PanoptesExport(Tabular):
         survey
             Whether the label of a survey is the ``"species"`` that was chosen, or there is a graph for ``"each"``.
         **settings
-            As for `read`. Gold of several questions is a table, or a file, with the columns `item`, `task`, `label` and,
-            for a multiple choice, `option`, about which the labels are yes and no.
+            As for `read`. Gold of several questions is a table, or a file, with the columns `item`, `task`, `label`
+            and, for a multiple choice, `option`, about which the labels are yes and no.
 
         Returns
         -------
@@ -370,19 +370,16 @@ class PanoptesExport(Tabular):
         for question in self.questions:
             yield f"  {question}"
             if question.options:
-                shown = [f"{printable(short(str(name), most=40))} {n:,}" for name, n in question.options.items()][
-                    :MAX_OPTIONS
-                ]
-                more = len(question.options) - len(shown)
-                yield f"    {', '.join(shown)}{f' and {more:,} more' if more else ''}"
+                words = [f"{printable(short(str(name), most=40))} {n:,}" for name, n in question.options.items()]
+                yield f"    {join_names(words, most=MAX_OPTIONS)}"
             if len(question.versions) > 1:
                 yield "    versions " + ", ".join(f"{name} ({n:,})" for name, n in question.versions.items())
             if question.refusal is not None:
                 yield f"    not read as it is: {wording(question.refusal, interface)}"
         if self.malformed:
             lines = list(map(str, self.malformed))
-            more = ", ..." if len(lines) > MAX_LINES else ""
-            where = f"line{'s' * (len(lines) > 1)} {', '.join(lines[:MAX_LINES])}{more}"
+            dots = ", ..." if len(lines) > MAX_LINES else ""
+            where = f"line{'s' * (len(lines) > 1)} {', '.join(lines[:MAX_LINES])}{dots}"
             yield f"  annotations not readable: {quantity(len(lines), 'row')} ({where})"
 
 
