@@ -39,7 +39,7 @@ class QuestionGold:
         absent = [name for name in ("task", "label") if name not in names]
         if absent:
             raise ColumnError(
-                f"There are several questions, and the gold does not say of which each row is: it lacks {quote(absent)}.",
+                f"There are several questions, and gold does not say of which each row is: it lacks {quote(absent)}.",
                 hint=ONE_QUESTION,
             )
         item = next((names[name] for name in ("item", "subject_id", "subject_ids", "subject") if name in names), None)
