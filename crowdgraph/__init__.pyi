@@ -52,6 +52,7 @@ from crowdgraph.io.panoptes import PanoptesExport as PanoptesExport
 from crowdgraph.io.panoptes import open_panoptes as open_panoptes
 from crowdgraph.io.panoptes import read_panoptes as read_panoptes
 from crowdgraph.io.parquet import read_parquet as read_parquet
+from crowdgraph.io.pseudonyms import pseudonymise as pseudonymise
 from crowdgraph.io.store import load as load
 from crowdgraph.models import IBCC as IBCC
 from crowdgraph.models import Calibrated as Calibrated

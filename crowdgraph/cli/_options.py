@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -48,7 +48,7 @@ class ResponseOptions:
     responses: Annotated[
         Path,
         typer.Argument(
-            help="CSV (plain or .gz), Parquet, a Zooniverse export, a saved .crowd or store, results, or .graphml.",
+            help="CSV (or .gz), .xlsx, Parquet, a Zooniverse export, a saved .crowd or store, results, or .graphml.",
             metavar="RESPONSES",
             readable=False,
         ),
@@ -65,7 +65,7 @@ class ResponseOptions:
     format: Annotated[
         str | None,
         typer.Option(
-            help="csv, parquet, panoptes, crowd, store, graphml or gexf; recognised if left out.",
+            help="csv, excel, parquet, panoptes, crowd, store, graphml or gexf; recognised if left out.",
             rich_help_panel=READING,
         ),
     ] = None
@@ -86,6 +86,19 @@ class ResponseOptions:
     missing: Annotated[
         str, typer.Option(help="Rows with gaps: error, drop, or keep (null labels).", rich_help_panel=READING)
     ] = "error"
+    pseudonyms: Annotated[
+        Path | None,
+        typer.Option(
+            help="Replace the names of volunteers, and write who is who to this new CSV file: a key to keep.",
+            rich_help_panel=READING,
+        ),
+    ] = None
+    reuse_pseudonyms: Annotated[
+        bool,
+        typer.Option(
+            "--reuse-pseudonyms", help="The key is there: use its pseudonyms, add new ones.", rich_help_panel=READING
+        ),
+    ] = False
     workflow: Annotated[
         str | None, typer.Option(help="The workflow, by its id or its name.", rich_help_panel=EXPORT)
     ] = None
@@ -137,9 +150,45 @@ class ResponseOptions:
                 options[name] = values[0]
         if self.classes:
             options["classes"] = self.classes
-        reading = read(self.responses, **self._table_options(), extend=extend, **options)
+        # Names that are replaced are those of the new responses only.
+        later = None if self.pseudonyms is None else extend
+        first = read(self.responses, **self._table_options(), extend=None if later else extend, **options)
+        (reading,) = self.hidden([first])
+        if later is not None:
+            reading = replace(reading, graph=later.extend(reading.graph, duplicates=options["duplicates"]))
         note(reading.notes)
         return reading
+
+    def again(self, choice: Mapping[str, Any]) -> ResponseOptions:
+        """Return the options that read the answers of a choice, as `record` notes it, where nothing else is said."""
+        values = {name: [str(choice[name])] for name in ("task", "option") if name in choice}
+        names = ("workflow", "version", "anonymous", "malformed", "gold_standard")
+        values |= {name: str(choice[name]) for name in names if name in choice}
+        if "bins" in choice:
+            values["bins"] = ",".join(map(str, choice["bins"]))
+        return replace(self, **{name: value for name, value in values.items() if not getattr(self, name)})
+
+    def hidden(self, readings: Sequence[Reading]) -> list[Reading]:
+        """Return readings with pseudonyms if these are asked for, the same ones in all."""
+        if self.reuse_pseudonyms and self.pseudonyms is None:
+            raise ParameterError("--reuse-pseudonyms is for the key that --pseudonyms names; give both.")
+        if self.pseudonyms is None:
+            return list(readings)
+        from crowdgraph.io.pseudonyms import pseudonymise
+
+        reuse, renamed = self.reuse_pseudonyms, []
+        for reading in readings:
+            renamed.append(replace(reading, graph=pseudonymise(reading.graph, key=self.pseudonyms, reuse=reuse)))
+            reuse = True
+        note([f"Volunteers have pseudonyms. Who is who is in {str(self.pseudonyms)!r}; keep that to yourself."])
+        return renamed
+
+    def check_key(self, out: Path) -> None:
+        """Raise if the key of pseudonyms would lie among the results, which are passed on."""
+        if self.pseudonyms is not None and out.resolve() in self.pseudonyms.resolve().parents:
+            raise ParameterError(
+                f"The key {str(self.pseudonyms)!r} would be passed on with the results; name a file elsewhere."
+            )
 
     def export_options(self) -> dict[str, Any]:
         """Return how a Zooniverse export is read, beside the tasks and options."""

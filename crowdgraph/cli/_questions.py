@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ def analyse_questions(
         missing=source.missing,
         **source.export_options(),
     )
+    readings = tuple(source.hidden(readings))
     left_out = dict(refused)
     if not as_json:
         say_export(export)
@@ -117,8 +119,6 @@ def _analyses(
         except CrowdGraphError as error:
             left_out[title] = error.message
             continue
-        from dataclasses import replace
-
         result = replace(result, notes=(*reading.notes, *result.notes))
         if not quiet:
             note(result.notes)

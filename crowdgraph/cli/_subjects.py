@@ -27,7 +27,7 @@ class SubjectFiles:
     retire_to: Path | None
     subject_set_to: Path | None
 
-    def write(self, graphs: Sequence[CrowdGraph], *, workflow: str | None, seed: int) -> None:
+    def write(self, graphs: Mapping[str, CrowdGraph], *, workflow: str | None, seed: int) -> None:
         """Write the files about one question, or several of one workflow, and say what is in them.
 
         A subject can be retired if no question about it needs more answers.
@@ -38,10 +38,10 @@ class SubjectFiles:
 
         states: dict[Hashable, list[_State]] = {}
         version = None
-        for graph in graphs:
+        for title, graph in graphs.items():
             choice = retirable(graph, seed=seed)
             if self.retire_to is not None:
-                say(choice.words)
+                say(f"{title}: {choice.words}" if title else choice.words)
             for item, state in _states(graph, set(choice.items.tolist())).items():
                 states.setdefault(item, []).append(state)
             version = _version(graph) or version
@@ -129,7 +129,7 @@ def _version(graph: CrowdGraph) -> str | None:
     return None if versions is None or not len(versions) else str(versions[-1])
 
 
-def open_parts(directory: Path, workflow: str | None) -> tuple[list[CrowdGraph], str | None]:
+def open_parts(directory: Path, workflow: str | None) -> tuple[dict[str, CrowdGraph], str | None]:
     """Return the graphs of the analyses of one workflow in a directory of several, and the workflow; else none."""
     from crowdgraph.analysis.several import analysis_folders
     from crowdgraph.io.store import SAVED_GRAPH, load
@@ -145,7 +145,7 @@ def open_parts(directory: Path, workflow: str | None) -> tuple[list[CrowdGraph],
             "--workflow."
         )
     chosen = workflow if workflow is not None else next(iter(names), None)
-    return [load(folder / SAVED_GRAPH) for folder in folders if workflows[folder] == chosen], chosen
+    return {folder.name: load(folder / SAVED_GRAPH) for folder in folders if workflows[folder] == chosen}, chosen
 
 
 def _choice(folder: Path) -> Mapping[str, Any]:

@@ -131,7 +131,7 @@ def allocate(
     }
     check_choice("policy", policy, tuple(policies))
     if out is not None:
-        check_file_name(out, (".csv", ".csv.gz", ".parquet"))
+        check_file_name(out, (".csv", ".csv.gz", ".xlsx", ".parquet"))
         check_overwrite(out, force=force)
     files = SubjectFiles(retire_to=retire_to, subject_set_to=subject_set_to)
     for path in (retire_to, subject_set_to):
@@ -149,11 +149,11 @@ def allocate(
         return
     reading = source.read()
     graph, workflow = reading.graph, reading.choice.get("workflow")
+    capacities, retired = who_is_there(graph, since, capacity), graph.items.ids[retired_items(graph)].tolist()
     available = None if within is None else likely_within(graph, within)
     graph = _with_fit(graph, model, prior, vote, seed, progress=not quiet)
     if retire_to is not None or subject_set_to is not None:
-        files.write([graph], workflow=workflow, seed=seed)
-    capacities, retired = who_is_there(graph, since, capacity), graph.items.ids[retired_items(graph)].tolist()
+        files.write({"": graph}, workflow=workflow, seed=seed)
     assignment = policies[policy]().assign(
         graph, budget=budget, capacity=capacities, retired=retired, available=available, seed=seed
     )

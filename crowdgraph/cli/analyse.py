@@ -99,6 +99,7 @@ def analyse(
     name = source.responses.name.split(".")[0]
     out = Path(f"{name or 'crowd'}-results") if out is None else out
     check_directory(out, force=force)
+    source.check_key(out)
     settings: dict[str, Any] = {
         "model": model,
         "prior": prior,
@@ -110,6 +111,7 @@ def analyse(
         "seed": seed,
         "title": title or f"The crowd of {source.responses.name}",
         "raw_cells": raw_cells,
+        "pseudonyms": source.pseudonyms is not None,
     }
     export = source.export()
     if export is not None and count_questions(source, export, survey) > 1:
@@ -187,12 +189,25 @@ def update(
     [bold]crowdgraph update results new.csv --gold gold.csv --json[/bold]
     """
     from crowdgraph.analysis.output import check_directory, recover_directory
+    from crowdgraph.analysis.several import analysis_folders
     from crowdgraph.analysis.update import read_results
 
     if source.classes:
         raise ParameterError("--class names the classes, and those of results stay; analyse all responses again.")
     recover_directory(results)
+    parts = analysis_folders(results)
+    if parts:
+        raise ParameterError(
+            f"{str(results)!r} holds several analyses; update one of them, such as {str(parts[0])!r}, or analyse the "
+            "whole export again."
+        )
     earlier = read_results(results)
+    if earlier.settings.get("pseudonyms") and source.pseudonyms is None:
+        raise ParameterError(
+            "These results have pseudonyms; give the key with --pseudonyms KEY --reuse-pseudonyms, so that the names of "
+            "the new responses are replaced, too."
+        )
+    source = source.again(earlier.source.get("choice", {}))
     check_directory(results, force=True)
     reading = source.read(extend=earlier.graph)
     before, record = earlier.source.get("updates", ()), source.record(reading)

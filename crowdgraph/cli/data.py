@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["convert", "inspect", "simulate"]
 
 SEVERITY_STYLES = {"warning": "bold red", "note": "yellow", "info": None}
-TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
+TABLE_ENDINGS = (".csv", ".csv.gz", ".xlsx", ".parquet")
 GRAPH_ENDINGS = (".crowd", ".graphml", ".gexf")
 STORE = "Stores"
 # Options that do not go with the look-alike of Galaxy Zoo Supernovae, which has its own.
@@ -85,7 +85,7 @@ def convert(
         list[Path] | None,
         typer.Argument(
             metavar="TARGET",
-            help="The file to write: .csv, .csv.gz, .parquet, .crowd, .graphml or .gexf; with --store, more responses.",
+            help="The file to write: .csv, .csv.gz, .xlsx, .parquet, .crowd, .graphml, .gexf; with --store, responses.",
         ),
     ] = None,
     gold_out: Annotated[

@@ -69,10 +69,13 @@ class GoldFile:
         """Return all columns of the file under their own names; ids and labels of CSV files are text."""
         # Readers of tables need gold, so they are imported when they are used.
         from crowdgraph.io.csv import csv_table, sniff_csv
+        from crowdgraph.io.excel import excel_columns, is_excel
         from crowdgraph.io.parquet import parquet_columns
 
         if self.is_parquet:
             return parquet_columns(self.path)
+        if is_excel(self.path) and is_file(self.path):
+            return excel_columns(self.path)
         if not is_file(self.path):
             raise InputError(f"There is no file of gold {fspath(self.path)!r}; is the name spelt right?")
         delimiter, header = sniff_csv(self.path, delimiter=self.delimiter, encoding=self.encoding)

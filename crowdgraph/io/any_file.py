@@ -33,6 +33,7 @@ from crowdgraph.io.accounts import RowAccount
 from crowdgraph.io.columns import ResponseStore, is_store
 from crowdgraph.io.conversion import build_store
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
+from crowdgraph.io.excel import excel_columns, is_excel
 from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.gexf import read_gexf
 from crowdgraph.io.graphml import read_graphml
@@ -44,7 +45,7 @@ from crowdgraph.messages import Message, argument, quote, wording
 
 __all__ = ["FILE_KINDS", "Reading", "convert", "file_kind", "open_export", "read", "read_questions", "saved_graph_path"]
 
-FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "store", "graphml", "gexf")
+FILE_KINDS = ("csv", "excel", "parquet", "panoptes", "crowd", "store", "graphml", "gexf")
 # The columns of graphs that were not read from a table.
 OWN_COLUMNS = {"item": "item", "label": "label"}
 # How to leave times out.
@@ -68,8 +69,8 @@ class Reading:
     graph
         The graph.
     kind
-        The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"store"``,
-        ``"graphml"`` or ``"gexf"``.
+        The kind of file it was read as: ``"csv"``, ``"excel"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``,
+        ``"store"``, ``"graphml"`` or ``"gexf"``.
     columns
         The column that was read for each role; empty for kinds of files that leave no choice.
     notes
@@ -107,13 +108,14 @@ def read(
     Parameters
     ----------
     path
-        A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, a saved graph (a
+        A CSV file (plain or compressed), an Excel workbook (.xlsx), a Parquet file or directory of them, a Zooniverse
+        export, a saved graph (a
         file, or a store of columns), a directory of results with one, GraphML or GEXF.
     gold
         A CSV or Parquet file with the items whose class is known, and that class.
     kind
-        ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"store"``, ``"graphml"`` or ``"gexf"``; by default
-        inferred from the file's name and columns.
+        ``"csv"``, ``"excel"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"store"``, ``"graphml"`` or ``"gexf"``; by
+        default inferred from the file's name and columns.
     columns
         The names of some of the columns ``"volunteer"``, ``"item"``, ``"label"`` and ``"time"``; the others are guessed
         among usual names, including those of crowd-kit (worker, task, label) and Zooniverse. An empty name for the time
@@ -315,6 +317,7 @@ class _FileReader:
         readers: dict[str, Callable[[], tuple[CrowdGraph, Mapping[str, str]]]] = {
             "csv": self._csv,
             "parquet": self._parquet,
+            "excel": self._excel,
             "panoptes": self._panoptes,
             "crowd": lambda: self._graph_file("A saved graph", load),
             "store": lambda: self._graph_file("A store of columns", load),
@@ -322,7 +325,7 @@ class _FileReader:
             "gexf": lambda: self._graph_file("A GEXF file", partial(read_gexf, duplicates=duplicates)),
         }
         graph, used = readers[kind]()
-        if self.extend is not None and kind not in ("csv", "parquet"):
+        if self.extend is not None and kind not in ("csv", "excel", "parquet"):
             graph = self.extend.extend(graph, duplicates=duplicates)
         return graph, used
 
@@ -354,6 +357,14 @@ class _FileReader:
         _, header = self.header("parquet")
         used = _guess_columns(header, self.user_columns, self.notes, self.path)
         return self._graph(parquet_columns(self.path, columns=self._selected(header)), used), used
+
+    def _excel(self) -> tuple[CrowdGraph, Mapping[str, str]]:
+        columns = excel_columns(self.path)
+        used = _guess_columns(list(columns), self.user_columns, self.notes, self.path)
+        for role in ("volunteer", "item", "label"):
+            # As in CSV files: 7 and "7" are the same name.
+            columns[used[role]] = [None if value is None else str(value) for value in columns[used[role]]]
+        return self._graph({name: columns[name] for name in self._selected(list(columns))}, used), used
 
     def _panoptes(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         if self.user_columns:
@@ -532,6 +543,8 @@ def file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
         return "store"
     if Path(path).is_dir() or suffix in (".parquet", ".pq"):
         return "parquet"
+    if is_excel(path):
+        return "excel"
     if suffix in (".crowd", ".graphml", ".gexf"):
         return suffix.removeprefix(".")
     _, header = sniff_csv(path, delimiter=delimiter, encoding=encoding)

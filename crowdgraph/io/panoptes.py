@@ -294,6 +294,9 @@ class PanoptesExport(Tabular):
         readings: list[QuestionReading] = []
         refused: dict[str, str] = {}
         for question, option in choices:
+            if question.refusal is not None and settings.get("bins") is None and settings.get("label") is None:
+                refused[str(question)] = question.refusal
+                continue
             own_gold = {} if golds is None else {"gold": golds.of(question, option)}
             try:
                 readings.append(self._read(question, option=option, **{**TABLE, **settings, **own_gold}))

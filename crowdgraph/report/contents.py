@@ -140,7 +140,9 @@ def _classes(graph: CrowdGraph) -> Iterator[str]:
     shown = [
         (name, int(counts[code])) for name, code in zip(to_texts(graph.classes[c] for c in order), order, strict=True)
     ]
-    pieces = [(f"hue-{number}", name, n) for number, (name, n) in enumerate(shown) if n]
+    # A class has the same colour on every bar, whatever its share.
+    hues = [code % MAX_CLASSES for code in order.tolist()]
+    pieces = [(f"hue-{hue}", name, n) for hue, (name, n) in zip(hues, shown, strict=True) if n]
     others = int(counts.sum()) - sum(n for _, _, n in pieces)
     pieces += [("other", "other classes", others)] if others else []
     pieces += [("open", f"less than {SETTLED_PROBABILITY:.0%} certain", int(len(best) - is_sure.sum()))]

@@ -18,7 +18,7 @@ INTERVAL_LEVEL = 0.9
 
 
 def item_columns(results: GraphResults) -> dict[str, Any]:
-    """Return the columns of the items: responses, gold, the class and its probabilities if there is a fit, attributes."""
+    """Return the columns of the items: responses, gold, if there is a fit class and probabilities, and attributes."""
     graph, fit = results.graph, results.fit
     gold = object_array(str(graph.gold[item]) if item in graph.gold else None for item in graph.items)
     columns: dict[str, Any] = {"item": graph.items.ids, "responses": graph.items.n_responses, "gold": gold}
