@@ -57,7 +57,7 @@ class Export:
             "workflow_id": "21001",
             "workflow_name": "Animal or not",
             "workflow_version": "14.41",
-            "created_at": f"2026-0{1 + number // 2000}-{1 + number // 80 % 28:02} {number % 24:02}:{number % 60:02}:07 UTC",
+            "created_at": f"2026-01-{1 + number // 80 % 28:02} {number % 24:02}:{number % 60:02}:07 UTC",
             "gold_standard": "",
             "expert": "",
             "metadata": json.dumps({"session": f"s{number // 5}", "user_agent": "Mozilla, or so"}),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from crowdgraph.cli._output import note
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import ParameterError, collect_warnings
 from crowdgraph.io._files import file_digest
 
 if TYPE_CHECKING:
@@ -155,13 +155,16 @@ class ResponseOptions:
         first = read(self.responses, **self._table_options(), extend=None if later else extend, **options)
         (reading,) = self.hidden([first])
         if later is not None:
-            reading = replace(reading, graph=later.extend(reading.graph, duplicates=options["duplicates"]))
+            warned: list[str] = []
+            with collect_warnings(warned):
+                graph = later.extend(reading.graph, duplicates=options["duplicates"])
+            reading = replace(reading, graph=graph, notes=(*reading.notes, *warned))
         note(reading.notes)
         return reading
 
     def again(self, choice: Mapping[str, Any]) -> ResponseOptions:
         """Return the options that read the answers of a choice, as `record` notes it, where nothing else is said."""
-        values = {name: [str(choice[name])] for name in ("task", "option") if name in choice}
+        values: dict[str, Any] = {name: [str(choice[name])] for name in ("task", "option") if name in choice}
         names = ("workflow", "version", "anonymous", "malformed", "gold_standard")
         values |= {name: str(choice[name]) for name in names if name in choice}
         if "bins" in choice:

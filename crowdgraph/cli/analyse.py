@@ -204,8 +204,8 @@ def update(
     earlier = read_results(results)
     if earlier.settings.get("pseudonyms") and source.pseudonyms is None:
         raise ParameterError(
-            "These results have pseudonyms; give the key with --pseudonyms KEY --reuse-pseudonyms, so that the names of "
-            "the new responses are replaced, too."
+            "These results have pseudonyms; give the key with --pseudonyms KEY --reuse-pseudonyms, so that the new "
+            "responses have them, too."
         )
     source = source.again(earlier.source.get("choice", {}))
     check_directory(results, force=True)

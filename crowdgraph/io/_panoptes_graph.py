@@ -86,8 +86,8 @@ def graph_of(
     """Return the graph, what became of every row, and what was decided, in sentences."""
     notes: list[str] = []
     answers = export.answers[selection.key]
-    reasons = _reasons(export, selection)
     label_of, names = _labeller(selection)
+    reasons = _reasons(export, selection)
     values: list[Any] = [None] * len(export)
     details: dict[str, list[str | None]] = {}
     for row, value in zip(answers.rows, answers.values, strict=True):

@@ -69,7 +69,12 @@ MESSAGES = [
     ("inspect strange.csv", 1, "--volunteer COLUMN"),
     ("inspect r.csv --volunteer user", 1, "has no column 'user'"),
     ("inspect timed.csv --no-time --time time", 1, "give one of both"),
-    ("inspect panoptes.csv --format panoptes", 1, "leave such rows out, in Python with malformed='skip'"),
+    (
+        "inspect panoptes.csv --format panoptes",
+        1,
+        "The annotations in line 2 are not readable",
+        "use --malformed skip to leave such rows out",
+    ),
     # Gold
     ("inspect r.csv --gold other_gold.csv --class yes --class no", 1, "Add them to --class NAME"),
     *(
