@@ -140,6 +140,7 @@ class ResponseOptions:
     def read(self, *, extend: CrowdGraph | None = None) -> Reading:
         """Read the responses, which may be added to those of a graph, and print what was guessed."""
         from crowdgraph.io.any_file import read
+        from crowdgraph.io.extend import without_known
 
         options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing, **self.export_options()}
         for name in ("task", "option"):
@@ -157,8 +158,10 @@ class ResponseOptions:
         if later is not None:
             warned: list[str] = []
             with collect_warnings(warned):
-                graph = later.extend(reading.graph, duplicates=options["duplicates"])
-            reading = replace(reading, graph=graph, notes=(*reading.notes, *warned))
+                fresh, n_known = without_known(reading.graph, later, key="classification_id")
+                graph = later.extend(fresh, duplicates=options["duplicates"])
+            known = [f"{n_known:,} of its responses are known already, and are not added again."] if n_known else []
+            reading = replace(reading, graph=graph, notes=(*reading.notes, *warned, *known))
         note(reading.notes)
         return reading
 

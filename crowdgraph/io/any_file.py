@@ -34,6 +34,7 @@ from crowdgraph.io.columns import ResponseStore, is_store
 from crowdgraph.io.conversion import build_store
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
 from crowdgraph.io.excel import excel_columns, is_excel
+from crowdgraph.io.extend import without_known
 from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.gexf import read_gexf
 from crowdgraph.io.graphml import read_graphml
@@ -326,8 +327,17 @@ class _FileReader:
         }
         graph, used = readers[kind]()
         if self.extend is not None and kind not in ("csv", "excel", "parquet"):
-            graph = self.extend.extend(graph, duplicates=duplicates)
+            graph = self.extend.extend(self.only_new(graph, self.extend), duplicates=duplicates)
         return graph, used
+
+    def only_new(self, graph: CrowdGraph, earlier: CrowdGraph) -> CrowdGraph:
+        """Return the graph without the responses that an earlier one has already; a note says how many it has."""
+        graph, n_known = without_known(graph, earlier, key="classification_id")
+        if n_known and not graph.n_responses:
+            raise InputError(f"{fspath(self.path)!r} has no new responses: all {n_known:,} are known already.")
+        if n_known:
+            self.notes.append(f"{n_known:,} of its responses are known already, and are not added again.")
+        return graph
 
     def header(self, kind: str) -> tuple[str, list[str]]:
         """Return the delimiter and the names of the columns of a table."""

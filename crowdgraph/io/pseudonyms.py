@@ -23,7 +23,7 @@ from crowdgraph.messages import Hint, quote
 __all__ = ["pseudonymise"]
 
 # What else of a response says who gave it.
-NAMING_ATTRIBUTES = ("user_id", "user_ip", "classification_id")
+NAMING_ATTRIBUTES = ("user_id", "user_ip")
 COLUMNS = ("volunteer", "pseudonym")
 
 
@@ -31,7 +31,7 @@ def pseudonymise(graph: CrowdGraph, *, key: str | PathLike[str], reuse: bool = F
     """Return the graph with pseudonyms instead of the volunteers' names, and write who is who to a file.
 
     Pseudonyms are drawn at random, so that they say nothing without the key: keep that to yourself. What else says who
-    gave a response (`user_id`, `user_ip`, `classification_id`) is left out, as are results, which name volunteers.
+    gave a response (`user_id`, `user_ip`) is left out, as are results, which name volunteers.
 
     Parameters
     ----------

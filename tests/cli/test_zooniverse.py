@@ -155,14 +155,20 @@ def test_nobody_is_asked_who_cannot_answer(results, tmp_path):
 def test_results_with_pseudonyms_are_updated_with_the_key(results, export, tmp_path):
     out, _, key = results
     assert_one_sentence(run("update", out, export), "holds several analyses")
-    new = realistic(n_subjects=24, seed=1).write(tmp_path / "new.csv")
+    # A later export repeats all that the earlier one holds.
+    new = realistic(n_subjects=30).write(tmp_path / "new.csv")
     folder = out / "21001-T0"
     assert_one_sentence(run("update", folder, new), "--pseudonyms KEY --reuse-pseudonyms")
+    before = cg.load(folder / "graph.crowd")
     result = run("update", folder, new, "--pseudonyms", key, "--reuse-pseudonyms", "--quiet")
     assert result.exit_code == 0, result.output
+    assert f"{before.n_responses:,} of its responses are known already" in result.stderr
     # What the export is read by is known from the results.
     assert "old item" in result.stdout
     graph = cg.load(folder / "graph.crowd")
+    assert graph.n_items == 30
+    ids = graph.responses.attributes["classification_id"].tolist()
+    assert len(set(ids)) == len(ids) > before.n_responses
     assert not any(str(name).startswith("user_") for name in graph.volunteers)
 
 

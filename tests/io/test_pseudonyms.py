@@ -28,7 +28,7 @@ def test_names_are_gone_and_the_key_brings_them_back(tmp_path):
 
 
 def test_what_names_volunteers_is_left_out(tmp_path):
-    table = {"volunteer": ["anna"], "item": ["x"], "label": [1], "user_id": ["7"], "classification_id": ["3"], "x": [5]}
+    table = {"volunteer": ["anna"], "item": ["x"], "label": [1], "user_id": ["7"], "user_ip": ["3"], "x": [5]}
     hidden = cg.pseudonymise(cg.CrowdGraph.from_responses(table), key=tmp_path / "key.csv")
     assert list(hidden.responses.attributes) == ["x"]
     assert not cg.pseudonymise(fitted(), key=tmp_path / "other.csv").annotations
