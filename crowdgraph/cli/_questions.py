@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdgraph.cli._options import ResponseOptions
 from crowdgraph.cli._output import command_line, note, say, say_json
+from crowdgraph.errors import ParameterError
 from crowdgraph.messages import wording
 
 if TYPE_CHECKING:
@@ -48,14 +49,15 @@ def analyse_questions(
     from crowdgraph.io._gold_files import GoldFile
     from crowdgraph.io.any_file import read_questions
 
-    notes: list[str] = []
+    for name, values in (("class", source.classes), ("vote", settings["vote"])):
+        if values:
+            raise ParameterError(f"--{name} is about one question, and there are several; name one with --task.")
     readings, refused = read_questions(
         export,
         tasks=source.task or None,
         options=source.option or None,
         survey=survey,
         gold=None if source.gold is None else GoldFile(source.gold),
-        classes=source.classes or None,
         duplicates=source.duplicates,
         missing=source.missing,
         **source.export_options(),
@@ -70,7 +72,6 @@ def analyse_questions(
         out,
         title=settings["title"],
         left_out=left_out,
-        notes=notes,
         command=command_line(),
         source={"rows": export.n_rows, "malformed_lines": list(export.malformed)},
         interface="cli",

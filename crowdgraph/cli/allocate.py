@@ -121,6 +121,7 @@ def allocate(
 
     from crowdgraph.allocation import GreedyValue, MostUncertain, OldestFirst, OptimalMatching, RandomPolicy
     from crowdgraph.allocation._eligibility import retired_items
+    from crowdgraph.core._text import join_names
 
     policies: dict[str, type[Policy]] = {
         "greedy": GreedyValue,
@@ -152,6 +153,12 @@ def allocate(
     capacities, retired = who_is_there(graph, since, capacity), graph.items.ids[retired_items(graph)].tolist()
     available = None if within is None else likely_within(graph, within)
     graph = _with_fit(graph, model, prior, vote, seed, progress=not quiet)
+    if retire_to is not None and reading.others:
+        sentence = (
+            f"The workflow asks more than this question: {join_names(reading.others)}. A subject that is retired gets no "
+            "answers to these either. Analyse the whole export, and give the directory of all results instead."
+        )
+        note([sentence])
     if retire_to is not None or subject_set_to is not None:
         files.write({"": graph}, workflow=workflow, seed=seed)
     assignment = policies[policy]().assign(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
@@ -196,17 +196,22 @@ def _check_not_json(path: Any) -> None:
         )
 
 
+def check_no_other_export(names: Collection[str]) -> None:
+    """Raise if a file has the columns of another file that can be requested beside the classification export."""
+    other = next((kind for kind, columns in OTHER_EXPORTS.items() if set(columns) <= set(names)), None)
+    if other is not None:
+        raise ColumnError(
+            f"This looks like the {other} of a Zooniverse project, in which nobody answers anything. Request the "
+            "classification export under Data Exports in the project builder."
+        )
+
+
 def _check_columns(names: list[str]) -> None:
     """Raise unless a file has the columns of a classification export; say which other export it may be."""
     absent = [name for name in REQUIRED_COLUMNS if name not in names]
     if not absent:
         return
-    other = next((kind for kind, columns in OTHER_EXPORTS.items() if set(columns) <= set(names)), None)
-    if other is not None:
-        raise ColumnError(
-            f"This looks like the {other} of a Zooniverse project: it lacks {quote(absent)}. Request the "
-            "classification export under Data Exports in the project builder."
-        )
+    check_no_other_export(names)
     raise ColumnError(
         f"This is not a Zooniverse classification export: it lacks {quote(absent)}; it has {quote(names, most=12)}.",
         hint=Hint("For other tables use crowdgraph.read_csv.", cli="For other tables use --format csv."),

@@ -29,6 +29,7 @@ from crowdgraph.errors import (
 from crowdgraph.io._columns import COUNTED, SYNONYMS, find_column
 from crowdgraph.io._gold import gold_items, unseen_classes
 from crowdgraph.io._gold_files import GoldFile
+from crowdgraph.io._panoptes_rows import check_no_other_export
 from crowdgraph.io.accounts import RowAccount
 from crowdgraph.io.columns import ResponseStore, is_store
 from crowdgraph.io.conversion import build_store
@@ -82,6 +83,8 @@ class Reading:
         What a Zooniverse export asks; None for other kinds.
     choice
         The workflow, the task and what else says which answers of a Zooniverse export these are.
+    others
+        The other questions of the same workflow.
     """
 
     graph: CrowdGraph
@@ -91,6 +94,7 @@ class Reading:
     account: RowAccount | None = None
     title: str | None = None
     choice: Mapping[str, Any] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
 
 
 def read(
@@ -164,7 +168,11 @@ def read(
     if kind in ("csv", "panoptes"):
         notes = [reader.with_lines(note, path) for note in notes]
     notes += [*_case_notes(graph), *_unseen_class_notes(graph)]
-    facts = _export_facts(reader.export_reading[0], options) if reader.export_reading else {}
+    facts: dict[str, Any] = {}
+    for export, reading in reader.export_reading:
+        own = reading.question.workflow
+        others = [str(one) for one in export.questions if one.workflow == own and one != reading.question]
+        facts = {**_export_facts(reading, options), "others": tuple(others)}
     return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=tuple(notes), **facts)
 
 
@@ -310,7 +318,7 @@ class _FileReader:
     options: Mapping[str, Any]
     notes: list[str]
     extend: CrowdGraph | None = None
-    export_reading: list[QuestionReading] = field(default_factory=list)
+    export_reading: list[tuple[PanoptesExport, QuestionReading]] = field(default_factory=list)
 
     def read(self, kind: str) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Return the graph, and the column of each role."""
@@ -354,6 +362,7 @@ class _FileReader:
 
     def _csv(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         delimiter, header = self.header("csv")
+        check_no_other_export(header)
         used = _guess_columns(header, self.user_columns, self.notes, self.path)
         text = [used[role] for role in ("volunteer", "item", "label")]
         table = csv_table(self.path, text=text, delimiter=delimiter, encoding=self.encoding)
@@ -380,12 +389,15 @@ class _FileReader:
         if self.user_columns:
             raise ParameterError("The columns of a Zooniverse export are known; leave out their names.")
         options = {name: value for name, value in self.options.items() if value is not None}
-        reading = open_panoptes(self.path).read(gold=self.gold_file, **options)
-        self.export_reading.append(reading)
+        export = open_panoptes(self.path)
+        reading = export.read(gold=self.gold_file, **options)
+        self.export_reading.append((export, reading))
         asked = reading.question if reading.option is None else f"{reading.question}, whether {reading.option}"
-        self.notes.extend(
-            [f"This is a Zooniverse export: read are the answers to {asked}.", *reading.notes, str(reading.account)]
-        )
+        self.notes.append(f"This is a Zooniverse export: read are the answers to {asked}.")
+        self.notes.extend([*reading.notes, str(reading.account)])
+        if "task" not in options:
+            refused = [one for one in export.questions if one != reading.question and one.refusal is not None]
+            self.notes.extend(f"Not read: {one}. " + (one.refusal or "") for one in refused)
         return reading.graph, {}
 
     def _graph_file(self, what: str, read_graph: Callable[[Any], CrowdGraph]) -> tuple[CrowdGraph, Mapping[str, str]]:
@@ -528,6 +540,12 @@ def _check_readable(path: str | PathLike[str]) -> None:
     try:
         if not file.exists():
             raise InputError(f"There is no file {fspath(path)!r}; is the name spelt right?")
+        if file.is_dir() and (file / "index.html").is_file() and not (file / SAVED_GRAPH).is_file():
+            raise InputError(f"{fspath(path)!r} holds several analyses; give the folder of one of them.")
+        if file.suffix.lower() == ".json":
+            raise InputError(
+                f"{fspath(path)!r} is JSON; give a table, such as CSV. Zooniverse's classification export is one, too."
+            )
         if file.is_dir() and not (
             list(file.glob("*.parquet")) or (file / SAVED_GRAPH).is_file() or is_store(file) or is_results(file)
         ):

@@ -82,6 +82,37 @@ def test_options_of_exports_are_for_exports(tmp_path):
     assert_one_sentence(run("inspect", path, "--gold-standard", "gold"), "--gold-standard is for Zooniverse exports")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.json", "[]", "is JSON; give a table"),
+        ("a.csv", "workflow_id,tasks\n1,x\n", "looks like the workflow export"),
+        ("a.csv", "subject_id,locations\n1,x\n", "looks like the subject export"),
+    ],
+)
+def test_other_files_of_a_project_are_named(tmp_path, name, text, words):
+    (tmp_path / name).write_text(text)
+    assert_one_sentence(run("inspect", tmp_path / name), words)
+
+
+def test_what_is_about_one_question_is_refused_for_several(export, results, tmp_path):
+    out, _, _ = results
+    several = ("analyse", export, "--malformed", "skip", "--out", tmp_path / "new")
+    assert_one_sentence(run(*several, "--class", "yes"), "--class is about one question")
+    assert_one_sentence(run(*several, "--survey", "many"), "--survey many is not a choice")
+    (tmp_path / "gold.csv").write_text("item,label\n9001,yes\n")
+    assert_one_sentence(run(*several, "--gold", tmp_path / "gold.csv"), "it lacks 'task'. Add a column 'task'")
+    assert not (tmp_path / "new").exists()
+    assert_one_sentence(run("inspect", out), "holds several analyses; give the folder of one")
+
+
+def test_one_question_of_several_is_not_enough_to_retire(export, tmp_path):
+    choice = ("--workflow", 21001, "--task", "T0", "--malformed", "skip", "--model", "ibcc", "--budget", 1)
+    result = run("allocate", export, *choice, "--retire-to", tmp_path / "retire.txt", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "A subject that is retired gets no answers to these either" in result.stderr
+
+
 def test_every_question_has_a_report_and_the_index_leads_to_them(results):
     out, result, _ = results
     assert f"Open {out / 'index.html'}" in result.stdout
