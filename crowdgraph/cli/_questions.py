@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from crowdgraph.io.any_file import Reading
     from crowdgraph.io.panoptes import PanoptesExport
 
-__all__ = ["analyse_questions", "count_questions", "say_export"]
-
 
 def count_questions(source: ResponseOptions, export: PanoptesExport, survey: Any) -> int:
     """Return how many analyses a command asks for."""
+    if not export.questions:
+        return 0
     options = source.export_options()
     choices = export.choices(
         tasks=source.task or None,

@@ -15,8 +15,6 @@ from crowdgraph.messages import quote
 if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["SubjectFiles", "open_parts"]
-
 REASON = "consensus"
 
 

@@ -155,7 +155,7 @@ def allocate(
     graph = _with_fit(graph, model, prior, vote, seed, progress=not quiet)
     if retire_to is not None and reading.others:
         sentence = (
-            f"The workflow asks more than this question: {join_names(reading.others)}. A subject that is retired gets no "
+            f"The workflow asks more than this question: {join_names(reading.others)}. Retired subjects get no "
             "answers to these either. Analyse the whole export, and give the directory of all results instead."
         )
         note([sentence])

@@ -164,11 +164,12 @@ def _reasons(export: ExportRows, selection: Selection) -> list[str | None]:
         if name != workflow:
             reasons[row] = OTHER_WORKFLOW
     if selection.malformed == "error":
-        _refuse_malformed(export, [row for row in export.malformed if reasons[row] == UNREADABLE])
+        refuse_malformed(export, [row for row in export.malformed if reasons[row] == UNREADABLE])
     return reasons
 
 
-def _refuse_malformed(export: ExportRows, rows: list[int]) -> None:
+def refuse_malformed(export: ExportRows, rows: list[int]) -> None:
+    """Raise an error that names some rows whose annotations are not readable, if there are any."""
     if not rows:
         return
     lines = export.lines(rows[:MAX_LINES])

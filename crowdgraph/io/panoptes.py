@@ -19,7 +19,7 @@ from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.errors import InputError, check_choice
 from crowdgraph.io._panoptes_choice import choose_question, optioned
 from crowdgraph.io._panoptes_gold import QuestionGold
-from crowdgraph.io._panoptes_graph import MalformedError, Selection, graph_of
+from crowdgraph.io._panoptes_graph import MalformedError, Selection, graph_of, refuse_malformed
 from crowdgraph.io._panoptes_rows import REQUIRED_COLUMNS, ExportRows, TaskKey, read_rows
 from crowdgraph.io._panoptes_values import (
     DRAWING,
@@ -206,6 +206,8 @@ class PanoptesExport(Tabular):
         check_choice("anonymous", anonymous, ("keep", "drop", "pool", "session"))
         check_choice("malformed", malformed, ("error", "skip"))
         check_choice("gold_standard", gold_standard, ("gold", "answers", "drop"))
+        if malformed == "error" and not self.questions:
+            refuse_malformed(self._rows, list(self._rows.malformed))
         question = choose_question(self.questions, self._rows, task=task, workflow=workflow, version=version)
         return self._read(
             question,

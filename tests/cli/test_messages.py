@@ -152,7 +152,7 @@ MESSAGES = [
     ("analyse r.csv --out r.csv", 1, "is a file; name a directory"),
     ("analyse r.csv --out r.csv/x", 1, "since 'r.csv' is a file"),
     ("convert r.csv timed.csv", 1, "is there already; name another file, or use --force to replace it"),
-    ("convert r.csv x.xlsx", 1, "must end in .csv"),
+    ("convert r.csv x.ods", 1, "must end in .csv"),
     ("convert r.csv new/x.csv", 1, "make it first"),
     ("convert r.csv folder.csv", 1, "is a directory"),
     ("allocate r.csv --out gold.csv", 1, "is there already; name another file, or use --force to replace it"),

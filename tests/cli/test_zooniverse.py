@@ -110,7 +110,7 @@ def test_one_question_of_several_is_not_enough_to_retire(export, tmp_path):
     choice = ("--workflow", 21001, "--task", "T0", "--malformed", "skip", "--model", "ibcc", "--budget", 1)
     result = run("allocate", export, *choice, "--retire-to", tmp_path / "retire.txt", "--quiet")
     assert result.exit_code == 0, result.output
-    assert "A subject that is retired gets no answers to these either" in result.stderr
+    assert "Retired subjects get no answers to these either" in result.stderr
 
 
 def test_every_question_has_a_report_and_the_index_leads_to_them(results):
