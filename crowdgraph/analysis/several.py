@@ -22,7 +22,7 @@ from crowdgraph.report.provenance import versions
 __all__ = ["INDEX", "Part", "analysis_folders", "folder_names", "write_several"]
 
 INDEX = "index.html"
-TABLES = ("items.csv", "volunteers.csv", "next_questions.csv")
+TABLES = ("tables.xlsx", "items.csv", "volunteers.csv", "next_questions.csv")
 MAX_NAME = 40
 
 
@@ -65,6 +65,7 @@ def write_several(
     interface: Interface = "python",
     force: bool = False,
     raw_cells: bool = False,
+    excel: bool = False,
 ) -> Path:
     """Write several analyses into a new directory, with ``index.html``: all of them, or none if something goes wrong.
 
@@ -82,7 +83,7 @@ def write_several(
         What was decided about all of them, in sentences.
     command
         The command that repeats the run, or several in their order.
-    source, interface, force, raw_cells
+    source, interface, force, raw_cells, excel
         As for `write_results`.
 
     Returns
@@ -103,6 +104,7 @@ def write_several(
                 settings=part.settings,
                 interface=interface,
                 raw_cells=raw_cells,
+                excel=excel,
             )
             chapters.append(
                 Chapter(

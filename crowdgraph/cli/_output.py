@@ -157,6 +157,7 @@ def write_and_report(
     reading_notes: tuple[str, ...] = (),
     force: bool,
     raw_cells: bool,
+    excel: bool = False,
     as_json: bool,
 ) -> None:
     """Write the results, and print what was found and where it is; notes printed while reading are only written.
@@ -186,6 +187,7 @@ def write_and_report(
             interface="cli",
             force=force,
             raw_cells=raw_cells,
+            excel=excel,
         )
     analysis, with_all_notes = (replace(part, notes=(*part.notes, *left_out)) for part in (analysis, with_all_notes))
     if as_json:

@@ -77,6 +77,7 @@ def analyse_questions(
         interface="cli",
         force=force,
         raw_cells=bool(settings["raw_cells"]),
+        excel=bool(settings["excel"]),
     )
     if as_json:
         say_json(_summary(parts, left_out, export, out))

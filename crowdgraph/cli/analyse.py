@@ -73,6 +73,7 @@ def analyse(
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results.")] = False,
     raw_cells: RawCells = False,
+    excel: Annotated[bool, typer.Option("--excel", help="Write the tables as sheets of tables.xlsx, too.")] = False,
     quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary for machines.")] = False,
 ) -> None:
@@ -100,6 +101,11 @@ def analyse(
     out = Path(f"{name or 'crowd'}-results") if out is None else out
     check_directory(out, force=force)
     source.check_key(out)
+    if excel:
+        from crowdgraph.io.excel import openpyxl_package
+
+        # Before the work is done, not after.
+        openpyxl_package()
     settings: dict[str, Any] = {
         "model": model,
         "prior": prior,
@@ -111,6 +117,7 @@ def analyse(
         "seed": seed,
         "title": title or f"The crowd of {source.responses.name}",
         "raw_cells": raw_cells,
+        "excel": excel,
         "pseudonyms": source.pseudonyms is not None,
     }
     export = source.export()
@@ -140,6 +147,7 @@ def analyse(
         reading_notes=(*reading.notes, *notes),
         force=force,
         raw_cells=raw_cells,
+        excel=excel,
         as_json=as_json,
     )
 
@@ -228,6 +236,7 @@ def update(
         reading_notes=reading.notes,
         force=True,
         raw_cells=bool(earlier.settings.get("raw_cells")),
+        excel=bool(earlier.settings.get("excel")),
         as_json=as_json,
     )
 

@@ -178,6 +178,9 @@ def _left_out_note(graph: CrowdGraph, target: Path, gold_out: Path | None) -> li
         parts.append(f"the gold of {quantity(len(graph.gold), 'item')} (write it with --gold-out FILE)")
     if graph.annotations:
         parts.append(f"the results {', '.join(graph.annotations)} (keep them with a target that ends in .crowd)")
+    facts = [name for nodes in (graph.items, graph.volunteers) for name in nodes.attributes]
+    if facts:
+        parts.append(f"what is known of items and volunteers ({', '.join(facts)})")
     return [f"{target.name} holds responses only, without {' and '.join(parts)}."] if parts else []
 
 

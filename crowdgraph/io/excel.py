@@ -16,7 +16,7 @@ from crowdgraph.io._files import atomic_file
 from crowdgraph.io._unpacked import check_unpacked
 from crowdgraph.messages import OBEYED
 
-__all__ = ["excel_columns", "is_excel", "write_excel"]
+__all__ = ["excel_columns", "is_excel", "openpyxl_package", "write_excel"]
 
 # How many rows a sheet can have, with its header.
 MAX_ROWS = 1_048_576
@@ -35,7 +35,7 @@ def excel_columns(path: str | PathLike[str], *, text: bool = False) -> dict[str,
     Empty rows are left out. With `text`, everything but times is text.
     """
     name = repr(fspath(path))
-    openpyxl = _openpyxl()
+    openpyxl = openpyxl_package()
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -71,7 +71,7 @@ def _value(cell: Any, *, text: bool) -> Any:
 
 def write_excel(tables: Mapping[str, pa.Table], path: str | PathLike[str]) -> None:
     """Write Arrow tables as the sheets of a workbook. Text is text, also where it looks like a formula."""
-    openpyxl = _openpyxl()
+    openpyxl = openpyxl_package()
     from openpyxl.cell import WriteOnlyCell
 
     workbook = openpyxl.Workbook(write_only=True)
@@ -104,7 +104,8 @@ def _cell(kind: Any, sheet: Any, value: Any) -> Any:
     return cell
 
 
-def _openpyxl() -> Any:
+def openpyxl_package() -> Any:
+    """Import the package that reads and writes workbooks, or raise with the command that installs it."""
     try:
         import openpyxl
     except ImportError as error:

@@ -5,7 +5,7 @@ import sys
 
 import pyarrow as pa
 import pytest
-from cli.commands import run
+from cli.commands import figures_left_out, run
 
 import crowdgraph as cg
 from crowdgraph.analysis import read
@@ -21,6 +21,11 @@ def openpyxl():
 def test_without_openpyxl_an_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     (tmp_path / "r.xlsx").write_bytes(b"")
+    (tmp_path / "r.csv").write_text("volunteer,item,label\na,x,y\n")
+    assert (
+        "pip install crowdgraph[excel]" in run("analyse", tmp_path / "r.csv", "--excel", "--out", tmp_path / "o").stderr
+    )
+    assert not (tmp_path / "o").exists()
     for call in (lambda: excel_columns(tmp_path / "r.xlsx"), lambda: write_excel({}, tmp_path / "w.xlsx")):
         with pytest.raises(MissingPackageError, match=r"pip install crowdgraph\[excel\]"):
             call()
@@ -61,6 +66,20 @@ def test_text_stays_text(tmp_path, openpyxl):
     assert [cell.value for cell in cells] == [*names[:5], "a\\x07b", "'=1"]
     assert cells[0].quotePrefix
     assert excel_columns(tmp_path / "v.xlsx")["n"] == [*range(7)]
+
+
+def test_an_analysis_is_written_as_a_workbook(tmp_path, openpyxl):
+    rows = [(f"v{n % 7}", f"i{n * 31 % 50}", "yes" if n % 3 else "no") for n in range(90)]
+    lines = ["volunteer,item,label", *(",".join(row) for row in rows)]
+    (tmp_path / "r.csv").write_text("\n".join(lines))
+    with figures_left_out():
+        out = ("--out", tmp_path / "out", "--snapshots", 0, "--model", "ibcc", "--quiet")
+        result = run("analyse", tmp_path / "r.csv", "--excel", *out)
+    assert result.exit_code == 0, result.output
+    book = openpyxl.load_workbook(tmp_path / "out" / "tables.xlsx")
+    assert book.sheetnames[:2] == ["items", "volunteers"]
+    items = [row[0].value for row in book["items"].iter_rows(min_row=2)]
+    assert sorted(items) == sorted(cg.load(tmp_path / "out" / "graph.crowd").items)
 
 
 def test_bad_workbooks_are_refused(tmp_path, openpyxl, monkeypatch):
