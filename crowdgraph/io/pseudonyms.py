@@ -25,13 +25,16 @@ __all__ = ["pseudonymise"]
 # What else of a response says who gave it.
 NAMING_ATTRIBUTES = ("user_id", "user_ip")
 COLUMNS = ("volunteer", "pseudonym")
+# How the names of metadata begin that Zooniverse shows to nobody, such as where a rare animal was seen.
+HIDDEN = ("#", "!", "//")
 
 
 def pseudonymise(graph: CrowdGraph, *, key: str | PathLike[str], reuse: bool = False) -> CrowdGraph:
     """Return the graph with pseudonyms instead of the volunteers' names, and write who is who to a file.
 
     Pseudonyms are drawn at random, so that they say nothing without the key: keep that to yourself. What else says who
-    gave a response (`user_id`, `user_ip`) is left out, as are results, which name volunteers.
+    gave a response (`user_id`, `user_ip`) is left out, as are results, which name volunteers, and
+    attributes of items that Zooniverse shows to nobody, whose names begin with ``#``, ``!`` or ``//``.
 
     Parameters
     ----------
@@ -87,10 +90,11 @@ def _drawn(names: list[str], taken: set[str]) -> dict[str, str]:
 
 
 def _renamed(graph: CrowdGraph, pseudonyms: list[str]) -> CrowdGraph:
-    table, responses = graph.volunteers.table, graph.responses.table
+    table, items, responses = graph.volunteers.table, graph.items.table, graph.responses.table
+    shown = [name for name in items.attributes if not name.startswith(HIDDEN)]
     return CrowdGraph(
         NodeTable("volunteer", lock(id_array(pseudonyms)), dict(table.attributes)),
-        graph.items.table,
+        NodeTable("item", items.ids, {name: items.attributes[name] for name in shown}),
         ResponseTable(
             volunteer=responses.volunteer,
             item=responses.item,

@@ -135,6 +135,8 @@ def test_items_have_their_metadata(results):
     rows = {row["item"]: row for row in read_csv(out / "21001-T0" / "items.csv")}
     assert rows["9010"]["Filename"] == "cam-9010.jpg"
     assert (rows["9010"]["retired"], rows["9011"]["retired"]) == ("true", "false")
+    # What Zooniverse shows to nobody is not published.
+    assert "#site" not in rows["9010"]
     assert "cam-9011.jpg" in (out / "21001-T0" / "report.html").read_text()
 
 
