@@ -206,7 +206,8 @@ class ResponseOptions:
         """Return the Zooniverse export with its questions; None if the file is none."""
         from crowdgraph.io.any_file import open_export
 
-        return open_export(self.responses, kind=self.format)
+        table = self._table_options()
+        return open_export(self.responses, kind=self.format, delimiter=table["delimiter"], encoding=table["encoding"])
 
     def convert(
         self, more: list[Path], store: Path, *, labels: list[str] | None, attributes: list[str] | None, **options: Any

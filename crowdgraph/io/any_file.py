@@ -27,6 +27,7 @@ from crowdgraph.errors import (
     collect_warnings,
 )
 from crowdgraph.io._columns import COUNTED, SYNONYMS, find_column
+from crowdgraph.io._files import is_file
 from crowdgraph.io._gold import gold_items, unseen_classes
 from crowdgraph.io._gold_files import GoldFile
 from crowdgraph.io._panoptes_rows import check_no_other_export
@@ -176,10 +177,16 @@ def read(
     return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=tuple(notes), **facts)
 
 
-def open_export(path: str | PathLike[str], *, kind: str | None = None) -> PanoptesExport | None:
-    """Return a Zooniverse export with its questions; None if a file is none."""
-    _check_readable(path)
-    is_export = kind == "panoptes" or (kind is None and file_kind(path, None, "utf-8") == "panoptes")
+def open_export(
+    path: str | PathLike[str], *, kind: str | None = None, delimiter: str | None = None, encoding: str = "utf-8"
+) -> PanoptesExport | None:
+    """Return a Zooniverse export with its questions; None for any other file, and for what `read` has to explain."""
+    if kind not in (None, "panoptes") or not is_file(path):
+        return None
+    try:
+        is_export = kind is not None or file_kind(path, delimiter, encoding) == "panoptes"
+    except InputError:
+        return None
     return open_panoptes(path) if is_export else None
 
 
@@ -393,7 +400,7 @@ class _FileReader:
         reading = export.read(gold=self.gold_file, **options)
         self.export_reading.append((export, reading))
         asked = reading.question if reading.option is None else f"{reading.question}, whether {reading.option}"
-        self.notes.append(f"This is a Zooniverse export: read are the answers to {asked}.")
+        self.notes.insert(0, f"This is a Zooniverse export: read are the answers to {asked}.")
         self.notes.extend([*reading.notes, str(reading.account)])
         if "task" not in options:
             refused = [one for one in export.questions if one != reading.question and one.refusal is not None]
