@@ -55,9 +55,12 @@ from crowdgraph.io.gexf import read_gexf as read_gexf
 from crowdgraph.io.graphml import read_graphml as read_graphml
 from crowdgraph.io.inaturalist import read_inaturalist as read_inaturalist
 from crowdgraph.io.label_studio import read_label_studio as read_label_studio
+from crowdgraph.io.panoptes import PanoptesExport as PanoptesExport
+from crowdgraph.io.panoptes import open_panoptes as open_panoptes
 from crowdgraph.io.panoptes import read_panoptes as read_panoptes
 from crowdgraph.io.parquet import read_parquet as read_parquet
 from crowdgraph.io.prodigy import read_prodigy as read_prodigy
+from crowdgraph.io.pseudonyms import pseudonymise as pseudonymise
 from crowdgraph.io.store import load as load
 from crowdgraph.models import IBCC as IBCC
 from crowdgraph.models import Calibrated as Calibrated

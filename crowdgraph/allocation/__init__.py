@@ -4,7 +4,7 @@ from crowdgraph.allocation import value
 from crowdgraph.allocation.availability import Availability, availability
 from crowdgraph.allocation.campaign import Campaign, simulate_campaign
 from crowdgraph.allocation.counterfactual import Counterfactual, counterfactual
-from crowdgraph.allocation.next_steps import Learner, NextSteps, Retirable, Thanks, next_steps
+from crowdgraph.allocation.next_steps import Learner, NextSteps, Retirable, Thanks, next_steps, retirable
 from crowdgraph.allocation.objective import Objective
 from crowdgraph.allocation.policies import (
     CommunitiesFirst,
@@ -52,6 +52,7 @@ __all__ = [
     "forecast_settled",
     "next_steps",
     "replay_campaign",
+    "retirable",
     "shared_errors",
     "simulate_campaign",
     "specialisation",

@@ -28,6 +28,24 @@ def codes_of(table: NodeTable, ids: Iterable[Hashable] | None, name: str) -> Arr
     return codes
 
 
+def anonymous_volunteers(graph: CrowdGraph) -> Array:
+    """Return which volunteers cannot be asked, since they were not logged in: their attribute `anonymous`, (V,)."""
+    return _flags(graph.volunteers.table, "anonymous")
+
+
+def retired_items(graph: CrowdGraph) -> Array:
+    """Return which items need no questions, since they are retired already: their attribute `retired`, (N,)."""
+    return _flags(graph.items.table, "retired")
+
+
+def _flags(table: NodeTable, name: str) -> Array:
+    """Return which nodes have an attribute that is true; none where it is no mark but something else."""
+    values = table.attributes.get(name)
+    if values is None:
+        return np.zeros(len(table), dtype=bool)
+    return np.array([value is True for value in values.tolist()], dtype=bool)
+
+
 def open_items(graph: CrowdGraph, items: Iterable[Hashable] | None, retired: Iterable[Hashable] | None) -> Array:
     """Return the codes of the items that are asked about."""
     codes = codes_of(graph.items.table, items, "items")

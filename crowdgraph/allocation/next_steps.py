@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdgraph.allocation._beliefs import Beliefs, current_beliefs
-from crowdgraph.allocation._eligibility import answered_pairs
+from crowdgraph.allocation._eligibility import anonymous_volunteers, answered_pairs, retired_items
 from crowdgraph.allocation._information_gain import entropy, single_gains
 from crowdgraph.allocation.objective import Objective, question_values
 from crowdgraph.allocation.policies import GreedyValue
@@ -29,7 +29,7 @@ from crowdgraph.models.base import Model
 from crowdgraph.models.calibrated import Calibrated, calibrated_if_possible
 from crowdgraph.models.ibcc import IBCC
 
-__all__ = ["Learner", "NextSteps", "Retirable", "Thanks", "next_steps"]
+__all__ = ["Learner", "NextSteps", "Retirable", "Thanks", "next_steps", "retirable"]
 
 # How many questions are listed, and how many of them one volunteer is asked unless there are few volunteers.
 N_QUESTIONS, CAPACITY = 30, 3
@@ -229,7 +229,7 @@ def next_steps(
     reasons: dict[str, str] = {}
     beliefs = current_beliefs(graph, fit)
     retirable = _retirable(graph, fit, _same_settings(fit) if model is None else model, seed)
-    is_open = ~settled_items(graph, fit.item_probs) & ~graph.gold.known
+    is_open = ~settled_items(graph, fit.item_probs) & ~graph.gold.known & ~retired_items(graph)
     if retirable.guarantee is not None:
         is_open &= ~np.isin(np.arange(len(graph.items)), graph.items.table.codes(retirable.items))
     return _steps(
@@ -279,7 +279,7 @@ def _questions(
     graph: CrowdGraph, fit: ModelFit, beliefs: Beliefs, is_open: Array, reasons: dict[str, str]
 ) -> tuple[Array, ...] | None:
     """Return the columns of the first questions of the policy; None, and the reason, if there is nothing to ask."""
-    n_open, weights = int(is_open.sum()), activity(graph)
+    n_open, weights = int(is_open.sum()), activity(graph) * ~anonymous_volunteers(graph)
     if not n_open:
         reasons["questions"] = (
             f"Every item has gold, has a class that is at least {SURE_PROBABILITY:.0%} probable, or can be retired."
@@ -340,6 +340,29 @@ def _forecast(graph: CrowdGraph, fit: ModelFit, reasons: dict[str, str], seed: i
         reasons["forecast"] = "There are no answers yet, so nothing is known about how the crowd goes on."
         return None
     return forecast_settled(graph, fit=fit, seed=seed)
+
+
+def retirable(
+    graph: CrowdGraph, *, fit: ModelFit | str | None = None, model: Model | None = None, seed: int | None = None
+) -> Retirable:
+    """Return the items that need no more answers, and what gold guarantees about them; see `next_steps`.
+
+    Parameters
+    ----------
+    graph, fit, model, seed
+        As in `next_steps`.
+
+    Examples
+    --------
+    >>> import crowdgraph as cg
+    >>> graph = cg.simulate.crowd(n_volunteers=40, n_items=100, n_responses=900, gold=0, seed=0).graph
+    >>> cg.allocation.retirable(graph.annotate(cg.Calibrated().fit(graph)), seed=0).guarantee is None
+    True
+    """
+    check_instance("graph", graph, CrowdGraph)
+    check_seed(seed)
+    fit = calibrated_if_possible(graph.resolve_fit(fit), graph)
+    return _retirable(graph, fit, _same_settings(fit) if model is None else model, seed)
 
 
 def _retirable(graph: CrowdGraph, fit: ModelFit, model: Model, seed: int | None) -> Retirable:
@@ -427,5 +450,6 @@ def _most_information(graph: CrowdGraph, beliefs: Beliefs) -> tuple[Thanks, ...]
 
 def _thanks(graph: CrowdGraph, total: Array) -> tuple[Thanks, ...]:
     n_answers, ids = graph.answers.n_by_volunteer, graph.volunteers.ids
-    best = [code for code in np.argsort(-total, kind="stable")[:N_NAMES].tolist() if n_answers[code]]
+    known = np.where(anonymous_volunteers(graph), 0, total)
+    best = [code for code in np.argsort(-known, kind="stable")[:N_NAMES].tolist() if known[code] and n_answers[code]]
     return tuple(Thanks(ids.tolist()[code], int(n_answers[code]), float(total[code] / total.sum())) for code in best)

@@ -29,8 +29,10 @@ from crowdgraph.models import (
 from crowdgraph.models._priors import ConfusionPrior
 from crowdgraph.models.label_votes import guess_votes
 
-__all__ = ["MODELS", "activity_threshold", "named_model", "takes_prior", "votes_note"]
+__all__ = ["DEFAULT_MODEL", "MODELS", "activity_threshold", "named_model", "takes_prior", "votes_note"]
 
+# The name of the model that is fitted if none is named.
+DEFAULT_MODEL = Calibrated.name
 # The models by name, with settings that suit a crowd about which nothing is known.
 MODELS: Mapping[str, Model] = FrozenMapping(
     {

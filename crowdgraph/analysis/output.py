@@ -65,6 +65,7 @@ def write_results(
     interface: Interface = "python",
     force: bool = False,
     raw_cells: bool = False,
+    excel: bool = False,
 ) -> Path:
     """Write an analysis into a new directory: all files, or none if something goes wrong.
 
@@ -103,6 +104,8 @@ def write_results(
     raw_cells
         Whether the CSV files hold ids and other text as it is, also where a spreadsheet would run it as a formula.
         Otherwise such a cell begins with an apostrophe, which our readers take away again.
+    excel
+        Whether to write the tables as sheets of ``tables.xlsx``, too; needs openpyxl.
 
     Returns
     -------
@@ -122,6 +125,8 @@ def write_results(
         _write_tables(GraphResults(analysis.graph), folder, raw_cells=raw_cells)
         _write_if_any(analysis.plan, folder / "next_questions.csv", raw_cells=raw_cells)
         _write_if_any(analysis.changes, folder / "changes.csv", raw_cells=raw_cells)
+        if excel:
+            _write_workbook(analysis, folder / "tables.xlsx")
         _write_network(analysis.graph, folder)
         analysis.graph.save(folder / "graph.crowd")
         _write_report(analysis, folder / "report.html", title, record, update, interface)
@@ -231,21 +236,35 @@ RESULTS = Record(RECORD, _recorded_files)
 def _write_tables(results: GraphResults, folder: Path, *, raw_cells: bool) -> None:
     import pyarrow.parquet as pq
 
+    for name, table in _tables(results).items():
+        if table is not None:
+            write_csv(table, fspath(folder / f"{name}.csv"), raw_cells=raw_cells)
+    if results.confusion is not None:
+        pq.write_table(confusion_table(results.confusion), fspath(folder / "confusion.parquet"))
+
+
+def _tables(results: GraphResults) -> dict[str, Any]:
+    """Return the tables of items, volunteers and communities; None where there is nothing to say."""
     volunteers = volunteer_columns(results)
     if results.correct_labels[1] == "crowd":
         # Files hold the share of right labels only where it is known which labels are right.
         for name in ("accuracy", "low", "high"):
             volunteers.pop(name, None)
-    tables = {
+    return {
         "items": to_frame(item_columns(results), kind="arrow"),
         "volunteers": to_frame(volunteers, kind="arrow"),
         "communities": all_communities(results),
     }
-    for name, table in tables.items():
-        if table is not None:
-            write_csv(table, fspath(folder / f"{name}.csv"), raw_cells=raw_cells)
-    if results.confusion is not None:
-        pq.write_table(confusion_table(results.confusion), fspath(folder / "confusion.parquet"))
+
+
+def _write_workbook(analysis: Analysis, path: Path) -> None:
+    """Write all tables as the sheets of a workbook."""
+    from crowdgraph.io.excel import write_excel
+
+    tables = _tables(GraphResults(analysis.graph))
+    for name, rows in (("next questions", analysis.plan), ("changes", analysis.changes)):
+        tables[name] = rows.to_frame(kind="arrow") if rows is not None and len(rows) else None
+    write_excel({name: table for name, table in tables.items() if table is not None}, path)
 
 
 def _write_if_any(rows: NextSteps | Changes | None, path: Path, *, raw_cells: bool) -> None:

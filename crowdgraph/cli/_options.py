@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from crowdgraph.cli._output import note
-from crowdgraph.errors import ParameterError
+from crowdgraph.errors import ParameterError, collect_warnings
 from crowdgraph.io._files import file_digest
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from crowdgraph.core.graph import CrowdGraph
     from crowdgraph.io.any_file import Reading
     from crowdgraph.io.columns import ResponseStore
+    from crowdgraph.io.panoptes import PanoptesExport
 
-READING = "Reading"
+READING, EXPORT = "Reading", "Zooniverse exports"
 Votes = Annotated[
     list[str] | None,
     typer.Option(
@@ -47,7 +48,7 @@ class ResponseOptions:
     responses: Annotated[
         Path,
         typer.Argument(
-            help="CSV (plain or .gz), Parquet, a Zooniverse export, a saved .crowd or store, results, or .graphml.",
+            help="CSV (or .gz), .xlsx, Parquet, a Zooniverse export, a saved .crowd or store, results, or .graphml.",
             metavar="RESPONSES",
             readable=False,
         ),
@@ -64,8 +65,8 @@ class ResponseOptions:
     format: Annotated[
         str | None,
         typer.Option(
-            help="csv, parquet, panoptes, label_studio, argilla, doccano, prodigy, inaturalist, crowd, store, graphml "
-            "or gexf; recognised if left out.",
+            help="csv, excel, parquet, panoptes, label_studio, argilla, doccano, prodigy, inaturalist, crowd, store, "
+            "graphml or gexf; recognised if left out.",
             rich_help_panel=READING,
         ),
     ] = None
@@ -98,28 +99,134 @@ class ResponseOptions:
     missing: Annotated[
         str, typer.Option(help="Rows with gaps: error, drop, or keep (null labels).", rich_help_panel=READING)
     ] = "error"
+    pseudonyms: Annotated[
+        Path | None,
+        typer.Option(
+            help="Replace the names of volunteers, and write who is who to this new CSV file: a key to keep.",
+            rich_help_panel=READING,
+        ),
+    ] = None
+    reuse_pseudonyms: Annotated[
+        bool,
+        typer.Option(
+            "--reuse-pseudonyms", help="The key is there: use its pseudonyms, add new ones.", rich_help_panel=READING
+        ),
+    ] = False
+    workflow: Annotated[
+        str | None, typer.Option(help="The workflow, by its id or its name.", rich_help_panel=EXPORT)
+    ] = None
     task: Annotated[
-        str,
-        typer.Option(help="Task of a Zooniverse export, or a question.", rich_help_panel=READING),
-    ] = "T0"
-    workflow: Annotated[str | None, typer.Option(help="Workflow of a Zooniverse export.", rich_help_panel=READING)] = (
-        None
-    )
+        list[str] | None,
+        typer.Option(
+            help="The task, such as T0; analyse takes several, or all if left out. Of an annotation tool: the question.",
+            rich_help_panel=EXPORT,
+        ),
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of a multiple choice or a survey: whether this was chosen, yes or no. Analyse takes several, or all.",
+            rich_help_panel=EXPORT,
+        ),
+    ] = None
+    version: Annotated[
+        str | None,
+        typer.Option(help="Only this version of the workflow, such as 14.41, or 14.", rich_help_panel=EXPORT),
+    ] = None
+    bins: Annotated[
+        str | None,
+        typer.Option(help="Where to divide the numbers of a slider, such as 10,50.", rich_help_panel=EXPORT),
+    ] = None
+    anonymous: Annotated[
+        str | None,
+        typer.Option(
+            help="Visitors who were not logged in: keep (each address is a volunteer), drop, pool (none answers twice "
+            "about an item), or session.",
+            rich_help_panel=EXPORT,
+        ),
+    ] = None
+    malformed: Annotated[
+        str | None, typer.Option(help="Rows that are not readable: error, or skip.", rich_help_panel=EXPORT)
+    ] = None
+    gold_standard: Annotated[
+        str | None,
+        typer.Option(help="Rows of experts marked gold_standard: gold, answers or drop.", rich_help_panel=EXPORT),
+    ] = None
 
     def read(self, *, extend: CrowdGraph | None = None) -> Reading:
         """Read the responses, which may be added to those of a graph, and print what was guessed."""
         from crowdgraph.io.any_file import read
+        from crowdgraph.io.extend import without_known
 
-        options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing, "task": self.task}
-        for name in ("workflow", "classes"):
-            if getattr(self, name):
-                options[name] = getattr(self, name)
+        options: dict[str, Any] = {"duplicates": self.duplicates, "missing": self.missing, **self.export_options()}
+        for name in ("task", "option"):
+            values = getattr(self, name) or []
+            if len(values) > 1:
+                raise ParameterError(f"--{name} names {len(values)}, and this command reads one; name one.")
+            if values:
+                options[name] = values[0]
+        if self.classes:
+            options["classes"] = self.classes
         for name in ("probability", "log_probability"):
             if getattr(self, name):
                 options[name] = parse_probability(getattr(self, name))
-        reading = read(self.responses, **self._table_options(), extend=extend, **options)
+        # Names that are replaced are those of the new responses only.
+        later = None if self.pseudonyms is None else extend
+        first = read(self.responses, **self._table_options(), extend=None if later else extend, **options)
+        (reading,) = self.hidden([first])
+        if later is not None:
+            warned: list[str] = []
+            with collect_warnings(warned):
+                fresh, n_known = without_known(reading.graph, later, key="classification_id")
+                graph = later.extend(fresh, duplicates=options["duplicates"])
+            known = [f"{n_known:,} of its responses are known already, and are not added again."] if n_known else []
+            reading = replace(reading, graph=graph, notes=(*reading.notes, *warned, *known))
         note(reading.notes)
         return reading
+
+    def again(self, choice: Mapping[str, Any]) -> ResponseOptions:
+        """Return the options that read the answers of a choice, as `record` notes it, where nothing else is said."""
+        values: dict[str, Any] = {name: [str(choice[name])] for name in ("task", "option") if name in choice}
+        names = ("workflow", "version", "anonymous", "malformed", "gold_standard")
+        values |= {name: str(choice[name]) for name in names if name in choice}
+        if "bins" in choice:
+            values["bins"] = ",".join(map(str, choice["bins"]))
+        return replace(self, **{name: value for name, value in values.items() if not getattr(self, name)})
+
+    def hidden(self, readings: Sequence[Reading]) -> list[Reading]:
+        """Return readings with pseudonyms if these are asked for, the same ones in all."""
+        if self.reuse_pseudonyms and self.pseudonyms is None:
+            raise ParameterError("--reuse-pseudonyms is for the key that --pseudonyms names; give both.")
+        if self.pseudonyms is None:
+            return list(readings)
+        from crowdgraph.io.pseudonyms import pseudonymise
+
+        reuse, renamed = self.reuse_pseudonyms, []
+        for reading in readings:
+            renamed.append(replace(reading, graph=pseudonymise(reading.graph, key=self.pseudonyms, reuse=reuse)))
+            reuse = True
+        note([f"Volunteers have pseudonyms. Who is who is in {str(self.pseudonyms)!r}; keep that to yourself."])
+        return renamed
+
+    def check_key(self, out: Path) -> None:
+        """Raise if the key of pseudonyms would lie among the results, which are passed on."""
+        if self.pseudonyms is not None and out.resolve() in self.pseudonyms.resolve().parents:
+            raise ParameterError(
+                f"The key {str(self.pseudonyms)!r} would be passed on with the results; name a file elsewhere."
+            )
+
+    def export_options(self) -> dict[str, Any]:
+        """Return how a Zooniverse export is read, beside the tasks and options."""
+        names = ("workflow", "version", "anonymous", "malformed", "gold_standard")
+        values = {name: getattr(self, name) for name in names} | {"bins": parse_bins(self.bins)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def export(self) -> PanoptesExport | None:
+        """Return the Zooniverse export with its questions; None if the file is none."""
+        from crowdgraph.io.any_file import open_export
+
+        table = self._table_options()
+        return open_export(self.responses, kind=self.format, delimiter=table["delimiter"], encoding=table["encoding"])
 
     def convert(
         self, more: list[Path], store: Path, *, labels: list[str] | None, attributes: list[str] | None, **options: Any
@@ -175,6 +282,7 @@ class ResponseOptions:
             "columns": dict(reading.columns),
             "probability": self.probability,
             "log_probability": self.log_probability,
+            **({} if reading.account is None else {"rows": reading.account.to_dict(), "choice": dict(reading.choice)}),
             "classes": self.classes,
             "duplicates": self.duplicates,
             "missing": self.missing,
@@ -249,6 +357,16 @@ def parse_prior(text: str | None) -> str | tuple[float, float] | None:
     if not (0 < right < float("inf") and 0 < wrong < float("inf")):
         raise ParameterError(f"--prior {text} must be made of numbers above zero, such as 4,1.")
     return right, wrong
+
+
+def parse_bins(text: str | None) -> list[float] | None:
+    """Return the bounds between bins, from ``10,50``."""
+    if text is None:
+        return None
+    try:
+        return [float(bound) for bound in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"--bins {text} must be numbers with commas between them, such as 10,50.") from None
 
 
 def options_of(fit: ModelFit) -> dict[str, Any]:

@@ -122,13 +122,18 @@ RawCells = Annotated[
 
 
 def write_table(table: Any, path: Path, *, raw_cells: bool = False) -> None:
-    """Write an Arrow table as CSV, compressed CSV or Parquet, by the file's name."""
+    """Write an Arrow table as CSV, compressed CSV, Excel or Parquet, by the file's name."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from crowdgraph.io._cells import write_csv
     from crowdgraph.io._files import atomic_file
 
+    if path.name.lower().endswith(".xlsx"):
+        from crowdgraph.io.excel import write_excel
+
+        write_excel({path.stem: table}, path)
+        return
     with atomic_file(path) as part:
         if path.name.lower().endswith(".parquet"):
             pq.write_table(table, fspath(part))
@@ -152,6 +157,7 @@ def write_and_report(
     reading_notes: tuple[str, ...] = (),
     force: bool,
     raw_cells: bool,
+    excel: bool = False,
     as_json: bool,
 ) -> None:
     """Write the results, and print what was found and where it is; notes printed while reading are only written.
@@ -181,6 +187,7 @@ def write_and_report(
             interface="cli",
             force=force,
             raw_cells=raw_cells,
+            excel=excel,
         )
     analysis, with_all_notes = (replace(part, notes=(*part.notes, *left_out)) for part in (analysis, with_all_notes))
     if as_json:

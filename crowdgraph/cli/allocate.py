@@ -19,6 +19,7 @@ from crowdgraph.cli._output import (
     say_json,
     write_table,
 )
+from crowdgraph.cli._subjects import SubjectFiles, open_parts
 from crowdgraph.errors import InfeasibleError, ParameterError, TimeError, check_choice, collect_warnings
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["allocate"]
 
+SUBJECTS = "Files of subjects"
+SUBJECT_ENDINGS = (".txt", ".csv")
 # The columns of the table on a terminal, and what they mean; files and JSON have all columns.
 TERMINAL_COLUMNS = ("volunteer", "item", "gain", "chance", "others", "why")
 COLUMN_NOTE = (
@@ -81,7 +84,21 @@ def allocate(
     vote: Votes = None,
     since: ActiveSince = None,
     within: LikelyWithin = None,
-    out: Annotated[Path | None, typer.Option(help="Write the audit log here: .csv or .parquet.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the audit log here: .csv, .xlsx or .parquet.")] = None,
+    retire_to: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the items that need no more answers: .txt with an id a line, for Panoptes, or .csv for Caesar.",
+            rich_help_panel=SUBJECTS,
+        ),
+    ] = None,
+    subject_set_to: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the items that need more answers, the least certain first: .txt or .csv, likewise.",
+            rich_help_panel=SUBJECTS,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same questions.", min=0)] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     raw_cells: RawCells = False,
@@ -95,10 +112,16 @@ def allocate(
     [bold]crowdgraph allocate responses.csv --gold gold.csv --budget 200 --capacity 5 --out next.csv[/bold]
     [bold]crowdgraph allocate results/graph.crowd --active-since 2026-03-01 --likely-within 30[/bold]
     [bold]crowdgraph allocate results/graph.crowd --budget 50 --json[/bold]
+    [bold]crowdgraph allocate results --retire-to retire.txt --subject-set-to again.txt[/bold]
+
+    Visitors who were not logged in are not asked, nor is anybody about what is retired already. Of results with several
+    questions about a workflow the files name what no question needs, or some question needs.
     """
     import pyarrow as pa
 
     from crowdgraph.allocation import GreedyValue, MostUncertain, OldestFirst, OptimalMatching, RandomPolicy
+    from crowdgraph.allocation._eligibility import retired_items
+    from crowdgraph.core._text import join_names
 
     policies: dict[str, type[Policy]] = {
         "greedy": GreedyValue,
@@ -109,13 +132,38 @@ def allocate(
     }
     check_choice("policy", policy, tuple(policies))
     if out is not None:
-        check_file_name(out, (".csv", ".csv.gz", ".parquet"))
+        check_file_name(out, (".csv", ".csv.gz", ".xlsx", ".parquet"))
         check_overwrite(out, force=force)
-    graph = source.read().graph
-    capacities = capacity if since is None else dict.fromkeys(active_since(graph, since), capacity)
+    files = SubjectFiles(retire_to=retire_to, subject_set_to=subject_set_to)
+    for path in (retire_to, subject_set_to):
+        if path is not None:
+            check_file_name(path, SUBJECT_ENDINGS)
+    check_overwrite(retire_to, subject_set_to, force=force)
+    parts, workflow = open_parts(source.responses, source.workflow)
+    if parts:
+        if retire_to is None and subject_set_to is None:
+            raise ParameterError(
+                f"{str(source.responses)!r} holds several analyses; name the folder of one of them, or write files "
+                "about all with --retire-to and --subject-set-to."
+            )
+        files.write(parts, workflow=workflow, seed=seed)
+        return
+    reading = source.read()
+    graph, workflow = reading.graph, reading.choice.get("workflow")
+    capacities, retired = who_is_there(graph, since, capacity), graph.items.ids[retired_items(graph)].tolist()
     available = None if within is None else likely_within(graph, within)
     graph = _with_fit(graph, model, prior, vote, seed, progress=not quiet)
-    assignment = policies[policy]().assign(graph, budget=budget, capacity=capacities, available=available, seed=seed)
+    if retire_to is not None and reading.others:
+        sentence = (
+            f"The workflow asks more than this question: {join_names(reading.others)}. Retired subjects get no "
+            "answers to these either. Analyse the whole export, and give the directory of all results instead."
+        )
+        note([sentence])
+    if retire_to is not None or subject_set_to is not None:
+        files.write({"": graph}, workflow=workflow, seed=seed)
+    assignment = policies[policy]().assign(
+        graph, budget=budget, capacity=capacities, retired=retired, available=available, seed=seed
+    )
     if len(assignment.items) < budget:
         asked = f"{len(assignment.items):,} of {budget:,} questions are asked"
         note([f"{asked}; --capacity {capacity} limits each volunteer."])
@@ -176,6 +224,20 @@ def _with_fit(
 
 
 # Who is still there
+
+
+def who_is_there(graph: CrowdGraph, since: str | None, capacity: int) -> int | dict[Hashable, int]:
+    """Return how many questions each volunteer may get: none who was not logged in, or not active since a moment."""
+    from crowdgraph.allocation._eligibility import anonymous_volunteers
+
+    is_anonymous = anonymous_volunteers(graph)
+    if since is None and not is_anonymous.any():
+        return capacity
+    visitors = set(graph.volunteers.ids[is_anonymous].tolist())
+    names = graph.volunteers.ids.tolist() if since is None else active_since(graph, since)
+    if visitors:
+        note([f"{len(visitors):,} visitors were not logged in and cannot be asked."])
+    return {name: capacity for name in names if name not in visitors}
 
 
 def active_since(graph: CrowdGraph, moment: str) -> list[Hashable]:

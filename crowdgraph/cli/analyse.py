@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdgraph.cli._options import (
+    EXPORT,
     Prior,
     ResponseOptions,
     Votes,
@@ -19,6 +20,7 @@ from crowdgraph.cli._options import (
     with_response_options,
 )
 from crowdgraph.cli._output import Quiet, RawCells, note, say, write_and_report
+from crowdgraph.cli._questions import analyse_questions, count_questions
 from crowdgraph.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from crowdgraph.core.fit import ModelFit
     from crowdgraph.core.graph import CrowdGraph
 
-__all__ = ["analyse", "demo", "update"]
+__all__ = ["analyse", "analysis_of", "demo", "update"]
 
 # The numbers of responses after which the paper looked for communities, beside the end.
 PAPER_COUNTS = (3_000, 12_000)
@@ -58,10 +60,20 @@ def analyse(
         float | None,
         typer.Option(help="Keep only links by shared items that chance does not explain, at this rate, such as 0.01."),
     ] = None,
+    survey: Annotated[
+        str,
+        typer.Option(
+            help="Of a survey in a Zooniverse export: the label is the species (or whatever was chosen), or there is "
+            "an analysis for each, with yes or no.",
+            metavar="species|each",
+            rich_help_panel=EXPORT,
+        ),
+    ] = "species",
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.", min=0)] = 0,
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results.")] = False,
     raw_cells: RawCells = False,
+    excel: Annotated[bool, typer.Option("--excel", help="Write the tables as sheets of tables.xlsx, too.")] = False,
     quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary for machines.")] = False,
 ) -> None:
@@ -72,7 +84,10 @@ def analyse(
     [bold]crowdgraph analyse responses.csv[/bold]
     [bold]crowdgraph analyse responses.csv.gz --gold gold.csv --out results[/bold]
     [bold]crowdgraph analyse answers.tsv --volunteer user --item picture --label choice[/bold]
-    [bold]crowdgraph analyse classifications.csv --format panoptes --task T1[/bold]
+    [bold]crowdgraph analyse classifications.csv --malformed skip[/bold]
+    [bold]crowdgraph analyse classifications.csv --workflow "Which species?" --task T0[/bold]
+
+    Of a Zooniverse export every question is analysed, and index.html leads to the reports.
     """
     from crowdgraph import analysis
     from crowdgraph.analysis.finished import choose_fit
@@ -85,13 +100,14 @@ def analyse(
     name = source.responses.name.split(".")[0]
     out = Path(f"{name or 'crowd'}-results") if out is None else out
     check_directory(out, force=force)
-    reading = source.read()
-    votes = parse_votes(vote, reading.graph.labels, reading.graph.classes)
-    chosen = choose_fit(reading.graph, model=model, votes=votes, confusion_prior=confusion_prior)
-    notes = () if chosen.note is None else (chosen.note,)
-    note(notes)
+    source.check_key(out)
+    if excel:
+        from crowdgraph.io.excel import openpyxl_package
+
+        # Before the work is done, not after.
+        openpyxl_package()
     settings: dict[str, Any] = {
-        "model": chosen.model,
+        "model": model,
         "prior": prior,
         "vote": vote,
         "snapshots": snapshots,
@@ -101,12 +117,29 @@ def analyse(
         "seed": seed,
         "title": title or f"The crowd of {source.responses.name}",
         "raw_cells": raw_cells,
+        "excel": excel,
+        "pseudonyms": source.pseudonyms is not None,
     }
+    export = source.export()
+    if export is not None and count_questions(source, export, survey) > 1:
+        settings["model"] = model or analysis.DEFAULT_MODEL
+        analyse_questions(
+            source, export, out, settings, survey=survey, force=force, as_json=as_json, progress=not quiet
+        )
+        return
+    if survey != "species" and export is None:
+        raise ParameterError("--survey each is for a Zooniverse export with a survey; leave it out.")
+    reading = source.read()
+    votes = parse_votes(vote, reading.graph.labels, reading.graph.classes)
+    chosen = choose_fit(reading.graph, model=model, votes=votes, confusion_prior=confusion_prior)
+    notes = () if chosen.note is None else (chosen.note,)
+    note(notes)
+    settings["model"] = chosen.model
     if chosen.fit is not None:
         # So that an update of the results asks for what the fit is.
         settings |= options_of(chosen.fit)
     write_and_report(
-        _analysis(reading.graph, settings, progress=not quiet, fit=chosen.fit),
+        analysis_of(reading.graph, settings, progress=not quiet, fit=chosen.fit),
         out,
         title=settings["title"],
         source=source.record(reading),
@@ -114,11 +147,12 @@ def analyse(
         reading_notes=(*reading.notes, *notes),
         force=force,
         raw_cells=raw_cells,
+        excel=excel,
         as_json=as_json,
     )
 
 
-def _analysis(
+def analysis_of(
     graph: CrowdGraph,
     settings: Mapping[str, Any],
     *,
@@ -163,12 +197,25 @@ def update(
     [bold]crowdgraph update results new.csv --gold gold.csv --json[/bold]
     """
     from crowdgraph.analysis.output import check_directory, recover_directory
+    from crowdgraph.analysis.several import analysis_folders
     from crowdgraph.analysis.update import read_results
 
     if source.classes:
         raise ParameterError("--class names the classes, and those of results stay; analyse all responses again.")
     recover_directory(results)
+    parts = analysis_folders(results)
+    if parts:
+        raise ParameterError(
+            f"{str(results)!r} holds several analyses; update one of them, such as {str(parts[0])!r}, or analyse the "
+            "whole export again."
+        )
     earlier = read_results(results)
+    if earlier.settings.get("pseudonyms") and source.pseudonyms is None:
+        raise ParameterError(
+            "These results have pseudonyms; give the key with --pseudonyms KEY --reuse-pseudonyms, so that the new "
+            "responses have them, too."
+        )
+    source = source.again(earlier.source.get("choice", {}))
     check_directory(results, force=True)
     reading = source.read(extend=earlier.graph)
     before, record = earlier.source.get("updates", ()), source.record(reading)
@@ -180,7 +227,7 @@ def update(
         )
     updates = [*before, record]
     write_and_report(
-        _analysis(reading.graph, earlier.settings, progress=not quiet, earlier=earlier.fit),
+        analysis_of(reading.graph, earlier.settings, progress=not quiet, earlier=earlier.fit),
         results,
         title=earlier.settings["title"],
         source={**earlier.source, "updates": updates},
@@ -189,6 +236,7 @@ def update(
         reading_notes=reading.notes,
         force=True,
         raw_cells=bool(earlier.settings.get("raw_cells")),
+        excel=bool(earlier.settings.get("excel")),
         as_json=as_json,
     )
 

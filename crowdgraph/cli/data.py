@@ -19,6 +19,7 @@ from crowdgraph.cli._output import (
     say_json,
     write_table,
 )
+from crowdgraph.cli._questions import count_questions, say_export
 from crowdgraph.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["convert", "inspect", "simulate"]
 
 SEVERITY_STYLES = {"warning": "bold red", "note": "yellow", "info": None}
-TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
+TABLE_ENDINGS = (".csv", ".csv.gz", ".xlsx", ".parquet")
 GRAPH_ENDINGS = (".crowd", ".graphml", ".gexf")
 STORE = "Stores"
 # Options that do not go with the look-alike of Galaxy Zoo Supernovae, which has its own.
@@ -47,10 +48,21 @@ def inspect(
 
     [bold]crowdgraph inspect responses.csv[/bold]
     [bold]crowdgraph inspect responses.csv --gold gold.csv --json[/bold]
+    [bold]crowdgraph inspect classifications.csv[/bold]
+
+    Of a Zooniverse export with several questions it lists these, and how each was answered.
     """
     from crowdgraph.analysis.defaults import votes_note
     from crowdgraph.models.label_votes import guess_votes
 
+    export = source.export()
+    if export is not None and count_questions(source, export, "species") > 1:
+        if as_json:
+            say_json(export.to_dict())
+        else:
+            say_export(export)
+            say("Examine one of them: name it with --workflow, --task and --option; analyse reads all.")
+        return
     graph = source.read().graph
     if not set(graph.labels) <= set(graph.classes):
         note([votes_note(graph, guess_votes(graph))])
@@ -73,7 +85,7 @@ def convert(
         list[Path] | None,
         typer.Argument(
             metavar="TARGET",
-            help="The file to write: .csv, .csv.gz, .parquet, .crowd, .graphml or .gexf; with --store, more responses.",
+            help="The file to write: .csv, .csv.gz, .xlsx, .parquet, .crowd, .graphml, .gexf; with --store, responses.",
         ),
     ] = None,
     gold_out: Annotated[
@@ -166,6 +178,9 @@ def _left_out_note(graph: CrowdGraph, target: Path, gold_out: Path | None) -> li
         parts.append(f"the gold of {quantity(len(graph.gold), 'item')} (write it with --gold-out FILE)")
     if graph.annotations:
         parts.append(f"the results {', '.join(graph.annotations)} (keep them with a target that ends in .crowd)")
+    facts = [name for nodes in (graph.items, graph.volunteers) for name in nodes.attributes]
+    if facts:
+        parts.append(f"what is known of items and volunteers ({', '.join(facts)})")
     return [f"{target.name} holds responses only, without {' and '.join(parts)}."] if parts else []
 
 

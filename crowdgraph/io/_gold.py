@@ -13,6 +13,7 @@ import pyarrow as pa
 from crowdgraph.core._arrays import Array, is_null
 from crowdgraph.core._text import quantity
 from crowdgraph.core.gold import Gold
+from crowdgraph.core.graph import CrowdGraph
 from crowdgraph.core.tables import NodeTable
 from crowdgraph.errors import ColumnError, GoldError, GoldWarning, warn
 from crowdgraph.io._columns import COUNTED, Column, LazyColumns, frame_columns
@@ -20,6 +21,8 @@ from crowdgraph.io._gold_files import GoldFile, typed_alike
 from crowdgraph.io._ids import encode, encode_labels, natural_order
 from crowdgraph.messages import Message, quote
 
+# Of a class that so many gold items would have by chance, hardly ever none has it.
+MIN_EXPECTED_GOLD = 3.0
 # How messages name the setting that lists the classes.
 CLASSES_SETTING = Message("classes=[...]", cli="--class NAME")
 
@@ -67,6 +70,16 @@ def read_gold(
     if n_unmatched:
         _warn_unmatched(n_unmatched, rows.items, items)
     return Gold(items, graph_classes, probs, n_unmatched=n_unmatched)
+
+
+def unseen_classes(graph: CrowdGraph) -> list[Hashable]:
+    """Return the classes that volunteers name and no gold item has, though chance would let some have them."""
+    probs, answers = graph.gold.probs[graph.gold.known], graph.answers
+    if graph.classes != graph.labels or not len(answers):
+        return []
+    expected = np.bincount(answers.label, minlength=len(graph.labels)) / len(answers) * len(probs)
+    is_unseen = (expected >= MIN_EXPECTED_GOLD) & ~probs.any(axis=0)
+    return [graph.classes[code] for code in np.flatnonzero(is_unseen)]
 
 
 def gold_items(gold: Any, *, item: str, label: str, names: Sequence[Hashable]) -> list[Hashable]:

@@ -43,7 +43,7 @@ class GoldFile:
 
     def columns(self, *, item: str, label: str) -> dict[str, Column]:
         """Return the columns of items and classes under the names of the responses', or those of probabilities."""
-        table = self._table(item, label)
+        table = self.table(item, label)
         header = list(table)
         own_item = find_column(header, (item, "item", *SYNONYMS["item"]))
         own_label = find_column(header, (label, *GOLD_NAMES, *SYNONYMS["label"]))
@@ -65,13 +65,17 @@ class GoldFile:
         """Whether the file is Parquet, by its name."""
         return Path(self.path).is_dir() or Path(self.path).suffix.lower() in (".parquet", ".pq")
 
-    def _table(self, item: str, label: str) -> Mapping[str, Column]:
+    def table(self, item: str = "item", label: str = "label") -> Mapping[str, Column]:
+        """Return all columns of the file under their own names; ids and labels of CSV files are text."""
         # Readers of tables need gold, so they are imported when they are used.
         from crowdgraph.io.csv import csv_table, sniff_csv
+        from crowdgraph.io.excel import excel_columns, is_excel
         from crowdgraph.io.parquet import parquet_columns
 
         if self.is_parquet:
             return parquet_columns(self.path)
+        if is_excel(self.path) and is_file(self.path):
+            return excel_columns(self.path)
         if not is_file(self.path):
             raise InputError(f"There is no file of gold {fspath(self.path)!r}; is the name spelt right?")
         delimiter, header = sniff_csv(self.path, delimiter=self.delimiter, encoding=self.encoding)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -29,25 +30,30 @@ from crowdgraph.errors import (
 )
 from crowdgraph.io._annotations import TOOLS, sniff_tool
 from crowdgraph.io._columns import COUNTED, ROW_NUMBERS, SYNONYMS, find_column
-from crowdgraph.io._gold import gold_items
+from crowdgraph.io._files import is_file
+from crowdgraph.io._gold import gold_items, unseen_classes
 from crowdgraph.io._gold_files import GoldFile
+from crowdgraph.io._panoptes_rows import check_no_other_export
 from crowdgraph.io._soft_answers import soft_columns
+from crowdgraph.io.accounts import RowAccount
 from crowdgraph.io.columns import ResponseStore, is_store
 from crowdgraph.io.conversion import build_store
 from crowdgraph.io.csv import csv_table, row_lines, sniff_csv
+from crowdgraph.io.excel import excel_columns, is_excel
+from crowdgraph.io.extend import without_known
 from crowdgraph.io.frames import graph_from_frame
 from crowdgraph.io.gexf import read_gexf
 from crowdgraph.io.graphml import read_graphml
-from crowdgraph.io.panoptes import REQUIRED_COLUMNS, read_panoptes
+from crowdgraph.io.panoptes import REQUIRED_COLUMNS, PanoptesExport, QuestionReading, open_panoptes
 from crowdgraph.io.parquet import parquet_columns, parquet_schema
 from crowdgraph.io.partitions import is_results
 from crowdgraph.io.store import SAVED_GRAPH, load
 from crowdgraph.messages import Hint, Message, argument, quote, wording
 
-__all__ = ["FILE_KINDS", "Reading", "convert", "read", "saved_graph_path"]
+__all__ = ["FILE_KINDS", "Reading", "convert", "file_kind", "open_export", "read", "read_questions", "saved_graph_path"]
 
 TOOL_KINDS = tuple(tool.kind for tool in TOOLS)
-FILE_KINDS = ("csv", "parquet", "panoptes", "crowd", "store", "graphml", "gexf", *TOOL_KINDS)
+FILE_KINDS = ("csv", "excel", "parquet", "panoptes", "crowd", "store", "graphml", "gexf", *TOOL_KINDS)
 # The columns of graphs that were not read from a table.
 OWN_COLUMNS = {"item": "item", "label": "label"}
 # How to leave times out.
@@ -55,6 +61,9 @@ WITHOUT_TIMES = Message("columns={'time': ''}.", cli="--no-time.")
 
 # How the names of annotation tools' exports end; doccano's is a zip archive.
 JSON_ENDINGS = (".json", ".jsonl", ".ndjson", ".zip")
+
+# What can be said of Zooniverse exports only, and how these options are called on the command line.
+EXPORT_OPTIONS = ("task", "workflow", "option", "version", "bins", "anonymous", "malformed", "gold_standard")
 
 # What to do about a file whose columns are not recognised, perhaps because it has no header.
 HEADLESS_HINT = " If the first line is already a response, add a header line above it, such as: volunteer,item,label"
@@ -69,19 +78,31 @@ class Reading:
     graph
         The graph.
     kind
-        The kind of file it was read as: ``"csv"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``, ``"store"``,
-        ``"graphml"``, ``"gexf"``, or an annotation tool's: ``"label_studio"``, ``"argilla"``, ``"doccano"``,
-        ``"prodigy"`` or ``"inaturalist"``.
+        The kind of file it was read as: ``"csv"``, ``"excel"``, ``"parquet"``, ``"panoptes"``, ``"crowd"``,
+        ``"store"``, ``"graphml"``, ``"gexf"``, or an annotation tool's: ``"label_studio"``, ``"argilla"``,
+        ``"doccano"``, ``"prodigy"`` or ``"inaturalist"``.
     columns
         The column that was read for each role; empty for kinds of files that leave no choice.
     notes
         What was guessed, and what the reader warned about, in sentences.
+    account
+        What became of every row of a Zooniverse export; None for other kinds.
+    title
+        What a Zooniverse export asks; None for other kinds.
+    choice
+        The workflow, the task and what else says which answers of a Zooniverse export these are.
+    others
+        The other questions of the same workflow.
     """
 
     graph: CrowdGraph
     kind: str
     columns: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    account: RowAccount | None = None
+    title: str | None = None
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
 
 
 def read(
@@ -92,7 +113,6 @@ def read(
     columns: Mapping[str, str] | None = None,
     delimiter: str | None = None,
     encoding: str = "utf-8",
-    task: str = "T0",
     extend: CrowdGraph | None = None,
     **options: Any,
 ) -> Reading:
@@ -101,9 +121,9 @@ def read(
     Parameters
     ----------
     path
-        A CSV file (plain or compressed), a Parquet file or directory of them, a Zooniverse export, an export of an
-        annotation tool (JSON, JSON lines or zip), a saved graph (a file, or a store of columns), a directory of results
-        with one, GraphML or GEXF.
+        A CSV file (plain or compressed), an Excel workbook (.xlsx), a Parquet file or directory of them, a Zooniverse
+        export, an export of an annotation tool (JSON, JSON lines or zip), a saved graph (a file, or a store of
+        columns), a directory of results with one, GraphML or GEXF.
     gold
         A CSV or Parquet file with the items whose class is known, and that class.
     kind
@@ -114,13 +134,12 @@ def read(
         leaves times out.
     delimiter, encoding
         Of CSV files; by default the delimiter is guessed from the first line.
-    task
-        The task to read from a Zooniverse export, or the question from an export of an annotation tool.
     extend
         A graph to which the responses are added, as by `CrowdGraph.extend`; its labels and classes stay.
     **options
         As in `CrowdGraph.from_responses`: `duplicates`, `missing`, `classes`, `labels`, and of tables `probability` and
-        `log_probability`; for exports `workflow`.
+        `log_probability`; for Zooniverse exports those of `crowdgraph.read_panoptes`, such as `task` and `workflow`;
+        for exports of annotation tools `malformed`, and `task`, which names the question.
 
     Examples
     --------
@@ -144,17 +163,96 @@ def read(
         raise ParameterError(f"columns= names {quote(unknown)}; the columns are {quote(SYNONYMS)}.")
     if kind is not None:
         check_choice("kind", kind, FILE_KINDS, option="format")
-    kind = kind or _file_kind(path, delimiter, encoding)
-    reader = _FileReader(path, gold, user_columns, delimiter, encoding, task, options, notes, extend)
+    kind = kind or file_kind(path, delimiter, encoding)
+    if kind != "panoptes":
+        _check_no_export_options(options, path, kind)
+    reader = _FileReader(path, gold, user_columns, delimiter, encoding, options, notes, extend)
     try:
         with collect_warnings(notes):
             graph, used = reader.read(kind)
     except (TimeError, MissingValueError, GoldError) as error:
         raise type(error)(reader.explain(error, kind)) from error
     reader.check_gold(graph, used)
-    if kind == "csv":
+    if kind in ("csv", "panoptes"):
         notes = [reader.with_lines(note, path) for note in notes]
-    return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=(*notes, *_case_notes(graph)))
+    notes += [*_case_notes(graph), *_unseen_class_notes(graph)]
+    facts: dict[str, Any] = {}
+    for export, reading in reader.export_reading:
+        own = reading.question.workflow
+        others = [str(one) for one in export.questions if one.workflow == own and one != reading.question]
+        facts = {**_export_facts(reading, options), "others": tuple(others)}
+    return Reading(graph=graph, kind=kind, columns=FrozenMapping(used), notes=tuple(notes), **facts)
+
+
+def open_export(
+    path: str | PathLike[str], *, kind: str | None = None, delimiter: str | None = None, encoding: str = "utf-8"
+) -> PanoptesExport | None:
+    """Return a Zooniverse export with its questions; None for any other file, and for what `read` has to explain."""
+    if kind not in (None, "panoptes") or not is_file(path):
+        return None
+    try:
+        is_export = kind is not None or file_kind(path, delimiter, encoding) == "panoptes"
+    except InputError:
+        return None
+    return open_panoptes(path) if is_export else None
+
+
+def read_questions(export: PanoptesExport, **options: Any) -> tuple[tuple[Reading, ...], Mapping[str, str]]:
+    """Read all questions of a Zooniverse export, or some of them; see `PanoptesExport.read_all`.
+
+    Returns
+    -------
+    tuple, dict
+        The readings; and why other questions were not read, by the question.
+    """
+    notes: list[str] = []
+    with collect_warnings(notes):
+        readings, refused = export.read_all(**options)
+    named = {"tasks", "options", "survey"}
+    return tuple(
+        Reading(
+            graph=one.graph,
+            kind="panoptes",
+            columns=FrozenMapping({}),
+            notes=(*(notes if number == 0 else ()), *one.notes, *_unseen_class_notes(one.graph)),
+            **_export_facts(one, {name: value for name, value in options.items() if name not in named}),
+        )
+        for number, one in enumerate(readings)
+    ), refused
+
+
+def _export_facts(reading: QuestionReading, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a reading of an export has beside its graph; the choice holds what other files are read with."""
+    choice = {name: options[name] for name in EXPORT_OPTIONS if options.get(name) is not None}
+    choice |= {"workflow": reading.question.workflow or None, "task": reading.question.task, "option": reading.option}
+    return {
+        "account": reading.account,
+        "title": reading.title,
+        "choice": FrozenMapping({name: value for name, value in choice.items() if value is not None}),
+    }
+
+
+def _check_no_export_options(options: Mapping[str, Any], path: Any, kind: str) -> None:
+    allowed = _tool_options(kind) if kind in TOOL_KINDS else {}
+    wrong = next((name for name in EXPORT_OPTIONS if options.get(name) is not None and name not in allowed), None)
+    if wrong is not None:
+        raise ParameterError(
+            Message(f"{wrong}=", cli=f"--{wrong.replace('_', '-')}")
+            + f" is for Zooniverse exports, and {fspath(path)!r} is none; leave it out."
+        )
+
+
+def _tool_reader(kind: str) -> Callable[..., CrowdGraph]:
+    """Return the reader of an annotation tool's exports."""
+    tool = next(tool for tool in TOOLS if tool.kind == kind)
+    reader: Callable[..., CrowdGraph] = getattr(import_module(f"crowdgraph.io.{kind}"), tool.reader)
+    return reader
+
+
+def _tool_options(kind: str) -> dict[str, str]:
+    """Return how the reader of a tool's exports calls those options of Zooniverse exports that it has."""
+    names = {"task": "question", "malformed": "malformed"}
+    return {option: name for option, name in names.items() if name in signature(_tool_reader(kind)).parameters}
 
 
 def convert(
@@ -191,7 +289,7 @@ def convert(
     """
     for path in paths:
         _check_readable(path)
-    kinds = {kind or _file_kind(path, delimiter, encoding) for path in paths}
+    kinds = {kind or file_kind(path, delimiter, encoding) for path in paths}
     if not kinds <= {"csv", "parquet"} or len(kinds) > 1:
         raise InputError(
             f"Only tables of one kind, CSV or Parquet, are converted to a store without reading them into memory; got "
@@ -199,7 +297,7 @@ def convert(
         )
     (one_kind,) = kinds
     notes: list[str] = []
-    reader = _FileReader(paths[0], gold, dict(columns or {}), delimiter, encoding, "", {}, notes)
+    reader = _FileReader(paths[0], gold, dict(columns or {}), delimiter, encoding, {}, notes)
     mark, header = reader.header(one_kind)
     used = _guess_columns(header, reader.user_columns, notes, paths[0])
     try:
@@ -245,10 +343,10 @@ class _FileReader:
     user_columns: Mapping[str, str]
     delimiter: str | None
     encoding: str
-    task: str
     options: Mapping[str, Any]
     notes: list[str]
     extend: CrowdGraph | None = None
+    export_reading: list[tuple[PanoptesExport, QuestionReading]] = field(default_factory=list)
 
     def read(self, kind: str) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Return the graph, and the column of each role."""
@@ -256,6 +354,7 @@ class _FileReader:
         readers: dict[str, Callable[[], tuple[CrowdGraph, Mapping[str, str]]]] = {
             "csv": self._csv,
             "parquet": self._parquet,
+            "excel": self._excel,
             "panoptes": self._panoptes,
             "crowd": lambda: self._graph_file("A saved graph", load),
             "store": lambda: self._graph_file("A store of columns", load),
@@ -263,9 +362,18 @@ class _FileReader:
             "gexf": lambda: self._graph_file("A GEXF file", partial(read_gexf, duplicates=duplicates)),
         }
         graph, used = self._annotations(kind) if kind in TOOL_KINDS else readers[kind]()
-        if self.extend is not None and kind not in ("csv", "parquet"):
-            graph = self.extend.extend(graph, duplicates=duplicates)
+        if self.extend is not None and kind not in ("csv", "excel", "parquet"):
+            graph = self.extend.extend(self.only_new(graph, self.extend), duplicates=duplicates)
         return graph, used
+
+    def only_new(self, graph: CrowdGraph, earlier: CrowdGraph) -> CrowdGraph:
+        """Return the graph without the responses that an earlier one has already; a note says how many it has."""
+        graph, n_known = without_known(graph, earlier, key="classification_id")
+        if n_known and not graph.n_responses:
+            raise InputError(f"{fspath(self.path)!r} has no new responses: all {n_known:,} are known already.")
+        if n_known:
+            self.notes.append(f"{n_known:,} of its responses are known already, and are not added again.")
+        return graph
 
     def header(self, kind: str) -> tuple[str, list[str]]:
         """Return the delimiter and the names of the columns of a table."""
@@ -282,6 +390,7 @@ class _FileReader:
 
     def _csv(self) -> tuple[CrowdGraph, Mapping[str, str]]:
         delimiter, header = self.header("csv")
+        check_no_other_export(header)
         used = self._guess_columns(header)
         text = [used[role] for role in ("volunteer", "item", "label") if role in used]
         table = csv_table(self.path, text=text, delimiter=delimiter, encoding=self.encoding)
@@ -295,6 +404,14 @@ class _FileReader:
         _, header = self.header("parquet")
         used = self._guess_columns(header)
         return self._graph(parquet_columns(self.path, columns=self._selected(header)), used), used
+
+    def _excel(self) -> tuple[CrowdGraph, Mapping[str, str]]:
+        columns = excel_columns(self.path)
+        used = self._guess_columns(list(columns))
+        for role in used.keys() & {"volunteer", "item", "label"}:
+            # As in CSV files: 7 and "7" are the same name.
+            columns[used[role]] = [None if value is None else str(value) for value in columns[used[role]]]
+        return self._graph({name: columns[name] for name in self._selected(list(columns))}, used), used
 
     def _guess_columns(self, header: list[str]) -> dict[str, str]:
         """Return the column of each role; columns of probabilities have none, and may make that of labels needless."""
@@ -319,18 +436,28 @@ class _FileReader:
         self._refuse_probabilities("A Zooniverse export")
         if self.user_columns:
             raise ParameterError("The columns of a Zooniverse export are known; leave out their names.")
-        self.notes.append(f"This is a Zooniverse export: the answers to task {self.task} are read.")
-        return read_panoptes(self.path, task=self.task, gold=self.gold_file, **self.options), {}
+        options = {name: value for name, value in self.options.items() if value is not None}
+        export = open_panoptes(self.path)
+        reading = export.read(gold=self.gold_file, **options)
+        self.export_reading.append((export, reading))
+        asked = reading.question if reading.option is None else f"{reading.question}, whether {reading.option}"
+        self.notes.insert(0, f"This is a Zooniverse export: read are the answers to {asked}.")
+        self.notes.extend([*reading.notes, str(reading.account)])
+        if "task" not in options:
+            refused = [one for one in export.questions if one != reading.question and one.refusal is not None]
+            self.notes.extend(f"Not read: {one}. " + (one.refusal or "") for one in refused)
+        return reading.graph, {}
 
     def _annotations(self, kind: str) -> tuple[CrowdGraph, Mapping[str, str]]:
-        """Read an export of an annotation tool; the default task is that of Zooniverse."""
+        """Read an export of an annotation tool."""
         tool = next(tool for tool in TOOLS if tool.kind == kind)
+        self._refuse_probabilities(f"An export of {tool.name}")
         if self.user_columns:
             raise ParameterError(f"The fields of an export of {tool.name} are known; leave out names of columns.")
         self.notes.append(f"This is an export of {tool.name}.")
-        reader = getattr(import_module(f"crowdgraph.io.{kind}"), tool.reader)
-        asked = {"question": self.task} if self.task != "T0" and "question" in signature(reader).parameters else {}
-        return reader(self.path, gold=self.gold_file, **asked, **self.options), {}
+        names = _tool_options(kind)
+        options = {names.get(name, name): value for name, value in self.options.items() if value is not None}
+        return _tool_reader(kind)(self.path, gold=self.gold_file, **options), {}
 
     def _graph_file(self, what: str, read_graph: Callable[[Any], CrowdGraph]) -> tuple[CrowdGraph, Mapping[str, str]]:
         """Read a file that holds a graph, and replace its gold and classes if there are others."""
@@ -381,8 +508,9 @@ class _FileReader:
     def explain(self, error: InputError, kind: str) -> Message:
         """Return an error's message with lines of the file instead of rows, and the way around unreadable times."""
         message = error.message
-        if (isinstance(error, GoldError) and self.gold is not None) or kind == "csv":
-            message = self.with_lines(message, self.gold if isinstance(error, GoldError) else self.path)
+        of_gold = isinstance(error, GoldError) and self.gold is not None
+        if of_gold or kind in ("csv", "panoptes"):
+            message = self.with_lines(message, self.gold if of_gold else self.path)
         if isinstance(error, TimeError) and "--no-time" not in message.wording("cli"):
             return message + " Or leave the times out: " + WITHOUT_TIMES
         return message
@@ -400,7 +528,8 @@ class _FileReader:
                 return match[0]
             return f"line{match[1]} {', '.join(map(str, numbers))}"
 
-        names_rows = ROW_NUMBERS.search(message) and _file_kind(path, self.delimiter, self.encoding) == "csv"
+        is_text = file_kind(path, self.delimiter, self.encoding) in ("csv", "panoptes")
+        names_rows = ROW_NUMBERS.search(message) and is_text
 
         def change(text: str) -> str:
             changed = ROW_NUMBERS.sub(lines, text) if names_rows else text
@@ -452,6 +581,21 @@ def _case_notes(graph: CrowdGraph) -> list[str]:
     return [f"Classes of gold and labels differ only in case; a typo? {', '.join(pairs)}."] if pairs else []
 
 
+def _unseen_class_notes(graph: CrowdGraph) -> list[str]:
+    """Return a note on labels that are classes although gold never is, which chance alone does not explain."""
+    unseen = unseen_classes(graph)
+    if not unseen:
+        return []
+    seen = [name for name in graph.classes if name not in unseen]
+    classes = Message(f"classes={seen!r}", cli=" ".join(f"--class {shlex.quote(str(name))}" for name in seen))
+    one = len(unseen) == 1
+    sentence = (
+        f"No gold item is {quote(unseen)}, though volunteers say so: {'it is a class' if one else 'they are classes'} "
+        f"here. If no item can be {'that' if one else 'those'}, name what items can be: "
+    )
+    return [sentence + classes + "."]
+
+
 def _check_readable(path: str | PathLike[str]) -> None:
     """Raise unless there is something to read at a path."""
     if not isinstance(path, str | PathLike):
@@ -460,6 +604,12 @@ def _check_readable(path: str | PathLike[str]) -> None:
     try:
         if not file.exists():
             raise InputError(f"There is no file {fspath(path)!r}; is the name spelt right?")
+        if file.is_dir() and (file / "index.html").is_file() and not (file / SAVED_GRAPH).is_file():
+            raise InputError(f"{fspath(path)!r} holds several analyses; give the folder of one of them.")
+        if file.suffix.lower() == ".json":
+            raise InputError(
+                f"{fspath(path)!r} is JSON; give a table, such as CSV. Zooniverse's classification export is one, too."
+            )
         if file.is_dir() and not (
             list(file.glob("*.parquet")) or (file / SAVED_GRAPH).is_file() or is_store(file) or is_results(file)
         ):
@@ -478,13 +628,15 @@ def _check_readable(path: str | PathLike[str]) -> None:
         ) from error
 
 
-def _file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
+def file_kind(path: Any, delimiter: str | None, encoding: str) -> str:
     """Return the kind of a file by its name or, for CSV, by its columns."""
     suffix = Path(path).suffix.lower()
     if is_store(path) or is_results(path):
         return "store"
     if Path(path).is_dir() or suffix in (".parquet", ".pq"):
         return "parquet"
+    if is_excel(path):
+        return "excel"
     if suffix in (".crowd", ".graphml", ".gexf"):
         return suffix.removeprefix(".")
     if suffix in JSON_ENDINGS or (suffix == ".gz" and Path(Path(path).stem).suffix.lower() in JSON_ENDINGS):

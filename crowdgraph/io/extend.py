@@ -33,7 +33,7 @@ from crowdgraph.io._soft_answers import soft_columns
 from crowdgraph.io.frames import Rows, graph_from_frame, role_columns, stable_order, without_duplicates
 from crowdgraph.messages import Hint, quote
 
-__all__ = ["extend_graph"]
+__all__ = ["extend_graph", "without_known"]
 
 # What to do about labels that a graph does not have.
 # Of so many responses, old and new, some are expected to be by the same volunteers or about the same items.
@@ -114,6 +114,27 @@ def extend_graph(
         )
         merged = _with_gold(merged, other)
     return CrowdGraph(volunteers, items, responses, classes=classes, labels=labels, gold=merged)
+
+
+def without_known(graph: CrowdGraph, earlier: CrowdGraph, *, key: str) -> tuple[CrowdGraph, int]:
+    """Return a graph without the responses that an earlier one has, by an attribute that is an id, and how many.
+
+    Exports hold all responses from the beginning, so that a later one repeats the earlier.
+    """
+    new, old = (one.responses.table for one in (graph, earlier))
+    if key not in new.attributes or key not in old.attributes:
+        return graph, 0
+    known = set(old.attributes[key].tolist()) - {None}
+    is_new = np.array([value not in known for value in new.attributes[key].tolist()], dtype=bool)
+    rest = CrowdGraph(
+        graph.volunteers.table,
+        graph.items.table,
+        new.take(np.flatnonzero(is_new)),
+        classes=graph.classes,
+        labels=graph.labels,
+        gold=graph.gold,
+    )
+    return rest, int(np.count_nonzero(~is_new))
 
 
 def _read(graph: CrowdGraph, table: Any, *, new_labels: bool, **options: Any) -> CrowdGraph:

@@ -29,6 +29,8 @@ __all__ = [
 # Skill over time is read at this many moments, for at most this many volunteers.
 N_MOMENTS = 40
 MAX_HISTORIES = 2_000
+# Longer attributes of items are cut.
+MAX_LETTERS = 200
 # Smaller participations are left out.
 MIN_PARTICIPATION = 0.02
 
@@ -49,6 +51,7 @@ def item_table(results: GraphResults) -> dict[str, Any]:
         "responses": columns["responses"][rows].tolist(),
         "answers": _label_counts(graph)[rows].tolist(),
         "gold": [_gold(graph, code) for code in rows.tolist()],
+        **_attributes(graph, rows),
     }
     if fit is None:
         advice = Message(
@@ -86,6 +89,20 @@ def uncertainty(probs: Array) -> Array:
 
     # Rounding may leave a sum a hair outside of the range.
     return np.asarray(np.clip(entr(probs).sum(axis=1) / np.log(max(probs.shape[1], 2)), 0.0, 1.0))
+
+
+def _attributes(graph: CrowdGraph, rows: Array) -> dict[str, Any]:
+    """Return the attributes of items as text, name by name, as far as there is room; nothing where there are none."""
+    most = MAX_NUMBERS // max(len(rows), 1)
+    columns = list(graph.items.attributes.items())[:most]
+    facts = {name: [_attribute_text(value) for value in column[rows].tolist()] for name, column in columns}
+    return {"attributes": facts} if facts else {}
+
+
+def _attribute_text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return None if value is None or value != value else str(value)[:MAX_LETTERS]
 
 
 def _label_counts(graph: CrowdGraph) -> Array:

@@ -18,11 +18,15 @@ INTERVAL_LEVEL = 0.9
 
 
 def item_columns(results: GraphResults) -> dict[str, Any]:
-    """Return the columns of the items: responses, gold and, if there is a fit, the class and its probabilities."""
+    """Return the columns of the items: responses, gold, if there is a fit class and probabilities, and attributes."""
     graph, fit = results.graph, results.fit
     gold = object_array(str(graph.gold[item]) if item in graph.gold else None for item in graph.items)
     columns: dict[str, Any] = {"item": graph.items.ids, "responses": graph.items.n_responses, "gold": gold}
-    return columns if fit is None else {**columns, **fit._columns()}
+    columns |= {} if fit is None else fit._columns()
+    for name, values in graph.items.attributes.items():
+        # What the team knows of items comes last, and takes the place of nothing.
+        columns[f"item_{name}" if name in columns else name] = values
+    return columns
 
 
 def volunteer_columns(results: GraphResults) -> dict[str, Array]:

@@ -69,7 +69,12 @@ MESSAGES = [
     ("inspect strange.csv", 1, "--volunteer COLUMN"),
     ("inspect r.csv --volunteer user", 1, "has no column 'user'"),
     ("inspect timed.csv --no-time --time time", 1, "give one of both"),
-    ("inspect panoptes.csv --format panoptes", 1, "leave such rows out, in Python with malformed='skip'"),
+    (
+        "inspect panoptes.csv --format panoptes",
+        1,
+        "The annotations in line 2 are not readable",
+        "use --malformed skip to leave such rows out",
+    ),
     # Gold
     ("inspect r.csv --gold other_gold.csv --class yes --class no", 1, "Add them to --class NAME"),
     *(
@@ -147,7 +152,7 @@ MESSAGES = [
     ("analyse r.csv --out r.csv", 1, "is a file; name a directory"),
     ("analyse r.csv --out r.csv/x", 1, "since 'r.csv' is a file"),
     ("convert r.csv timed.csv", 1, "is there already; name another file, or use --force to replace it"),
-    ("convert r.csv x.xlsx", 1, "must end in .csv"),
+    ("convert r.csv x.ods", 1, "must end in .csv"),
     ("convert r.csv new/x.csv", 1, "make it first"),
     ("convert r.csv folder.csv", 1, "is a directory"),
     ("allocate r.csv --out gold.csv", 1, "is there already; name another file, or use --force to replace it"),

@@ -280,7 +280,7 @@ FILES = [
     (read, HEADER + "a,x,y,1\n", {"columns": {"colour": "x"}}, ParameterError, "columns= names 'colour'"),
     (read, HEADER + "a,x,y,1\n", {"kind": "xml"}, ParameterError, "kind='xml'"),
     (read, export(("2026-03-01", 1)), {"task": "T5"}, InputError,
-     "No row answers the task 'T5'; the export asks 'T0'"),
+     "No row answers the task 'T5'; the export asks T0"),
     (read, export(("2026-03-01", 1)), {"columns": {"item": "subject_ids"}}, ParameterError,
      "columns of a Zooniverse export are known"),
     (read, "volunteer,item,label\na,x,y\n".encode("utf-16-le"), {}, InputError,

@@ -35,7 +35,7 @@ function drawItems() {
       noun: "items",
       count: items.id.length,
       columns: itemColumns(items),
-      text: (row) => items.id[row],
+      text: (row) => [items.id[row], ...itemFacts(items, row).map(([, value]) => value)].join(" "),
     }).node,
   );
 }
@@ -112,6 +112,7 @@ function openItemRow(row) {
       ...(isKnown(items.gold[row]) ? [["gold", goldText(items.gold[row])]] : []),
       ["responses", formatCount(items.responses[row])],
       ["answers", answersText(items.answers[row])],
+      ...itemFacts(items, row),
     ]),
   ];
   if (items.probs) parts.push(el("h4", {}, "How probable each class is"), probabilityTable(items, row));
@@ -133,6 +134,13 @@ function probabilityTable(items, row) {
     ),
   );
   return el("table", { class: "matrix" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...lines));
+}
+
+// What the file says of an item beside its answers, such as the name of its picture.
+function itemFacts(items, row) {
+  return Object.entries(items.attributes || {})
+    .map(([name, values]) => [name, values[row]])
+    .filter(([, value]) => isKnown(value));
 }
 
 // How often each label was used; of many labels, the most frequent ones.
