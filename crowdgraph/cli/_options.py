@@ -118,7 +118,7 @@ class ResponseOptions:
     task: Annotated[
         list[str] | None,
         typer.Option(
-            help="The task, such as T0; analyse takes several, or all if left out. Of an annotation tool: the question.",
+            help="The task, such as T0; analyse takes several, or all if left out; or a tool's question.",
             rich_help_panel=EXPORT,
         ),
     ] = None
