@@ -179,3 +179,17 @@ def moving(seed, *, n=300, n_answers=360, n_items=1_200, movers=0.1, moment=0.5)
     graph = cg.CrowdGraph.from_responses(whole, gold=gold, classes=CLASSES, labels=LABELS)
     codes = graph.volunteers.ids.astype(int)
     return graph, before[codes], after[codes]
+
+
+def ratings(seed=0, *, n_volunteers=40, n_items=200, each=5):
+    """A crowd of graders with biases and noises of their own, who rate items from 1 to 5; and the true scores."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(5, n_items, p=[0.1, 0.25, 0.35, 0.2, 0.1]) + 1
+    bias, noise = rng.normal(0, 0.3, n_volunteers), rng.gamma(4, 0.2, n_volunteers) + 0.1
+    volunteer = np.concatenate([rng.choice(n_volunteers, each, replace=False) for _ in range(n_items)])
+    item = np.repeat(np.arange(n_items), each)
+    seen = truth[item] + bias[volunteer] + noise[volunteer] * rng.normal(size=len(item))
+    label = np.clip(np.round(seen), 1, 5).astype(int)
+    return cg.CrowdGraph.from_responses(
+        {"volunteer": volunteer, "item": item, "label": label}, labels=range(1, 6)
+    ), truth

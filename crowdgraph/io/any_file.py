@@ -606,10 +606,6 @@ def _check_readable(path: str | PathLike[str]) -> None:
             raise InputError(f"There is no file {fspath(path)!r}; is the name spelt right?")
         if file.is_dir() and (file / "index.html").is_file() and not (file / SAVED_GRAPH).is_file():
             raise InputError(f"{fspath(path)!r} holds several analyses; give the folder of one of them.")
-        if file.suffix.lower() == ".json":
-            raise InputError(
-                f"{fspath(path)!r} is JSON; give a table, such as CSV. Zooniverse's classification export is one, too."
-            )
         if file.is_dir() and not (
             list(file.glob("*.parquet")) or (file / SAVED_GRAPH).is_file() or is_store(file) or is_results(file)
         ):

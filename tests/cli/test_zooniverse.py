@@ -85,7 +85,7 @@ def test_options_of_exports_are_for_exports(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.json", "[]", "is JSON; give a table"),
+        ("a.json", "[]", "is JSON, but not a file of"),
         ("a.csv", "workflow_id,tasks\n1,x\n", "looks like the workflow export"),
         ("a.csv", "subject_id,locations\n1,x\n", "looks like the subject export"),
     ],

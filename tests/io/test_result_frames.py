@@ -146,6 +146,7 @@ def results(graph, fit, moving):
         network["anna"],
         graph.annotate(fit).edges,
         graph.nodes,
+        fit.expected_scores({"no": 0.0, "yes": 1.0}),
         graph.annotate(replace(track, ids=NAMES, snapshots=[groups])).volunteers["anna"].participation_over_time(),
     ]
     return {type(example).__name__: example for example in examples}

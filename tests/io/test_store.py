@@ -19,7 +19,6 @@ from scipy.sparse import csr_array
 from strategies import graphs
 
 import crowdgraph as cg
-from crowdgraph.core._arrays import object_array
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import IdError, StoreError
 from crowdgraph.io import store
@@ -350,11 +349,10 @@ def with_attribute(values):
     return cg.CrowdGraph(*nodes, table, classes=["c"], labels=["l"])
 
 
-def test_attributes_of_other_shapes_and_text_that_is_no_unicode_survive(tmp_path):
-    for values in (np.arange(8.0).reshape(2, 4), object_array(["lone \ud800", None])):
-        graph = with_attribute(values)
-        graph.save(tmp_path / "x.crowd")
-        assert cg.load(tmp_path / "x.crowd").equals(graph)
+def test_attributes_of_several_columns_survive(tmp_path):
+    graph = with_attribute(np.arange(8.0).reshape(2, 4))
+    graph.save(tmp_path / "x.crowd")
+    assert cg.load(tmp_path / "x.crowd").equals(graph)
     with pytest.raises(IdError, match=r"An array of objects of shape \(2, 1\) cannot be saved; use numbers or a list"):
         with_attribute(np.array([["a"], [None]], dtype=object)).save(tmp_path / "y.crowd")
     assert [path.name for path in tmp_path.iterdir()] == ["x.crowd"]

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from builders import ratings
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -11,20 +12,6 @@ from numpy.testing import assert_allclose
 import crowdgraph as cg
 from crowdgraph.core.item_scores import expected_scores
 from crowdgraph.errors import CrowdGraphWarning, ParameterError, UnknownIdError
-
-
-def ratings(seed=0, *, n_volunteers=40, n_items=200, each=5):
-    """A crowd of graders with biases and noises of their own, who rate items from 1 to 5; and the true scores."""
-    rng = np.random.default_rng(seed)
-    truth = rng.choice(5, n_items, p=[0.1, 0.25, 0.35, 0.2, 0.1]) + 1
-    bias, noise = rng.normal(0, 0.3, n_volunteers), rng.gamma(4, 0.2, n_volunteers) + 0.1
-    volunteer = np.concatenate([rng.choice(n_volunteers, each, replace=False) for _ in range(n_items)])
-    item = np.repeat(np.arange(n_items), each)
-    seen = truth[item] + bias[volunteer] + noise[volunteer] * rng.normal(size=len(item))
-    label = np.clip(np.round(seen), 1, 5).astype(int)
-    return cg.CrowdGraph.from_responses(
-        {"volunteer": volunteer, "item": item, "label": label}, labels=range(1, 6)
-    ), truth
 
 
 def test_order_helps():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from models.test_ordinal_ibcc import ratings
+from builders import ratings
 from science.real import load
 
 import crowdgraph as cg
