@@ -38,6 +38,14 @@ def graph():
     return cg.CrowdGraph.from_responses(table)
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c():
+    """Ctrl-C as in a terminal, also where these tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def press(monkeypatch):
     """Press Ctrl-C as soon as a progress bar has counted so many iterations since."""
