@@ -296,7 +296,10 @@ def warn(text: str, category: type[CrowdGraphWarning], *, hint: str | None = Non
 
 @contextmanager
 def collect_warnings(messages: list[str]) -> Iterator[None]:
-    """Append the warnings of crowdgraph to a list, those of one kind and line as one; pass on other warnings."""
+    """Append the warnings of crowdgraph to a list, those of one kind and line as one; pass on other warnings.
+
+    One that is repeated word for word counts once.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdGraphWarning)
         yield
@@ -307,7 +310,7 @@ def collect_warnings(messages: list[str]) -> Iterator[None]:
             alike.setdefault(key, []).append(warning.message.message)
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    for first, *others in alike.values():
+    for first, *others in map(dict.fromkeys, alike.values()):
         message = first + f" (And {len(others):,} more like this.)" if others else first
         if message not in messages:
             messages.append(message)

@@ -80,10 +80,10 @@ def test_warnings_show_the_python_form():
 def test_collected_warnings_keep_both_forms():
     messages = []
     with collect_warnings(messages):
-        for _ in range(3):
-            warn("Few gold.", GoldWarning, hint=HINT)
-    assert messages == ["Few gold. Lower min_responses. (And 2 more like this.)"]
-    assert wording(messages[0], "cli") == "Few gold. Lower --min-responses. (And 2 more like this.)"
+        for number in (1, 2, 3, 2):
+            warn(f"Gold {number}.", GoldWarning, hint=HINT)
+    assert messages == ["Gold 1. Lower min_responses. (And 2 more like this.)"]
+    assert wording(messages[0], "cli") == "Gold 1. Lower --min-responses. (And 2 more like this.)"
 
 
 def test_warnings_of_two_kinds_from_one_line_are_both_collected():
