@@ -31,19 +31,21 @@ html_title = "crowdgraph"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 # Pages that have no pages beside or below them have no list of these at their side.
-ALONE = ("index", "start", "concepts", "allocation", "faq", "reference")
+ALONE = ("index", "start", "concepts")
 html_sidebars = {"**": ["sidebar-nav-bs"], **{page: [] for page in ALONE}}
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_persistent": ["search-button"],
     "secondary_sidebar_items": ["page-toc"],
 }
 exclude_patterns = ["_build"]
 
 autodoc_typehints = "none"
+# Names of methods fit into the list at the side without their class, which stands above them.
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 plot_html_show_source_link = False

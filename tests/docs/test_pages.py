@@ -1,9 +1,11 @@
 """The gallery of examples, the drawings, and the snippets and names that no doctest checks."""
 
 import importlib.util
+import inspect
+import posixpath
 import re
 import runpy
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -97,3 +99,38 @@ def test_every_warning_is_explained():
     explained = (DOCS / "faq.rst").read_text()
     names = [name for name in cg.errors.__all__ if name.endswith("Warning")]
     assert [name for name in names if f"`{name}`" not in explained] == []
+
+
+def test_the_reference_has_every_public_name():
+    pages = "\n".join(path.read_text() for path in (DOCS / "reference").glob("*.rst"))
+    documented = re.findall(r"^\.\. auto\w+:: (\S+)$", pages, re.MULTILINE)
+    assert len(documented) == len(set(documented))
+    public = [name for name in cg.__all__ if not inspect.ismodule(getattr(cg, name))]
+    assert [name for name in public if f"crowdgraph.{name}" not in documented] == []
+
+
+def links(page):
+    """Return the pages to which a page leads by its text, its cards and the list beside it."""
+    text = next(path for path in (DOCS / f"{page}.rst", DOCS / f"{page}.md") if path.exists()).read_text()
+    names = re.findall(r":doc:`(?:[^`<]*<)?([^`>]+)>?`", text) + re.findall(r":link: (\S+)\n\s+:link-type: doc", text)
+    for entries in re.findall(r"^\.\. toctree::\n(?:   :.*\n)*\n((?:   .*\n?)+)", text, re.MULTILINE):
+        names += [re.sub(r".*<(.*)>", r"\1", entry.strip()) for entry in entries.splitlines()]
+    folder = PurePosixPath("/", page).parent
+    return {posixpath.normpath(folder / name).strip("/") for name in names}
+
+
+def test_every_page_is_two_clicks_from_the_front_page():
+    pages = {
+        str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.[rm][sd]*") if "_build" not in path.parts
+    }
+    once = links("index")
+    twice = set().union(*map(links, once))
+    assert len(once) < len(pages)
+    assert pages - {"index"} - once - twice == set()
+
+
+def test_the_header_shows_all_sections():
+    """The theme would hide more of them than the setting says under "More"."""
+    (shown,) = re.findall(r'"header_links_before_dropdown": (\d+)', (DOCS / "conf.py").read_text())
+    entries = (DOCS / "index.rst").read_text().partition(".. toctree::\n   :hidden:\n\n")[2].split("\n")
+    assert 0 < len([entry for entry in entries if entry.strip()]) <= int(shown)
