@@ -31,7 +31,9 @@ def draw_judges(seed, *, n=2_000, n_judges=9, pairs=PAIRS, shared=0.35, hard=0.1
     rng = np.random.default_rng(seed)
     classes = rng.integers(0, n_classes, n)
     is_hard = rng.random(n) < hard
-    rate = rng.permutation(np.linspace(0.08, 0.25, n_judges))[:, None] + harder * is_hard
+    # Who errs how often depends on the seed alone, not on the number of prompts.
+    easy = np.random.default_rng([seed, 1]).permutation(np.linspace(0.08, 0.25, n_judges))
+    rate = easy[:, None] + harder * is_hard
     draw = rng.random((n_judges, n))
     for one, other in pairs:
         alike = rng.random(n) < shared

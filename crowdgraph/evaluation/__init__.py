@@ -1,8 +1,8 @@
 """How good models are on gold that was hidden from them, and whether the answers are what they expect."""
 
 from crowdgraph.evaluation.cross_validation import cross_validate
-from crowdgraph.evaluation.effective_votes import EffectiveVotes, effective_votes
 from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibration
+from crowdgraph.evaluation.panels import EffectiveVotes, effective_votes
 from crowdgraph.evaluation.predictive import PredictiveChecks, predictive_checks
 
 __all__ = [

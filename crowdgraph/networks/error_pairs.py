@@ -66,7 +66,7 @@ class ErrorPairs(ReadOnlyArrays, Tabular):
     n_untested: int
 
     def __post_init__(self) -> None:
-        self._set(**{name: read_only(values) for name, values in self._columns().items()})
+        self._set(**{name: read_only(getattr(self, name)) for name in self._columns()})
 
     def __len__(self) -> int:
         return len(self.volunteer)
@@ -115,14 +115,25 @@ def error_pairs(
     volunteers
         The panel, from 4 to 30 volunteers; all with at least `min_common` answers if left out.
     min_common
-        Pairs with fewer common items are not tested, nor those of which a member has so many with fewer than two others.
+        Pairs with fewer common items are not tested, nor those of which a member has as many with fewer than two
+        others.
     level
         The chance that any pair is said to err together if none does.
 
     Examples
     --------
     >>> import crowdgraph as cg
-    >>> groups = [cg.simulate.Group(name=name, share=share) for name, share in [("one", 2), ("rest", 4)]]
+    >>> confusion = [[0.85, 0.15], [0.15, 0.85]]
+    >>> sizes = {"pair": 2, "other pair": 2, "a": 1, "b": 1, "c": 1, "d": 1, "e": 1}
+    >>> groups = [cg.simulate.Group(name=name, confusion=confusion, share=sizes[name]) for name in sizes]
+    >>> crowd = cg.simulate.crowd(n_volunteers=9, n_items=2_000, n_responses=[1_500] * 9, groups=groups,
+    ...                           difficulty=0.1, shared_errors=0.4, seed=0)
+    >>> graph = crowd.graph.annotate(cg.Calibrated().fit(crowd.graph))
+    >>> result = cg.networks.error_pairs(graph)
+    >>> result
+    ErrorPairs(2 of 36 pairs err together at 0.05)
+    >>> result.pairs
+    [('volunteer-2', 'volunteer-3'), ('volunteer-1', 'volunteer-6')]
     """
     check_integer("min_common", min_common, minimum=2)
     check_number("level", level, valid=lambda value: 0 < value < 1, expected="lie between 0 and 1")
@@ -162,7 +173,8 @@ def _testable_pairs(enough: Array) -> tuple[Array, Array]:
     while True:
         dropped = linked & ((linked.sum(axis=0) < MIN_MEMBERS - 1)[:, None] | (linked.sum(axis=0) < MIN_MEMBERS - 1))
         if not dropped.any():
-            return np.nonzero(np.triu(linked))
+            first, second = np.nonzero(np.triu(linked))
+            return first, second
         linked &= ~dropped
 
 
@@ -182,7 +194,7 @@ def _tests(
 
     together = np.zeros(len(first), dtype=bool)
     while True:
-        excess, variance = np.zeros(len(first)), np.zeros(len(first))
+        excess = np.zeros(len(first))
         deviation = np.zeros_like(by_class[0].deviation)
         for moments in by_class:
             of_class, moved = excess_covariance(moments, first, second, together, n_volunteers=n_members)
@@ -203,12 +215,8 @@ def _correlations(by_class: list[Moments], level: float) -> tuple[Array, Array, 
     """Return the correlation of each pair, its interval on Fisher's scale, and what it was divided by."""
     from scipy.special import ndtri
 
-    covariance, one, other = (
-        sum(moments.weight * moments[part] for moments in by_class) for part in (1, 2, 3)
-    )
-    moved, moved_one, moved_other = (
-        sum(moments.weight * moments[part] for moments in by_class) for part in (4, 5, 6)
-    )
+    covariance, one, other = (sum(moments.weight * moments[part] for moments in by_class) for part in (1, 2, 3))
+    moved, moved_one, moved_other = (sum(moments.weight * moments[part] for moments in by_class) for part in (4, 5, 6))
     scale = np.sqrt(one * other)
     errs = scale > 0
     one, other = np.where(errs, one, 1.0), np.where(errs, other, 1.0)

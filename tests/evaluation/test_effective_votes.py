@@ -75,8 +75,10 @@ def test_enough_gold_counts_alone():
     assert (result.n_items, result.n_gold) == (300, 300)
     assert_allclose(result.value, true_votes(labels[:, gold], classes[gold]), rtol=1e-9)
     assert result.low < true_votes(labels, classes) < result.high
-    few = votes_of(judged(labels, classes, gold=gold[:199]))
-    assert (few.n_items, few.n_gold) == (2_000, 199)
+    few = votes_of(judged(labels, classes, gold=gold[:49]))
+    assert (few.n_items, few.n_gold) == (2_000, 49)
+    assert np.isnan([few.low, few.high]).all()
+    assert "no interval, since too few items have gold; 2,000 items, 49 with gold" in repr(few)
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():

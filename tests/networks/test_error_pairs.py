@@ -149,4 +149,4 @@ def test_bad_input():
 def test_labels_that_are_no_classes_need_votes():
     graph = graph_of(list("abcd") * 10, np.repeat(np.arange(10), 4), [3, 4] * 20, classes=["yes", "no"])
     with pytest.raises(ParameterError, match="Which labels are right is not known"):
-        cg.networks.error_pairs(graph, fit=cg.IBCC().fit(graph), min_common=5)
+        cg.networks.error_pairs(graph, fit=cg.IBCC(confusion_prior=[[2, 1], [1, 2]]).fit(graph), min_common=5)

@@ -18,7 +18,7 @@ from crowdgraph.networks.panel_errors import PanelErrors, panel_errors
 __all__ = ["EffectiveVotes", "effective_votes"]
 
 # With as many items with gold, only these count, since elsewhere the class is inferred from the same answers.
-ENOUGH_GOLD_ITEMS = 200
+ENOUGH_GOLD_ITEMS = 50
 # Smaller sums of squared residuals are rounding.
 SMALLEST_POWER = 1e-9
 
@@ -32,7 +32,7 @@ class EffectiveVotes(ReadOnlyArrays):
     ids
         The panel, of shape (V,): those of its members who err.
     value, low, high
-        The effective number of votes, and its interval.
+        The effective number of votes, and its interval; NaN where classes are not known for enough items.
     correlation
         The correlations of the members' errors given the class, of shape (V, V); NaN for pairs with too few common
         items, for which the mean of all others counts.
@@ -58,9 +58,14 @@ class EffectiveVotes(ReadOnlyArrays):
         self._set(ids=read_only(self.ids), correlation=read_only(self.correlation))
 
     def __repr__(self) -> str:
+        interval = (
+            "no interval, since too few items have gold"
+            if np.isnan(self.low)
+            else f"{self.level:.0%} interval {self.low:.1f} to {self.high:.1f}"
+        )
         return (
-            f"EffectiveVotes({self.value:.1f} of {len(self.ids)}, {self.level:.0%} interval {self.low:.1f} to "
-            f"{self.high:.1f}; {self.n_items:,} items, {self.n_gold:,} with gold)"
+            f"EffectiveVotes({self.value:.1f} of {len(self.ids)}, {interval}; {self.n_items:,} items, "
+            f"{self.n_gold:,} with gold)"
         )
 
 
@@ -84,9 +89,9 @@ def effective_votes(
     of :math:`n_{\text{eff}}` independent ones. Correlations of all causes count, also those that hard items make.
     Negative ones count too, so that a panel whose errors cancel is worth more than its size.
 
-    Classes are those of gold where it is known; if 200 items have gold, only these count. Otherwise the class
-    probabilities of the fit stand for the truth, and the estimate is only as good as they are: errors that most of the
-    panel shares are taken for the truth. Fit `Calibrated` with some gold, or give more gold.
+    If 50 items or more have gold, only these count. Otherwise the class probabilities of the fit stand for the truth
+    of the other items, and the value is only as good as they are: errors that most of the panel shares are taken for
+    the truth. How far that may lead is not known, so there is no interval then.
 
     Parameters
     ----------
@@ -99,8 +104,7 @@ def effective_votes(
     min_common
         For pairs with fewer common items the mean correlation of the others counts.
     level
-        The interval holds the value with this probability. It comes from drawing the items with replacement, and does
-        not allow for wrong class probabilities.
+        The interval holds the value with this probability; it comes from drawing the items with replacement.
     n_resamples
         How often the items are drawn.
     seed
@@ -109,14 +113,20 @@ def effective_votes(
     Examples
     --------
     >>> import crowdgraph as cg
+    >>> groups = [cg.simulate.Group(name="alike", confusion=[[0.8, 0.2], [0.2, 0.8]])]
+    >>> graph = cg.simulate.crowd(n_volunteers=5, n_items=1_000, n_responses=[800] * 5, groups=groups,
+    ...                           shared_errors=0.5, gold=0.5, seed=0).graph
+    >>> cg.evaluation.effective_votes(graph, fit=cg.Calibrated().fit(graph))
+    EffectiveVotes(2.1 of 5, 95% interval 1.9 to 2.4; 520 items, 520 with gold)
     """
     for name, count in (("min_common", min_common), ("n_resamples", n_resamples)):
         check_integer(name, count, minimum=2)
     check_number("level", level, valid=lambda value: 0 < value < 1, expected="lie between 0 and 1")
     check_seed(seed)
     panel = panel_errors(graph, fit, volunteers, min_answers=int(min_common), min_members=2)
-    known = panel.has_gold if np.count_nonzero(panel.has_gold) >= ENOUGH_GOLD_ITEMS else np.ones_like(panel.has_gold)
-    residual, answered = _residuals(panel, known)
+    enough_gold = np.count_nonzero(panel.has_gold) >= ENOUGH_GOLD_ITEMS
+    counted = panel.has_gold if enough_gold else np.ones_like(panel.has_gold)
+    residual, answered = _residuals(panel, counted)
     errs = (residual**2).sum(axis=(1, 2)) > SMALLEST_POWER
     residual, answered = residual[errs], answered[errs]
     common = answered @ answered.T >= min_common
@@ -126,24 +136,21 @@ def effective_votes(
             hint=Hint("Lower min_common.", cli="Lower --min-common."),
         )
     correlation = _correlations(residual, answered, np.ones(residual.shape[1]))
-    rng = np.random.default_rng(seed)
-    n_items = residual.shape[1]
-    pairs = np.triu(common, 1)
-    mean = np.empty(n_resamples)
-    for draw in range(n_resamples):
-        counts = rng.multinomial(n_items, np.full(n_items, 1 / n_items))
-        mean[draw] = _correlations(residual, answered, counts)[pairs].mean()
-    # The more correlation, the fewer votes.
-    upper, lower = np.quantile(mean, [(1 + level) / 2, (1 - level) / 2])
-    n_members = len(correlation)
+    pairs, n_members = np.triu(common, 1), len(correlation)
+    low = high = float("nan")
+    if enough_gold:
+        rng = np.random.default_rng(seed)
+        mean = np.array([_resampled(residual, answered, rng)[pairs].mean() for _ in range(n_resamples)])
+        # The more correlation, the fewer votes.
+        low, high = (_votes(n_members, end) for end in np.quantile(mean, [(1 + level) / 2, (1 - level) / 2]))
     return EffectiveVotes(
         ids=panel.ids[errs],
         value=_votes(n_members, correlation[pairs].mean()),
-        low=_votes(n_members, upper),
-        high=_votes(n_members, lower),
+        low=low,
+        high=high,
         correlation=np.where(common, correlation, np.nan),
-        n_items=n_items,
-        n_gold=int(np.count_nonzero(panel.has_gold & known)),
+        n_items=residual.shape[1],
+        n_gold=int(np.count_nonzero(panel.has_gold & counted)),
         never_err=tuple(panel.ids[~errs].tolist()),
         level=float(level),
     )
@@ -168,6 +175,12 @@ def _correlations(residual: Array, answered: Array, counts: Array) -> Array:
     power = (weighted * residual).sum(axis=2) @ answered.T
     scale = np.sqrt(power * power.T)
     return np.where(scale > 0, products / np.where(scale > 0, scale, 1.0), 0.0)
+
+
+def _resampled(residual: Array, answered: Array, rng: np.random.Generator) -> Array:
+    """Return the correlations over items that are drawn with replacement."""
+    n_items = residual.shape[1]
+    return _correlations(residual, answered, rng.multinomial(n_items, np.full(n_items, 1 / n_items)))
 
 
 def _votes(n_members: int, mean: float) -> float:
