@@ -21,14 +21,14 @@ def study(gold, model, pairs):
     for seed in range(N_SEEDS):
         classes, labels = draw_judges(seed, pairs=pairs)
         n_gold = round(gold * len(classes))
-        chosen = np.random.default_rng(seed).choice(len(classes), n_gold, replace=False)
+        chosen = np.random.default_rng([seed, 2]).choice(len(classes), n_gold, replace=False)
         graph = judged(labels, classes, gold=chosen)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cg.errors.CrowdGraphWarning)
             fit = model.fit(graph)
         hits = {frozenset(pair) for pair in cg.networks.error_pairs(graph, fit=fit).pairs}
         votes = cg.evaluation.effective_votes(graph, fit=fit, n_resamples=200)
-        # Of the same judges on 100 times as many prompts.
+        # That of the same judges on 100 times as many prompts.
         truth = true_votes(*draw_judges(seed, n=200_000, pairs=pairs)[::-1])
         rows.append(
             (
