@@ -81,6 +81,7 @@ def test_enough_gold_counts_alone():
     assert "no interval, since too few items have gold; 2,000 items, 49 with gold" in repr(few)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say():
     options = {"n_judges": 5, "pairs": (), "hard": 0.2}
     truth = true_votes(*draw_judges(99, n=400_000, **options)[::-1])

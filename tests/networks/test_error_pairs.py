@@ -48,6 +48,7 @@ def test_pairs_are_found_without_gold():
     assert {frozenset(pair) for pair in result.pairs} == names(PAIRS)
 
 
+@pytest.mark.slow
 def test_p_values_are_uniform_where_nobody_errs_together():
     p_values = np.concatenate(
         [pairs_of(known(seed, n=600, n_judges=6, pairs=(), hard=0.3, harder=0.5)).p_value for seed in range(40)]
