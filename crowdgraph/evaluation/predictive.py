@@ -19,6 +19,7 @@ from crowdgraph.core.result import Columns, Tabular
 from crowdgraph.core.soft_answers import warn_of_most_probable_labels
 from crowdgraph.errors import ParameterError, TooFewError, UnknownIdError
 from crowdgraph.messages import Message, quote, suggestion, with_article
+from crowdgraph.networks.panel_errors import right_labels
 
 if TYPE_CHECKING:
     from crowdgraph.evaluation.replicates import PairStatistics, ReplicateStatistics
@@ -326,11 +327,9 @@ def _independence_checks(
 
 
 def _no_misled_items(graph: CrowdGraph, fit: ModelFit) -> str:
-    from crowdgraph.evaluation.replicates import correct_labels
-
     if not (graph.gold.codes >= 0).any():
         return "no gold"
-    if correct_labels(graph, fit) is None:
+    if right_labels(graph, fit) is None:
         return "which labels are right is not known"
     return "no gold item has answers of three volunteers"
 

@@ -5,7 +5,6 @@ This module imports torch and numba; the checks import it only when they are mad
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,8 +29,9 @@ from crowdgraph.kernels.replication import (
     pair_sums,
     sample_posterior,
 )
+from crowdgraph.networks.panel_errors import right_labels
 
-__all__ = ["PairStatistics", "ReplicateStatistics", "compare_with_replicates", "correct_labels", "replicates_for"]
+__all__ = ["PairStatistics", "ReplicateStatistics", "compare_with_replicates", "replicates_for"]
 
 # So many operations take some tens of seconds; a graph gets fewer replicates rather than more, but not too few.
 MAX_OPERATIONS = 1e9
@@ -127,16 +127,6 @@ def replicates_for(graph: CrowdGraph, n_replicates: int) -> int:
     n_classes, n_labels = len(graph.classes), len(graph.labels)
     work = SWEEPS_BETWEEN * (len(graph.answers) * n_classes + 10 * len(graph.volunteers) * n_classes * n_labels)
     return min(n_replicates, max(MIN_REPLICATES, int(MAX_OPERATIONS / max(work, 1))))
-
-
-def correct_labels(graph: CrowdGraph, fit: ModelFit) -> Array | None:
-    """Return whether each label is right for each class, of shape (J, L); None if neither votes nor names say."""
-    by_votes: Mapping[Hashable, Collection[Hashable]] | None = fit.correct_labels
-    if by_votes is None:
-        if not set(graph.classes) <= set(graph.labels):
-            return None
-        by_votes = {name: [name] for name in graph.classes}
-    return np.array([[label in by_votes[name] for label in graph.labels] for name in graph.classes])
 
 
 def compare_with_replicates(
@@ -300,7 +290,7 @@ class _GoldItems:
     @classmethod
     def of(cls, graph: CrowdGraph, fit: ModelFit, answers: GroupedAnswers) -> _GoldItems | None:
         """Return those of a graph; None if there are none, or if it is unknown which labels are right."""
-        is_right, codes = correct_labels(graph, fit), graph.gold.codes
+        is_right, codes = right_labels(graph, fit), graph.gold.codes
         all_items = np.repeat(np.arange(len(codes)), np.diff(answers.starts))
         chosen = np.flatnonzero(codes[all_items] >= 0)
         if is_right is None or not len(chosen):
