@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, value_tuple
+from crowdgraph.core._other_names import AdvisesOnNames
 from crowdgraph.core._parameters import check_instance, check_number
 from crowdgraph.core.changes import Changes, ChangeSource
 from crowdgraph.core.clock import Moment
@@ -112,7 +113,7 @@ class FitState(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ModelFit(Result):
+class ModelFit(AdvisesOnNames, Result):
     """What a model inferred from a graph.
 
     `to_frame` has a row for each item: its most probable class and the probability of every class.

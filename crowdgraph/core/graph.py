@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
 from crowdgraph.core._html import graph_html
+from crowdgraph.core._other_names import AdvisesOnClassNames, AdvisesOnNames
 from crowdgraph.core._parameters import as_list, check_instance, check_integer, is_integer
 from crowdgraph.core._text import class_sentence, graph_text
 from crowdgraph.core.answers import Answers
@@ -88,7 +89,7 @@ def _of_finished_tables(init: Callable[Arguments, None]) -> Callable[Arguments, 
     return checked
 
 
-class CrowdGraph:
+class CrowdGraph(AdvisesOnNames, metaclass=AdvisesOnClassNames):
     """Who said what about which item and when: an immutable graph of volunteers, items and responses.
 
     Build one with `from_responses`, `crowdgraph.read_csv` or another reader; this constructor takes finished tables.

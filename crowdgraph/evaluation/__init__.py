@@ -5,3 +5,7 @@ from crowdgraph.evaluation.model_checks import Calibration, Unmeasured, calibrat
 from crowdgraph.evaluation.predictive import PredictiveChecks, predictive_checks
 
 __all__ = ["Calibration", "PredictiveChecks", "Unmeasured", "calibration", "cross_validate", "predictive_checks"]
+
+
+def __dir__() -> list[str]:
+    return __all__

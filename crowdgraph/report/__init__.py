@@ -3,3 +3,7 @@
 from crowdgraph.report.write import write
 
 __all__ = ["write"]
+
+
+def __dir__() -> list[str]:
+    return __all__
