@@ -93,10 +93,25 @@ def plain_text(draw: Callable[Params, Drawing]) -> Callable[Params, Drawing]:
 
     @wraps(draw)
     def draw_plainly(*args: Params.args, **options: Params.kwargs) -> Drawing:
-        with mpl.rc_context({"text.parse_math": False}), _all_or_no_figure():
+        with _no_formulas(), _all_or_no_figure():
             return draw(*args, **options)
 
     return draw_plainly
+
+
+@contextmanager
+def _no_formulas() -> Iterator[None]:
+    """Set how text is read, and restore it.
+
+    ``rc_context`` would restore all settings, also those with which a notebook's backend, loaded here with the first
+    figure, shows all later ones.
+    """
+    before = mpl.rcParams["text.parse_math"]
+    mpl.rcParams["text.parse_math"] = False
+    try:
+        yield
+    finally:
+        mpl.rcParams["text.parse_math"] = before
 
 
 # Figures and axes.

@@ -5,7 +5,10 @@ import os
 import subprocess
 import sys
 
+import matplotlib as mpl
 import pytest
+
+from crowdgraph.plot import _style
 
 CROWD = """
 import json, sys
@@ -93,3 +96,52 @@ draw_figures(GraphResults(graph), Path("figures"))
 print(json.dumps([plt.get_fignums(), Path("figures/activity.png").is_file()]))
 """
     assert run(script, tmp_path) == [[], True]
+
+
+def test_a_plot_restores_nothing_but_how_text_is_read():
+    @_style.plain_text
+    def load_backend():
+        assert not mpl.rcParams["text.parse_math"]
+        mpl.rcParams["interactive"] = True
+
+    with mpl.rc_context({"interactive": False, "text.parse_math": True}):
+        load_backend()
+        assert mpl.rcParams["interactive"]
+        assert mpl.rcParams["text.parse_math"]
+
+
+START = """
+import crowdgraph as cg
+graph = cg.simulate.crowd(n_volunteers=12, n_items=30, n_responses=200, seed=0).graph
+graph = graph.annotate(cg.MajorityVote().fit(graph))
+cg.plot.activity(graph)
+"""
+CELLS = [
+    START,
+    "ax = cg.plot.responses_over_time(graph)",
+    "import matplotlib.pyplot as plt\ncg.plot.activity(graph)\nplt.savefig('mine.png')",
+    "graph.items",
+    "path = cg.report.show(graph)",
+    "print(len(plt.get_fignums()))",
+]
+
+
+@pytest.mark.slow
+def test_a_notebook_has_pictures_and_tables(tmp_path, monkeypatch):
+    pytest.importorskip("ipykernel")
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    # The kernel chooses its backend, and leaves nothing outside this folder.
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    for variable in ("TMPDIR", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    nbclient.NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    shown = [
+        {kind for output in cell.outputs for kind in output.get("data", ()) if kind != "text/plain"}
+        for cell in notebook.cells
+    ]
+    assert shown == [{"image/png"}, {"image/png"}, {"image/png"}, {"text/html"}, {"text/html"}, set()]
+    assert notebook.cells[-1].outputs[0].text == "0\n"  # each picture was shown and closed
+    assert (tmp_path / "mine.png").stat().st_size > 5_000
