@@ -27,7 +27,9 @@ __all__ = list(_HOMES)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'crowdgraph' has no attribute {name!r}")
+        from crowdgraph.core._other_names import missing_from_module
+
+        raise missing_from_module(__name__, name)
     home = _HOMES[name]
     value = import_module(f"crowdgraph.{name}") if home == "crowdgraph" else getattr(import_module(home), name)
     globals()[name] = value

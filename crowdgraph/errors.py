@@ -90,6 +90,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class _WithMessage(Exception):  # noqa: N818 - warnings are derived from it, too
     """An error or warning with a message for either interface.
 

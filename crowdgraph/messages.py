@@ -9,6 +9,11 @@ from typing import Literal
 
 __all__ = ["Hint", "Interface", "Message"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # How much of a value a message quotes, and how long what it says before its advice may be, whatever it quotes.
 MAX_VALUE = 80
 MAX_MESSAGE = 1_500

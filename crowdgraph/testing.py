@@ -24,6 +24,10 @@ from crowdgraph.simulate.crowd import Group, SimulatedCrowd, crowd
 __all__ = ["ExactPosterior", "check_detector", "check_model", "exact_posterior"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # The largest number of assignments of classes to items over which a posterior is summed.
 MAX_ASSIGNMENTS = 10**6
 

@@ -75,6 +75,26 @@ def test_exports():
     assert wrong == []
 
 
+def test_completion_shows_public_names():
+    modules = {*PUBLIC, *filter(inspect.ismodule, EXPORTED.values())}
+    assert {module.__name__: dir(module) for module in modules} == {
+        module.__name__: sorted(module.__all__) for module in modules if module is not cg
+    }
+
+
+def test_modules_do_not_hide_functions():
+    """All modules have been imported here, also those that have the name of a function beside them."""
+    for name, _ in module_names():
+        importlib.import_module(name)
+    hidden = [name for name, thing in EXPORTED.items() if getattr(*_owner_and_name(name)) is not thing]
+    assert hidden == []
+
+
+def _owner_and_name(path):
+    owner, _, name = f"crowdgraph.{path}".rpartition(".")
+    return sys.modules[owner], name
+
+
 def test_signatures():
     wrong = []
     for name, function in {**FUNCTIONS, **METHODS}.items():

@@ -59,3 +59,7 @@ __all__ = [
     "training_candidates",
     "value",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -24,6 +24,7 @@ from crowdgraph.allocation.availability import Availability
 from crowdgraph.allocation.objective import Objective, QuestionValues, question_values
 from crowdgraph.allocation.retirement import Retirement
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, object_array, read_only
+from crowdgraph.core._html import MAX_ROWS, html_card, html_table
 from crowdgraph.core._parameters import Configured, check_instance, check_integer, check_seed
 from crowdgraph.core.fit import ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -126,6 +127,18 @@ class Assignment(ReadOnlyArrays, Tabular):
             f"Assignment({self.policy}: {len(self):,} questions to {n_volunteers:,} volunteers about {n_items:,} "
             f"items; worth {self.value.sum():.3g} nats)"
         )
+
+    def _repr_html_(self) -> str:
+        first = slice(MAX_ROWS)
+        columns = {
+            "volunteer": list(map(str, self.volunteers[first].tolist())),
+            "item": list(map(str, self.items[first].tolist())),
+            "value": self.value[first].tolist(),
+            "chance of an answer": self.chance[first].tolist(),
+        }
+        caption = f"the first {MAX_ROWS} of {len(self):,} questions" if len(self) > MAX_ROWS else ""
+        summary = repr(self).removeprefix("Assignment(").removesuffix(")")
+        return html_card("Assignment", summary, html_table(columns, caption=caption))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

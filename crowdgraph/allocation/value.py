@@ -23,6 +23,10 @@ from crowdgraph.errors import ParameterError
 __all__ = ["TotalValue", "cost", "information_gain", "information_gain_bounds", "learning_gain", "total_value"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class TotalValue(NamedTuple):
     """The value of an assignment in nats, in its three parts.
 

@@ -25,3 +25,7 @@ __all__ = [
     "write_results",
     "write_several",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

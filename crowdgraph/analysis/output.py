@@ -333,9 +333,11 @@ def draw_figures(results: GraphResults, folder: Path) -> None:
     """Draw every figure that the results allow, as SVG and PNG; warn of those that cannot be drawn."""
     import matplotlib as mpl
 
+    from crowdgraph.plot._style import figures_apart_from_pyplot
+
     folder.mkdir()
     # Without a fixed salt and date the same figure would be another file each time.
-    with mpl.rc_context({"svg.hashsalt": "crowdgraph"}):
+    with mpl.rc_context({"svg.hashsalt": "crowdgraph"}), figures_apart_from_pyplot():
         for name, draw in _figures(results):
             for ending, picture in _drawn(name, draw).items():
                 (folder / f"{name}.{ending}").write_bytes(picture)

@@ -12,6 +12,7 @@ import numpy as np
 
 from crowdgraph.communities.quality import modularity, soft_modularity
 from crowdgraph.core._arrays import Array
+from crowdgraph.core._other_names import AdvisesOnNames
 from crowdgraph.core._parameters import Configured, check_seed
 from crowdgraph.core.communities import Communities, largest_first, main_community
 from crowdgraph.core.evidence import Evidence
@@ -78,7 +79,7 @@ class Snapshot(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detector(Configured, ABC):
+class Detector(AdvisesOnNames, Configured, ABC):
     """A method to find communities in a network of volunteers.
 
     A detector is a frozen dataclass whose fields are its settings. To add one, derive from this class, give it a

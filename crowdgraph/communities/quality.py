@@ -14,6 +14,10 @@ from crowdgraph.errors import ParameterError
 __all__ = ["conductance", "coverage", "modularity", "soft_modularity"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def modularity(network: VolunteerNetwork, communities: Communities | ArrayLike) -> float:
     r"""Return Newman's weighted modularity of the hard assignment.
 

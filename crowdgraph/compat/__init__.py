@@ -3,3 +3,7 @@
 from crowdgraph.compat import crowdkit
 
 __all__ = ["crowdkit"]
+
+
+def __dir__() -> list[str]:
+    return __all__

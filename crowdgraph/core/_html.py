@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, cell_text, is_null, to_list
 from crowdgraph.core._text import facts, headline, shares
+from crowdgraph.core.node_annotations import distinct_names
 from crowdgraph.errors import AlignmentError, NotAnnotatedError
 
 if TYPE_CHECKING:
@@ -57,8 +58,10 @@ def facts_table(facts: Iterable[tuple[str, str]]) -> str:
     return f"<table>{rows}</table>"
 
 
-def html_table(columns: Mapping[str, Sequence[object]], *, caption: str = "") -> str:
+def html_table(columns: Mapping[str, Sequence[object]], *, caption: str = "", shaded: bool = False) -> str:
     """Return a table of columns by name: numbers to the right, text to the left, missing values as empty cells.
+
+    A shaded one has shares from 0 to 1 in its columns of numbers, and the larger a share, the stronger its shade.
 
     Examples
     --------
@@ -68,7 +71,8 @@ def html_table(columns: Mapping[str, Sequence[object]], *, caption: str = "") ->
     sides = {name: "right" if all(map(_is_number_or_null, column)) else "left" for name, column in columns.items()}
     head = "".join(f'<th style="text-align:{side}">{escape(name)}</th>' for name, side in sides.items())
     rows = "".join(
-        "<tr>" + "".join(map(_cell, row, sides.values())) + "</tr>" for row in zip(*columns.values(), strict=True)
+        "<tr>" + "".join(_cell(*pair, shaded=shaded) for pair in zip(row, sides.values(), strict=True)) + "</tr>"
+        for row in zip(*columns.values(), strict=True)
     )
     above = f'<caption style="text-align:left;white-space:nowrap">{escape(caption)}</caption>' if caption else ""
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -78,8 +82,10 @@ def _is_number_or_null(value: object) -> bool:
     return is_null(value) or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _cell(value: object, side: str) -> str:
-    return f'<td style="text-align:{side};vertical-align:top">{escape(cell_text(value))}</td>'
+def _cell(value: object, side: str, *, shaded: bool) -> str:
+    # Half transparent at most, so that text can be read in light and in dark notebooks.
+    shade = f";background:rgba(0,114,178,{0.5 * value:.2f})" if shaded and isinstance(value, float) else ""
+    return f'<td style="text-align:{side};vertical-align:top{shade}">{escape(cell_text(value))}</td>'
 
 
 def _names(ids: Array) -> list[str]:
@@ -100,19 +106,27 @@ def fit_html(fit: ModelFit) -> str:
 
 
 def _items_table(fit: ModelFit) -> str:
-    probs = fit.item_probs[:MAX_NODES]
-    columns = {
-        "item": _names(fit.items[:MAX_NODES]),
-        "class": [str(fit.classes[code]) for code in probs.argmax(axis=1)],
-        "probability": probs.max(axis=1).tolist(),
-    }
-    return html_table(columns, caption=_first_of(len(fit.items), "items, in their order"))
+    first = _most_uncertain(fit)
+    columns = {"item": _names(fit.items[first]), **_class_columns(fit, first)}
+    return html_table(columns, caption=_first_of(len(fit.items), "items, the most uncertain first"))
+
+
+def _most_uncertain(fit: ModelFit) -> Array:
+    """Return the codes of the few items whose most probable class is least probable."""
+    return np.argsort(fit.item_probs.max(axis=1), kind="stable")[:MAX_NODES]
+
+
+def _class_columns(fit: ModelFit, codes: Array) -> dict[str, list[Any]]:
+    """Return the most probable class of some items, and its probability."""
+    probs = fit.item_probs[codes]
+    classes = [str(fit.classes[code]) for code in probs.argmax(axis=1)]
+    return {"class": classes, "probability": probs.max(axis=1).tolist()}
 
 
 def _volunteers_table(fit: ModelFit) -> str:
     """Return the best volunteers, or nothing if there are none or it is not known which labels are right."""
     track, correct = fit.confusion, fit.correct_labels
-    if track is None or not len(track) or (correct is None and not set(fit.classes) <= set(track.labels)):
+    if track is None or not len(track) or not fit.knows_correct_labels:
         return ""
     latest = track.latest()
     accuracy = latest.accuracy(fit.class_probs, correct=correct)
@@ -216,11 +230,24 @@ def network_html(network: VolunteerNetwork) -> str:
 
 
 def nodes_html(nodes: Nodes[Any]) -> str:
-    """Return the first nodes with their numbers of responses and their attributes."""
+    """Return the first nodes, or the most uncertain items if a fit is known, with what is known of them."""
     kind = nodes.table.kind
-    columns = {kind: _names(nodes.ids[:MAX_NODES]), "responses": nodes.n_responses[:MAX_NODES].tolist()}
-    columns |= {name: to_list(column[:MAX_NODES]) for name, column in nodes.attributes.items()}
-    return html_table(columns, caption=_first_of(len(nodes), f"{kind}s, in their order"))
+    first, order, known = np.arange(min(len(nodes), MAX_NODES)), "in their order", {}
+    if kind == "item" and (fit := _fit_of(nodes)) is not None:
+        first, order = _most_uncertain(fit), "the most uncertain first"
+        known = _class_columns(fit, first)
+    columns = {kind: _names(nodes.ids[first]), "responses": nodes.n_responses[first].tolist()}
+    columns |= {name: to_list(column[first]) for name, column in nodes.attributes.items()}
+    columns |= distinct_names(known, columns)
+    return html_table(columns, caption=_first_of(len(nodes), f"{kind}s, {order}"))
+
+
+def _fit_of(nodes: Nodes[Any]) -> ModelFit | None:
+    """Return the latest fit that the graph of some nodes carries."""
+    try:
+        return nodes._graph.fit()
+    except NotAnnotatedError:
+        return None
 
 
 def node_html(node: Node) -> str:
@@ -247,7 +274,7 @@ def confusion_html(confusion: ConfusionMatrix, *, caption: str = "probability of
     columns: dict[str, Sequence[object]] = {"true class": [str(name) for name in confusion.classes]}
     # Labels are distinct as text.
     columns |= {f"says {label}": confusion.mean[:, code].tolist() for code, label in enumerate(confusion.labels)}
-    return html_table(columns, caption=caption)
+    return html_table(columns, caption=caption, shaded=True)
 
 
 def confusion_history_html(history: ConfusionHistory) -> str:

@@ -187,6 +187,19 @@ class ConfusionMatrix(DirichletRows):
     def __post_init__(self) -> None:
         self._set_rows(self.concentration, lead=())
 
+    def accuracy(  # type: ignore[override]  # one matrix has one accuracy
+        self, class_probs: ArrayLike | None = None, *, correct: Correct | None = None
+    ) -> float:
+        """Return the expected share of correct labels; parameters are those of `ConfusionSnapshot.accuracy`."""
+        return float(super().accuracy(class_probs, correct=correct))
+
+    def accuracy_interval(  # type: ignore[override]
+        self, level: float = 0.9, *, class_probs: ArrayLike | None = None, correct: Correct | None = None
+    ) -> tuple[float, float]:
+        """Return the lower and upper end of the central interval of `accuracy`."""
+        low, high = super().accuracy_interval(level, class_probs=class_probs, correct=correct)
+        return float(low), float(high)
+
     def __repr__(self) -> str:
         rows = [
             f"  {name!s:<16} " + "  ".join(f"{label}: {p:.2f}" for label, p in zip(self.labels, row, strict=True))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, ReadOnlyArrays, id_array, lock, read_only, value_tuple
+from crowdgraph.core._other_names import AdvisesOnNames
 from crowdgraph.core._parameters import check_instance, check_number
 from crowdgraph.core.changes import Changes, ChangeSource
 from crowdgraph.core.clock import Moment
@@ -112,7 +113,7 @@ class FitState(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ModelFit(Result):
+class ModelFit(AdvisesOnNames, Result):
     """What a model inferred from a graph.
 
     `to_frame` has a row for each item: its most probable class and the probability of every class.
@@ -446,6 +447,19 @@ class ModelFit(Result):
         probs = {f"p({name})": self.item_probs[:, code] for code, name in enumerate(self.classes)}
         return {"item": self.items, "class": best, **probs}
 
+    def accuracy_columns(self, *, level: float = 0.9, correct: Correct | None = None) -> dict[str, Array]:
+        """Return the columns of `volunteers_to_frame`, with the volunteers in their own order."""
+        track = self._require_confusion()
+        snapshot, correct = track.latest(), self.correct_labels if correct is None else correct
+        low, high = snapshot.accuracy_interval(level, class_probs=self.class_probs, correct=correct)
+        return {
+            "volunteer": track.ids,
+            "accuracy": snapshot.accuracy(self.class_probs, correct=correct),
+            "low": low,
+            "high": high,
+            "weight": snapshot.concentration.sum(axis=(1, 2)),
+        }
+
     def volunteers_to_frame(self, *, level: float = 0.9, correct: Correct | None = None, kind: str = "pandas") -> Any:
         """Return a row for each volunteer, the best first: the expected share of correct labels, and its interval.
 
@@ -459,18 +473,8 @@ class ModelFit(Result):
         kind
             As for `to_frame`.
         """
-        track = self._require_confusion()
-        snapshot, correct = track.latest(), self.correct_labels if correct is None else correct
-        accuracy = snapshot.accuracy(self.class_probs, correct=correct)
-        low, high = snapshot.accuracy_interval(level, class_probs=self.class_probs, correct=correct)
-        columns = {
-            "volunteer": track.ids,
-            "accuracy": accuracy,
-            "low": low,
-            "high": high,
-            "weight": snapshot.concentration.sum(axis=(1, 2)),
-        }
-        order = np.argsort(-accuracy, kind="stable")
+        columns = self.accuracy_columns(level=level, correct=correct)
+        order = np.argsort(-columns["accuracy"], kind="stable")
         return to_frame({name: column[order] for name, column in columns.items()}, kind=kind)
 
     def changes(
@@ -702,6 +706,12 @@ class ModelFit(Result):
         if not votes:
             return None
         return {name: [label for label, target in votes.items() if target == name] for name in self.classes}
+
+    @property
+    def knows_correct_labels(self) -> bool:
+        """Whether there is confusion, and it is known which labels are right for which class."""
+        track = self.confusion
+        return track is not None and (self.correct_labels is not None or set(self.classes) <= set(track.labels))
 
     def _require_source(self) -> FitSource:
         if self.source is None:

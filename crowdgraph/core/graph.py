@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, FrozenMapping, Grouping, grouped, same_values, value_tuple
 from crowdgraph.core._html import graph_html
+from crowdgraph.core._other_names import AdvisesOnClassNames, AdvisesOnNames
 from crowdgraph.core._parameters import as_list, check_instance, check_integer, is_integer
 from crowdgraph.core._text import class_sentence, graph_text
 from crowdgraph.core.answers import Answers
@@ -23,7 +24,7 @@ from crowdgraph.core.gold import Gold
 from crowdgraph.core.graph_views import GraphDegrees, GraphEdges, GraphNodes, NodeNames
 from crowdgraph.core.network import VolunteerNetwork
 from crowdgraph.core.nodes import Items, Responses, Volunteers
-from crowdgraph.core.result import Result, Tabular
+from crowdgraph.core.result import Result, Tabular, to_frame
 from crowdgraph.core.soft_answers import is_label_column, label_probs_of
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.errors import (
@@ -88,7 +89,7 @@ def _of_finished_tables(init: Callable[Arguments, None]) -> Callable[Arguments, 
     return checked
 
 
-class CrowdGraph:
+class CrowdGraph(AdvisesOnNames, metaclass=AdvisesOnClassNames):
     """Who said what about which item and when: an immutable graph of volunteers, items and responses.
 
     Build one with `from_responses`, `crowdgraph.read_csv` or another reader; this constructor takes finished tables.
@@ -970,15 +971,15 @@ class CrowdGraph:
 
         `from_responses` reads the tables back.
         """
-        return self._table_view(table).to_frame(kind="pandas")
+        return to_frame(self._table_view(table)._columns(), kind="pandas")
 
     def to_polars(self, *, table: TableName = "responses") -> Any:
         """Return a table of the graph as a polars frame; as `to_pandas`. Times with a fixed offset become UTC."""
-        return self._table_view(table).to_frame(kind="polars")
+        return to_frame(self._table_view(table)._columns(), kind="polars")
 
     def to_arrow(self, *, table: TableName = "responses") -> Any:
         """Return a table of the graph as a pyarrow table; as `to_pandas`."""
-        return self._table_view(table).to_frame(kind="arrow")
+        return to_frame(self._table_view(table)._columns(), kind="arrow")
 
     def _table_view(self, name: TableName) -> Tabular:
         check_choice("table", name, get_args(TableName))

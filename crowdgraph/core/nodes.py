@@ -17,7 +17,8 @@ from crowdgraph.core._html import node_html, nodes_html, participation_html
 from crowdgraph.core.answers import Answers
 from crowdgraph.core.clock import Clock
 from crowdgraph.core.confusion import ConfusionHistory
-from crowdgraph.core.result import CodedColumn, Columns, Tabular, TimeColumn
+from crowdgraph.core.node_annotations import distinct_names, item_columns, volunteer_columns
+from crowdgraph.core.result import CodedColumn, Columns, Tabular, TimeColumn, to_frame
 from crowdgraph.core.tables import NodeTable, ResponseTable
 from crowdgraph.core.volunteer_values import VolunteerValues
 from crowdgraph.errors import ParameterError
@@ -411,6 +412,30 @@ class Nodes(Tabular, Generic[NodeType]):
     def _columns(self) -> Columns:
         """Return a row for each node: its id and its attributes."""
         return {self.table.kind: self.ids, **self.attributes}
+
+    def to_frame(self, *, kind: str = "pandas") -> Any:
+        """Return a row for each node: its id, its attributes, and what the latest annotations say of it.
+
+        Volunteers have the number of responses, ``accuracy`` with the ends ``low`` and ``high`` of its 90 % interval
+        and the ``weight`` of what is known, ``community`` (-1 for none) and the participation in each; items the number
+        of responses, the most probable ``class`` and the probability of every class. Where an attribute has such a
+        name, an underscore follows it. `CrowdGraph.to_pandas` and its like have the attributes alone.
+
+        Parameters
+        ----------
+        kind
+            ``"pandas"``, ``"polars"``, ``"arrow"``, or ``"text"`` for reading.
+
+        Examples
+        --------
+        >>> import crowdgraph as cg
+        >>> graph = cg.simulate.crowd(seed=0).graph
+        >>> graph.annotate(cg.IBCC().fit(graph)).volunteers.to_frame(kind="arrow").column_names
+        ['volunteer', 'responses', 'accuracy', 'low', 'high', 'weight']
+        """
+        own = self._columns()
+        known = volunteer_columns(self._graph) if self.table.kind == "volunteer" else item_columns(self._graph)
+        return to_frame({**own, **distinct_names(known, own)}, kind=kind)
 
     def __len__(self) -> int:
         return len(self.table)

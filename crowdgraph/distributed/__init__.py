@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["detect", "fit", "pi_similarity"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # Modules are loaded when they are first used: before that, the command divides the processors among its processes, and
 # can say what to do if it is asked to end.
 _HOMES = {"detect": "detection", "fit": "fitting", "pi_similarity": "similarity"}

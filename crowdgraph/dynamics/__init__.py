@@ -19,3 +19,7 @@ __all__ = [
     "networks_over_time",
     "over_time",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,3 +15,7 @@ __all__ = [
     "effective_votes",
     "predictive_checks",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

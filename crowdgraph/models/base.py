@@ -13,6 +13,7 @@ import numpy as np
 
 from crowdgraph.core._arrays import Array, row_blocks, same_values
 from crowdgraph.core._memory import memory_in_bytes
+from crowdgraph.core._other_names import AdvisesOnNames
 from crowdgraph.core._parameters import Configured, check_seed
 from crowdgraph.core.fit import FitSource, ModelFit
 from crowdgraph.core.graph import CrowdGraph
@@ -39,7 +40,7 @@ COMPARISON_TOL = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model(Configured, ABC):
+class Model(AdvisesOnNames, Configured, ABC):
     """A model of how a crowd labels items.
 
     A model is a frozen dataclass whose fields are its settings. To add one, derive from this class, give it a `name`,

@@ -7,3 +7,7 @@ from crowdgraph.nn.batches import AnswersByItem
 from crowdgraph.nn.crowd_likelihood import CrowdLikelihood
 
 __all__ = ["AnswersByItem", "CrowdLikelihood"]
+
+
+def __dir__() -> list[str]:
+    return __all__

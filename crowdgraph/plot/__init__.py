@@ -4,6 +4,9 @@ Functions hide the submodules of the same name: `crowdgraph.plot.network` is the
 so that a later import cannot put the module back in the place of the function.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from crowdgraph.core._other_names import missing_from_module
 from crowdgraph.plot.activity import activity, responses_over_time
 from crowdgraph.plot.communities import participation_matrix, prototypes, relevance
 from crowdgraph.plot.confusion import confusion_history, skill_over_time
@@ -33,3 +36,13 @@ __all__ = [
     "roc",
     "skill_over_time",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise missing_from_module(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
@@ -18,7 +17,7 @@ from crowdgraph.core._text import quantity
 from crowdgraph.core.result import check_ids
 from crowdgraph.errors import NotAnnotatedError, ParameterError
 from crowdgraph.messages import quote
-from crowdgraph.plot._style import GREY, INK, check_kind, is_kind, short_times, width_in_inches
+from crowdgraph.plot._style import GREY, INK, check_kind, is_kind, new_figure, short_times, width_in_inches
 
 if TYPE_CHECKING:
     from crowdgraph.core.communities import Communities
@@ -201,7 +200,7 @@ def panel_grid(
     """
     n_rows = ceil(n_panels / n_columns)
     figsize = size[0] * n_columns + extra[0], size[1] * n_rows + extra[1]
-    figure = Figure(figsize=figsize, layout=options.pop("layout", "constrained"))
+    figure = new_figure(figsize=figsize, layout=options.pop("layout", "constrained"))
     panels = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True, **options).ravel()
     for spare in panels[n_panels:]:
         spare.remove()

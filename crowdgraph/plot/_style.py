@@ -6,10 +6,15 @@ The eight hues are those of Okabe and Ito, which people with any kind of colour 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
 from math import floor, log10
+from os import environ
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
@@ -81,23 +86,104 @@ Drawing = TypeVar("Drawing")
 
 
 def plain_text(draw: Callable[Params, Drawing]) -> Callable[Params, Drawing]:
-    """Let a plot write names as they are: matplotlib would read what stands between two ``$`` as a formula."""
+    """Let a plot write names as they are: matplotlib would read what stands between two ``$`` as a formula.
+
+    A plot that fails leaves no figure behind.
+    """
 
     @wraps(draw)
     def draw_plainly(*args: Params.args, **options: Params.kwargs) -> Drawing:
-        with mpl.rc_context({"text.parse_math": False}):
+        with _no_formulas(), _all_or_no_figure():
             return draw(*args, **options)
 
     return draw_plainly
 
 
-# Axes.
+@contextmanager
+def _no_formulas() -> Iterator[None]:
+    """Set how text is read, and restore it.
+
+    ``rc_context`` would restore all settings, also those with which a notebook's backend, loaded here with the first
+    figure, shows all later ones.
+    """
+    before = mpl.rcParams["text.parse_math"]
+    mpl.rcParams["text.parse_math"] = False
+    try:
+        yield
+    finally:
+        mpl.rcParams["text.parse_math"] = before
+
+
+# Figures and axes.
+
+# Where this is False, figures are nobody's but the caller's, and end with the last reference to them.
+_MAY_BE_PYPLOT: ContextVar[bool] = ContextVar("may_be_pyplot", default=True)
+
+
+def new_figure(**options: Any) -> Figure:
+    """Return a new figure: pyplot's where pyplot is in use, so that ``plt.savefig`` and notebooks know it."""
+    if not (_MAY_BE_PYPLOT.get() and _pyplot_is_in_use()):
+        return Figure(**options)
+    import matplotlib.pyplot as plt
+
+    return plt.figure(**options)
+
+
+@contextmanager
+def figures_apart_from_pyplot() -> Iterator[None]:
+    """Keep the figures that are drawn here out of pyplot, which would hold them until they are closed."""
+    token = _MAY_BE_PYPLOT.set(False)
+    try:
+        yield
+    finally:
+        _MAY_BE_PYPLOT.reset(token)
+
+
+def _pyplot_is_in_use() -> bool:
+    """Return whether this is a notebook that shows figures inline, or one of the callers has imported pyplot.
+
+    That it is loaded says nothing: igraph loads it, too.
+    """
+    if "inline" in environ.get("MPLBACKEND", ""):
+        return True
+    if "matplotlib.pyplot" not in sys.modules:
+        return False
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if any(map(_is_of_pyplot, (*frame.f_globals.values(), *frame.f_locals.values()))):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_of_pyplot(value: object) -> bool:
+    """Return whether a value is pyplot, or one of its functions."""
+    is_function = isinstance(value, FunctionType) and value.__module__ == "matplotlib.pyplot"
+    return is_function or value is sys.modules["matplotlib.pyplot"]
+
+
+@contextmanager
+def _all_or_no_figure() -> Iterator[None]:
+    """Close the figures of pyplot that were opened here if there is an error, since notebooks would show them."""
+    before = _open_figures()
+    try:
+        yield
+    except BaseException:
+        for number in _open_figures() - before:
+            sys.modules["matplotlib.pyplot"].close(number)
+        raise
+
+
+def _open_figures() -> set[int]:
+    """Return the numbers of the figures that pyplot holds."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return set() if pyplot is None else set(pyplot.get_fignums())
 
 
 def ensure_axes(ax: Axes | None, *, width: float = 7.0, height: float = 4.0) -> Axes:
     """Return `ax`, or the axes of a new figure, without the top and right spines."""
     if ax is None:
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = new_figure(figsize=(width, height), layout="constrained")
         ax = figure.subplots()
     ax.spines[["top", "right"]].set_visible(False)
     return ax

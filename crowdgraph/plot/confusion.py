@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from crowdgraph.core._arrays import Array, value_tuple
@@ -39,6 +38,7 @@ from crowdgraph.plot._style import (
     ensure_axes,
     format_step_axis,
     line_legend,
+    new_figure,
     plain_text,
     thin_history,
     thin_steps,
@@ -295,7 +295,7 @@ def _ternary_axes(ax: Axes | None) -> Any:
 
     if ax is None:
         # Leave room for the names at the corners, which the layout engine does not see, and for the legend.
-        return Figure(figsize=(8.4, 5.5)).add_axes((0.14, 0.1, 0.59, 0.74), projection="ternary")
+        return new_figure(figsize=(8.4, 5.5)).add_axes((0.14, 0.1, 0.59, 0.74), projection="ternary")
     if not isinstance(ax, TernaryAxes):
         raise ParameterError(
             f"A history of three labels is drawn in a triangle; got {type(ax).__name__}. Make axes for it with "

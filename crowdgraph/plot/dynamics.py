@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
-from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 from matplotlib.path import Path
@@ -49,6 +48,7 @@ from crowdgraph.plot._style import (
     ensure_axes,
     format_time_axis,
     ink_on,
+    new_figure,
     plain_text,
     volunteer_list,
     width_in_inches,
@@ -570,7 +570,7 @@ def _mean_panels(
     above = SPACE_ABOVE + TEXT_HEIGHT * max(title.count("\n") + 1 for title in titles)
     beside = SPACE_BESIDE + longest_line(snapshot_names(track)) * LETTER_WIDTH * 1.1 / 72
     figure_width, figure_height = beside + (width + MEAN_GAP) * len(titles), above + rows.sum()
-    figure = Figure(figsize=(figure_width, figure_height))
+    figure = new_figure(figsize=(figure_width, figure_height))
     panels = []
     for height, bottom in zip(heights, rows[::-1].cumsum()[::-1] - heights, strict=True):
         for column in range(len(titles)):

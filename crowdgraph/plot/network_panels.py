@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
@@ -19,7 +18,7 @@ from crowdgraph.core.result import check_ids
 from crowdgraph.errors import ParameterError
 from crowdgraph.messages import with_article
 from crowdgraph.plot._panels import MAX_LISTED, as_axes_list, moment_names
-from crowdgraph.plot._style import GREY, PALE, check_kind, colours, is_kind, plain_text
+from crowdgraph.plot._style import GREY, PALE, check_kind, colours, is_kind, new_figure, plain_text
 from crowdgraph.plot.network import _draw_links, _draw_volunteers, strongest_links, volunteer_positions
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def _panels(axes: Any, n_panels: int, columns: int) -> tuple[list[Axes], bool]:
         return panels, False
     n_columns = min(columns, n_panels)
     n_rows = ceil(n_panels / n_columns)
-    figure = Figure(figsize=(PANEL_SIZE[0] * n_columns, PANEL_SIZE[1] * n_rows + 0.6), layout="constrained")
+    figure = new_figure(figsize=(PANEL_SIZE[0] * n_columns, PANEL_SIZE[1] * n_rows + 0.6), layout="constrained")
     grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for spare in grid[n_panels:]:
         spare.remove()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from crowdgraph.core._arrays import Array
@@ -40,7 +39,7 @@ from crowdgraph.plot._panels import (
     snapshot_names,
     white_halo,
 )
-from crowdgraph.plot._style import GREY, INK, colours, ink_on, plain_text
+from crowdgraph.plot._style import GREY, INK, colours, ink_on, new_figure, plain_text
 
 if TYPE_CHECKING:
     from crowdgraph.core.communities import Communities
@@ -313,7 +312,7 @@ def _new_triangles(
     panel_width, panel_height = side + 2 * beside, tall + SPACE_BELOW + space_above
     # The first row has titles.
     width, height = panel_width * n_columns + LEGEND_WIDTH, panel_height * n_rows + SPACE_ABOVE - space_above
-    figure = Figure(figsize=(width, height))
+    figure = new_figure(figsize=(width, height))
     panels = []
     for index in range(n_panels):
         row, column = divmod(index, n_columns)

@@ -19,3 +19,7 @@ __all__ = [
     "galaxy_zoo_supernovae_auc_table",
     "galaxy_zoo_supernovae_full",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -59,3 +59,7 @@ __all__ = [
     "step_logs",
     "sufficient_counts",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

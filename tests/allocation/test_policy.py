@@ -203,3 +203,24 @@ def test_assignments_count_who_was_asked_before():
         "policy": "p",
     }
     assert Assignment(**columns).already.tolist() == [0, 1]
+
+
+def test_notebooks_show_the_first_questions():
+    who = [f"<{k}>" for k in range(25)]
+    zeros = np.zeros(25)
+    questions = Assignment(
+        volunteers=who,
+        items=who,
+        gain=zeros + 0.25,
+        learning=zeros,
+        cost=zeros,
+        chance=zeros + 1,
+        rates=(2, 0),
+        policy="p",
+    )
+    page = questions._repr_html_()
+    assert page.count("<tr>") == 21
+    assert page.count("&lt;19&gt;") == 2
+    assert "&lt;20&gt;" not in page
+    assert ">0.5</td>" in page
+    assert "the first 20 of 25 questions" in page

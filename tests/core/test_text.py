@@ -93,10 +93,26 @@ def test_a_fit_shows_its_first_volunteers_and_items():
     assert [row[0] for row in shown] == best["volunteer"].tolist()
     for row, (_, expected) in zip(shown, best.iterrows(), strict=True):
         assert [float(cell) for cell in row[1:]] == pytest.approx(list(expected[["accuracy", "low", "high"]]), abs=6e-4)
-    items = fit.to_frame().head(5)
+    items = fit.to_frame()
+    items = items.iloc[items[["p(no)", "p(yes)"]].max(axis=1).argsort(kind="stable")[:5]]
     assert [row[:2] for row in page.rows if row[0] in set(items["item"])] == items[["item", "class"]].values.tolist()
     assert "5 of 30 items" in page.text
     assert "5 of 8 volunteers" in page.text
+
+
+def test_the_most_uncertain_items_come_first(graph, fit):
+    for shown in (fit, graph.annotate(fit).items):
+        page = checked(shown._repr_html_())
+        rows = [row for row in page.rows if row[0] in ("x", "y", "z")]
+        assert [[row[0], *row[-2:]] for row in rows] == [["z", "no", "0.5"], ["x", "yes", "0.8"], ["y", "no", "0.9"]]
+    assert "3 items, the most uncertain first" in page.text
+    assert "3 items, in their order" in checked(graph.items._repr_html_()).text
+
+
+def test_confusion_is_shaded_by_its_shares(fit):
+    matrix = fit.confusion.of("anna").latest()
+    shades = re.findall(r"background:rgba\(0,114,178,([\d.]+)\)", matrix._repr_html_())
+    assert [float(shade) for shade in shades] == pytest.approx(matrix.mean.ravel() / 2, abs=0.006)
 
 
 def test_a_fit_without_volunteers_or_without_right_labels():

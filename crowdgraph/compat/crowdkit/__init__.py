@@ -20,3 +20,7 @@ __all__ = [
     "OneCoinDawidSkene",
     "Wawa",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
