@@ -312,9 +312,10 @@ def value_tuple(values: Iterable[Hashable], *, what: str) -> tuple[Hashable, ...
         raise ParameterError(f"{what}={values!r} must be several values, such as {what}=['no', 'yes'].")
     names = tuple(plain(value) for value in values)
     check_text(names, what=f"One of the {what}", error=ParameterError)
-    unhashable = [value for value in names if not isinstance(value, Hashable)]
-    if unhashable:
-        raise ParameterError(f"{what} must be plain values such as text or numbers; got {quote(unhashable)}.")
+    # A type such as `str` is hashable, and stands there by mistake.
+    strange = [value for value in names if not isinstance(value, Hashable) or isinstance(value, type)]
+    if strange:
+        raise ParameterError(f"{what} must be plain values such as text or numbers; got {quote(strange)}.")
     if not names:
         raise ParameterError(f"There are no {what}; a graph needs at least one. Name them with {what}=[...].")
     twice = [text for text, count in Counter(map(str, names)).items() if count > 1]

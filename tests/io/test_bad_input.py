@@ -500,6 +500,13 @@ def test_malformed_tables_never_surprise(changes, missing, duplicates, gold):
         assert graph.to_networkx().number_of_edges() == len(graph.responses)
 
 
+def test_types_are_no_classes():
+    with pytest.raises(
+        ParameterError, match="classes must be plain values such as text or numbers; got <class 'object'>"
+    ):
+        from_responses(GOOD, gold={"x": object})
+
+
 @given(st.lists(st.sampled_from(["volunteer", "item", "label", "time", 5]), max_size=5), st.data())
 def test_malformed_pandas_frames_never_surprise(names, data):
     rows = data.draw(st.lists(st.tuples(*[ANYTHING] * len(names)), max_size=4))
