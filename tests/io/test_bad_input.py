@@ -502,7 +502,7 @@ def test_malformed_tables_never_surprise(changes, missing, duplicates, gold):
 
 @pytest.mark.filterwarnings("ignore::crowdgraph.errors.CrowdGraphWarning")
 def test_types_are_no_classes():
-    with pytest.raises(ParameterError, match="classes must be plain values .*; got <class 'object'>"):
+    with pytest.raises(ParameterError, match=r"classes must be plain values .*; got <class 'object'>"):
         from_responses(GOOD, gold={"x": object})
 
 
