@@ -622,3 +622,16 @@ def test_nothing_is_lost_of_a_table_of_label_studio(rows, tmp_path_factory):
     assert (reading.kind, answers_of(reading.graph)) == ("label_studio", expected)
     n_left_out = len(rows) - len(expected)
     assert any(f"{n_left_out} of {len(rows)} annotations" in note for note in reading.notes) == bool(n_left_out)
+
+
+def test_options_of_other_files_are_refused_in_the_words_of_the_door(tmp_path):
+    path = written(tmp_path / "export.jsonl", as_lines(PRODIGY))
+    for options, words in (
+        ({"workflow": 3}, "--workflow is for Zooniverse exports"),
+        ({"task": "animal"}, "--task is for Zooniverse exports"),
+        ({"probability": "sure"}, "has no columns of probabilities. Leave --probability out."),
+    ):
+        with pytest.raises(ParameterError) as raised:
+            read(path, **options)
+        assert words in raised.value.message.wording("cli")
+    assert read(path, malformed="skip").kind == "prodigy"
